@@ -1,0 +1,126 @@
+"""What turnlog raises: one small tree, so that a caller picks the class to catch without reading code.
+
+* TurnlogError
+  x SourceError              a log that cannot be read: path, line, offset, json_path
+    + FormatError              it breaks the rules of its format
+    + UnsupportedVersionError  it is of a version that is not read: version
+  x ConversionError          a view that cannot be made
+    + LossyConversionError     strict mode, and something would be lost: losses
+    + StreamStateError         a chunk that may not stand here: chunk_type, chunk_id
+  x StoreError               what is kept cannot be reached
+    + SchemaTooNewError        written by a newer turnlog: found, supported
+    + NotFoundError            no such session, message or blob
+    + ConflictError            it was changed by somebody else meanwhile
+    + StoreBusyError           another process is writing, and waiting for it took too long
+
+One bad line in a log is not an error but a diagnostic beside the result; these are for what stops the work.
+Every class survives pickling, because logs are read in several processes.
+"""
+
+from pathlib import Path
+
+
+class TurnlogError(Exception):
+    """Base of everything that turnlog raises on purpose."""
+
+
+class SourceError(TurnlogError):
+    """A log that cannot be read; `str()` of it leads to the place."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        path: Path | None = None,
+        line: int | None = None,
+        offset: int | None = None,
+        json_path: str | None = None,
+    ) -> None:
+        """Keep the reason and as much of the place as is known.
+
+        Args:
+            reason: What is wrong, without the place.
+            path: The file.
+            line: Line in it, counted from 1.
+            offset: Byte at which the record begins, counted from 0.
+            json_path: Place inside the record, as in `$.message.content[2]`.
+        """
+        super().__init__(reason)
+        self.reason = reason
+        self.path = path
+        self.line = line
+        self.offset = offset
+        self.json_path = json_path
+
+    def __str__(self) -> str:
+        """Give `path:line: reason (byte 120, at $.message.id)`, leaving out what is not known."""
+        place = "" if self.path is None else f"{self.path}: "
+        if self.line is not None:
+            place = f"line {self.line}: " if self.path is None else f"{self.path}:{self.line}: "
+        details = [
+            *([] if self.offset is None else [f"byte {self.offset}"]),
+            *([] if self.json_path is None else [f"at {self.json_path}"]),
+        ]
+        return f"{place}{self.reason}" + (f" ({', '.join(details)})" if details else "")
+
+
+class FormatError(SourceError):
+    """A log that breaks the rules of its own format."""
+
+
+class UnsupportedVersionError(SourceError):
+    """A log in a version of its format that turnlog does not read."""
+
+    def __init__(self, reason: str, *, path: Path | None = None, version: str | None = None) -> None:
+        """Keep the version that was found, or None where the log names none."""
+        super().__init__(reason, path=path)
+        self.version = version
+
+
+class ConversionError(TurnlogError):
+    """A view of a history that cannot be made."""
+
+
+class LossyConversionError(ConversionError):
+    """A strict conversion met something that its target cannot hold."""
+
+    def __init__(self, reason: str, *, losses: tuple[object, ...] = ()) -> None:
+        """Keep the losses, the same values that a lenient conversion returns beside its result."""
+        super().__init__(reason)
+        self.losses = losses
+
+
+class StreamStateError(ConversionError):
+    """A stream whose chunks come in an order that its rules forbid."""
+
+    def __init__(self, reason: str, *, chunk_type: str = "", chunk_id: str = "") -> None:
+        """Keep the type of the offending chunk and the id of the part or call that it names."""
+        super().__init__(reason)
+        self.chunk_type = chunk_type
+        self.chunk_id = chunk_id
+
+
+class StoreError(TurnlogError):
+    """A store that cannot be opened, read or written."""
+
+
+class SchemaTooNewError(StoreError):
+    """A store that a newer turnlog has written; it is left untouched."""
+
+    def __init__(self, reason: str, *, found: int | None = None, supported: int | None = None) -> None:
+        """Keep the schema version found and the newest one this turnlog knows."""
+        super().__init__(reason)
+        self.found = found
+        self.supported = supported
+
+
+class NotFoundError(StoreError):
+    """The store holds nothing under this id."""
+
+
+class ConflictError(StoreError):
+    """The thing was changed since it was read, or its id is taken by something else."""
+
+
+class StoreBusyError(StoreError):
+    """Another process held the store's write lock for longer than the wait allowed."""

@@ -1,0 +1,52 @@
+"""Where things are: the user's home, the agents' folders, turnlog's own data.
+
+The only module that reads the environment; everybody else asks here, so that a test or a
+server sets a variable once and all of turnlog follows. Answers are absolute paths, read anew
+on every call. Nothing is created, and nothing is looked at: a folder named here need not exist.
+"""
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+
+def home() -> Path:
+    """The user's home folder."""
+    return Path.home()
+
+
+def claude_roots() -> tuple[Path, ...]:
+    """The configuration folders of Claude Code, each of which may hold a `projects` folder of logs.
+
+    `CLAUDE_CONFIG_DIR` names them (several are separated by commas) and then stands alone. Without it they
+    are `~/.claude` and `claude` in the XDG configuration folder, where Claude Code 1.0.30 and later may write.
+    """
+    named = _folders_named_by("CLAUDE_CONFIG_DIR")
+    return named or (home() / ".claude", _xdg_config_home() / "claude")
+
+
+def data_dir() -> Path:
+    """The folder of turnlog's own data: `TURNLOG_DATA_DIR`, else the platform's place for it."""
+    named = os.environ.get("TURNLOG_DATA_DIR", "").strip()
+    return _absolute(named) if named else platformdirs.user_data_path("turnlog", appauthor=False)
+
+
+def database_path() -> Path:
+    """The store that is used when none is named: `turnlog.db` in `data_dir()`."""
+    return data_dir() / "turnlog.db"
+
+
+def _folders_named_by(variable: str) -> tuple[Path, ...]:
+    names = (name.strip() for name in os.environ.get(variable, "").split(","))
+    return tuple(dict.fromkeys(_absolute(name) for name in names if name))
+
+
+def _xdg_config_home() -> Path:
+    # The XDG base directory specification says that a relative path here is to be ignored.
+    configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return configured if configured.is_absolute() else home() / ".config"
+
+
+def _absolute(name: str) -> Path:
+    return Path(name).expanduser().absolute()

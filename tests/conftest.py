@@ -1,0 +1,17 @@
+"""What every test stands on: a home folder of its own, and an environment that names no other place."""
+
+from pathlib import Path
+
+import pytest
+
+PLACES = ("TURNLOG_DATA_DIR", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home folder, so that no test ever sees the logs or the store of whoever runs it."""
+    folder = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(folder))
+    for name in PLACES:
+        monkeypatch.delenv(name, raising=False)
+    return folder
