@@ -1,0 +1,99 @@
+# Everything is made from nothing but Debian, Python 3.11 with pip, node 20 with npm, and make.
+# Two commands for everybody: `make serve` and `make test`. The rest is for working on turnlog.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
+BIN := .venv/bin
+# pip is told where to install, since the system's Python may lack what puts a pip into a new environment.
+PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check install --quiet
+
+# The web app, once there is one.
+STATIC := $(if $(wildcard web/package.json),src/turnlog/server/static/index.html)
+WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
+
+.PHONY: help serve test lint types layers pytest format lock web browser wheel bench clean
+
+help: ## Say what can be made
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
+
+serve: .build/venv $(STATIC) ## Open turnlog in the browser (ARGS="--port 8000")
+	$(BIN)/turnlog serve $(ARGS)
+
+test: lint types layers pytest ## Check everything: style, types, layers, behaviour
+
+lint: .build/tools ## Check style and formatting
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: .build/tools ## Check types
+	$(BIN)/pyright
+
+layers: .build/tools ## Check that dependencies run one way
+	$(BIN)/lint-imports
+
+pytest: .build/tools $(STATIC) browser ## Run the tests (ARGS="-k usage")
+	$(BIN)/pytest -n auto $(ARGS)
+
+format: .build/tools ## Format the code and repair what can be repaired
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+web: $(STATIC) ## Build the web app
+	$(if $(STATIC),,@echo "There is no web app to build yet.")
+
+wheel: .build/venv $(STATIC) ## Build sdist and wheel into dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
+bench: .build/tools ## Time turnlog (ARGS are passed on)
+	$(BIN)/python benchmarks/sync.py $(ARGS)
+
+clean: ## Remove everything that was made
+	rm -rf .build .venv dist src/turnlog/server/static web/node_modules web/dist
+	rm -rf .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Debian's chromium: the browser tests download none of their own.
+browser:
+	@command -v chromium >/dev/null || { \
+		$(ROOT) apt-get update -qq; \
+		DEBIAN_FRONTEND=noninteractive $(ROOT) apt-get install -qq -y --no-install-recommends chromium fonts-liberation; }
+
+# Newer versions: make lock UPGRADE=1. uv resolves for every platform and Python at once.
+LOCK := .build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url $(if $(UPGRADE),--upgrade)
+lock: export UV_CUSTOM_COMPILE_COMMAND = make lock
+lock: ## Resolve the dependencies again
+	$(PYTHON) -m venv --without-pip .build/lock
+	$(PYTHON) -m pip --python .build/lock/bin/python --disable-pip-version-check install --quiet uv==0.13.8
+	$(LOCK) pyproject.toml -o requirements/runtime.lock
+	$(LOCK) --group build -c requirements/runtime.lock -o requirements/build.lock
+	$(LOCK) pyproject.toml --group dev -c requirements/runtime.lock -c requirements/build.lock -o requirements/test.lock
+
+# What has been made, and from what.
+
+.venv/pyvenv.cfg:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turnlog needs Python 3.11 or newer: make PYTHON=…")'
+	$(PYTHON) -m venv --without-pip .venv
+
+.build/venv: requirements/runtime.lock requirements/build.lock pyproject.toml .venv/pyvenv.cfg
+	$(PIP) --require-hashes -r requirements/runtime.lock -r requirements/build.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@mkdir -p .build && touch $@
+
+.build/tools: requirements/test.lock .build/venv
+	$(PIP) --require-hashes -r requirements/test.lock
+	@touch $@
+
+web/node_modules/.package-lock.json: web/package.json web/package-lock.json
+	cd web && npm ci
+	@touch $@
+
+src/turnlog/server/static/index.html: web/node_modules/.package-lock.json $(WEB_SOURCES)
+	cd web && npm run build
+	@touch $@
