@@ -1,0 +1,48 @@
+"""What every value of the model has in common: frozen, keyword-only, and nothing foreign lost.
+
+A value decodes strictly first (fast); the codec falls back to `extra` when a record holds fields this version
+does not know, so that they survive a round trip. Owns no kinds of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+
+RawJson: TypeAlias = msgspec.Raw | msgspec.UnsetType
+"""Exact JSON of any value, or UNSET where there is none (JSON's own null is a value)."""
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A frozen value that carries fields it does not know in `extra` (field name -> exact JSON)."""
+
+    extra: dict[str, msgspec.Raw] = {}
+
+
+class ProviderData(Value, frozen=True, kw_only=True):
+    """What a provider needs to take a message or part back unchanged.
+
+    `opaque` is the provider's own JSON: thinking signatures, encrypted content, item ids, reasoning details.
+    It is only ever sent back to the same provider and model.
+    """
+
+    name: str
+    model: str | None = None
+    opaque: dict[str, Any] = {}
+
+
+class BlobRef(Value, frozen=True, kw_only=True):
+    """A large or binary content that lives outside the message body, by the SHA-256 of its bytes."""
+
+    sha256: str
+    size: int
+    """Bytes of the whole content (UTF-8 for text)."""
+    media_type: str | None = None
+
+
+def field_default(field: msgspec.structs.FieldInfo) -> Any:
+    """The default of a field, made if it is made by a factory; `msgspec.NODEFAULT` for a required one."""
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()

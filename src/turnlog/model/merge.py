@@ -1,0 +1,165 @@
+"""Joining two partial readings of one message.
+
+Lines of one message arrive apart: interleaved with results, split over reads, copied into forks. `merge_messages`
+is a join (associative, commutative, idempotent for readings of the same records), so that any split of the bytes
+and any order of the files ends in the same message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeGuard
+
+import msgspec
+
+from turnlog.model.base import Value, field_default
+from turnlog.model.message import Message
+from turnlog.model.parts import Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
+from turnlog.model.tools import ToolState, state_after
+from turnlog.model.usage import merge_usage
+
+_STATE_RANK = {state: rank for rank, state in enumerate(ToolState)}
+_OPEN_STATES = frozenset(
+    {
+        ToolState.INPUT_STREAMING,
+        ToolState.INPUT_AVAILABLE,
+        ToolState.APPROVAL_REQUESTED,
+        ToolState.APPROVAL_RESPONDED,
+    }
+)
+
+
+def merge_messages(one: Message, other: Message) -> Message:
+    """Join two readings of the message `one.id`; raise ValueError when the ids differ.
+
+    Usage: a reading with a stop reason is final and wins; between two of the same rank the larger count wins.
+    """
+    if one.id != other.id:
+        raise ValueError(f"cannot merge message {other.id} into {one.id}")
+    if one == other:
+        return one
+    final_one, final_other = one.raw_stop_reason is not None, other.raw_stop_reason is not None
+    if final_one == final_other:
+        usage = merge_usage(one.usage, other.usage)
+    else:
+        final, open_ = (one, other) if final_one else (other, one)
+        usage = final.usage or open_.usage
+    fields = _join_fields(one, other, skip=frozenset({"parts", "usage", "created_at", "completed_at"}))
+    return Message(
+        **fields,
+        parts=merge_parts(one.parts, other.parts),
+        usage=usage,
+        created_at=_least(one.created_at, other.created_at),
+        completed_at=_greatest(one.completed_at, other.completed_at),
+    )
+
+
+def merge_parts(one: Iterable[Part], other: Iterable[Part]) -> tuple[Part, ...]:
+    """Union of two part lists, in block order (the number at the end of a part's id), no block twice."""
+    merged = list(one)
+    for part in other:
+        index = _find(merged, part)
+        if index is None:
+            merged.append(part)
+        else:
+            merged[index] = _join_parts(merged[index], part)
+    merged.sort(key=block_index)
+    return tuple(merged)
+
+
+def block_index(part: Part) -> int:
+    """The block number in a part id `<message id>.<number>`; a part without one comes last, in order of arrival."""
+    number = (part.id or "").rpartition(".")[2]
+    return int(number) if number.isdecimal() else 1 << 30
+
+
+def add_result(part: ToolCallPart, result: ToolResult) -> ToolCallPart:
+    """The call with one more result and the state that follows from it; a result it has already changes nothing."""
+    if any(known.id == result.id for known in part.results):
+        return part
+    results = tuple(sorted((*part.results, result), key=_arrival))
+    state = state_after(_open_state(part), [known.status for known in results])
+    return msgspec.structs.replace(part, results=results, state=state)
+
+
+def _arrival(result: ToolResult) -> tuple[bool, float, str]:
+    moment = result.completed_at
+    return (moment is None, moment.timestamp() if moment else 0.0, result.id)
+
+
+def _open_state(part: ToolCallPart) -> ToolState:
+    return part.state if part.state in _OPEN_STATES else ToolState.INPUT_AVAILABLE
+
+
+def _find(parts: list[Part], wanted: Part) -> int | None:
+    for index, part in enumerate(parts):
+        if part.type != wanted.type:
+            continue
+        if isinstance(part, ToolCallPart) and isinstance(wanted, ToolCallPart):
+            if part.tool_call_id == wanted.tool_call_id:
+                return index
+        elif (part.id is not None and part.id == wanted.id) or _content(part) == _content(wanted):
+            return index
+    return None
+
+
+def _content(part: Part) -> Part:
+    return msgspec.structs.replace(part, id=None)
+
+
+def _join_parts(one: Part, other: Part) -> Part:
+    if isinstance(one, ToolCallPart) and isinstance(other, ToolCallPart):
+        return _join_calls(one, other)
+    if isinstance(one, TextPart | ReasoningPart) and isinstance(other, TextPart | ReasoningPart):
+        # Early streaming logs repeat a block with more text each time: the longest reading is the whole.
+        return max(one, other, key=lambda part: (len(part.text), part.id or ""))
+    return min(one, other, key=lambda part: (part.id is None, part.id or "", msgspec.json.encode(part)))
+
+
+def _join_calls(one: ToolCallPart, other: ToolCallPart) -> ToolCallPart:
+    base = ToolCallPart(**_join_fields(one, other, skip=frozenset({"results", "state"})))
+    state = max(_open_state(one), _open_state(other), key=_STATE_RANK.__getitem__)
+    joined = msgspec.structs.replace(base, state=state)
+    for result in (*one.results, *other.results):
+        joined = add_result(joined, result)
+    return joined
+
+
+def _join_fields(one: Value, other: Value, *, skip: frozenset[str]) -> dict[str, Any]:
+    """Field by field: what is set wins over the default; of two different values the smaller, whoever came first."""
+    joined: dict[str, Any] = {}
+    for field in msgspec.structs.fields(one):
+        if field.name in skip:
+            continue
+        left, right = getattr(one, field.name), getattr(other, field.name)
+        joined[field.name] = left if left == right else _join(left, right, field_default(field))
+    return joined
+
+
+def _join(left: Any, right: Any, default: Any) -> Any:
+    if left is None or left == default:
+        return right
+    if right is None or right == default:
+        return left
+    if _is_mapping(left) and _is_mapping(right):
+        return _join_mappings(left, right)
+    return min(left, right, key=msgspec.json.encode)
+
+
+def _is_mapping(value: Any) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _join_mappings(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    joined = dict(left)
+    for key, value in right.items():
+        joined[key] = value if key not in joined or joined[key] == value else _join(joined[key], value, None)
+    return dict(sorted(joined.items()))
+
+
+def _least(one: Any, other: Any) -> Any:
+    return min((value for value in (one, other) if value is not None), default=None)
+
+
+def _greatest(one: Any, other: Any) -> Any:
+    return max((value for value in (one, other) if value is not None), default=None)

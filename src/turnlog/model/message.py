@@ -1,0 +1,111 @@
+"""Messages, and their place in a session.
+
+One assistant message is one step: one model call. A message is a value with a stable id; where it stands, in
+which turn, what became of it and who pays for it is its `Membership`, because forks and resumes share messages.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from turnlog.model.base import ProviderData, Value
+from turnlog.model.parts import Part
+from turnlog.model.usage import Cost, Usage
+
+Role = Literal["system", "developer", "user", "assistant"]
+"""`developer` is what the agent's own harness put in (reminders, caveats, injected context), whatever role it had."""
+
+StopReason = Literal[
+    "stop", "length", "tool_use", "error", "aborted", "refusal", "pause", "context_window", "content_filter"
+]
+"""Why the model stopped, in one vocabulary; the provider's own word is `Message.raw_stop_reason` (R-K5, R-K28)."""
+
+
+class Origin(StrEnum):
+    """Where a message that no model wrote came from. A turn starts at `PROMPT`, `COMMAND` and `SHELL`."""
+
+    PROMPT = "prompt"
+    COMMAND = "command"
+    COMMAND_OUTPUT = "command_output"
+    SHELL = "shell"
+    SHELL_OUTPUT = "shell_output"
+    HARNESS = "harness"
+    NOTIFICATION = "notification"
+    COMPACTION = "compaction"
+    SUBAGENT_PROMPT = "subagent_prompt"
+
+
+class MessageError(Value, frozen=True, kw_only=True):
+    """A failed model call that the agent logged in the place of an answer."""
+
+    text: str
+    kind: str | None = None
+    status: int | None = None
+    """HTTP status, where the log has it."""
+
+
+class Message(Value, frozen=True, kw_only=True):
+    """A role and ordered parts, as its own records said it."""
+
+    id: str
+    role: Role
+    parts: tuple[Part, ...] = ()
+    origin: Origin | None = None
+    created_at: datetime | None = None
+    completed_at: datetime | None = None
+    model: str | None = None
+    """The model that answered; `requested_model` differs after a fallback."""
+    requested_model: str | None = None
+    response_id: str | None = None
+    request_id: str | None = None
+    stop_reason: StopReason | None = None
+    raw_stop_reason: str | None = None
+    usage: Usage | None = None
+    cost: Cost | None = None
+    """As the agent reported it. A priced cost is computed by the store and never part of the message."""
+    error: MessageError | None = None
+    provider: ProviderData | None = None
+    metadata: dict[str, Any] = {}
+
+
+class Fate(StrEnum):
+    """What became of a message in one session. Nothing is deleted because the agent moved on."""
+
+    ACTIVE = "active"
+    COMPACTED = "compacted"
+    REWOUND = "rewound"
+    RETRACTED = "retracted"
+    SUPERSEDED = "superseded"
+    SIDECAR = "sidecar"
+
+
+class Provenance(Value, frozen=True, kw_only=True):
+    """Where a record lies: file and byte range, or table and key."""
+
+    source: str
+    offset: int | None = None
+    length: int | None = None
+    key: str | None = None
+
+
+class Membership(Value, frozen=True, kw_only=True):
+    """The place of a message in one session."""
+
+    session_id: str
+    message_id: str
+    position: int
+    """Order within the session: grows with the order of the records (for a log file, a byte offset)."""
+    parent_id: str | None = None
+    """The message before it on its branch."""
+    turn: int | None = None
+    """1-based number of the turn; never changes with paging or later records (R-K12 ff.)."""
+    step: int | None = None
+    """1-based number of the model call within the turn; None for messages no model wrote."""
+    fate: Fate = Fate.ACTIVE
+    fate_cause: str | None = None
+    """Id of the event or message that caused the fate."""
+    pays: bool = True
+    """Whether the message's usage is counted for this session; a copy in a fork does not pay again."""
+    records: tuple[Provenance, ...] = ()

@@ -1,0 +1,92 @@
+"""Sessions, projects, and how sessions relate to each other."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from turnlog.model.base import Value
+from turnlog.model.usage import Cost, UsageTotal
+
+RelationshipKind = Literal["subagent", "fork", "continuation"]
+
+
+class Relationship(Value, frozen=True, kw_only=True):
+    """That a session came out of another.
+
+    `subagent`: started by a tool call of the parent. `fork`: shares the parent's history up to a message and goes
+    its own way. `continuation`: goes on where the parent ended, in a file of its own.
+    """
+
+    kind: RelationshipKind
+    parent_session_id: str
+    parent_tool_call_id: str | None = None
+    parent_message_id: str | None = None
+    inferred: bool = False
+    """True when no record says so and shared messages show it."""
+
+
+class Project(Value, frozen=True, kw_only=True):
+    """A working directory that sessions belong to."""
+
+    path: str
+    name: str
+
+
+class Ownership(Value, frozen=True, kw_only=True):
+    """Whose session it is; all None on one's own machine."""
+
+    user: str | None = None
+    team: str | None = None
+    task: str | None = None
+    machine: str | None = None
+
+
+class SessionCounts(Value, frozen=True, kw_only=True):
+    """What a session holds, by its memberships (copies in forks included)."""
+
+    messages: int = 0
+    prompts: int = 0
+    turns: int = 0
+    steps: int = 0
+    tool_calls: int = 0
+    failed_tool_calls: int = 0
+    reasoning_parts: int = 0
+    files: int = 0
+    events: int = 0
+    diagnostics: int = 0
+
+
+TitleSource = Literal["user", "custom", "generated", "summary", "prompt"]
+
+
+class Session(Value, frozen=True, kw_only=True):
+    """One run's history. `id` is `<agent>:<external id>` and holds no `/`."""
+
+    id: str
+    agent: str
+    external_id: str
+    title: str | None = None
+    title_source: TitleSource | None = None
+    project: Project | None = None
+    cwd: str | None = None
+    git_branch: str | None = None
+    git_commit: str | None = None
+    agent_version: str | None = None
+    """The newest version of the agent that wrote to this session."""
+    models: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    relationships: tuple[Relationship, ...] = ()
+    ownership: Ownership = Ownership()
+    native: bool = False
+    """Written through our own API; never remade from logs."""
+    counts: SessionCounts = SessionCounts()
+    usage: UsageTotal = UsageTotal()
+    cost: Cost | None = None
+    """Priced from the usage that this session pays for; None when no call could be priced."""
+    unpriced_calls: int = 0
+    """Model calls whose cost is unknown and not in `cost`."""
+    reported_cost: Cost | None = None
+    """The agent's own total (it may contain helper calls that no log shows)."""
+    metadata: dict[str, Any] = {}

@@ -1,0 +1,139 @@
+"""Token counts in disjoint buckets, and money. None is unknown, never zero; sums say how much was unknown.
+
+Every agent's quirk (cached tokens inside input, reasoning inside output) is undone in that agent's module, so
+that here the sum of the buckets is the total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, Literal
+
+from turnlog.model.base import Value
+
+BUCKETS = (
+    "input",
+    "cache_read",
+    "cache_write_5m",
+    "cache_write_1h",
+    "cache_write",
+    "output",
+    "reasoning",
+    "tool_prompt",
+)
+"""The disjoint buckets, in the order in which they are stored and shown."""
+
+Exactness = Literal["exact", "lower_bound", "estimated"]
+
+_EXACTNESS_RANK: dict[Exactness, int] = {"exact": 0, "lower_bound": 1, "estimated": 2}
+
+
+class Usage(Value, frozen=True, kw_only=True):
+    """Tokens of one model call."""
+
+    input: int | None = None
+    """Prompt tokens that were neither read from nor written to a cache."""
+    cache_read: int | None = None
+    cache_write_5m: int | None = None
+    cache_write_1h: int | None = None
+    cache_write: int | None = None
+    """Cache writes whose time to live the log does not tell."""
+    output: int | None = None
+    """Completion tokens without `reasoning`; with them where `reasoning` is None."""
+    reasoning: int | None = None
+    """Thinking tokens; None when they are inside `output` or unknown."""
+    tool_prompt: int | None = None
+    service_tier: str | None = None
+    speed: str | None = None
+    region: str | None = None
+    web_searches: int | None = None
+    web_fetches: int | None = None
+    exactness: Exactness = "exact"
+
+    @property
+    def total(self) -> int | None:
+        """Sum of all known buckets; None when none is known."""
+        known = [count for count in self.buckets() if count is not None]
+        return sum(known) if known else None
+
+    def buckets(self) -> tuple[int | None, ...]:
+        """The counts in the order of `BUCKETS`."""
+        return (
+            self.input,
+            self.cache_read,
+            self.cache_write_5m,
+            self.cache_write_1h,
+            self.cache_write,
+            self.output,
+            self.reasoning,
+            self.tool_prompt,
+        )
+
+
+class UsageTotal(Value, frozen=True, kw_only=True):
+    """A sum of usages that says what it does not contain."""
+
+    usage: Usage = Usage()
+    calls: int = 0
+    unknown_calls: int = 0
+    """Calls whose usage is not known at all; they are not in the sum."""
+
+
+class Cost(Value, frozen=True, kw_only=True):
+    """Money for one or more model calls.
+
+    `reported` was written by the agent, `priced` was computed from usage and the prices named by `price_version`.
+    """
+
+    amount: Decimal
+    currency: str = "USD"
+    kind: Literal["reported", "priced"] = "priced"
+    price_version: str | None = None
+
+
+def merge_usage(one: Usage | None, other: Usage | None) -> Usage | None:
+    """The larger of two counts of the same call, bucket by bucket (a later line of one message never lowers it).
+
+    Associative, commutative and idempotent, so that the order in which lines are read does not matter.
+    """
+    if one is None or other is None or one == other:
+        return one if other is None else other
+    joined: dict[str, Any] = {name: _larger(getattr(one, name), getattr(other, name)) for name in (*BUCKETS, *_WEB)}
+    joined |= {name: _either(getattr(one, name), getattr(other, name)) for name in _WORDS}
+    joined["exactness"] = min(one.exactness, other.exactness, key=_EXACTNESS_RANK.__getitem__)
+    return Usage(**joined, extra={**one.extra, **other.extra})
+
+
+def sum_usage(usages: Iterable[Usage | None]) -> UsageTotal:
+    """Add up the usages of many calls; a call without usage is counted as unknown, not as zero."""
+    totals: dict[str, Any] = {}
+    calls = unknown = 0
+    exactness: Exactness = "exact"
+    for usage in usages:
+        calls += 1
+        if usage is None or usage.total is None:
+            unknown += 1
+            continue
+        exactness = max(exactness, usage.exactness, key=_EXACTNESS_RANK.__getitem__)
+        for name in (*BUCKETS, *_WEB):
+            count = getattr(usage, name)
+            if count is not None:
+                totals[name] = totals.get(name, 0) + count
+    return UsageTotal(usage=Usage(**totals, exactness=exactness), calls=calls, unknown_calls=unknown)
+
+
+_WEB = ("web_searches", "web_fetches")
+_WORDS = ("service_tier", "speed", "region")
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return max(one, other)
+
+
+def _either(one: str | None, other: str | None) -> str | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)
