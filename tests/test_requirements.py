@@ -1,0 +1,25 @@
+"""The list of requirements and the tests that cite it speak of the same rows."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+ROW = re.compile(r"\bR-[SCHKO]\d+\b")
+ROWS_OF = {"S": 43, "C": 22, "H": 18, "K": 30, "O": 27}
+
+
+def listed() -> list[str]:
+    text = (ROOT / "docs/requirements.md").read_text()
+    return re.findall(r"^\| (R-[SCHKO]\d+) \|", text, re.MULTILINE)
+
+
+def test_every_row_stands_once_and_none_is_missing() -> None:
+    expected = {f"R-{letter}{number}": 1 for letter, rows in ROWS_OF.items() for number in range(1, rows + 1)}
+    assert Counter(listed()) == expected
+
+
+def test_every_row_that_a_test_cites_is_listed() -> None:
+    cited = {row for path in (ROOT / "tests").rglob("*.py") for row in ROW.findall(path.read_text())}
+    assert cited
+    assert cited <= set(listed())
