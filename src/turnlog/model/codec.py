@@ -185,12 +185,12 @@ def _decode_field(raw: msgspec.Raw, field_type: Any) -> Any:
 def _item_type(field_type: Any) -> Any:
     """The model type inside `X`, `X | None` or `tuple[X, ...]`; None when there is none."""
     if _is_value_type(field_type):
-        return cast("Any", field_type)
+        return field_type
     options: list[Any] = [option for option in get_args(field_type) if option not in (type(None), Ellipsis)]
     if len(options) == 1:
         return options[0] if str(field_type).startswith("tuple") else _item_type(options[0])
     if options and all(_is_value_type(option) for option in options):
-        return cast("Any", field_type)
+        return field_type
     return None
 
 

@@ -1,0 +1,243 @@
+"""What an agent's module is: it finds sources, and folds their bytes into changes of the model.
+
+Reading is one incremental fold: `fold.feed(data, offset)` takes whole lines (or a whole small file) and returns
+`Changes`; `fold.state()` is what must be kept with the cursor to go on later. Cold import, ten new lines, standard
+input and rebuild all run it. A fold works on one source and never looks at another: what must meet (a subagent
+and its parent's call, a spilled output and its result, a copy and its original) meets in the store, by id.
+
+Rules that keep any split of the bytes and any order of sources equal:
+- ids come from records (never from ranks), positions from byte offsets;
+- the same message may be emitted many times, each time with what this feed knows of it; readings are joined by
+  `turnlog.model.merge.merge_messages`, so a partial reading is enough;
+- a result whose call was emitted in an earlier feed is a `ResultChange`, joined to the call by its id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+
+from turnlog.model import (
+    Fate,
+    HistoryEvent,
+    Message,
+    RelationshipKind,
+    ToolResult,
+)
+from turnlog.model.session import TitleSource
+
+
+class SourceKind(StrEnum):
+    """What a file is to a session."""
+
+    SESSION = "session"
+    SUBAGENT = "subagent"
+    SIDECAR = "sidecar"
+    """A small file of facts about a session (title, subagent meta): archived and read whole each time it changes."""
+    SPILL = "spill"
+    """A tool output that was too large for the log: archived and joined to its result by name."""
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A file (or a table of a database) that an agent writes."""
+
+    agent: str
+    path: str
+    """Absolute path."""
+    root: str
+    """The agent's home it was found under; nothing outside the root is ever read for it."""
+    kind: SourceKind = SourceKind.SESSION
+    session_id: str | None = None
+    """Id of the session it belongs to, when the path tells."""
+    appendable: bool = True
+    """Grows at its end (a log). False: rewritten whole, so a change means reading it anew."""
+
+
+RecordRef: TypeAlias = tuple[int, int, int | str | None]
+"""A record that contributed to a message: byte offset, length in bytes, and what it brought: a block index
+(`int`), the id of a result (`str`), or None for the message as a whole."""
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a message stands in a session, as far as one feed knows. Times, turns and parents are per session."""
+
+    session_id: str
+    position: int
+    """Byte offset of the message's first record in the session's own file."""
+    records: tuple[RecordRef, ...] = ()
+    """Every record of this feed that contributed to the message, results included, in file order."""
+    record_ids: tuple[str, ...] = ()
+    """The ids that later records may name as their parent."""
+    parent_id: str | None = None
+    """Message id of the parent; None when it is the first or when only `parent_record` is known."""
+    parent_record: str | None = None
+    """Record id of a parent that this fold no longer remembers; the store finds its message."""
+    turn: int | None = None
+    step: int | None = None
+    fate: Fate = Fate.ACTIVE
+    copied: bool = False
+    """A record says that another session made it (a fork's copy): it does not pay here."""
+
+
+class MessageChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A reading of a message, and its place."""
+
+    message: Message
+    placement: Placement
+
+
+class ResultChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A result for a call that this feed did not emit.
+
+    `message_id` is None when the fold does not know the call: the store looks for it in the session, and keeps the
+    result as an orphan event when there is none.
+    """
+
+    session_id: str
+    tool_call_id: str
+    result: ToolResult
+    position: int
+    record: tuple[int, int]
+    record_ids: tuple[str, ...] = ()
+    message_id: str | None = None
+
+
+class EventChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is not a message: every record that became none ends here or as a diagnostic."""
+
+    session_id: str
+    event: HistoryEvent
+    record: tuple[int, int] | None = None
+    record_id: str | None = None
+    """Its id in the chain of records, when it has one."""
+    parent_id: str | None = None
+    """The message it hangs under (through other events): resolves parents that name this event."""
+
+
+class SessionChange(msgspec.Struct, kw_only=True):
+    """What this feed learned about a session. None: nothing. Later values win over earlier, by position."""
+
+    session_id: str
+    position: int = 0
+    """Position of the newest record that contributed."""
+    cwd: str | None = None
+    git_branch: str | None = None
+    git_commit: str | None = None
+    agent_version: str | None = None
+    titles: dict[TitleSource, str] = {}
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+    reported_cost: float | None = None
+    """US dollars, the agent's own running total."""
+    active_leaf: str | None = None
+    """Record id that the agent itself names as the end of the active branch; "" when it names the very start."""
+    relink: bool = False
+    """A branch or compaction appeared: fates must be worked out anew over the session's tree."""
+    metadata: dict[str, Any] = {}
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """That two sessions belong together, said by either side. Links about one pair are joined field by field."""
+
+    kind: RelationshipKind
+    parent_session_id: str
+    child_session_id: str
+    tool_call_id: str | None = None
+    message_id: str | None = None
+    inferred: bool = False
+    metadata: dict[str, Any] = {}
+
+
+class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
+    """What could not be read, where, and why. The bytes are in the archive all the same."""
+
+    offset: int
+    length: int
+    reason: str
+    line: int | None = None
+    """1-based line of the file."""
+    json_path: str | None = None
+    severity: Literal["error", "note"] = "error"
+    """`error`: something of the record is not modelled. `note`: repaired or odd, nothing lost."""
+
+
+class LineCounts(msgspec.Struct, kw_only=True):
+    """What became of the records of a feed. Their sum is the number of records (R-S34)."""
+
+    messages: int = 0
+    results: int = 0
+    events: int = 0
+    blank: int = 0
+    unreadable: int = 0
+    duplicates: int = 0
+    """Records that repeat one already read, byte for byte or by id."""
+
+
+class Spill(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of an output that its result only previews. Joined to `ToolResult.spilled_to` by session and name."""
+
+    session_id: str
+    name: str
+    media_type: str
+    size: int
+
+
+class Changes(msgspec.Struct, kw_only=True):
+    """What one feed of a source brings."""
+
+    sessions: dict[str, SessionChange] = msgspec.field(default_factory=dict[str, SessionChange])
+    messages: list[MessageChange] = msgspec.field(default_factory=list[MessageChange])
+    results: list[ResultChange] = msgspec.field(default_factory=list[ResultChange])
+    events: list[EventChange] = msgspec.field(default_factory=list[EventChange])
+    links: list[Link] = msgspec.field(default_factory=list[Link])
+    spills: list[Spill] = msgspec.field(default_factory=list[Spill])
+    diagnostics: list[Diagnostic] = msgspec.field(default_factory=list[Diagnostic])
+    counts: LineCounts = msgspec.field(default_factory=LineCounts)
+
+
+class Fold(Protocol):
+    """The reading of one source, resumable."""
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """Read `data`, which stands at byte `offset` of the source.
+
+        For an appendable source `data` is whole lines (its last byte is a newline, unless `data` is the source's
+        last line and is complete JSON); otherwise it is the whole file and `offset` is 0.
+        """
+        ...
+
+    def state(self) -> bytes:
+        """What `Agent.fold` needs to go on after the bytes fed so far: small, and the same for every split of them."""
+        ...
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """One coding agent: where its logs lie, and how they are read. Third parties register theirs by entry point."""
+
+    name: str
+    """As in ids and on the command line: `claude-code`."""
+    display_name: str
+    parser_version: int
+    """Raised when the same bytes give other changes than before; `turnlog rebuild` then reads the archive anew."""
+
+    def roots(self) -> Sequence[Path]:
+        """The agent's homes on this machine, by its own rules; those that do not exist are left out."""
+        ...
+
+    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
+        """Every source under the roots. A root that is missing gives none; nothing is opened."""
+        ...
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold at the start of `source`, or where `state` left off."""
+        ...
+
+    def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+        """The agent's own JSON of a result, from the archived record that brought it."""
+        ...
