@@ -1,0 +1,161 @@
+"""How what several readings say about one thing becomes one: placements, session facts, links, parents, fates.
+
+Pure functions over what folds return, without a database: the store's writer runs them over rows and
+`turnlog.logs` over memory, so a log read alone and the same log in a store have one history. Each join is
+associative and commutative, so neither the split of the bytes nor the order of the sources shows.
+Readings of a message itself are joined by `turnlog.model.merge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
+
+import msgspec
+
+from turnlog.agents.base import EventChange, Link, Placement, RecordRef, SessionChange
+from turnlog.model import CompactionEvent, Fate, Relationship
+from turnlog.model.session import TitleSource
+from turnlog.model.tree import Compaction, Node, Placed, default_leaf, place
+
+_FATES_OF_RECORDS = (Fate.ACTIVE, Fate.SUPERSEDED, Fate.RETRACTED, Fate.SIDECAR)
+"""Fates that a record alone can tell, the weakest first; the others follow from the tree."""
+
+
+def join_placements(one: Placement, other: Placement) -> Placement:
+    """Where a message stands, from two readings of it: the first record decides parent, turn and step."""
+    first, second = sorted((one, other), key=_place_in_file)
+    has_parent = first if first.parent_id or first.parent_record or first.position < second.position else second
+    return Placement(
+        session_id=first.session_id,
+        position=first.position,
+        records=join_records(one.records, other.records),
+        record_ids=tuple(dict.fromkeys((*first.record_ids, *second.record_ids))),
+        parent_id=has_parent.parent_id,
+        parent_record=has_parent.parent_record,
+        turn=second.turn if first.turn is None else first.turn,
+        step=second.step if first.step is None else first.step,
+        fate=max(one.fate, other.fate, key=_strength),
+        copied=one.copied or other.copied,
+    )
+
+
+def join_records(one: Iterable[RecordRef], other: Iterable[RecordRef]) -> tuple[RecordRef, ...]:
+    """The records of both, none twice, in file order."""
+    return tuple(sorted({*one, *other}, key=_record_order))
+
+
+def join_session_changes(one: SessionChange, other: SessionChange) -> SessionChange:
+    """What is known about a session: the latest value, the first project and the outermost times."""
+    earlier, later = sorted((one, other), key=lambda change: (change.position, msgspec.json.encode(change)))
+    joined: dict[str, Any] = {
+        name: getattr(earlier if getattr(later, name) is None else later, name) for name in _LATEST_WINS
+    }
+    return SessionChange(
+        session_id=later.session_id,
+        position=later.position,
+        project_path=later.project_path if earlier.project_path is None else earlier.project_path,
+        titles={**earlier.titles, **later.titles},
+        first_at=min((at for at in (one.first_at, other.first_at) if at), default=None),
+        last_at=max((at for at in (one.last_at, other.last_at) if at), default=None),
+        relink=one.relink or other.relink,
+        metadata={**earlier.metadata, **later.metadata},
+        **joined,
+    )
+
+
+_LATEST_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_cost", "active_leaf")
+
+
+def join_links(one: Link, other: Link) -> Link:
+    """What both sides of a relationship say: what is known wins, and a record's word over an inference."""
+    first, second = sorted((one, other), key=lambda link: (link.inferred, link.tool_call_id or "~"))
+    return msgspec.structs.replace(
+        first,
+        tool_call_id=first.tool_call_id or second.tool_call_id,
+        message_id=first.message_id or second.message_id,
+        metadata={**second.metadata, **first.metadata},
+    )
+
+
+def relationship_of(link: Link) -> Relationship:
+    """The link as the child's session tells it."""
+    return Relationship(
+        kind=link.kind,
+        parent_session_id=link.parent_session_id,
+        parent_tool_call_id=link.tool_call_id,
+        parent_message_id=link.message_id,
+        inferred=link.inferred,
+    )
+
+
+def choose_title(titles: Mapping[TitleSource, str]) -> tuple[str, TitleSource] | None:
+    """The title to show and where it is from: the user's own before the agent's, the first prompt last (R-C6)."""
+    for source in get_args(TitleSource):
+        if titles.get(source):
+            return titles[source], source
+    return None
+
+
+def messages_of_records(placements: Mapping[str, Placement], events: Iterable[EventChange]) -> dict[str, str]:
+    """Record id -> id of the message that it is part of, or that it hangs under when it is an event."""
+    found = {change.record_id: change.parent_id for change in events if change.record_id and change.parent_id}
+    for message_id, placement in placements.items():
+        found.update(dict.fromkeys(placement.record_ids, message_id))
+    return found
+
+
+def place_messages(
+    placements: Mapping[str, Placement], events: Iterable[EventChange], active_leaf: str | None
+) -> dict[str, Placed]:
+    """The fate of every message of one session, by message id, from all of its placements and events.
+
+    Args:
+        placements: Joined placement of each message, by message id.
+        events: The session's events; compactions and records that stand between messages matter.
+        active_leaf: `SessionChange.active_leaf`: a record id, "" for the very start, None when no record names one.
+    """
+    events = list(events)
+    message_of = messages_of_records(placements, events)
+    nodes = [
+        Node(
+            id=message_id,
+            parent=parent_of(placement, message_of),
+            position=placement.position,
+            sidecar=placement.fate is Fate.SIDECAR,
+        )
+        for message_id, placement in placements.items()
+    ]
+    compactions = [
+        Compaction(id=event.id, position=event.position, kept=frozenset(event.kept_message_ids))
+        for event in (change.event for change in events)
+        if isinstance(event, CompactionEvent)
+    ]
+    leaf = default_leaf(nodes) if active_leaf is None else message_of.get(active_leaf)
+    if active_leaf and leaf is None:
+        leaf = default_leaf(nodes)
+    return place(nodes, leaf, compactions)
+
+
+def parent_of(placement: Placement, message_of: Mapping[str, str]) -> str | None:
+    """The id of the parent message, found through its record where the fold no longer knew it."""
+    if placement.parent_id is not None or placement.parent_record is None:
+        return placement.parent_id
+    return message_of.get(placement.parent_record)
+
+
+def _place_in_file(placement: Placement) -> tuple[int, bool, str, str]:
+    return (
+        placement.position,
+        placement.parent_id is None,
+        placement.parent_id or "",
+        placement.parent_record or "",
+    )
+
+
+def _record_order(record: RecordRef) -> tuple[int, int, str]:
+    return (record[0], record[1], "" if record[2] is None else str(record[2]))
+
+
+def _strength(fate: Fate) -> int:
+    return _FATES_OF_RECORDS.index(fate) if fate in _FATES_OF_RECORDS else -1
