@@ -125,6 +125,8 @@ class SessionChange(msgspec.Struct, kw_only=True):
     session_id: str
     position: int = 0
     """Position of the newest record that contributed."""
+    project_path: str | None = None
+    """The working directory of the first record of this feed that names one."""
     cwd: str | None = None
     git_branch: str | None = None
     git_commit: str | None = None

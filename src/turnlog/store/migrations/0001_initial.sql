@@ -17,6 +17,9 @@ CREATE TABLE projects (
 
 CREATE TABLE models (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 
+-- Names of the price lists that costs were computed with.
+CREATE TABLE price_versions (key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+
 -- What has been read, how far, and the state to go on from.
 CREATE TABLE sources (
     key INTEGER PRIMARY KEY,
@@ -125,7 +128,7 @@ CREATE TABLE messages (
     input INTEGER, cache_read INTEGER, cache_write_5m INTEGER, cache_write_1h INTEGER, cache_write INTEGER,
     output INTEGER, reasoning INTEGER, tool_prompt INTEGER,
     exactness TEXT,
-    cost INTEGER, reported_cost INTEGER, price_version TEXT,
+    cost INTEGER, reported_cost INTEGER, price_key INTEGER REFERENCES price_versions (key),
     pays_key INTEGER REFERENCES sessions (key) ON DELETE SET NULL,    -- the one session whose totals it is in
     body_size INTEGER NOT NULL,
     body BLOB NOT NULL,
@@ -141,6 +144,7 @@ CREATE TABLE memberships (
     position INTEGER NOT NULL,
     message_key INTEGER NOT NULL REFERENCES messages (key) ON DELETE CASCADE,
     source_key INTEGER REFERENCES sources (key) ON DELETE SET NULL,
+    generation INTEGER NOT NULL DEFAULT 0,    -- of the source, that `records` points into
     parent_id TEXT, parent_record TEXT,
     turn INTEGER, step INTEGER,
     fate TEXT NOT NULL DEFAULT 'active',
@@ -170,6 +174,7 @@ CREATE TABLE parts (
 CREATE INDEX parts_by_tool ON parts (tool_name, tool_state, started_at) WHERE tool_name IS NOT NULL;
 CREATE INDEX parts_by_call ON parts (tool_call_id) WHERE tool_call_id IS NOT NULL;
 CREATE INDEX parts_by_path ON parts (path) WHERE path IS NOT NULL;
+CREATE INDEX parts_by_spill ON parts (spill) WHERE spill IS NOT NULL;
 CREATE INDEX parts_by_type ON parts (type) WHERE type NOT IN ('text', 'tool-call');
 
 CREATE TABLE blobs (
@@ -206,6 +211,7 @@ CREATE TABLE events (
     known INTEGER NOT NULL DEFAULT 1,
     created_at INTEGER,
     source_key INTEGER REFERENCES sources (key) ON DELETE SET NULL,
+    generation INTEGER NOT NULL DEFAULT 0,
     length INTEGER,
     record_id TEXT, parent_id TEXT,
     body BLOB,                                -- zstd frame of the HistoryEvent's JSON, when it says more than its record

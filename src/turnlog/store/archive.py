@@ -1,0 +1,133 @@
+"""The bytes of every source, as they were: zstd frames of up to a megabyte, addressed by source, generation, offset.
+
+A log grows within one generation. A file that was rewritten starts a new one, which stores only what follows the
+bytes it shares with the one before. Nothing here knows what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import zstandard
+
+from turnlog.errors import NotFoundError, StoreError
+
+SEGMENT_SIZE = 1 << 20
+"""Raw bytes of one frame: large enough to compress well, small enough to reach one record in about a millisecond."""
+
+_REFILL_BELOW = 1 << 16
+"""A last frame smaller than this is written anew with what is appended, so that a live log is not a heap of crumbs."""
+
+_compressor = zstandard.ZstdCompressor(level=1)
+_decompressor = zstandard.ZstdDecompressor()
+
+
+class Generation(NamedTuple):
+    """One life of a file."""
+
+    number: int
+    size: int
+    shared_prefix: int
+    mode: int | None
+    mtime_ns: int | None
+
+
+class Archive:
+    """Reads and writes the archive tables of one store connection; the caller owns the transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def append(self, source_key: int, generation: int, start: int, data: bytes) -> None:
+        """Add `data`, which stands at byte `start` of the file, behind what is stored of this generation."""
+        if not data:
+            return
+        start, data = self._refill(source_key, generation, start, data)
+        view = memoryview(data)
+        rows: list[tuple[int, int, int, int, bytes]] = []
+        for begin in range(0, len(data), SEGMENT_SIZE):
+            piece = view[begin : begin + SEGMENT_SIZE]
+            rows.append((source_key, generation, start + begin, len(piece), _compressor.compress(piece)))
+        self._connection.executemany(
+            "INSERT INTO archive (source_key, generation, start, length, data) VALUES (?, ?, ?, ?, ?)", rows
+        )
+
+    def begin(self, source_key: int, generation: int, shared_prefix: int, now: int) -> None:
+        """Open a generation that shares its first `shared_prefix` bytes with the one before."""
+        self._connection.execute(
+            "INSERT INTO generations (source_key, generation, size, shared_prefix, started_at) VALUES (?, ?, ?, ?, ?)",
+            (source_key, generation, shared_prefix, shared_prefix, now),
+        )
+
+    def settle(self, source_key: int, generation: int, size: int, mode: int, mtime_ns: int) -> None:
+        """Write down how long the generation is now, and the file's mode and time."""
+        self._connection.execute(
+            "UPDATE generations SET size = ?, mode = ?, mtime_ns = ? WHERE source_key = ? AND generation = ?",
+            (size, mode, mtime_ns, source_key, generation),
+        )
+
+    def generations(self, source_key: int) -> list[Generation]:
+        """All lives of the file, oldest first."""
+        rows = self._connection.execute(
+            "SELECT generation, size, shared_prefix, mode, mtime_ns FROM generations"
+            " WHERE source_key = ? ORDER BY generation",
+            (source_key,),
+        )
+        return [Generation(*row) for row in rows]
+
+    def read(self, source_key: int, generation: int, start: int, length: int) -> bytes:
+        """`length` bytes from `start`; raise NotFoundError when they are not all there."""
+        found = b"".join(self._pieces(source_key, generation, start, start + length))
+        if len(found) != length:
+            raise NotFoundError(
+                f"the archive holds {len(found)} of {length} bytes at {start} of source {source_key}.{generation}"
+            )
+        return found
+
+    def iter_bytes(self, source_key: int, generation: int) -> Iterator[bytes]:
+        """The whole file of a generation in pieces of at most `SEGMENT_SIZE` bytes."""
+        size = self._generation(source_key, generation).size
+        return self._pieces(source_key, generation, 0, size)
+
+    def _generation(self, source_key: int, generation: int) -> Generation:
+        for found in self.generations(source_key):
+            if found.number == generation:
+                return found
+        raise NotFoundError(f"the archive has no generation {generation} of source {source_key}")
+
+    def _pieces(self, source_key: int, generation: int, start: int, end: int) -> Iterator[bytes]:
+        own = start
+        if generation > 0:
+            shared = self._generation(source_key, generation).shared_prefix
+            if start < shared:
+                yield from self._pieces(source_key, generation - 1, start, min(end, shared))
+                own = shared
+        if own >= end:
+            return
+        rows = self._connection.execute(
+            "SELECT start, length, data FROM archive WHERE source_key = ? AND generation = ? AND start < ?"
+            " AND start + length > ? ORDER BY start",
+            (source_key, generation, end, own),
+        )
+        for segment_start, length, data in rows.fetchall():
+            piece = _decompressor.decompress(data)
+            if len(piece) != length:
+                raise StoreError(f"a frame of source {source_key}.{generation} at {segment_start} is damaged")
+            yield piece[max(0, own - segment_start) : end - segment_start]
+
+    def _refill(self, source_key: int, generation: int, start: int, data: bytes) -> tuple[int, bytes]:
+        """Take back a small last frame to write it again with `data` behind it."""
+        row = self._connection.execute(
+            "SELECT start, length, data FROM archive WHERE source_key = ? AND generation = ? AND start < ?"
+            " ORDER BY start DESC LIMIT 1",
+            (source_key, generation, start),
+        ).fetchone()
+        if row is None or row[1] >= _REFILL_BELOW or row[0] + row[1] != start:
+            return start, data
+        self._connection.execute(
+            "DELETE FROM archive WHERE source_key = ? AND generation = ? AND start = ?",
+            (source_key, generation, row[0]),
+        )
+        return row[0], _decompressor.decompress(row[2]) + data

@@ -1,0 +1,172 @@
+"""Message bodies: canonical JSON in a zstd frame, with large texts and all binary data moved out into blobs.
+
+`externalize` and `resolve` are inverses; `structured` results never enter a body (they stay in the archived record).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+import zstandard
+from msgspec import UNSET
+
+from turnlog.model import (
+    BlobRef,
+    FilePart,
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+)
+from turnlog.model.codec import decode_message, encode
+
+TEXT_LIMIT = 65536
+"""Characters (of JSON: bytes) above which a text becomes a blob."""
+
+PREVIEW_LENGTH = 8000
+"""Characters of a large text that stay in the body."""
+
+_compressor = zstandard.ZstdCompressor(level=1)
+_decompressor = zstandard.ZstdDecompressor()
+
+JSON_TYPE = "application/json"
+TEXT_TYPE = "text/plain; charset=utf-8"
+
+
+class Blob(NamedTuple):
+    """A content on its way into the blobs table."""
+
+    sha256: bytes
+    media_type: str | None
+    data: bytes
+
+
+def pack(message: Message) -> bytes:
+    """The JSON of a body, from a message that is already externalized."""
+    return encode(message)
+
+
+def decode(body: bytes) -> Message:
+    """The message in a body's JSON, still externalized."""
+    return decode_message(body)
+
+
+def unpack(frame: bytes) -> Message:
+    """The message in a stored frame, still externalized."""
+    return decode_message(_decompressor.decompress(frame))
+
+
+def compress(body: bytes) -> bytes:
+    """The frame that is stored and sent as it is."""
+    return _compressor.compress(body)
+
+
+def decompress(frame: bytes) -> bytes:
+    """The JSON of a stored frame."""
+    return _decompressor.decompress(frame)
+
+
+def externalize(message: Message, blobs: list[Blob]) -> Message:
+    """The message with large contents replaced by previews and references; the contents are added to `blobs`."""
+    parts = message.parts
+    if not any(_is_large(part) for part in parts):
+        return message
+    return msgspec.structs.replace(message, parts=tuple([_externalize_part(part, blobs) for part in parts]))
+
+
+def resolve(message: Message, load: Callable[[BlobRef], bytes]) -> Message:
+    """The message as it was before `externalize`; `load` gives the bytes of a reference."""
+    return msgspec.structs.replace(message, parts=tuple([_resolve_part(part, load) for part in message.parts]))
+
+
+def _is_large(part: Part) -> bool:
+    if isinstance(part, TextPart | ReasoningPart):
+        return len(part.text) > TEXT_LIMIT
+    if isinstance(part, ToolCallPart):
+        return _has_large_input(part) or any(_is_large_result(result) for result in part.results)
+    return isinstance(part, FilePart) and part.data is not None
+
+
+def _has_large_input(part: ToolCallPart) -> bool:
+    if part.input is not UNSET and len(memoryview(part.input)) > TEXT_LIMIT:
+        return True
+    return part.input_text is not None and len(part.input_text) > TEXT_LIMIT
+
+
+def _is_large_result(result: ToolResult) -> bool:
+    return result.structured is not UNSET or any(_is_large(part) for part in result.content)
+
+
+def _externalize_part(part: Part, blobs: list[Blob]) -> Part:
+    if not _is_large(part):
+        return part
+    if isinstance(part, TextPart | ReasoningPart):
+        return _externalize_text(part, blobs)
+    if isinstance(part, FilePart):
+        return _externalize_file(part, blobs)
+    assert isinstance(part, ToolCallPart)
+    results = tuple([_externalize_result(result, blobs) for result in part.results])
+    part = msgspec.structs.replace(part, results=results)
+    return _externalize_input(part, blobs) if _has_large_input(part) else part
+
+
+def _externalize_text(part: TextPart | ReasoningPart, blobs: list[Blob]) -> TextPart | ReasoningPart:
+    reference = _add(blobs, part.text.encode("utf-8", "replace"), TEXT_TYPE)
+    return msgspec.structs.replace(part, text=part.text[:PREVIEW_LENGTH], blob=reference)
+
+
+def _externalize_file(part: FilePart, blobs: list[Blob]) -> FilePart:
+    assert part.data is not None
+    return msgspec.structs.replace(part, data=None, blob=_add(blobs, part.data, part.media_type))
+
+
+def _externalize_input(part: ToolCallPart, blobs: list[Blob]) -> ToolCallPart:
+    if part.input is not UNSET:
+        data, kind = bytes(part.input), JSON_TYPE
+    else:
+        data, kind = (part.input_text or "").encode("utf-8", "replace"), TEXT_TYPE
+    preview = data[: PREVIEW_LENGTH * 4].decode("utf-8", "ignore")[:PREVIEW_LENGTH]
+    reference = _add(blobs, data, kind)
+    return msgspec.structs.replace(part, input=UNSET, input_text=preview, input_blob=reference)
+
+
+def _externalize_result(result: ToolResult, blobs: list[Blob]) -> ToolResult:
+    content = tuple([_externalize_part(part, blobs) for part in result.content])
+    return msgspec.structs.replace(result, content=content, structured=UNSET)
+
+
+def _add(blobs: list[Blob], data: bytes, media_type: str) -> BlobRef:
+    digest = hashlib.sha256(data)
+    blobs.append(Blob(digest.digest(), media_type, data))
+    return BlobRef(sha256=digest.hexdigest(), size=len(data), media_type=media_type)
+
+
+def _resolve_part(part: Part, load: Callable[[BlobRef], bytes]) -> Part:
+    if isinstance(part, TextPart | ReasoningPart) and part.blob is not None:
+        return msgspec.structs.replace(part, text=load(part.blob).decode(), blob=None)
+    if isinstance(part, FilePart) and part.blob is not None:
+        return msgspec.structs.replace(part, data=load(part.blob), blob=None)
+    if isinstance(part, ToolCallPart):
+        return _resolve_call(part, load)
+    return part
+
+
+def _resolve_call(part: ToolCallPart, load: Callable[[BlobRef], bytes]) -> ToolCallPart:
+    results = tuple([_resolve_result(result, load) for result in part.results])
+    reference = part.input_blob
+    if reference is None:
+        return msgspec.structs.replace(part, results=results) if results != part.results else part
+    data = load(reference)
+    if reference.media_type == JSON_TYPE:
+        return msgspec.structs.replace(part, results=results, input=msgspec.Raw(data), input_text=None, input_blob=None)
+    return msgspec.structs.replace(part, results=results, input_text=data.decode(), input_blob=None)
+
+
+def _resolve_result(result: ToolResult, load: Callable[[BlobRef], bytes]) -> ToolResult:
+    content = tuple([_resolve_part(part, load) for part in result.content])
+    return result if content == result.content else msgspec.structs.replace(result, content=content)

@@ -1,0 +1,237 @@
+"""What depends on a whole session or on several: fates, who pays for shared messages, inferred relationships.
+
+Every function here is a pure function of the stored rows, run again whenever its inputs may have changed, so that
+the order in which sources were read leaves no trace.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from typing import NamedTuple
+
+import msgspec
+
+from turnlog.agents.base import EventChange, Placement
+from turnlog.model import Fate, RecordEvent
+from turnlog.model.codec import decode_event
+from turnlog.store import bodies
+from turnlog.store.joining import messages_of_records, parent_of, place_messages
+
+
+class PayerChange(NamedTuple):
+    """A message whose cost moves from one session's totals to another's."""
+
+    message_key: int
+    old: int | None
+    new: int
+
+
+class _Member(NamedTuple):
+    message_key: int
+    external_id: str
+    position: int
+    parent_id: str | None
+    parent_record: str | None
+    record_ids: str | None
+    fate: str
+    fate_cause: str | None
+
+    def placement(self, session_id: str) -> Placement:
+        return Placement(
+            session_id=session_id,
+            position=self.position,
+            parent_id=self.parent_id,
+            parent_record=self.parent_record,
+            record_ids=tuple((self.record_ids or "").split()),
+            fate=Fate.SIDECAR if self.fate == Fate.SIDECAR else Fate.ACTIVE,
+        )
+
+
+def relink(connection: sqlite3.Connection, session_key: int) -> None:
+    """Resolve parents that a fold no longer knew, and work out the fate of every message of the session."""
+    session_id = _session_id(connection, session_key)
+    members = _members(connection, session_key)
+    placements = {member.external_id: member.placement(session_id) for member in members}
+    events = _events(connection, session_key, session_id)
+    active_leaf = connection.execute("SELECT active_leaf FROM sessions WHERE key = ?", (session_key,)).fetchone()[0]
+    message_of = messages_of_records(placements, events)
+    placed = place_messages(placements, events, active_leaf)
+    changed: list[tuple[str | None, str, str | None, int, int]] = []
+    for member in members:
+        parent = parent_of(placements[member.external_id], message_of)
+        fate = placed[member.external_id]
+        if (parent, fate.fate, fate.cause) != (member.parent_id, member.fate, member.fate_cause):
+            changed.append((parent, fate.fate, fate.cause, session_key, member.message_key))
+    connection.executemany(
+        "UPDATE memberships SET parent_id = ?, fate = ?, fate_cause = ? WHERE session_key = ? AND message_key = ?",
+        changed,
+    )
+
+
+def _members(connection: sqlite3.Connection, session_key: int) -> list[_Member]:
+    rows = connection.execute(
+        "SELECT m.key, m.external_id, s.position, s.parent_id, s.parent_record, s.record_ids, s.fate, s.fate_cause"
+        " FROM memberships s JOIN messages m ON m.key = s.message_key WHERE s.session_key = ? ORDER BY s.position",
+        (session_key,),
+    )
+    return [_Member(*row) for row in rows]
+
+
+def _events(connection: sqlite3.Connection, session_key: int, session_id: str) -> list[EventChange]:
+    """The events that bear on the tree: links in the chain of records, and compactions."""
+    rows = connection.execute(
+        "SELECT position, record_id, parent_id, CASE type WHEN 'compaction' THEN body END FROM events"
+        " WHERE session_key = ? AND (record_id IS NOT NULL OR type = 'compaction')",
+        (session_key,),
+    )
+    return [
+        EventChange(
+            session_id=session_id,
+            event=decode_event(bodies.decompress(body)) if body else RecordEvent(id="", kind="", position=position),
+            record_id=record_id,
+            parent_id=parent_id,
+        )
+        for position, record_id, parent_id, body in rows
+    ]
+
+
+def settle(connection: sqlite3.Connection, session_keys: set[int]) -> list[PayerChange]:
+    """Work out who pays for the messages that these sessions share, and which session came out of which.
+
+    A session that holds nothing of its own, or whose own messages begin earliest, is the origin; one whose records
+    say they are copies never pays while another member does not say so.
+    """
+    group = _neighbours(connection, session_keys)
+    rank = {key: _rank(connection, key) for key in group}
+    payers: list[PayerChange] = []
+    latest: dict[int, tuple[int, int]] = {}
+    for message_key, old, members in _shared_messages(connection, group):
+        new = min(members, key=lambda member: (member[1], rank[member[0]]))[0]
+        if new != old:
+            payers.append(PayerChange(message_key, old, new))
+        for key, _, position in members:
+            if key != new and position >= latest.get(key, (-1, 0))[0]:
+                latest[key] = (position, new)
+    _store_payers(connection, payers)
+    _infer_links(connection, group, {child: parent for child, (_, parent) in latest.items()}, rank)
+    return payers
+
+
+def _neighbours(connection: sqlite3.Connection, session_keys: set[int]) -> set[int]:
+    found = set(session_keys)
+    for key in session_keys:
+        rows = connection.execute(
+            "SELECT DISTINCT other.session_key FROM memberships own"
+            " JOIN memberships other ON other.message_key = own.message_key WHERE own.session_key = ?",
+            (key,),
+        )
+        found.update(row[0] for row in rows)
+    return found
+
+
+def _rank(connection: sqlite3.Connection, session_key: int) -> tuple[int, str]:
+    """When the session's own messages begin (-1: it has none, so others copied all of it), then its id."""
+    own = connection.execute(
+        "SELECT min(coalesce(m.created_at, 0)) FROM memberships s JOIN messages m ON m.key = s.message_key"
+        " WHERE s.session_key = ? AND NOT EXISTS (SELECT 1 FROM memberships o"
+        " WHERE o.message_key = s.message_key AND o.session_key <> s.session_key)",
+        (session_key,),
+    ).fetchone()[0]
+    external_id = connection.execute("SELECT external_id FROM sessions WHERE key = ?", (session_key,)).fetchone()[0]
+    return (-1 if own is None else own, external_id)
+
+
+def _shared_messages(
+    connection: sqlite3.Connection, group: set[int]
+) -> list[tuple[int, int | None, list[tuple[int, int, int]]]]:
+    """(message, its payer, [(session, copied, position)]) of every message that two sessions of the group hold."""
+    marks = ",".join("?" * len(group))
+    rows = connection.execute(
+        f"SELECT s.message_key, m.pays_key, s.session_key, s.copied, s.position FROM memberships s"
+        f" JOIN messages m ON m.key = s.message_key WHERE s.session_key IN ({marks}) ORDER BY s.message_key",
+        tuple(group),
+    )
+    members: dict[tuple[int, int | None], list[tuple[int, int, int]]] = defaultdict(list)
+    for message_key, payer, session_key, copied, position in rows:
+        members[message_key, payer].append((session_key, copied, position))
+    return [(key, payer, found) for (key, payer), found in members.items() if len(found) > 1]
+
+
+def _store_payers(connection: sqlite3.Connection, payers: list[PayerChange]) -> None:
+    connection.executemany(
+        "UPDATE messages SET pays_key = ? WHERE key = ?", [(change.new, change.message_key) for change in payers]
+    )
+
+
+def _infer_links(
+    connection: sqlite3.Connection, group: set[int], parents: dict[int, int], rank: dict[int, tuple[int, str]]
+) -> None:
+    """Write down which session came out of which, where no record says it.
+
+    It continues its parent when the parent holds nothing of its own behind the shared part, else it is a fork.
+    """
+    ids = {key: _session_id(connection, key) for key in group | set(parents.values())}
+    for child in group:
+        connection.execute("DELETE FROM links WHERE child_id = ? AND inferred = 1", (ids[child],))
+        parent = parents.get(child)
+        stated = connection.execute("SELECT 1 FROM links WHERE child_id = ?", (ids[child],)).fetchone()
+        if parent is None or stated:
+            continue
+        agent = ids[child].partition(":")[0]
+        kind = "continuation" if rank[parent][0] == -1 else "fork"
+        connection.execute(
+            "INSERT INTO links (agent, parent_id, child_id, kind, inferred) VALUES (?, ?, ?, ?, 1)",
+            (agent, ids[parent], ids[child], kind),
+        )
+
+
+def session_ids(connection: sqlite3.Connection, keys: set[int]) -> set[str]:
+    """The ids of sessions by their keys."""
+    return {_session_id(connection, key) for key in keys}
+
+
+def _session_id(connection: sqlite3.Connection, key: int) -> str:
+    agent, external_id = connection.execute("SELECT agent, external_id FROM sessions WHERE key = ?", (key,)).fetchone()
+    return f"{agent}:{external_id}"
+
+
+def attach_parents(connection: sqlite3.Connection, session_ids: set[str]) -> None:
+    """Set `parent_key` and `relationship` of these sessions, and of the children that name them, from the links."""
+    children = set(session_ids)
+    for session_id in session_ids:
+        rows = connection.execute("SELECT child_id FROM links WHERE parent_id = ?", (session_id,))
+        children.update(row[0] for row in rows)
+    for child in children:
+        parent, kind = _best_parent(connection, child)
+        agent, _, external_id = child.partition(":")
+        connection.execute(
+            "UPDATE sessions SET parent_key = ?, relationship = ? WHERE agent = ? AND external_id = ?"
+            " AND (parent_key IS NOT ? OR relationship IS NOT ?)",
+            (parent, kind, agent, external_id, parent, kind),
+        )
+
+
+def _best_parent(connection: sqlite3.Connection, child: str) -> tuple[int | None, str | None]:
+    """The parent that is stored, stated before inferred, the closest kind of relationship first."""
+    links = connection.execute(
+        "SELECT parent_id, kind FROM links WHERE child_id = ? AND parent_id <> child_id"
+        " ORDER BY inferred, CASE kind WHEN 'subagent' THEN 0 WHEN 'fork' THEN 1 ELSE 2 END, parent_id",
+        (child,),
+    )
+    for parent_id, kind in links.fetchall():
+        agent, _, external_id = parent_id.partition(":")
+        row = connection.execute(
+            "SELECT key FROM sessions WHERE agent = ? AND external_id = ?", (agent, external_id)
+        ).fetchone()
+        if row is not None:
+            return row[0], kind
+    return None, None
+
+
+def join_link_metadata(old: str | None, new: dict[str, object]) -> str | None:
+    """Both sides' facts about a relationship in one JSON object; of two values for one fact the smaller stays."""
+    known: dict[str, object] = msgspec.json.decode(old) if old else {}
+    for name, value in new.items():
+        known[name] = min(known.get(name, value), value, key=msgspec.json.encode)
+    return msgspec.json.encode(dict(sorted(known.items()))).decode() if known else None

@@ -1,0 +1,259 @@
+"""What of a message goes into columns: pure functions from a message to rows and to what it adds to totals.
+
+The writer stores them, and takes an old reading's part out of the totals by the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from turnlog.model import FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolState
+from turnlog.model.usage import BUCKETS
+
+PREVIEW_LENGTH = 200
+"""Characters of `messages.text_preview` (R-S25)."""
+
+NANO = 1_000_000_000
+
+MESSAGE_COUNTS = ("messages", "prompts", "steps", "tool_calls", "failed_tool_calls", "reasoning_parts", "files")
+"""What a membership adds to its session, whoever pays."""
+
+USAGE_COUNTS = ("calls", "unknown_calls", "unpriced_calls", *BUCKETS, "lower_bound", "cost")
+"""What a message adds to the session that pays for it, and to its day."""
+
+TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL})
+
+_FAILED = frozenset({ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED})
+
+
+class PathInput(msgspec.Struct):
+    """The fields of a tool's input that may name a file; everything else is skipped."""
+
+    file_path: str | None = None
+    path: str | None = None
+    notebook_path: str | None = None
+    filePath: str | None = None
+    filename: str | None = None
+
+
+_path_decoder = msgspec.json.Decoder(PathInput)
+
+MESSAGE_COLUMNS = (
+    "key",
+    "agent",
+    "external_id",
+    "role",
+    "origin",
+    "model_key",
+    "created_at",
+    "completed_at",
+    "stop_reason",
+    "revision",
+    "changed_seq",
+    "has_tool_calls",
+    "has_reasoning",
+    "has_files",
+    "text_preview",
+    *BUCKETS,
+    "exactness",
+    "cost",
+    "reported_cost",
+    "price_key",
+    "pays_key",
+    "body_size",
+    "body",
+)
+
+PART_COLUMNS = (
+    "message_key",
+    "sequence",
+    "type",
+    "tool_name",
+    "tool_kind",
+    "tool_call_id",
+    "tool_state",
+    "exit_code",
+    "path",
+    "media_type",
+    "spill",
+    "text_size",
+    "output_size",
+    "started_at",
+    "completed_at",
+    "duration_ms",
+)
+
+_NO_TOOL = (None,) * 5
+
+
+class MessageFacts(NamedTuple):
+    """What the parts of a message say about the whole."""
+
+    parts: list[tuple[Any, ...]]
+    counts: tuple[int, ...]
+    preview: str
+    has_tool_calls: bool
+    has_reasoning: bool
+    has_files: bool
+
+
+def milliseconds(moment: datetime | None) -> int | None:
+    """A time as the store keeps it."""
+    return None if moment is None else int(moment.timestamp() * 1000)
+
+
+def moment(value: int | None) -> datetime | None:
+    """A stored time as an aware UTC datetime."""
+    return None if value is None else datetime.fromtimestamp(value / 1000, UTC)
+
+
+def nanos(amount: Decimal | float | None) -> int | None:
+    """US dollars as nano-dollars."""
+    return None if amount is None else round(amount * NANO)
+
+
+def day_of(created_at: int | None) -> int:
+    """Days since 1970-01-01 UTC of a stored time; 0 stands for a time that is not known."""
+    return 0 if created_at is None else created_at // 86_400_000
+
+
+def message_facts(message: Message, key: int) -> MessageFacts:
+    """Part rows, counts and flags of one message."""
+    rows: list[tuple[Any, ...]] = []
+    texts: list[str] = []
+    calls = failed = reasoning = files = 0
+    for sequence, part in enumerate(message.parts):
+        if isinstance(part, ToolCallPart):
+            calls += 1
+            failed += part.state in _FAILED
+            files += _count_files(part)
+            rows.append(_call_row(key, sequence, part))
+            continue
+        if isinstance(part, TextPart):
+            texts.append(part.text)
+        elif isinstance(part, ReasoningPart):
+            reasoning += 1
+        elif isinstance(part, FilePart):
+            files += 1
+        rows.append(_plain_row(key, sequence, part))
+    counts = (1, _is_prompt(message), _is_step(message), calls, failed, reasoning, files)
+    preview = _preview(texts)
+    return MessageFacts(rows, counts, preview, calls > 0, reasoning > 0, files > 0)
+
+
+def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:
+    """What the message adds to usage totals, in the order of `USAGE_COUNTS`; None for what is no model call."""
+    usage = message.usage
+    if not _is_step(message):
+        return None
+    if usage is None or usage.total is None:
+        return (1, 1, 0, *_ZERO_BUCKETS, 0, cost or 0)
+    buckets = [count or 0 for count in usage.buckets()]
+    return (1, 0, cost is None, *buckets, usage.exactness == "lower_bound", cost or 0)
+
+
+_ZERO_BUCKETS = (0,) * len(BUCKETS)
+
+
+def message_buckets(message: Message) -> tuple[Any, ...]:
+    """The usage columns of a message row: the buckets and how exact they are."""
+    usage = message.usage
+    if usage is None:
+        return (*(None,) * len(BUCKETS), None)
+    return (*usage.buckets(), usage.exactness)
+
+
+def _is_prompt(message: Message) -> bool:
+    return message.origin in TURN_ORIGINS
+
+
+def _is_step(message: Message) -> bool:
+    return message.role == "assistant" and message.error is None
+
+
+def _preview(texts: Iterable[str]) -> str:
+    preview = ""
+    for text in texts:
+        preview = f"{preview}\n{text[:PREVIEW_LENGTH]}" if preview else text[:PREVIEW_LENGTH]
+        if len(preview) >= PREVIEW_LENGTH:
+            return preview[:PREVIEW_LENGTH]
+    return preview
+
+
+def _plain_row(key: int, sequence: int, part: Part) -> tuple[Any, ...]:
+    size, media_type = 0, None
+    if isinstance(part, TextPart | ReasoningPart):
+        size = part.blob.size if part.blob else len(part.text)
+    elif isinstance(part, FilePart):
+        media_type = part.media_type
+        size = part.blob.size if part.blob else len(part.data or b"")
+    return (key, sequence, part.type, *_NO_TOOL, None, media_type, None, size, 0, None, None, None)
+
+
+def _call_row(key: int, sequence: int, part: ToolCallPart) -> tuple[Any, ...]:
+    started = milliseconds(part.started_at)
+    completed = duration = exit_code = spill = None
+    output_size = 0
+    for result in part.results:
+        completed = milliseconds(result.completed_at) or completed
+        exit_code = exit_code if result.exit_code is None else result.exit_code
+        spill = result.spilled_to or spill
+        duration = duration if result.duration_ms is None else result.duration_ms
+        output_size += sum(_size(block) for block in result.content)
+    if duration is None and started is not None and completed is not None:
+        duration = max(0, completed - started)
+    return (
+        key,
+        sequence,
+        "tool-call",
+        part.tool_name,
+        part.kind,
+        part.tool_call_id,
+        part.state,
+        exit_code,
+        _touched_path(part),
+        None,
+        spill,
+        _input_size(part),
+        output_size,
+        started,
+        completed,
+        duration,
+    )
+
+
+def _size(block: Part) -> int:
+    if isinstance(block, TextPart):
+        return block.blob.size if block.blob else len(block.text)
+    return 0
+
+
+def _input_size(part: ToolCallPart) -> int:
+    if part.input_blob is not None:
+        return part.input_blob.size
+    if part.input is not UNSET:
+        return len(memoryview(part.input))
+    return len(part.input_text or "")
+
+
+def _count_files(part: ToolCallPart) -> int:
+    return sum(isinstance(block, FilePart) for result in part.results for block in result.content)
+
+
+def _touched_path(part: ToolCallPart) -> str | None:
+    if part.kind not in _FILE_KINDS or part.input is UNSET:
+        return None
+    try:
+        named = _path_decoder.decode(part.input)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    return named.file_path or named.path or named.notebook_path or named.filePath or named.filename
+
+
+_FILE_KINDS = frozenset({"read", "edit", "delete", "move"})

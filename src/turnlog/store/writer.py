@@ -1,0 +1,814 @@
+"""Changes -> rows. One `Batch` is what one transaction writes: any number of feeds of one source.
+
+Joins readings of a message by `model.merge`, keeps totals by difference (what a message added before is taken out
+before what it adds now goes in), and hands what depends on whole sessions to `lineage`. The caller owns the
+transaction, the source's cursor and the archive.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnlog.agents.base import (
+    Changes,
+    Diagnostic,
+    EventChange,
+    Link,
+    MessageChange,
+    Placement,
+    RecordRef,
+    ResultChange,
+    SessionChange,
+    SourceKind,
+)
+from turnlog.errors import NotFoundError
+from turnlog.model import BlobRef, Message, RecordEvent, RunMetadataEvent, ToolCallPart, ToolResultEvent, Usage
+from turnlog.model.codec import decode_event, encode
+from turnlog.model.merge import add_result, merge_messages
+from turnlog.model.session import TitleSource
+from turnlog.store import bodies, lineage
+from turnlog.store.joining import choose_title, join_placements, join_records
+from turnlog.store.rows import (
+    MESSAGE_COLUMNS,
+    MESSAGE_COUNTS,
+    PART_COLUMNS,
+    USAGE_COUNTS,
+    MessageFacts,
+    day_of,
+    message_buckets,
+    message_facts,
+    milliseconds,
+    nanos,
+    usage_counts,
+)
+
+Pricer = Callable[[Usage, str | None, datetime | None], int | None]
+"""Usage of one call, its model, its time -> nano-dollars, or None when the price is not known."""
+
+_LOOKUP_SIZE = 500
+
+_MESSAGE_INSERT = (
+    f"INSERT INTO messages ({', '.join(MESSAGE_COLUMNS)}) VALUES ({', '.join('?' * len(MESSAGE_COLUMNS))})"
+)
+_MESSAGE_UPDATE = f"UPDATE messages SET {', '.join(f'{name} = ?' for name in MESSAGE_COLUMNS[3:])} WHERE key = ?"
+_PART_INSERT = f"INSERT INTO parts ({', '.join(PART_COLUMNS)}) VALUES ({', '.join('?' * len(PART_COLUMNS))})"
+_SESSION_COUNTS = (*MESSAGE_COUNTS, "events", *USAGE_COUNTS)
+_SESSION_UPDATE = f"UPDATE sessions SET {', '.join(f'{name} = {name} + ?' for name in _SESSION_COUNTS)} WHERE key = ?"
+_USAGE_COLUMNS = (*USAGE_COUNTS, "reported_cost")
+_USAGE_UPSERT = (
+    f"INSERT INTO usage (day, model_key, session_key, {', '.join(_USAGE_COLUMNS)})"
+    f" VALUES ({', '.join('?' * (3 + len(_USAGE_COLUMNS)))})"
+    f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in _USAGE_COLUMNS)}"
+)
+
+_LATER_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_cost", "active_leaf")
+_SESSION_FACTS = (
+    "UPDATE sessions SET project_key = :project_key, title = :title, title_source = :title_source, titles = :titles,"
+    " metadata = :metadata, relink = :relink,"
+    " created_at = min(coalesce(created_at, :first_at), coalesce(:first_at, created_at)),"
+    " updated_at = max(coalesce(updated_at, :last_at), coalesce(:last_at, updated_at)),"
+    + "".join(
+        f" {name} = CASE WHEN :newer THEN coalesce(:{name}, {name}) ELSE coalesce({name}, :{name}) END,"
+        for name in _LATER_WINS
+    )
+    + " patch_position = max(patch_position, :position) WHERE key = :key"
+)
+
+_MEMBER_COLUMNS = (
+    "session_key",
+    "position",
+    "message_key",
+    "source_key",
+    "generation",
+    "parent_id",
+    "parent_record",
+    "turn",
+    "step",
+    "fate",
+    "copied",
+    "records",
+    "record_ids",
+)
+_MEMBER_INSERT = (
+    f"INSERT INTO memberships ({', '.join(_MEMBER_COLUMNS)}) VALUES ({', '.join('?' * len(_MEMBER_COLUMNS))})"
+)
+
+_EVENT_ORPHAN = "orphan-result"
+
+_EVENT_INSERT = (
+    "INSERT OR IGNORE INTO events (session_key, position, external_id, type, kind, known, created_at, source_key,"
+    " generation, length, record_id, parent_id, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+_EVENTS = len(MESSAGE_COUNTS)
+_PAID = _EVENTS + 1
+"""Where events and the paid counts begin in a session's counts."""
+
+_NO_MODEL = 0
+"""`usage.model_key` of calls whose model is not known."""
+
+
+class SourceRow(msgspec.Struct, frozen=True):
+    """What the writer needs to know of a source."""
+
+    key: int
+    agent: str
+    kind: SourceKind
+    generation: int
+    session_id: str | None
+
+
+class Saved(msgspec.Struct):
+    """What a batch brought."""
+
+    sessions: set[str]
+    new_sessions: int = 0
+    messages: int = 0
+    diagnostics: int = 0
+    last_change: int = 0
+
+
+class Batch:
+    """Everything one transaction writes for one source. Call `save` for each feed, then `close` once."""
+
+    def __init__(self, connection: sqlite3.Connection, source: SourceRow, price: Pricer, price_version: str) -> None:
+        self._connection = connection
+        self._source = source
+        self._price = price
+        self._price_key = self._name_key("price_versions", price_version)
+        self._now = int(time.time() * 1000)
+        self._saved = Saved(sessions=set())
+        self._sessions: dict[str, int | None] = {}
+        self._created: set[str] = set()
+        self._models: dict[str, int] = {}
+        self._projects: dict[str, int] = {}
+        self._sequences: dict[int, int] = {}
+        self._counts: dict[int, list[int]] = defaultdict(lambda: [0] * len(_SESSION_COUNTS))
+        self._usage: dict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0] * len(_USAGE_COLUMNS))
+        self._relink: set[int] = set()
+        self._shared: set[int] = set()
+        self._linked: set[str] = set()
+        self._next_key = self._max_message_key() + 1
+
+    def save(self, changes: Changes) -> None:
+        """Write what one feed brought."""
+        for change in changes.sessions.values():
+            self._save_session(change)
+        self._save_messages(changes.messages)
+        for result in changes.results:
+            self._save_late_result(result)
+        self._save_events(changes.events)
+        for link in changes.links:
+            self._save_link(link)
+        for spill in changes.spills:
+            self._save_spill(spill.session_id, spill.name, spill.media_type, spill.size)
+        self._save_diagnostics(changes.diagnostics)
+
+    def close(self) -> Saved:
+        """Settle what depends on whole sessions, write the totals, and say what was saved."""
+        for key in sorted(self._relink):
+            lineage.relink(self._connection, key)
+        self._settle_shared()
+        self._write_totals()
+        lineage.attach_parents(self._connection, self._created | self._linked)
+        return self._saved
+
+    # -- sessions
+
+    def _session_key(self, session_id: str) -> int | None:
+        """The key of a session, made if it is new; None for one the user has forgotten."""
+        if session_id in self._sessions:
+            return self._sessions[session_id]
+        agent, _, external_id = session_id.partition(":")
+        row = self._connection.execute(
+            "SELECT key FROM sessions WHERE owner_key = 1 AND agent = ? AND external_id = ?", (agent, external_id)
+        ).fetchone()
+        key = row[0] if row else self._create_session(session_id, agent, external_id)
+        self._sessions[session_id] = key
+        if key is not None:
+            self._saved.sessions.add(session_id)
+        return key
+
+    def _create_session(self, session_id: str, agent: str, external_id: str) -> int | None:
+        gone = self._connection.execute("SELECT 1 FROM tombstones WHERE session_id = ?", (session_id,)).fetchone()
+        if gone:
+            return None
+        cursor = self._connection.execute(
+            "INSERT INTO sessions (agent, external_id) VALUES (?, ?)", (agent, external_id)
+        )
+        self._created.add(session_id)
+        self._saved.new_sessions += 1
+        return cursor.lastrowid
+
+    def _save_session(self, change: SessionChange) -> None:
+        key = self._session_key(change.session_id)
+        if key is None:
+            return
+        self._sequence(key)
+        project_key, titles, metadata, patch_position, shares, relink = self._connection.execute(
+            "SELECT project_key, titles, metadata, patch_position, shares, relink FROM sessions WHERE key = ?", (key,)
+        ).fetchone()
+        newer = change.position >= patch_position
+        if project_key is None and change.project_path is not None:
+            project_key = self._project_key(change.project_path)
+        joined_titles = _join_titles(titles, change.titles, newer=newer)
+        title, title_source = choose_title(joined_titles) or (None, None)
+        if change.relink or (relink and change.active_leaf is not None):
+            self._relink.add(key)
+        if shares:
+            self._shared.add(key)
+        self._connection.execute(
+            _SESSION_FACTS,
+            {
+                "key": key,
+                "project_key": project_key,
+                "title": title,
+                "title_source": title_source,
+                "titles": msgspec.json.encode(joined_titles).decode() if joined_titles else None,
+                "metadata": lineage.join_link_metadata(metadata, change.metadata),
+                "relink": bool(relink or change.relink),
+                "first_at": milliseconds(change.first_at),
+                "last_at": milliseconds(change.last_at),
+                "newer": newer,
+                "cwd": change.cwd,
+                "git_branch": change.git_branch,
+                "git_commit": change.git_commit,
+                "agent_version": change.agent_version,
+                "reported_cost": nanos(change.reported_cost),
+                "active_leaf": change.active_leaf,
+                "position": change.position,
+            },
+        )
+
+    def _project_key(self, path: str) -> int:
+        key = self._projects.get(path)
+        if key is None:
+            name = path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path
+            self._connection.execute("INSERT OR IGNORE INTO projects (path, name) VALUES (?, ?)", (path, name))
+            key = self._connection.execute("SELECT key FROM projects WHERE path = ?", (path,)).fetchone()[0]
+            self._projects[path] = key
+        return key
+
+    def _sequence(self, session_key: int) -> int:
+        """This transaction's number in the change sequence, for one session."""
+        sequence = self._sequences.get(session_key)
+        if sequence is None:
+            cursor = self._connection.execute(
+                "INSERT INTO changes (session_key, kind, at) VALUES (?, 'session', ?)", (session_key, self._now)
+            )
+            sequence = self._sequences[session_key] = cursor.lastrowid or 0
+            self._saved.last_change = sequence
+        return sequence
+
+    # -- messages
+
+    def _save_messages(self, changes: Sequence[MessageChange]) -> None:
+        stored = self._stored_ids([change.message.id for change in changes])
+        messages: list[tuple[Any, ...]] = []
+        parts: list[tuple[Any, ...]] = []
+        members: list[tuple[Any, ...]] = []
+        blobs: list[tuple[bodies.Blob, int]] = []
+        later: list[MessageChange] = []
+        for change in changes:
+            session_key = self._session_key(change.placement.session_id)
+            if session_key is None:
+                continue
+            if change.message.id in stored:
+                later.append(change)
+                continue
+            key = stored[change.message.id] = self._next_key
+            self._next_key += 1
+            messages.append(self._new_row(key, session_key, change.message, parts, blobs))
+            members.append(self._member_row(session_key, key, change.placement))
+        self._connection.executemany(_MESSAGE_INSERT, messages)
+        self._connection.executemany(_PART_INSERT, parts)
+        self._connection.executemany(_MEMBER_INSERT, members)
+        self._save_blobs(blobs)
+        self._saved.messages += len(messages)
+        for change in later:
+            self._save_reading(stored[change.message.id], change)
+        for session_id in {change.placement.session_id for change in changes}:
+            self._adopt_orphans(session_id)
+
+    def _stored_ids(self, ids: list[str]) -> dict[str, int]:
+        """Id -> key of the messages that are there already."""
+        found: dict[str, int] = {}
+        for start in range(0, len(ids), _LOOKUP_SIZE):
+            piece = ids[start : start + _LOOKUP_SIZE]
+            rows = self._connection.execute(
+                f"SELECT external_id, key FROM messages WHERE agent = ? AND external_id IN ({_marks(piece)})",
+                (self._source.agent, *piece),
+            )
+            found.update(rows.fetchall())
+        return found
+
+    def _new_row(
+        self,
+        key: int,
+        session_key: int,
+        message: Message,
+        parts: list[tuple[Any, ...]],
+        blobs: list[tuple[bodies.Blob, int]],
+    ) -> tuple[Any, ...]:
+        """The row of a message that nobody has stored yet; its part rows and blobs are added to the lists."""
+        found: list[bodies.Blob] = []
+        external = bodies.externalize(message, found)
+        blobs.extend((blob, key) for blob in found)
+        facts = message_facts(external, key)
+        parts.extend(facts.parts)
+        cost = self._cost(message)
+        self._count(session_key, facts.counts, 1)
+        self._pay(session_key, message, cost, 1)
+        body = bodies.pack(external)
+        return (
+            key,
+            self._source.agent,
+            message.id,
+            *self._columns(message, facts, cost, 1, self._sequence(session_key)),
+            session_key,
+            len(body),
+            bodies.compress(body),
+        )
+
+    def _columns(
+        self, message: Message, facts: MessageFacts, cost: int | None, revision: int, sequence: int
+    ) -> tuple[Any, ...]:
+        """The columns between a message's ids and its payer, in the order of MESSAGE_COLUMNS."""
+        return (
+            message.role,
+            message.origin,
+            self._model_key(message.model),
+            milliseconds(message.created_at),
+            milliseconds(message.completed_at),
+            message.stop_reason,
+            revision,
+            sequence,
+            facts.has_tool_calls,
+            facts.has_reasoning,
+            facts.has_files,
+            facts.preview,
+            *message_buckets(message),
+            cost,
+            nanos(message.cost.amount) if message.cost else None,
+            None if cost is None else self._price_key,
+        )
+
+    def _member_row(self, session_key: int, message_key: int, placement: Placement) -> tuple[Any, ...]:
+        return (
+            session_key,
+            placement.position,
+            message_key,
+            self._source.key,
+            self._source.generation,
+            placement.parent_id,
+            placement.parent_record,
+            placement.turn,
+            placement.step,
+            placement.fate,
+            placement.copied,
+            _pack_records(placement.records),
+            " ".join(placement.record_ids) or None,
+        )
+
+    def _save_reading(self, key: int, change: MessageChange) -> None:
+        """Join one more reading into a message that is there, and see to its place in this session."""
+        self._update_message(key, change.placement.session_id, lambda known: merge_messages(known, change.message))
+        session_key = self._session_key(change.placement.session_id)
+        assert session_key is not None
+        row = self._connection.execute(
+            "SELECT position, source_key, generation, parent_id, parent_record, turn, step, copied, records, record_ids"
+            " FROM memberships WHERE message_key = ? AND session_key = ?",
+            (key, session_key),
+        ).fetchone()
+        if row is None:
+            self._share(session_key, key, change.placement)
+        else:
+            self._join_membership(session_key, key, _Place(*row), change.placement)
+
+    def _update_message(self, key: int, session_id: str, change: Callable[[Message], Message]) -> None:
+        """Store what `change` makes of a stored message, if that is anything new."""
+        revision, cost, pays_key, frame = self._connection.execute(
+            "SELECT revision, cost, pays_key, body FROM messages WHERE key = ?", (key,)
+        ).fetchone()
+        old_body = bodies.decompress(frame)
+        old = bodies.resolve(bodies.decode(old_body), self._load_blob)
+        new = change(old)
+        found: list[bodies.Blob] = []
+        external = bodies.externalize(new, found)
+        body = bodies.pack(external)
+        if body == old_body:
+            return
+        session_key = self._session_key(session_id)
+        assert session_key is not None
+        new_cost = self._cost(new)
+        before, facts = message_facts(old, key), message_facts(external, key)
+        for (member,) in self._connection.execute(
+            "SELECT session_key FROM memberships WHERE message_key = ?", (key,)
+        ).fetchall():
+            self._count(member, before.counts, -1)
+            self._count(member, facts.counts, 1)
+            self._sequence(member)
+        if pays_key is not None:
+            self._pay(pays_key, old, cost, -1)
+            self._pay(pays_key, new, new_cost, 1)
+        columns = self._columns(new, facts, new_cost, revision + 1, self._sequence(session_key))
+        self._connection.execute(_MESSAGE_UPDATE, (*columns, pays_key, len(body), bodies.compress(body), key))
+        self._connection.execute("DELETE FROM parts WHERE message_key = ?", (key,))
+        self._connection.executemany(_PART_INSERT, facts.parts)
+        self._save_blobs([(blob, key) for blob in found])
+
+    def _share(self, session_key: int, key: int, placement: Placement) -> None:
+        """Another session holds this message too."""
+        self._connection.execute(_MEMBER_INSERT, self._member_row(session_key, key, placement))
+        message = bodies.unpack(
+            self._connection.execute("SELECT body FROM messages WHERE key = ?", (key,)).fetchone()[0]
+        )
+        self._count(session_key, message_facts(message, key).counts, 1)
+        members = [
+            row[0]
+            for row in self._connection.execute("SELECT session_key FROM memberships WHERE message_key = ?", (key,))
+        ]
+        if len(members) > 1:
+            self._connection.execute(f"UPDATE sessions SET shares = 1 WHERE key IN ({_marks(members)})", members)
+            self._shared.update(members)
+
+    def _join_membership(self, session_key: int, key: int, known: _Place, placement: Placement) -> None:
+        """The same message again in the same session: from another feed, another file, or the file written anew.
+
+        Offsets of two files do not mix: the place in the session's own file, as it is now, is the one that counts.
+        """
+        stored = known.placement(placement.session_id)
+        here, there = (self._source.key, self._source.generation), (known.source_key, known.generation)
+        if here == there:
+            joined, origin = join_placements(stored, placement), here
+        elif here[0] == there[0] or self._is_own_source(placement.session_id):
+            joined, origin = placement, here
+        else:
+            joined, origin = stored, there
+        words = dict.fromkeys((*joined.record_ids, *stored.record_ids, *placement.record_ids))
+        self._connection.execute(
+            "UPDATE memberships SET position = ?, source_key = ?, generation = ?, parent_id = ?, parent_record = ?, turn = ?, step = ?,"
+            " copied = ?, records = ?, record_ids = ? WHERE message_key = ? AND session_key = ?",
+            (
+                joined.position,
+                *origin,
+                joined.parent_id,
+                joined.parent_record,
+                joined.turn,
+                joined.step,
+                joined.copied,
+                _pack_records(joined.records),
+                " ".join(words) or None,
+                key,
+                session_key,
+            ),
+        )
+
+    def _is_own_source(self, session_id: str) -> bool:
+        return self._source.session_id == session_id
+
+    # -- results that come later than their call, and orphans
+
+    def _save_late_result(self, change: ResultChange) -> None:
+        session_key = self._session_key(change.session_id)
+        if session_key is None:
+            return
+        key = self._call_key(change)
+        if key is None:
+            self._save_orphan(change)
+            return
+        self._update_message(key, change.session_id, lambda known: _with_result(known, change))
+        row = self._connection.execute(
+            "SELECT source_key, records, record_ids FROM memberships WHERE message_key = ? AND session_key = ?",
+            (key, session_key),
+        ).fetchone()
+        if row is not None and row[0] == self._source.key:
+            reference: RecordRef = (*change.record, change.result.id)
+            self._connection.execute(
+                "UPDATE memberships SET records = ?, record_ids = ? WHERE message_key = ? AND session_key = ?",
+                (
+                    _pack_records(join_records(_unpack_records(row[1]), (reference,))),
+                    " ".join(dict.fromkeys([*(row[2] or "").split(), *change.record_ids])) or None,
+                    key,
+                    session_key,
+                ),
+            )
+
+    def _call_key(self, change: ResultChange) -> int | None:
+        """The message that holds the call: the one the fold names, else the one in this session."""
+        if change.message_id is not None:
+            key = self._stored_ids([change.message_id]).get(change.message_id)
+            if key is not None:
+                return key
+        row = self._connection.execute(
+            "SELECT p.message_key FROM parts p JOIN memberships m ON m.message_key = p.message_key"
+            " WHERE p.tool_call_id = ? AND m.session_key = ? ORDER BY m.position DESC LIMIT 1",
+            (change.tool_call_id, self._session_key(change.session_id)),
+        ).fetchone()
+        return row[0] if row else None
+
+    def _save_orphan(self, change: ResultChange) -> None:
+        event = ToolResultEvent(
+            position=change.position,
+            created_at=change.result.completed_at,
+            tool_call_id=change.tool_call_id,
+            result=change.result,
+        )
+        record_id = change.record_ids[0] if change.record_ids else None
+        self._save_events(
+            [EventChange(session_id=change.session_id, event=event, record=change.record, record_id=record_id)]
+        )
+
+    def _adopt_orphans(self, session_id: str) -> None:
+        """Give results that came before their call to it, now that it may be there."""
+        session_key = self._session_key(session_id)
+        rows = self._connection.execute(
+            "SELECT key, position, length, record_id, body FROM events WHERE kind = ? AND session_key = ?",
+            (_EVENT_ORPHAN, session_key),
+        ).fetchall()
+        for event_key, position, length, record_id, frame in rows:
+            event = decode_event(bodies.decompress(frame))
+            assert isinstance(event, ToolResultEvent)
+            change = ResultChange(
+                session_id=session_id,
+                tool_call_id=event.tool_call_id,
+                result=event.result,
+                position=position,
+                record=(position, length or 0),
+                record_ids=(record_id,) if record_id else (),
+            )
+            if self._call_key(change) is not None:
+                self._connection.execute("DELETE FROM events WHERE key = ?", (event_key,))
+                assert session_key is not None
+                self._counts[session_key][_EVENTS] -= 1
+                self._save_late_result(change)
+
+    # -- events, links, spills, diagnostics
+
+    def _save_events(self, changes: Iterable[EventChange]) -> None:
+        for change in changes:
+            session_key = self._session_key(change.session_id)
+            if session_key is None:
+                continue
+            self._sequence(session_key)
+            cursor = self._connection.execute(_EVENT_INSERT, self._event_row(session_key, change))
+            self._counts[session_key][_EVENTS] += cursor.rowcount
+
+    def _event_row(self, session_key: int, change: EventChange) -> tuple[Any, ...]:
+        event = change.event
+        known, kind, body = True, None, None
+        external_id = getattr(event, "id", None)
+        if isinstance(event, RecordEvent | RunMetadataEvent):
+            kind = event.kind
+            known = getattr(event, "known", True)
+            body = None if event.data is msgspec.UNSET else encode(event)
+        else:
+            body = encode(event)
+        if isinstance(event, ToolResultEvent):
+            kind, external_id = _EVENT_ORPHAN, f"{event.tool_call_id}:{event.result.id}"
+        return (
+            session_key,
+            event.position,
+            external_id or f"{event.position}",
+            event.__struct_config__.tag,
+            kind,
+            known,
+            milliseconds(event.created_at),
+            self._source.key,
+            self._source.generation,
+            change.record[1] if change.record else None,
+            change.record_id,
+            change.parent_id,
+            None if body is None else bodies.compress(body),
+        )
+
+    def _save_link(self, link: Link) -> None:
+        self._linked.add(link.child_session_id)
+        row = self._connection.execute(
+            "SELECT tool_call_id, message_id, inferred, metadata FROM links"
+            " WHERE child_id = ? AND parent_id = ? AND kind = ?",
+            (link.child_session_id, link.parent_session_id, link.kind),
+        ).fetchone()
+        call, message, inferred, metadata = row or (None, None, 1, None)
+        self._connection.execute(
+            "INSERT OR REPLACE INTO links"
+            " (agent, parent_id, child_id, kind, tool_call_id, message_id, inferred, metadata)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                self._source.agent,
+                link.parent_session_id,
+                link.child_session_id,
+                link.kind,
+                _smaller(call, link.tool_call_id),
+                _smaller(message, link.message_id),
+                bool(inferred and link.inferred),
+                lineage.join_link_metadata(metadata, link.metadata),
+            ),
+        )
+
+    def _save_spill(self, session_id: str, name: str, media_type: str, size: int) -> None:
+        session_key = self._session_key(session_id)
+        if session_key is None:
+            return
+        self._connection.execute(
+            "INSERT OR REPLACE INTO spills (session_id, name, source_key, media_type, size) VALUES (?, ?, ?, ?, ?)",
+            (session_id, name, self._source.key, media_type, size),
+        )
+        # The messages that preview it have changed: their whole output is known now.
+        self._connection.execute(
+            "UPDATE messages SET changed_seq = ? WHERE key IN (SELECT p.message_key FROM parts p WHERE p.spill = ?)",
+            (self._sequence(session_key), name),
+        )
+
+    def _save_diagnostics(self, diagnostics: Sequence[Diagnostic]) -> None:
+        cursor = self._connection.executemany(
+            "INSERT OR IGNORE INTO diagnostics"
+            " (source_key, generation, offset, length, line, json_path, severity, reason)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    self._source.key,
+                    self._source.generation,
+                    found.offset,
+                    found.length,
+                    found.line,
+                    found.json_path,
+                    found.severity,
+                    found.reason,
+                )
+                for found in diagnostics
+            ],
+        )
+        self._saved.diagnostics += max(0, cursor.rowcount)
+
+    # -- blobs
+
+    def _save_blobs(self, found: Sequence[tuple[bodies.Blob, int]]) -> None:
+        for blob, message_key in found:
+            known = self._connection.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (blob.sha256,)).fetchone()
+            if known is None:
+                self._connection.execute(
+                    "INSERT INTO blobs (sha256, size, media_type, compressed, data) VALUES (?, ?, ?, ?, ?)",
+                    (blob.sha256, len(blob.data), blob.media_type, *_smallest(blob.data)),
+                )
+            self._connection.execute(
+                "INSERT OR IGNORE INTO blob_uses (sha256, message_key) VALUES (?, ?)", (blob.sha256, message_key)
+            )
+
+    def _load_blob(self, reference: BlobRef) -> bytes:
+        return load_blob(self._connection, reference.sha256)
+
+    # -- totals
+
+    def _cost(self, message: Message) -> int | None:
+        if message.usage is None or message.role != "assistant":
+            return None
+        return self._price(message.usage, message.model, message.created_at)
+
+    def _count(self, session_key: int, counts: tuple[int, ...], sign: int) -> None:
+        totals = self._counts[session_key]
+        for index, count in enumerate(counts):
+            totals[index] += sign * count
+
+    def _pay(self, session_key: int, message: Message, cost: int | None, sign: int) -> None:
+        """Add what the message costs to its payer and its day, or take it out again."""
+        counts = usage_counts(message, cost)
+        if counts is None:
+            return
+        day = day_of(milliseconds(message.created_at))
+        totals = self._counts[session_key]
+        by_day = self._usage[day, self._model_key(message.model) or _NO_MODEL, session_key]
+        for index, count in enumerate(counts):
+            totals[_PAID + index] += sign * count
+            by_day[index] += sign * count
+        if message.cost is not None:
+            by_day[-1] += sign * (nanos(message.cost.amount) or 0)
+
+    def _settle_shared(self) -> None:
+        if not self._shared:
+            return
+        for change in lineage.settle(self._connection, self._shared):
+            message, cost = self._message_and_cost(change.message_key)
+            if change.old is not None:
+                self._pay(change.old, message, cost, -1)
+            self._pay(change.new, message, cost, 1)
+        self._linked.update(lineage.session_ids(self._connection, self._shared))
+
+    def _message_and_cost(self, key: int) -> tuple[Message, int | None]:
+        frame, cost = self._connection.execute("SELECT body, cost FROM messages WHERE key = ?", (key,)).fetchone()
+        return bodies.unpack(frame), cost
+
+    def _write_totals(self) -> None:
+        self._connection.executemany(
+            _SESSION_UPDATE, [(*counts, key) for key, counts in self._counts.items() if any(counts)]
+        )
+        self._connection.executemany(
+            _USAGE_UPSERT, [(*key, *counts) for key, counts in self._usage.items() if any(counts)]
+        )
+        for session_key, sequence in self._sequences.items():
+            self._connection.execute(
+                "UPDATE sessions SET changed_seq = ?, turns = coalesce((SELECT max(turn) FROM memberships"
+                " WHERE session_key = ?), 0) WHERE key = ?",
+                (sequence, session_key, session_key),
+            )
+
+    # -- names
+
+    def _model_key(self, model: str | None) -> int | None:
+        if model is None:
+            return None
+        key = self._models.get(model)
+        if key is None:
+            key = self._models[model] = self._name_key("models", model)
+        return key
+
+    def _name_key(self, table: str, name: str) -> int:
+        self._connection.execute(f"INSERT OR IGNORE INTO {table} (name) VALUES (?)", (name,))
+        return self._connection.execute(f"SELECT key FROM {table} WHERE name = ?", (name,)).fetchone()[0]
+
+    def _max_message_key(self) -> int:
+        return self._connection.execute("SELECT coalesce(max(key), 0) FROM messages").fetchone()[0]
+
+
+def load_blob(connection: sqlite3.Connection, sha256: str) -> bytes:
+    """The bytes of a blob; raise NotFoundError when the store does not hold it."""
+    row = connection.execute("SELECT compressed, data FROM blobs WHERE sha256 = ?", (bytes.fromhex(sha256),)).fetchone()
+    if row is None:
+        raise NotFoundError(f"the store holds no blob {sha256}")
+    return bodies.decompress(row[1]) if row[0] else row[1]
+
+
+class _Place(NamedTuple):
+    """A membership row that is already there."""
+
+    position: int
+    source_key: int | None
+    generation: int
+    parent_id: str | None
+    parent_record: str | None
+    turn: int | None
+    step: int | None
+    copied: int
+    records: bytes | None
+    record_ids: str | None
+
+    def placement(self, session_id: str) -> Placement:
+        return Placement(
+            session_id=session_id,
+            position=self.position,
+            records=_unpack_records(self.records),
+            record_ids=tuple((self.record_ids or "").split()),
+            parent_id=self.parent_id,
+            parent_record=self.parent_record,
+            turn=self.turn,
+            step=self.step,
+            copied=bool(self.copied),
+        )
+
+
+_records_decoder = msgspec.json.Decoder(tuple[RecordRef, ...])
+
+
+def _pack_records(records: Iterable[RecordRef]) -> bytes:
+    return msgspec.json.encode(records)
+
+
+def _unpack_records(packed: bytes | None) -> tuple[RecordRef, ...]:
+    return _records_decoder.decode(packed) if packed else ()
+
+
+def _smaller(one: str | None, other: str | None) -> str | None:
+    return min((value for value in (one, other) if value is not None), default=None)
+
+
+def _smallest(data: bytes) -> tuple[bool, bytes]:
+    """Compressed when that helps (text), as it is when not (most images)."""
+    packed = bodies.compress(data)
+    return (True, packed) if len(packed) < len(data) * 0.9 else (False, data)
+
+
+def _with_result(message: Message, change: ResultChange) -> Message:
+    parts = tuple(
+        add_result(part, change.result)
+        if isinstance(part, ToolCallPart) and part.tool_call_id == change.tool_call_id
+        else part
+        for part in message.parts
+    )
+    return msgspec.structs.replace(message, parts=parts)
+
+
+def _join_titles(known: str | None, titles: Mapping[TitleSource, str], *, newer: bool) -> dict[TitleSource, str]:
+    """Titles by where they come from; the later of two wins."""
+    before = msgspec.json.decode(known, type=dict[TitleSource, str]) if known else {}
+    return {**before, **titles} if newer else {**titles, **before}
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ",".join("?" * len(values))
