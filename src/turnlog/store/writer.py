@@ -49,8 +49,8 @@ from turnlog.store.rows import (
     usage_counts,
 )
 
-Pricer = Callable[[Usage, str | None, datetime | None], int | None]
-"""Usage of one call, its model, its time -> nano-dollars, or None when the price is not known."""
+Pricer = Callable[[Usage | None, str | None, str | None, datetime | None], int | None]
+"""Usage of one call, its model, who served it, its time -> nano-dollars, or None when the price is not known."""
 
 _LOOKUP_SIZE = 500
 
@@ -383,8 +383,8 @@ class Batch:
         session_key = self._session_key(change.placement.session_id)
         assert session_key is not None
         row = self._connection.execute(
-            "SELECT position, source_key, generation, parent_id, parent_record, turn, step, copied, records, record_ids"
-            " FROM memberships WHERE message_key = ? AND session_key = ?",
+            "SELECT position, source_key, generation, parent_id, parent_record, turn, step, copied, records,"
+            " record_ids FROM memberships WHERE message_key = ? AND session_key = ?",
             (key, session_key),
         ).fetchone()
         if row is None:
@@ -454,8 +454,8 @@ class Batch:
             joined, origin = stored, there
         words = dict.fromkeys((*joined.record_ids, *stored.record_ids, *placement.record_ids))
         self._connection.execute(
-            "UPDATE memberships SET position = ?, source_key = ?, generation = ?, parent_id = ?, parent_record = ?, turn = ?, step = ?,"
-            " copied = ?, records = ?, record_ids = ? WHERE message_key = ? AND session_key = ?",
+            "UPDATE memberships SET position = ?, source_key = ?, generation = ?, parent_id = ?, parent_record = ?,"
+            " turn = ?, step = ?, copied = ?, records = ?, record_ids = ? WHERE message_key = ? AND session_key = ?",
             (
                 joined.position,
                 *origin,
@@ -670,7 +670,8 @@ class Batch:
     def _cost(self, message: Message) -> int | None:
         if message.usage is None or message.role != "assistant":
             return None
-        return self._price(message.usage, message.model, message.created_at)
+        provider = message.provider.name if message.provider else None
+        return self._price(message.usage, message.model, provider, message.created_at)
 
     def _count(self, session_key: int, counts: tuple[int, ...], sign: int) -> None:
         totals = self._counts[session_key]

@@ -1,0 +1,114 @@
+"""The sources table: what has been read, how far, and whether a file is still the one that was read."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from os import stat_result
+from typing import NamedTuple
+
+import msgspec
+
+from turnlog.agents.base import Source
+
+SAMPLE_SIZE = 4096
+"""Bytes hashed at the head of a file, and before the end of what is archived, to know it again."""
+
+
+class Fingerprint(NamedTuple):
+    """What says that a file has not changed, without opening it."""
+
+    size: int
+    mtime_ns: int
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: stat_result) -> Fingerprint:
+        """The fingerprint that a `stat` call shows."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino)
+
+
+class SourceState(msgspec.Struct, kw_only=True):
+    """A row of the sources table."""
+
+    key: int
+    fingerprint: Fingerprint
+    generation: int = 0
+    archived: int = 0
+    """Bytes of this generation in the archive; never less than `cursor`."""
+    cursor: int = 0
+    """Bytes of this generation that are folded."""
+    head_hash: bytes | None = None
+    tail_hash: bytes | None = None
+    state: bytes | None = None
+    parser_version: int = 0
+    problem: str | None = None
+
+
+def known_fingerprints(connection: sqlite3.Connection) -> dict[str, Fingerprint]:
+    """Path -> fingerprint of every source that was read without a problem and is not gone."""
+    rows = connection.execute(
+        "SELECT path, size, mtime_ns, device, inode FROM sources WHERE problem IS NULL AND vanished_at IS NULL"
+    )
+    return {path: Fingerprint(*fingerprint) for path, *fingerprint in rows}
+
+
+def ensure_source(connection: sqlite3.Connection, source: Source, now: int) -> SourceState:
+    """The state of a source; a row is made, with an empty first generation, if it has none."""
+    row = connection.execute(
+        "SELECT s.key, s.size, s.mtime_ns, s.device, s.inode, s.generation, g.size, s.cursor, s.head_hash, s.tail_hash,"
+        " s.state, s.parser_version, s.problem FROM sources s"
+        " JOIN generations g ON g.source_key = s.key AND g.generation = s.generation WHERE s.path = ?",
+        (source.path,),
+    ).fetchone()
+    if row is not None:
+        return _state(row)
+    cursor = connection.execute(
+        "INSERT INTO sources (agent, path, root, kind, session_id, appendable) VALUES (?, ?, ?, ?, ?, ?)",
+        (source.agent, source.path, source.root, source.kind, source.session_id, source.appendable),
+    )
+    key = cursor.lastrowid or 0
+    connection.execute("INSERT INTO generations (source_key, generation, started_at) VALUES (?, 0, ?)", (key, now))
+    return SourceState(key=key, fingerprint=Fingerprint(0, 0, 0, 0))
+
+
+def _state(row: tuple[object, ...]) -> SourceState:
+    key, size, mtime_ns, device, inode, *rest = row
+    names = ("generation", "archived", "cursor", "head_hash", "tail_hash", "state", "parser_version", "problem")
+    fingerprint = msgspec.convert((size, mtime_ns, device, inode), Fingerprint)
+    return msgspec.convert({"key": key, "fingerprint": fingerprint, **dict(zip(names, rest, strict=True))}, SourceState)
+
+
+def save_source(connection: sqlite3.Connection, state: SourceState, *, lines: int, now: int) -> None:
+    """Write back what a pass has reached; `lines` are added to the count."""
+    connection.execute(
+        "UPDATE sources SET size = ?, mtime_ns = ?, device = ?, inode = ?, generation = ?, cursor = ?, head_hash = ?,"
+        " tail_hash = ?, state = ?, parser_version = ?, problem = ?, lines = lines + ?, vanished_at = NULL, read_at = ?"
+        " WHERE key = ?",
+        (
+            *state.fingerprint,
+            state.generation,
+            state.cursor,
+            state.head_hash,
+            state.tail_hash,
+            state.state,
+            state.parser_version,
+            state.problem,
+            lines,
+            now,
+            state.key,
+        ),
+    )
+
+
+def mark_vanished(connection: sqlite3.Connection, paths: list[str], now: int) -> None:
+    """Note that these files are gone; what was read from them stays."""
+    connection.executemany(
+        "UPDATE sources SET vanished_at = ? WHERE path = ? AND vanished_at IS NULL", [(now, path) for path in paths]
+    )
+
+
+def sample_hash(data: bytes) -> bytes:
+    """The hash that heads and tails are compared by."""
+    return hashlib.sha256(data).digest()

@@ -1,0 +1,1 @@
+"""From agents to the store: one pass (`scan`)."""

@@ -1,0 +1,171 @@
+"""One pass: find every source of every agent, read what is new into the store, let the indexer follow.
+
+Newest files come first, so that today's sessions are there at once. A second pass over unchanged files costs a
+directory scan and one comparison a file.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from turnlog.agents import agents as registered_agents
+from turnlog.agents.base import Agent, Source
+from turnlog.pricing import price_nanos, price_version
+from turnlog.store.connection import connect
+from turnlog.store.search import Follower, search_path
+from turnlog.store.sources import Fingerprint, known_fingerprints, mark_vanished
+from turnlog.sync.read import Reader
+
+Phase = Literal["find", "read", "index"]
+
+Progress = Callable[[Phase, int, int], None]
+"""Called with a phase, how much of it is done, and how much there is (files, bytes, messages)."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A source that could not be read in this pass."""
+
+    path: str
+    reason: str
+
+
+class SyncSummary(msgspec.Struct, kw_only=True):
+    """What a pass found and brought."""
+
+    sources: int = 0
+    changed: int = 0
+    vanished: int = 0
+    bytes: int = 0
+    """Bytes read, in what changed."""
+    sessions: int = 0
+    """Sessions that got something new."""
+    new_sessions: int = 0
+    messages: int = 0
+    """Messages that were not there before."""
+    diagnostics: int = 0
+    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
+    seconds: float = 0.0
+
+
+class _Found(NamedTuple):
+    agent: Agent
+    source: Source
+    fingerprint: Fingerprint
+
+
+def sync(
+    store_path: Path,
+    *,
+    roots: Sequence[Path] | None = None,
+    agents: Sequence[Agent] | None = None,
+    on_progress: Progress = lambda phase, done, total: None,
+) -> SyncSummary:
+    """Bring the store at `store_path` up to date with the logs.
+
+    Args:
+        store_path: The database; made when it is not there.
+        roots: Homes to look in instead of each agent's own.
+        agents: The agents to look for; all registered ones by default.
+        on_progress: Told of the phases `find` (files), `read` (bytes) and `index` (messages).
+    """
+    started = time.monotonic()
+    summary = SyncSummary()
+    connection = connect(store_path)
+    try:
+        known = known_fingerprints(connection)
+        found = _find(agents if agents is not None else registered_agents(), roots, summary)
+        on_progress("find", len(found), len(found))
+        changed = [item for item in found if known.get(item.source.path) != item.fingerprint]
+        changed.sort(key=lambda item: item.fingerprint.mtime_ns, reverse=True)
+        total = sum(item.fingerprint.size for item in changed)
+        with Follower(store_path, search_path(store_path), expected_bytes=total) as follower, _no_garbage_runs():
+            _read_all(connection, changed, summary, on_progress, total)
+            _note_vanished(connection, found, known, roots, summary)
+            follower.finish(lambda done, pending: on_progress("index", done, pending))
+    finally:
+        connection.close()
+    summary.seconds = time.monotonic() - started
+    return summary
+
+
+def _find(agents: Iterable[Agent], roots: Sequence[Path] | None, summary: SyncSummary) -> list[_Found]:
+    found: list[_Found] = []
+    for agent in agents:
+        for source in agent.discover(roots):
+            summary.sources += 1
+            try:
+                found.append(_Found(agent, source, Fingerprint.of(Path(source.path).stat())))
+            except FileNotFoundError:
+                continue  # gone between the scan and the look: the next pass will note it
+            except OSError as error:
+                summary.problems.append(Problem(source.path, str(error)))
+    return found
+
+
+def _read_all(
+    connection: sqlite3.Connection, changed: list[_Found], summary: SyncSummary, on_progress: Progress, total: int
+) -> None:
+    def count(read: int) -> None:
+        summary.bytes += read
+        on_progress("read", summary.bytes, max(total, summary.bytes))
+
+    reader = Reader(connection, price_nanos, price_version(), count)
+    sessions: set[str] = set()
+    for agent, source, _ in changed:
+        try:
+            saved = reader.read(agent, source)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            reason = error.strerror or str(error)
+            summary.problems.append(Problem(source.path, reason))
+            reader.note_problem(source, reason)
+            continue
+        if saved is not None:
+            summary.changed += 1
+            sessions |= saved.sessions
+            summary.new_sessions += saved.new_sessions
+            summary.messages += saved.messages
+            summary.diagnostics += saved.diagnostics
+    summary.sessions = len(sessions)
+
+
+def _note_vanished(
+    connection: sqlite3.Connection,
+    found: list[_Found],
+    known: dict[str, Fingerprint],
+    roots: Sequence[Path] | None,
+    summary: SyncSummary,
+) -> None:
+    """Note known files that are no longer there; a pass over some roots says nothing about the others."""
+    present = {item.source.path for item in found}
+    folders = None if roots is None else tuple(f"{root.absolute()}{os.sep}" for root in roots)
+    gone = [
+        path
+        for path in known
+        if path not in present and (folders is None or path.startswith(folders)) and not os.path.lexists(path)
+    ]
+    if gone:
+        mark_vanished(connection, gone, int(time.time() * 1000))
+        summary.vanished = len(gone)
+
+
+@contextmanager
+def _no_garbage_runs() -> Generator[None]:
+    """Folding makes many objects and no cycles: the collector would only walk them again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
