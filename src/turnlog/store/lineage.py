@@ -113,7 +113,6 @@ def settle(connection: sqlite3.Connection, session_keys: set[int]) -> list[Payer
         for key, _, position in members:
             if key != new and position >= latest.get(key, (-1, 0))[0]:
                 latest[key] = (position, new)
-    _store_payers(connection, payers)
     _infer_links(connection, group, {child: parent for child, (_, parent) in latest.items()}, rank)
     return payers
 
@@ -156,12 +155,6 @@ def _shared_messages(
     for message_key, payer, session_key, copied, position in rows:
         members[message_key, payer].append((session_key, copied, position))
     return [(key, payer, found) for (key, payer), found in members.items() if len(found) > 1]
-
-
-def _store_payers(connection: sqlite3.Connection, payers: list[PayerChange]) -> None:
-    connection.executemany(
-        "UPDATE messages SET pays_key = ? WHERE key = ?", [(change.new, change.message_key) for change in payers]
-    )
 
 
 def _infer_links(

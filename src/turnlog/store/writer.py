@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -35,19 +34,17 @@ from turnlog.model.merge import add_result, merge_messages
 from turnlog.model.session import TitleSource
 from turnlog.store import bodies, lineage
 from turnlog.store.joining import choose_title, join_placements, join_records
+from turnlog.store.names import Names
 from turnlog.store.rows import (
     MESSAGE_COLUMNS,
-    MESSAGE_COUNTS,
     PART_COLUMNS,
-    USAGE_COUNTS,
     MessageFacts,
-    day_of,
     message_buckets,
     message_facts,
     milliseconds,
     nanos,
-    usage_counts,
 )
+from turnlog.store.totals import Totals
 
 Pricer = Callable[[Usage | None, str | None, str | None, datetime | None], int | None]
 """Usage of one call, its model, who served it, its time -> nano-dollars, or None when the price is not known."""
@@ -59,15 +56,6 @@ _MESSAGE_INSERT = (
 )
 _MESSAGE_UPDATE = f"UPDATE messages SET {', '.join(f'{name} = ?' for name in MESSAGE_COLUMNS[3:])} WHERE key = ?"
 _PART_INSERT = f"INSERT INTO parts ({', '.join(PART_COLUMNS)}) VALUES ({', '.join('?' * len(PART_COLUMNS))})"
-_SESSION_COUNTS = (*MESSAGE_COUNTS, "events", *USAGE_COUNTS)
-_SESSION_UPDATE = f"UPDATE sessions SET {', '.join(f'{name} = {name} + ?' for name in _SESSION_COUNTS)} WHERE key = ?"
-_USAGE_COLUMNS = (*USAGE_COUNTS, "reported_cost")
-_USAGE_UPSERT = (
-    f"INSERT INTO usage (day, model_key, session_key, {', '.join(_USAGE_COLUMNS)})"
-    f" VALUES ({', '.join('?' * (3 + len(_USAGE_COLUMNS)))})"
-    f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in _USAGE_COLUMNS)}"
-)
-
 _LATER_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_cost", "active_leaf")
 _SESSION_FACTS = (
     "UPDATE sessions SET project_key = :project_key, title = :title, title_source = :title_source, titles = :titles,"
@@ -107,13 +95,6 @@ _EVENT_INSERT = (
     " generation, length, record_id, parent_id, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
-_EVENTS = len(MESSAGE_COUNTS)
-_PAID = _EVENTS + 1
-"""Where events and the paid counts begin in a session's counts."""
-
-_NO_MODEL = 0
-"""`usage.model_key` of calls whose model is not known."""
-
 
 class SourceRow(msgspec.Struct, frozen=True):
     """What the writer needs to know of a source."""
@@ -142,16 +123,14 @@ class Batch:
         self._connection = connection
         self._source = source
         self._price = price
-        self._price_key = self._name_key("price_versions", price_version)
+        self._names = Names(connection)
+        self._totals = Totals(connection, self._names)
+        self._price_key = self._names.price_version(price_version)
         self._now = int(time.time() * 1000)
         self._saved = Saved(sessions=set())
         self._sessions: dict[str, int | None] = {}
         self._created: set[str] = set()
-        self._models: dict[str, int] = {}
-        self._projects: dict[str, int] = {}
         self._sequences: dict[int, int] = {}
-        self._counts: dict[int, list[int]] = defaultdict(lambda: [0] * len(_SESSION_COUNTS))
-        self._usage: dict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0] * len(_USAGE_COLUMNS))
         self._relink: set[int] = set()
         self._shared: set[int] = set()
         self._linked: set[str] = set()
@@ -176,7 +155,8 @@ class Batch:
         for key in sorted(self._relink):
             lineage.relink(self._connection, key)
         self._settle_shared()
-        self._write_totals()
+        self._totals.write()
+        self._note_changes()
         lineage.attach_parents(self._connection, self._created | self._linked)
         return self._saved
 
@@ -217,7 +197,7 @@ class Batch:
         ).fetchone()
         newer = change.position >= patch_position
         if project_key is None and change.project_path is not None:
-            project_key = self._project_key(change.project_path)
+            project_key = self._names.project(change.project_path)
         joined_titles = _join_titles(titles, change.titles, newer=newer)
         title, title_source = choose_title(joined_titles) or (None, None)
         if change.relink or (relink and change.active_leaf is not None):
@@ -246,15 +226,6 @@ class Batch:
                 "position": change.position,
             },
         )
-
-    def _project_key(self, path: str) -> int:
-        key = self._projects.get(path)
-        if key is None:
-            name = path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path
-            self._connection.execute("INSERT OR IGNORE INTO projects (path, name) VALUES (?, ?)", (path, name))
-            key = self._connection.execute("SELECT key FROM projects WHERE path = ?", (path,)).fetchone()[0]
-            self._projects[path] = key
-        return key
 
     def _sequence(self, session_key: int) -> int:
         """This transaction's number in the change sequence, for one session."""
@@ -324,8 +295,8 @@ class Batch:
         facts = message_facts(external, key)
         parts.extend(facts.parts)
         cost = self._cost(message)
-        self._count(session_key, facts.counts, 1)
-        self._pay(session_key, message, cost, 1)
+        self._totals.count(session_key, facts.counts, 1)
+        self._totals.pay(session_key, message, cost, 1)
         body = bodies.pack(external)
         return (
             key,
@@ -344,7 +315,7 @@ class Batch:
         return (
             message.role,
             message.origin,
-            self._model_key(message.model),
+            self._names.model(message.model),
             milliseconds(message.created_at),
             milliseconds(message.completed_at),
             message.stop_reason,
@@ -412,12 +383,12 @@ class Batch:
         for (member,) in self._connection.execute(
             "SELECT session_key FROM memberships WHERE message_key = ?", (key,)
         ).fetchall():
-            self._count(member, before.counts, -1)
-            self._count(member, facts.counts, 1)
+            self._totals.count(member, before.counts, -1)
+            self._totals.count(member, facts.counts, 1)
             self._sequence(member)
         if pays_key is not None:
-            self._pay(pays_key, old, cost, -1)
-            self._pay(pays_key, new, new_cost, 1)
+            self._totals.pay(pays_key, old, cost, -1)
+            self._totals.pay(pays_key, new, new_cost, 1)
         columns = self._columns(new, facts, new_cost, revision + 1, self._sequence(session_key))
         self._connection.execute(_MESSAGE_UPDATE, (*columns, pays_key, len(body), bodies.compress(body), key))
         self._connection.execute("DELETE FROM parts WHERE message_key = ?", (key,))
@@ -430,7 +401,7 @@ class Batch:
         message = bodies.unpack(
             self._connection.execute("SELECT body FROM messages WHERE key = ?", (key,)).fetchone()[0]
         )
-        self._count(session_key, message_facts(message, key).counts, 1)
+        self._totals.count(session_key, message_facts(message, key).counts, 1)
         members = [
             row[0]
             for row in self._connection.execute("SELECT session_key FROM memberships WHERE message_key = ?", (key,))
@@ -547,7 +518,7 @@ class Batch:
             if self._call_key(change) is not None:
                 self._connection.execute("DELETE FROM events WHERE key = ?", (event_key,))
                 assert session_key is not None
-                self._counts[session_key][_EVENTS] -= 1
+                self._totals.count_events(session_key, -1)
                 self._save_late_result(change)
 
     # -- events, links, spills, diagnostics
@@ -559,7 +530,7 @@ class Batch:
                 continue
             self._sequence(session_key)
             cursor = self._connection.execute(_EVENT_INSERT, self._event_row(session_key, change))
-            self._counts[session_key][_EVENTS] += cursor.rowcount
+            self._totals.count_events(session_key, cursor.rowcount)
 
     def _event_row(self, session_key: int, change: EventChange) -> tuple[Any, ...]:
         event = change.event
@@ -665,74 +636,28 @@ class Batch:
     def _load_blob(self, reference: BlobRef) -> bytes:
         return load_blob(self._connection, reference.sha256)
 
-    # -- totals
-
     def _cost(self, message: Message) -> int | None:
         if message.usage is None or message.role != "assistant":
             return None
         provider = message.provider.name if message.provider else None
         return self._price(message.usage, message.model, provider, message.created_at)
 
-    def _count(self, session_key: int, counts: tuple[int, ...], sign: int) -> None:
-        totals = self._counts[session_key]
-        for index, count in enumerate(counts):
-            totals[index] += sign * count
-
-    def _pay(self, session_key: int, message: Message, cost: int | None, sign: int) -> None:
-        """Add what the message costs to its payer and its day, or take it out again."""
-        counts = usage_counts(message, cost)
-        if counts is None:
-            return
-        day = day_of(milliseconds(message.created_at))
-        totals = self._counts[session_key]
-        by_day = self._usage[day, self._model_key(message.model) or _NO_MODEL, session_key]
-        for index, count in enumerate(counts):
-            totals[_PAID + index] += sign * count
-            by_day[index] += sign * count
-        if message.cost is not None:
-            by_day[-1] += sign * (nanos(message.cost.amount) or 0)
+    # -- what depends on whole sessions
 
     def _settle_shared(self) -> None:
         if not self._shared:
             return
         for change in lineage.settle(self._connection, self._shared):
-            message, cost = self._message_and_cost(change.message_key)
-            if change.old is not None:
-                self._pay(change.old, message, cost, -1)
-            self._pay(change.new, message, cost, 1)
+            self._totals.move(change.message_key, change.old, change.new)
         self._linked.update(lineage.session_ids(self._connection, self._shared))
 
-    def _message_and_cost(self, key: int) -> tuple[Message, int | None]:
-        frame, cost = self._connection.execute("SELECT body, cost FROM messages WHERE key = ?", (key,)).fetchone()
-        return bodies.unpack(frame), cost
-
-    def _write_totals(self) -> None:
-        self._connection.executemany(
-            _SESSION_UPDATE, [(*counts, key) for key, counts in self._counts.items() if any(counts)]
-        )
-        self._connection.executemany(
-            _USAGE_UPSERT, [(*key, *counts) for key, counts in self._usage.items() if any(counts)]
-        )
+    def _note_changes(self) -> None:
         for session_key, sequence in self._sequences.items():
             self._connection.execute(
                 "UPDATE sessions SET changed_seq = ?, turns = coalesce((SELECT max(turn) FROM memberships"
                 " WHERE session_key = ?), 0) WHERE key = ?",
                 (sequence, session_key, session_key),
             )
-
-    # -- names
-
-    def _model_key(self, model: str | None) -> int | None:
-        if model is None:
-            return None
-        key = self._models.get(model)
-        if key is None:
-            key = self._models[model] = self._name_key("models", model)
-        return key
-
-    def _name_key(self, table: str, name: str) -> int:
-        self._connection.execute(f"INSERT OR IGNORE INTO {table} (name) VALUES (?)", (name,))
-        return self._connection.execute(f"SELECT key FROM {table} WHERE name = ?", (name,)).fetchone()[0]
 
     def _max_message_key(self) -> int:
         return self._connection.execute("SELECT coalesce(max(key), 0) FROM messages").fetchone()[0]

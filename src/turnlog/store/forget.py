@@ -1,0 +1,119 @@
+"""Removing a session for good: its rows, its archived bytes, its words in the search file. A tombstone stays.
+
+Messages that another session shares stay with that session, and are reported. The search file is cleaned by the
+caller before the rows go (`turnlog.store.search`), because its postings can only be taken out with their text.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+
+import msgspec
+
+from turnlog.store import lineage
+from turnlog.store.families import family, session_key
+from turnlog.store.names import Names
+from turnlog.store.totals import Totals
+
+
+class Forgetting(msgspec.Struct, frozen=True, kw_only=True):
+    """What forgetting a session removes; the same for a dry run and the deed."""
+
+    session_ids: tuple[str, ...]
+    """The session and its subagents."""
+    message_keys: tuple[int, ...]
+    """Messages that no other session holds."""
+    files: tuple[str, ...]
+    """Archived files that go; the agent's own files on disk are never touched."""
+    archived_bytes: int
+    shared: dict[str, int]
+    """Other session -> how many messages of this one it holds too; those stay there."""
+
+
+def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetting:
+    """What would be removed; raise NotFoundError for a session that is not stored."""
+    keys = family(connection, session_key(connection, session_id))
+    marks = ",".join("?" * len(keys))
+    own = connection.execute(
+        f"SELECT DISTINCT m.message_key FROM memberships m WHERE m.session_key IN ({marks}) AND NOT EXISTS"
+        f" (SELECT 1 FROM memberships o WHERE o.message_key = m.message_key AND o.session_key NOT IN ({marks}))",
+        (*keys, *keys),
+    )
+    shared = connection.execute(
+        f"SELECT s.agent || ':' || s.external_id, count(*) FROM memberships m JOIN memberships o"
+        f" ON o.message_key = m.message_key AND o.session_key NOT IN ({marks}) JOIN sessions s ON s.key = o.session_key"
+        f" WHERE m.session_key IN ({marks}) GROUP BY 1",
+        (*keys, *keys),
+    )
+    sources = _own_sources(connection, keys)
+    size = connection.execute(
+        f"SELECT coalesce(sum(length), 0) FROM archive WHERE source_key IN ({','.join('?' * len(sources))})",
+        tuple(sources),
+    ).fetchone()[0]
+    return Forgetting(
+        session_ids=tuple(sorted(lineage.session_ids(connection, set(keys)))),
+        message_keys=tuple(row[0] for row in own),
+        files=tuple(sorted(sources.values())),
+        archived_bytes=size,
+        shared=dict(shared.fetchall()),
+    )
+
+
+def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
+    """Remove the session's rows and bytes and leave a tombstone. The caller owns the transaction."""
+    plan = plan_forgetting(connection, session_id)
+    keys = family(connection, session_key(connection, session_id))
+    marks = ",".join("?" * len(keys))
+    others = [
+        row[0]
+        for row in connection.execute(
+            f"SELECT DISTINCT o.session_key FROM memberships m JOIN memberships o ON o.message_key = m.message_key"
+            f" WHERE m.session_key IN ({marks}) AND o.session_key NOT IN ({marks})",
+            (*keys, *keys),
+        )
+    ]
+    for path in plan.files:
+        connection.execute("DELETE FROM sources WHERE path = ?", (path,))
+    connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in plan.message_keys])
+    connection.execute(f"DELETE FROM sessions WHERE key IN ({marks})", keys)
+    connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
+    now = int(time.time() * 1000)
+    for forgotten in plan.session_ids:
+        connection.execute("DELETE FROM links WHERE child_id = ? OR parent_id = ?", (forgotten, forgotten))
+        connection.execute("DELETE FROM annotations WHERE session_id = ?", (forgotten,))
+        connection.execute("DELETE FROM spills WHERE session_id = ?", (forgotten,))
+        connection.execute("INSERT OR REPLACE INTO tombstones VALUES (?, ?)", (forgotten, now))
+    connection.execute("INSERT INTO changes (kind, at) VALUES ('forgotten', ?)", (now,))
+    _pay_elsewhere(connection, others)
+    return plan
+
+
+def _own_sources(connection: sqlite3.Connection, keys: list[int]) -> dict[int, str]:
+    """Key -> path of the files that hold these sessions and no other."""
+    marks = ",".join("?" * len(keys))
+    rows = connection.execute(
+        f"SELECT DISTINCT s.key, s.path FROM sources s LEFT JOIN sessions own"
+        f" ON s.session_id = own.agent || ':' || own.external_id"
+        f" WHERE (own.key IN ({marks}) OR s.key IN (SELECT source_key FROM memberships WHERE session_key IN ({marks})))"
+        f" AND s.key NOT IN (SELECT source_key FROM memberships WHERE session_key NOT IN ({marks})"
+        f" AND source_key IS NOT NULL)",
+        (*keys, *keys, *keys),
+    )
+    return dict(rows.fetchall())
+
+
+def _pay_elsewhere(connection: sqlite3.Connection, others: list[int]) -> None:
+    """Messages that the forgotten session paid for are paid for by one that still holds them."""
+    if not others:
+        return
+    marks = ",".join("?" * len(others))
+    unpaid = connection.execute(
+        f"SELECT m.key, min(o.session_key) FROM messages m JOIN memberships o ON o.message_key = m.key"
+        f" WHERE m.pays_key IS NULL AND o.session_key IN ({marks}) GROUP BY m.key",
+        others,
+    ).fetchall()
+    totals = Totals(connection, Names(connection))
+    for message_key, payer in unpaid:
+        totals.move(message_key, None, payer)
+    totals.write()

@@ -1,0 +1,87 @@
+"""Giving back the files of a session, byte for byte, from the archive. Writes only inside the folder it is given."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from turnlog.errors import ConflictError, NotFoundError, StoreError
+from turnlog.store.archive import Archive
+from turnlog.store.families import family, session_key
+
+
+class RestoredFile(msgspec.Struct, frozen=True):
+    """A file that was written."""
+
+    path: Path
+    source: str
+    """Where it lay when it was read."""
+    size: int
+
+
+def restore(connection: sqlite3.Connection, session_id: str, to: Path) -> list[RestoredFile]:
+    """Write every file of a session and of its subagents under `to`, laid out as under the agent's home.
+
+    Raises NotFoundError for a session that is not stored or has no files, ConflictError when a file is there already
+    with other bytes, StoreError for a path that would leave `to`.
+    """
+    sources = _sources(connection, session_id)
+    if not sources:
+        raise NotFoundError(f"session {session_id} was not read from files")
+    archive = Archive(connection)
+    to = to.absolute()
+    return [_restore_file(archive, key, Path(path), Path(root), to) for key, path, root in sources]
+
+
+def _sources(connection: sqlite3.Connection, session_id: str) -> list[tuple[int, str, str]]:
+    keys = family(connection, session_key(connection, session_id))
+    marks = ",".join("?" * len(keys))
+    rows = connection.execute(
+        f"SELECT DISTINCT s.key, s.path, s.root FROM sources s LEFT JOIN sessions own"
+        f" ON s.session_id = own.agent || ':' || own.external_id WHERE own.key IN ({marks})"
+        f" OR s.key IN (SELECT source_key FROM memberships WHERE session_key IN ({marks}))"
+        f" OR s.key IN (SELECT source_key FROM events WHERE session_key IN ({marks})) ORDER BY s.path",
+        (*keys, *keys, *keys),
+    )
+    return rows.fetchall()
+
+
+def _restore_file(archive: Archive, key: int, path: Path, root: Path, to: Path) -> RestoredFile:
+    target = _inside(to, path, root)
+    last = archive.generations(key)[-1]
+    if target.is_symlink() or target.exists():
+        _check_equal(archive, key, last.number, target)
+        return RestoredFile(target, str(path), last.size)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.parent.resolve().is_relative_to(to.resolve()):
+        raise StoreError(f"{target} leads out of {to} through a symbolic link")
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    with partial.open("xb") as file:
+        for piece in archive.iter_bytes(key, last.number):
+            file.write(piece)
+    if last.mode is not None:
+        partial.chmod(last.mode & 0o777)
+    if last.mtime_ns is not None:
+        os.utime(partial, ns=(last.mtime_ns, last.mtime_ns))
+    partial.rename(target)
+    return RestoredFile(target, str(path), last.size)
+
+
+def _inside(to: Path, path: Path, root: Path) -> Path:
+    """Where a file goes: its place under the agent's home, under `to`."""
+    relative = PurePosixPath(os.path.relpath(path, root))
+    if relative.is_absolute() or ".." in relative.parts:
+        raise StoreError(f"{path} does not lie under {root}: it has no place in {to}")
+    return to / relative
+
+
+def _check_equal(archive: Archive, key: int, generation: int, target: Path) -> None:
+    if target.is_symlink() or not target.is_file():
+        raise ConflictError(f"{target} is there already and is no plain file")
+    with target.open("rb") as file:
+        same = all(file.read(len(piece)) == piece for piece in archive.iter_bytes(key, generation))
+        if not same or file.read(1):
+            raise ConflictError(f"{target} is there already with other content")
