@@ -13,10 +13,12 @@ BIN := .venv/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check install --quiet
 
 # The web app, once there is one.
-STATIC := $(if $(wildcard web/package.json),src/turnlog/server/static/index.html)
+WEB := $(wildcard web/package.json)
+STATIC := $(if $(WEB),src/turnlog/server/static/index.html)
+PACKAGES := $(if $(WEB),web/node_modules/.package-lock.json)
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
-.PHONY: help serve test lint types layers pytest format lock web browser wheel bench clean
+.PHONY: help serve test lint types layers webcheck pytest format lock web browser wheel bench clean
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -24,7 +26,7 @@ help: ## Say what can be made
 serve: .build/venv $(STATIC) ## Open turnlog in the browser (ARGS="--port 8000")
 	$(BIN)/turnlog serve $(ARGS)
 
-test: lint types layers pytest ## Check everything: style, types, layers, behaviour
+test: lint types layers webcheck pytest ## Check everything: style, types, layers, web app, behaviour
 
 lint: .build/tools ## Check style and formatting
 	$(BIN)/ruff check
@@ -36,6 +38,9 @@ types: .build/tools ## Check types
 layers: .build/tools ## Check that dependencies run one way
 	$(BIN)/lint-imports
 
+webcheck: $(PACKAGES) ## Check the web app: types, style, tests
+	$(if $(WEB),cd web && npm run check,@echo "There is no web app to check yet.")
+
 pytest: .build/tools $(STATIC) browser ## Run the tests (ARGS="-k usage")
 	$(BIN)/pytest -n auto $(ARGS)
 
@@ -44,7 +49,7 @@ format: .build/tools ## Format the code and repair what can be repaired
 	$(BIN)/ruff format
 
 web: $(STATIC) ## Build the web app
-	$(if $(STATIC),,@echo "There is no web app to build yet.")
+	$(if $(WEB),,@echo "There is no web app to build yet.")
 
 wheel: .build/venv $(STATIC) ## Build sdist and wheel into dist/
 	rm -rf dist
