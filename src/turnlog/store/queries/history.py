@@ -1,0 +1,107 @@
+"""All that happened in a session, in the order in which it arrived; and its landmarks."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnlog.model import CompactionEvent, HistoryEvent, Provenance, RecordEvent, RunMetadataEvent
+from turnlog.model.codec import decode_event
+from turnlog.store import bodies
+from turnlog.store.base import OutlineEntry
+from turnlog.store.families import session_key
+from turnlog.store.queries.messages import Span, load_messages
+from turnlog.store.rows import TURN_ORIGINS, moment
+from turnlog.store.timeline import order_history
+
+OUTLINE_LENGTH = 200
+"""Characters of a landmark's text."""
+
+
+class _EventRow(NamedTuple):
+    position: int
+    external_id: str
+    type: str
+    kind: str | None
+    known: int
+    created_at: int | None
+    length: int | None
+    source: str | None
+    body: bytes | None
+
+
+_EVENTS = (
+    "SELECT e.position, e.external_id, e.type, e.kind, e.known, e.created_at, e.length, f.path, e.body"
+    " FROM events e LEFT JOIN sources f ON f.key = e.source_key WHERE e.session_key = ?"
+)
+
+_PLAIN_TYPES: dict[str, type[RecordEvent | RunMetadataEvent]] = {
+    "record": RecordEvent,
+    "run-metadata": RunMetadataEvent,
+}
+"""Kinds of events whose row says it all where there is no body."""
+
+
+def load_history(connection: sqlite3.Connection, session_id: str, *, resolve_blobs: bool) -> list[HistoryEvent]:
+    """Messages, results and events in causal order; see `Store.history`."""
+    messages = load_messages(connection, session_id, Span(), None, resolve_blobs=resolve_blobs)
+    return order_history([(placed.message, placed.membership) for placed in messages], _events(connection, session_id))
+
+
+def load_outline(connection: sqlite3.Connection, session_id: str) -> list[OutlineEntry]:
+    """Prompts, compactions and rewinds of a session, in order."""
+    key = session_key(connection, session_id)
+    origins = sorted(TURN_ORIGINS)
+    rows = connection.execute(
+        "SELECT s.position, m.origin, m.text_preview, m.external_id, s.turn, m.created_at, s.fate"
+        " FROM memberships s JOIN messages m ON m.key = s.message_key"
+        f" WHERE s.session_key = ? AND m.origin IN ({','.join('?' * len(origins))})",
+        (key, *origins),
+    )
+    entries = [
+        OutlineEntry(position, origin, text, message_id, turn, moment(created_at), fate)
+        for position, origin, text, message_id, turn, created_at, fate in rows
+    ]
+    entries += [
+        _landmark(_event(row))
+        for row in _event_rows(connection, f"{_EVENTS} AND e.type IN ('compaction', 'rewind')", (key,))
+    ]
+    return sorted(entries, key=lambda entry: entry.position)
+
+
+def _events(connection: sqlite3.Connection, session_id: str) -> list[HistoryEvent]:
+    """Everything of a session that is not a message nor a result of a known call."""
+    key = session_key(connection, session_id)
+    return [_event(row) for row in _event_rows(connection, f"{_EVENTS} ORDER BY e.position, e.key", (key,))]
+
+
+def _event_rows(connection: sqlite3.Connection, statement: str, parameters: tuple[Any, ...]) -> list[_EventRow]:
+    return [_EventRow(*row) for row in connection.execute(statement, parameters)]
+
+
+def _event(row: _EventRow) -> HistoryEvent:
+    records = (
+        ()
+        if row.source is None or row.length is None
+        else (Provenance(source=row.source, offset=row.position, length=row.length),)
+    )
+    if row.body is not None:
+        event = decode_event(bodies.decompress(row.body))
+        return msgspec.structs.replace(event, position=row.position, records=event.records or records)
+    plain = _PLAIN_TYPES[row.type]
+    facts: dict[str, Any] = {"known": bool(row.known)} if plain is RecordEvent else {}
+    return plain(
+        id=row.external_id,
+        kind=row.kind or "",
+        position=row.position,
+        created_at=moment(row.created_at),
+        records=records,
+        **facts,
+    )
+
+
+def _landmark(event: HistoryEvent) -> OutlineEntry:
+    text = f"{event.trigger or ''}" if isinstance(event, CompactionEvent) else ""
+    return OutlineEntry(event.position, event.__struct_config__.tag, text, None, None, event.created_at)  # type: ignore[arg-type]

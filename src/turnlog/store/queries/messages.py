@@ -1,0 +1,278 @@
+"""Messages of a session with their places, single messages, and the records they came from."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnlog.agents.base import RecordRef
+from turnlog.errors import NotFoundError
+from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolResult
+from turnlog.store import bodies
+from turnlog.store.archive import Archive
+from turnlog.store.base import PlacedMessage, RawRecord
+from turnlog.store.blobs import BlobLoader
+from turnlog.store.families import session_key
+from turnlog.store.queries.sessions import dollars
+from turnlog.store.timeline import place_results
+
+records_decoder = msgspec.json.Decoder(list[RecordRef])
+
+
+class _Row(NamedTuple):
+    message_id: str
+    session_key: int
+    position: int
+    parent_id: str | None
+    parent_record: str | None
+    turn: int | None
+    step: int | None
+    fate: str
+    fate_cause: str | None
+    pays_key: int | None
+    records: bytes | None
+    source: str | None
+    source_key: int | None
+    generation: int
+    cost: int | None
+    price_version: str | None
+    frame: bytes
+
+
+_SELECT = (
+    "SELECT m.external_id, s.session_key, s.position, s.parent_id, s.parent_record, s.turn, s.step, s.fate,"
+    " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name, m.body"
+    " FROM memberships s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
+    " LEFT JOIN price_versions v ON v.key = m.price_key"
+)
+
+
+class Span(NamedTuple):
+    """Which messages of a session, by position."""
+
+    after: int | None = None
+    before: int | None = None
+    around: int | None = None
+    limit: int | None = None
+
+
+def select_span(
+    connection: sqlite3.Connection, select: str, key: int, span: Span, condition: str = "1", values: Iterable[Any] = ()
+) -> list[tuple[Any, ...]]:
+    """Rows of `select` (over `memberships s`) that a span holds, in order.
+
+    Raises ValueError when the span asks for two things at once.
+    """
+    if span.around is not None and (span.after is not None or span.before is not None):
+        raise ValueError("around cannot be combined with after or before")
+    parameters = (key, *values)
+    where = f"{select} WHERE s.session_key = ? AND {condition}"
+    limit = -1 if span.limit is None else span.limit
+    forwards = "ORDER BY s.position, s.message_key LIMIT ?"
+    backwards = "ORDER BY s.position DESC, s.message_key DESC LIMIT ?"
+    if span.around is not None:
+        half = connection.execute(
+            f"{where} AND s.position < ? {backwards}", (*parameters, span.around, limit if limit < 0 else limit // 2)
+        ).fetchall()
+        rest = limit if limit < 0 else limit - len(half)
+        return [
+            *reversed(half),
+            *connection.execute(f"{where} AND s.position >= ? {forwards}", (*parameters, span.around, rest)),
+        ]
+    bounds = [(span.after, "s.position > ?"), (span.before, "s.position < ?")]
+    where += "".join(f" AND {bound}" for value, bound in bounds if value is not None)
+    parameters += tuple(value for value, _ in bounds if value is not None)
+    if span.before is not None and span.after is None:
+        return connection.execute(f"{where} {backwards}", (*parameters, limit)).fetchall()[::-1]
+    return connection.execute(f"{where} {forwards}", (*parameters, limit)).fetchall()
+
+
+def load_messages(
+    connection: sqlite3.Connection, session_id: str, span: Span, fates: Iterable[Fate] | None, *, resolve_blobs: bool
+) -> list[PlacedMessage]:
+    """Messages of a session in order; see `Store.messages`."""
+    key = session_key(connection, session_id)
+    wanted = None if fates is None else [str(fate) for fate in fates]
+    condition = "1" if wanted is None else f"s.fate IN ({','.join('?' * len(wanted))})"
+    rows = [_Row(*row) for row in select_span(connection, _SELECT, key, span, condition, wanted or ())]
+    return list(_place(connection, session_id, rows, resolve_blobs=resolve_blobs))
+
+
+def load_message(
+    connection: sqlite3.Connection, message_id: str, session_id: str | None, *, structured: bool, resolve_blobs: bool
+) -> Message:
+    """One message; see `Store.message`."""
+    row = _membership_row(connection, message_id, session_id)
+    found = next(_place(connection, _session_id(connection, row.session_key), [row], resolve_blobs=resolve_blobs))
+    return _with_structured(connection, row, found.message) if structured else found.message
+
+
+def load_memberships(connection: sqlite3.Connection, message_id: str) -> list[Membership]:
+    """The place of a message in each session that holds it."""
+    return [
+        _membership(row, _session_id(connection, row.session_key), _parents(connection, [row]))
+        for row in _membership_rows(connection, message_id)
+    ]
+
+
+def load_records(connection: sqlite3.Connection, message_id: str, session_id: str | None) -> list[RawRecord]:
+    """The records that a message was made from, in the order of the log, none twice."""
+    row = _membership_row(connection, message_id, session_id)
+    if row.source_key is None:
+        return []
+    archive = Archive(connection)
+    return [
+        RawRecord(place, archive.read(row.source_key, row.generation, place.offset or 0, place.length or 0))
+        for place in _provenance(row)
+    ]
+
+
+def children_of_calls(connection: sqlite3.Connection, session_id: str) -> dict[str, str]:
+    """Tool call id -> id of the subagent session it started.
+
+    A fork's copy of a call has the subagents of the session that the fork came out of.
+    """
+    rows = connection.execute(
+        "WITH RECURSIVE origin (id) AS (SELECT ? UNION SELECT l.parent_id FROM links l JOIN origin o"
+        " ON l.child_id = o.id AND l.kind <> 'subagent')"
+        " SELECT l.tool_call_id, l.child_id FROM links l JOIN origin o ON l.parent_id = o.id"
+        " WHERE l.kind = 'subagent' AND l.tool_call_id IS NOT NULL ORDER BY l.child_id DESC",
+        (session_id,),
+    )
+    return dict(rows.fetchall())
+
+
+def result_places(records: bytes | None) -> dict[str, int]:
+    """Result id -> position of the record that brought it."""
+    if not records:
+        return {}
+    return {what: offset for offset, _, what in records_decoder.decode(records) if isinstance(what, str)}
+
+
+def _place(
+    connection: sqlite3.Connection, session_id: str, rows: list[_Row], *, resolve_blobs: bool
+) -> Iterator[PlacedMessage]:
+    children = children_of_calls(connection, session_id)
+    parents = _parents(connection, rows)
+    loader = BlobLoader(connection)
+    for row in rows:
+        message = bodies.unpack(row.frame)
+        if resolve_blobs:
+            message = bodies.resolve(message, loader)
+        message = place_results(message, result_places(row.records), children)
+        yield PlacedMessage(message, _membership(row, session_id, parents), _cost(row))
+
+
+def _membership(row: _Row, session_id: str, parents: dict[str, str]) -> Membership:
+    return Membership(
+        session_id=session_id,
+        message_id=row.message_id,
+        position=row.position,
+        parent_id=row.parent_id or parents.get(row.parent_record or ""),
+        turn=row.turn,
+        step=row.step,
+        fate=Fate(row.fate),
+        fate_cause=row.fate_cause,
+        pays=row.pays_key == row.session_key,
+        records=_provenance(row),
+    )
+
+
+def _provenance(row: _Row) -> tuple[Provenance, ...]:
+    if not row.records or row.source is None:
+        return ()
+    places = dict.fromkeys((offset, length) for offset, length, _ in records_decoder.decode(row.records))
+    return tuple(Provenance(source=row.source, offset=offset, length=length) for offset, length in places)
+
+
+def _cost(row: _Row) -> Cost | None:
+    return None if row.cost is None else dollars(row.cost, price_version=row.price_version)
+
+
+def _parents(connection: sqlite3.Connection, rows: Iterable[_Row]) -> dict[str, str]:
+    """Record id -> message id, of a session that has parents which a fold knew by their record only."""
+    row = next((row for row in rows if row.parent_id is None and row.parent_record is not None), None)
+    if row is None:
+        return {}
+    found: dict[str, str] = dict(
+        connection.execute(
+            "SELECT record_id, parent_id FROM events"
+            " WHERE session_key = ? AND record_id IS NOT NULL AND parent_id IS NOT NULL",
+            (row.session_key,),
+        ).fetchall()
+    )
+    members = connection.execute(
+        "SELECT m.external_id, s.record_ids FROM memberships s JOIN messages m ON m.key = s.message_key"
+        " WHERE s.session_key = ? AND s.record_ids IS NOT NULL",
+        (row.session_key,),
+    )
+    for message_id, record_ids in members:
+        found.update(dict.fromkeys(record_ids.split(), message_id))
+    return found
+
+
+def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[_Row]:
+    """Every place of a message, the one in the session that pays first."""
+    # Ids are unique within an agent, and begin with it only by custom: ask for each agent, there are few.
+    rows = connection.execute(
+        f"{_SELECT} WHERE m.key IN (SELECT key FROM messages WHERE external_id = ?"
+        " AND agent IN (SELECT DISTINCT agent FROM sessions))"
+        " ORDER BY s.session_key IS NOT m.pays_key, s.session_key",
+        (message_id,),
+    ).fetchall()
+    if not rows:
+        raise NotFoundError(f"there is no message {message_id}")
+    return [_Row(*row) for row in rows]
+
+
+def _membership_row(connection: sqlite3.Connection, message_id: str, session_id: str | None) -> _Row:
+    rows = _membership_rows(connection, message_id)
+    if session_id is None:
+        return rows[0]
+    key = session_key(connection, session_id)
+    for row in rows:
+        if row.session_key == key:
+            return row
+    raise NotFoundError(f"session {session_id} does not hold message {message_id}")
+
+
+def _session_id(connection: sqlite3.Connection, key: int) -> str:
+    agent, external_id = connection.execute("SELECT agent, external_id FROM sessions WHERE key = ?", (key,)).fetchone()
+    return f"{agent}:{external_id}"
+
+
+def _with_structured(connection: sqlite3.Connection, row: _Row, message: Message) -> Message:
+    """The message with the agent's own JSON of each result, read from the record that brought it."""
+    places = {
+        what: (offset, length)
+        for offset, length, what in records_decoder.decode(row.records or b"[]")
+        if isinstance(what, str)
+    }
+    if row.source_key is None or not places:
+        return message
+    # Agents are found through the entry points of all installed packages: only where they are wanted.
+    from turnlog.agents import agents
+
+    name = _session_id(connection, row.session_key).partition(":")[0]
+    agent = next((agent for agent in agents() if agent.name == name), None)
+    if agent is None:
+        return message
+    archive = Archive(connection)
+
+    def read(part: ToolCallPart, result: ToolResult) -> ToolResult:
+        if result.id not in places:
+            return result
+        record = archive.read(row.source_key or 0, row.generation, *places[result.id])
+        structured = agent.structured_result(record, part.tool_call_id)
+        return result if structured is None else msgspec.structs.replace(result, structured=structured)
+
+    parts = tuple(
+        msgspec.structs.replace(part, results=tuple(read(part, result) for result in part.results))
+        if isinstance(part, ToolCallPart)
+        else part
+        for part in message.parts
+    )
+    return msgspec.structs.replace(message, parts=parts)

@@ -1,0 +1,320 @@
+"""Sessions: lists, look-ups, relationships."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnlog.model import Cost, Ownership, Project, Relationship, Session, SessionCounts, Usage, UsageTotal
+from turnlog.model.usage import BUCKETS
+from turnlog.store.base import Page, SessionFilter, SessionLink, SessionSort
+from turnlog.store.families import session_key
+from turnlog.store.queries.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
+from turnlog.store.rows import NANO, moment
+
+_COUNTS = (
+    "messages",
+    "prompts",
+    "turns",
+    "steps",
+    "tool_calls",
+    "failed_tool_calls",
+    "reasoning_parts",
+    "files",
+    "events",
+)
+
+_OFTEN_UNTOLD = frozenset({"cache_write", "reasoning", "tool_prompt"})
+"""Buckets that many logs do not tell apart from others: a sum of zero says nothing there."""
+
+
+class _Row(NamedTuple):
+    key: int
+    agent: str
+    external_id: str
+    native: int
+    title: str | None
+    title_source: Any
+    given_title: str | None
+    project_path: str | None
+    project_name: str | None
+    cwd: str | None
+    git_branch: str | None
+    git_commit: str | None
+    agent_version: str | None
+    created_at: int | None
+    updated_at: int | None
+    user: str
+    team: str
+    task: str
+    machine: str
+    metadata: str | None
+    calls: int
+    unknown_calls: int
+    unpriced_calls: int
+    lower_bound: int
+    cost: int
+    reported_cost: int | None
+
+    @property
+    def id(self) -> str:
+        return f"{self.agent}:{self.external_id}"
+
+
+_COLUMNS = (
+    "s.key, s.agent, s.external_id, s.native, s.title, s.title_source, a.title, p.path, p.name, s.cwd,"
+    " s.git_branch, s.git_commit, s.agent_version, s.created_at, s.updated_at, o.user, o.team, o.task, o.machine,"
+    " s.metadata, s.calls, s.unknown_calls, s.unpriced_calls, s.lower_bound, s.cost, s.reported_cost, "
+    + ", ".join(f"s.{name}" for name in (*_COUNTS, *BUCKETS))
+)
+
+_FROM = (
+    " FROM sessions s JOIN owners o ON o.key = s.owner_key LEFT JOIN projects p ON p.key = s.project_key"
+    " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"
+)
+
+_SORT_VALUES: dict[SessionSort, str] = {
+    "updated": "s.updated_at",
+    "created": "s.created_at",
+    "cost": "CASE WHEN s.calls > s.unknown_calls + s.unpriced_calls THEN s.cost END",
+    "tokens": f"CASE WHEN s.calls > s.unknown_calls THEN {' + '.join(f's.{name}' for name in BUCKETS)} END",
+    "messages": "s.messages",
+}
+
+_CONDITIONS = {
+    "agent": "s.agent = ?",
+    "project": "s.project_key IN (SELECT key FROM projects WHERE path = ? OR name = ?)",
+    "model": "EXISTS (SELECT 1 FROM usage u JOIN models d ON d.key = u.model_key"
+    " WHERE u.session_key = s.key AND d.name = ?)",
+    "branch": "s.git_branch = ?",
+    "title": "instr(casefold(coalesce(a.title, s.title)), casefold(?)) > 0",
+    "relationship": "s.relationship = ?",
+    "user": "s.owner_key IN (SELECT key FROM owners WHERE user = ?)",
+    "team": "s.owner_key IN (SELECT key FROM owners WHERE team = ?)",
+    "task": "s.owner_key IN (SELECT key FROM owners WHERE task = ?)",
+    "machine": "s.owner_key IN (SELECT key FROM owners WHERE machine = ?)",
+    "starred": "coalesce(a.starred, 0) = ?",
+    "archived": "coalesce(a.archived, 0) = ?",
+    "tag": "EXISTS (SELECT 1 FROM json_each(a.tags) WHERE value = ?)",
+}
+"""Fields of `SessionFilter` that compare one value, wherever the condition has a `?`."""
+
+
+def load_sessions(
+    connection: sqlite3.Connection,
+    wanted: SessionFilter,
+    sort: SessionSort,
+    limit: int,
+    cursor: str | None,
+    count: bool,
+) -> Page[Session]:
+    """A page of sessions; see `Store.sessions`."""
+    where, parameters = _where(connection, wanted)
+    value = _SORT_VALUES[sort]
+    rows: list[tuple[Any, ...]] = []
+    # Rows of one value run by key, which is how an index on the value alone already has them.
+    for phase in phases(value, "s.key > ?", decode_cursor(sort, 2, cursor)):
+        missing = limit + 1 - len(rows)
+        if missing > 0:
+            rows += connection.execute(
+                f"SELECT {_COLUMNS}, {value}{_FROM} WHERE {where} AND {phase.condition}"
+                f" ORDER BY {value} DESC, s.key LIMIT ?",
+                (*parameters, *phase.parameters, missing),
+            )
+    shown = rows[:limit]
+    following = encode_cursor(sort, shown[-1][-1], shown[-1][0]) if len(rows) > limit else None
+    total = connection.execute(f"SELECT count(*){_FROM} WHERE {where}", parameters).fetchone()[0] if count else None
+    return Page(tuple(_sessions(connection, shown)), following, total)
+
+
+def load_session(connection: sqlite3.Connection, session_id: str) -> Session:
+    """One session by its id."""
+    return _sessions(connection, _select(connection, "s.key = ?", (session_key(connection, session_id),)))[0]
+
+
+def find_session(
+    connection: sqlite3.Connection, agent: str, external_id: str, ownership: Ownership | None
+) -> Session | None:
+    """The session of an agent's own id; of several owners' the named one, else the first."""
+    owner, parameters = "", ()
+    if ownership is not None:
+        owner = " AND (o.user, o.team, o.task, o.machine) = (?, ?, ?, ?)"
+        parameters = tuple(name or "" for name in (ownership.user, ownership.team, ownership.task, ownership.machine))
+    found = _select(connection, f"s.agent = ? AND s.external_id = ?{owner}", (agent, external_id, *parameters))
+    return _sessions(connection, found[:1])[0] if found else None
+
+
+def load_children(connection: sqlite3.Connection, session_id: str) -> list[Session]:
+    """Sessions that came out of this one, oldest first."""
+    key = session_key(connection, session_id)
+    rows = _select(connection, "s.parent_key = ?", (key,))
+    return sorted(_sessions(connection, rows), key=lambda child: (child.created_at is None, child.created_at, child.id))
+
+
+def load_relationships(connection: sqlite3.Connection, session_id: str) -> list[SessionLink]:
+    """Every link of the session, as child first."""
+    session_key(connection, session_id)
+    return [
+        *_links(connection, "child_id", [session_id]),
+        *_links(connection, "parent_id", [session_id]),
+    ]
+
+
+def _select(connection: sqlite3.Connection, condition: str, parameters: Iterable[Any]) -> list[tuple[Any, ...]]:
+    return connection.execute(
+        f"SELECT {_COLUMNS}{_FROM} WHERE {condition} ORDER BY s.key", tuple(parameters)
+    ).fetchall()
+
+
+def _where(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[str, list[Any]]:
+    conditions: list[str] = []
+    parameters: list[Any] = []
+    for name, condition in _CONDITIONS.items():
+        value = getattr(wanted, name)
+        if value is not None:
+            conditions.append(condition)
+            parameters += [value] * condition.count("?")
+    if wanted.since is not None:
+        conditions.append("s.updated_at >= ?")
+        parameters.append(aware_milliseconds(wanted.since))
+    if wanted.until is not None:
+        conditions.append("s.created_at < ?")
+        parameters.append(aware_milliseconds(wanted.until))
+    if wanted.parent is not None:
+        conditions.append("s.parent_key = ?")
+        parameters.append(session_key(connection, wanted.parent))
+    if not wanted.subagents and wanted.parent is None and wanted.relationship is None:
+        conditions.append("s.relationship IS NOT 'subagent'")
+    return " AND ".join(conditions) or "1", parameters
+
+
+def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[Session]:
+    """Sessions from their rows, with what stands in other tables fetched for all of them at once."""
+    found = [_Row(*row[: len(_Row._fields)]) for row in rows]
+    ids = [row.id for row in found]
+    models = _models(connection, [row.key for row in found])
+    relationships: dict[str, list[Relationship]] = defaultdict(list)
+    for link in _links(connection, "child_id", ids):
+        relationships[link.child_session_id].append(link.relationship)
+    diagnostics = _diagnostic_counts(connection, ids)
+    sessions: list[Session] = []
+    for row, values in zip(found, rows, strict=True):
+        counts = values[len(_Row._fields) :]
+        sessions.append(
+            _session(
+                row,
+                SessionCounts(**dict(zip(_COUNTS, counts, strict=False)), diagnostics=diagnostics.get(row.id, 0)),
+                dict(zip(BUCKETS, counts[len(_COUNTS) :], strict=False)),
+                tuple(models[row.key]),
+                tuple(relationships[row.id]),
+            )
+        )
+    return sessions
+
+
+def _session(
+    row: _Row,
+    counts: SessionCounts,
+    buckets: dict[str, int],
+    models: tuple[str, ...],
+    relationships: tuple[Relationship, ...],
+) -> Session:
+    return Session(
+        id=row.id,
+        agent=row.agent,
+        external_id=row.external_id,
+        title=row.given_title or row.title,
+        title_source="user" if row.given_title else row.title_source,
+        project=None
+        if row.project_path is None
+        else Project(path=row.project_path, name=row.project_name or row.project_path),
+        cwd=row.cwd,
+        git_branch=row.git_branch,
+        git_commit=row.git_commit,
+        agent_version=row.agent_version,
+        models=models,
+        created_at=moment(row.created_at),
+        updated_at=moment(row.updated_at),
+        relationships=relationships,
+        ownership=Ownership(
+            user=row.user or None, team=row.team or None, task=row.task or None, machine=row.machine or None
+        ),
+        native=bool(row.native),
+        counts=counts,
+        usage=_usage(row, buckets),
+        cost=dollars(row.cost) if row.calls > row.unknown_calls + row.unpriced_calls else None,
+        unpriced_calls=row.unpriced_calls + row.unknown_calls,
+        reported_cost=None if row.reported_cost is None else dollars(row.reported_cost, reported=True),
+        metadata=msgspec.json.decode(row.metadata) if row.metadata else {},
+    )
+
+
+def dollars(nanos: int, *, reported: bool = False, price_version: str | None = None) -> Cost:
+    """Money as the store keeps it, as a cost."""
+    return Cost(amount=Decimal(nanos) / NANO, kind="reported" if reported else "priced", price_version=price_version)
+
+
+def _usage(row: _Row, buckets: dict[str, int]) -> UsageTotal:
+    if row.calls == row.unknown_calls:
+        return UsageTotal(calls=row.calls, unknown_calls=row.unknown_calls)
+    known: dict[str, Any] = {
+        name: None if count == 0 and name in _OFTEN_UNTOLD else count for name, count in buckets.items()
+    }
+    return UsageTotal(
+        usage=Usage(**known, exactness="lower_bound" if row.lower_bound else "exact"),
+        calls=row.calls,
+        unknown_calls=row.unknown_calls,
+    )
+
+
+def _models(connection: sqlite3.Connection, keys: list[int]) -> dict[int, list[str]]:
+    """The models each session called, the most called first."""
+    found: dict[int, list[str]] = {key: [] for key in keys}
+    rows = connection.execute(
+        "SELECT u.session_key, d.name FROM usage u JOIN models d ON d.key = u.model_key"
+        f" WHERE u.session_key IN ({_marks(keys)}) GROUP BY u.session_key, d.name ORDER BY sum(u.calls) DESC, d.name",
+        keys,
+    )
+    for key, name in rows:
+        found[key].append(name)
+    return found
+
+
+def _links(connection: sqlite3.Connection, side: str, ids: list[str]) -> list[SessionLink]:
+    rows = connection.execute(
+        f"SELECT child_id, kind, parent_id, tool_call_id, message_id, inferred FROM links WHERE {side} IN"
+        f" ({_marks(ids)}) ORDER BY inferred, kind, parent_id, child_id",
+        ids,
+    )
+    return [
+        SessionLink(
+            child,
+            Relationship(
+                kind=kind,
+                parent_session_id=parent,
+                parent_tool_call_id=tool_call_id,
+                parent_message_id=message_id,
+                inferred=bool(inferred),
+            ),
+        )
+        for child, kind, parent, tool_call_id, message_id, inferred in rows
+    ]
+
+
+def _diagnostic_counts(connection: sqlite3.Connection, ids: list[str]) -> dict[str, int]:
+    rows = connection.execute(
+        "SELECT f.session_id, count(*) FROM sources f JOIN diagnostics d"
+        " ON d.source_key = f.key AND d.generation = f.generation"
+        f" WHERE f.session_id IN ({_marks(ids)}) GROUP BY f.session_id",
+        ids,
+    )
+    return dict(rows.fetchall())
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ",".join("?" * len(values))

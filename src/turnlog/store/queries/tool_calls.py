@@ -1,0 +1,215 @@
+"""Tool calls over many sessions, how often each tool is used, which files were touched, how much was thought."""
+
+from __future__ import annotations
+
+import heapq
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from turnlog.model import ToolState
+from turnlog.store.base import FileUse, Page, ReasoningVolume, ToolCall, ToolCallFilter, ToolUsage
+from turnlog.store.families import session_key
+from turnlog.store.queries.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
+from turnlog.store.rows import moment
+
+_FAILED = ToolState.OUTPUT_ERROR
+
+_UNANSWERED = (
+    ToolState.INPUT_STREAMING,
+    ToolState.INPUT_AVAILABLE,
+    ToolState.APPROVAL_REQUESTED,
+    ToolState.APPROVAL_RESPONDED,
+)
+
+_COLUMNS = (
+    "p.tool_call_id, p.tool_name, p.tool_kind, p.tool_state, m.external_id, s.agent || ':' || s.external_id,"
+    " c.position, m.agent, p.started_at, p.completed_at, p.duration_ms, p.exit_code, p.path, p.text_size,"
+    " p.output_size"
+)
+
+# A message that several sessions hold is listed once: in the session that pays for it, else in the first.
+_PAYER = "coalesce(m.pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = m.key))"
+
+_FROM_PARTS = (
+    f" FROM parts p CROSS JOIN messages m ON m.key = p.message_key JOIN sessions s ON s.key = {_PAYER}"
+    " JOIN memberships c ON c.message_key = m.key AND c.session_key = s.key"
+)
+_FROM_MESSAGES = (
+    f" FROM messages m CROSS JOIN parts p ON p.message_key = m.key JOIN sessions s ON s.key = {_PAYER}"
+    " JOIN memberships c ON c.message_key = m.key AND c.session_key = s.key"
+)
+_FROM_SESSION = (
+    " FROM memberships c CROSS JOIN messages m ON m.key = c.message_key JOIN parts p ON p.message_key = m.key"
+    " JOIN sessions s ON s.key = c.session_key"
+)
+
+
+class _Plan(NamedTuple):
+    """One way to walk the calls, from the newest to the oldest, along an index."""
+
+    tables: str
+    time: str
+    """The time that the index runs along."""
+    condition: str
+    parameters: tuple[Any, ...] = ()
+
+
+def load_tool_calls(
+    connection: sqlite3.Connection, wanted: ToolCallFilter, limit: int, cursor: str | None
+) -> Page[ToolCall]:
+    """A page of calls; see `Store.tool_calls`."""
+    if wanted.session is not None:
+        return _session_calls(connection, wanted, limit, cursor)
+    last = decode_cursor("calls", 3, cursor)
+    # Each plan's rows come in order, so that the newest of all are the first of a merge.
+    rows = heapq.merge(
+        *(_walk(connection, plan, wanted, limit, last) for plan in _plans(wanted)), key=_recency, reverse=True
+    )
+    found = [row for row, _ in zip(rows, range(limit + 1), strict=False)]
+    following = encode_cursor("calls", *found[limit - 1][-3:]) if len(found) > limit else None
+    return Page(tuple(_call(row) for row in found[:limit]), following)
+
+
+def load_tool_usage(connection: sqlite3.Connection, wanted: ToolCallFilter) -> list[ToolUsage]:
+    """Calls by tool, the most called first."""
+    if wanted.session is not None:
+        tables, condition, parameters = _FROM_SESSION, "c.session_key = ?", [session_key(connection, wanted.session)]
+    else:
+        tables, condition, parameters = _FROM_PARTS, "p.tool_name IS NOT NULL", []
+    conditions, values = _filters(wanted, "p.started_at")
+    states = connection.execute(
+        "SELECT p.tool_name, p.tool_kind, count(*), sum(p.tool_state = ?), sum(p.tool_state = ?),"
+        f" sum(p.tool_state = ?), sum(p.tool_state IN ({','.join('?' * len(_UNANSWERED))})),"
+        f" coalesce(sum(p.duration_ms), 0), sum(p.duration_ms IS NULL){tables}"
+        f" WHERE {condition} AND p.type = 'tool-call' AND {conditions}"
+        " GROUP BY p.tool_name, p.tool_kind ORDER BY count(*) DESC, p.tool_name, p.tool_kind",
+        (_FAILED, ToolState.OUTPUT_DENIED, ToolState.ABORTED, *_UNANSWERED, *parameters, *values),
+    )
+    return [ToolUsage(*row) for row in states]
+
+
+def load_reasoning(connection: sqlite3.Connection, session_id: str | None) -> ReasoningVolume:
+    """How much was thought; a message that sessions share counts once for all of them, and once in each."""
+    if session_id is None:
+        # The words of the partial index, without which SQLite does not see that it fits.
+        counts = connection.execute(
+            "SELECT count(*), coalesce(sum(text_size), 0), count(DISTINCT message_key) FROM parts"
+            " WHERE type = 'reasoning' AND type NOT IN ('text', 'tool-call')"
+        ).fetchone()
+        tokens = connection.execute("SELECT coalesce(sum(reasoning), 0) FROM sessions").fetchone()
+        return ReasoningVolume(*counts, *tokens)
+    key = session_key(connection, session_id)
+    counts = connection.execute(
+        "SELECT count(*), coalesce(sum(p.text_size), 0), count(DISTINCT p.message_key) FROM memberships s"
+        " JOIN parts p ON p.message_key = s.message_key WHERE s.session_key = ? AND p.type = 'reasoning'",
+        (key,),
+    ).fetchone()
+    return ReasoningVolume(
+        *counts, *connection.execute("SELECT reasoning FROM sessions WHERE key = ?", (key,)).fetchone()
+    )
+
+
+def load_files(connection: sqlite3.Connection, path: str) -> list[FileUse]:
+    """Sessions whose calls read or wrote a file, the last first."""
+    rows = connection.execute(
+        "SELECT s.agent || ':' || s.external_id, count(*), group_concat(DISTINCT p.tool_kind), min(p.started_at),"
+        f" max(p.started_at){_FROM_PARTS} WHERE p.path = ? GROUP BY s.key ORDER BY max(p.started_at) DESC, s.key",
+        (path,),
+    )
+    return [
+        FileUse(session_id, calls, tuple(sorted((kinds or "").split(","))), moment(first), moment(last))
+        for session_id, calls, kinds, first, last in rows
+    ]
+
+
+def _session_calls(
+    connection: sqlite3.Connection, wanted: ToolCallFilter, limit: int, cursor: str | None
+) -> Page[ToolCall]:
+    """The calls of one session in their order."""
+    position, sequence = decode_cursor("session-calls", 2, cursor) or (-1, -1)
+    conditions, values = _filters(wanted, "p.started_at")
+    rows = connection.execute(
+        f"SELECT {_COLUMNS}, p.sequence{_FROM_SESSION} WHERE c.session_key = ? AND p.type = 'tool-call'"
+        f" AND c.position >= ? AND (c.position, p.sequence) > (?, ?) AND {conditions}"
+        " ORDER BY c.position, p.sequence LIMIT ?",
+        (session_key(connection, wanted.session or ""), position, position, sequence, *values, limit + 1),
+    ).fetchall()
+    shown = rows[:limit]
+    following = encode_cursor("session-calls", shown[-1][6], shown[-1][-1]) if len(rows) > limit else None
+    return Page(tuple(_call(row) for row in shown), following)
+
+
+def _plans(wanted: ToolCallFilter) -> list[_Plan]:
+    """A file's calls by path, a tool's by name and state (one walk a state), others along their messages' times."""
+    if wanted.path is not None:
+        return [_Plan(_FROM_PARTS, "p.started_at", "p.path = ?", (wanted.path,))]
+    if wanted.tool is not None:
+        states = [state for state in ToolState if _fits(state, wanted)]
+        condition = "p.tool_name = ? AND p.tool_state = ?"
+        return [_Plan(_FROM_PARTS, "p.started_at", condition, (wanted.tool, state)) for state in states]
+    return [_Plan(_FROM_MESSAGES, "m.created_at", "m.has_tool_calls = 1 AND p.type = 'tool-call'")]
+
+
+def _fits(state: ToolState, wanted: ToolCallFilter) -> bool:
+    if wanted.state is not None and state != wanted.state:
+        return False
+    return wanted.failed is None or (state == _FAILED) == wanted.failed
+
+
+def _walk(
+    connection: sqlite3.Connection, plan: _Plan, wanted: ToolCallFilter, limit: int, last: list[Any] | None
+) -> list[tuple[Any, ...]]:
+    conditions, values = _filters(wanted, plan.time)
+    tie = "(p.message_key, p.sequence) < (?, ?)"
+    rows: list[tuple[Any, ...]] = []
+    for phase in phases(plan.time, tie, last):
+        missing = limit + 1 - len(rows)
+        if missing > 0:
+            rows += connection.execute(
+                f"SELECT {_COLUMNS}, {plan.time}, p.message_key, p.sequence{plan.tables}"
+                f" WHERE {plan.condition} AND {conditions} AND {phase.condition}"
+                f" ORDER BY {plan.time} DESC, p.message_key DESC, p.sequence DESC LIMIT ?",
+                (*plan.parameters, *values, *phase.parameters, missing),
+            )
+    return rows
+
+
+def _recency(row: tuple[Any, ...]) -> tuple[int, int, int]:
+    time, message_key, sequence = row[-3:]
+    return (-(1 << 62) if time is None else time, message_key, sequence)
+
+
+def _filters(wanted: ToolCallFilter, time: str) -> tuple[str, list[Any]]:
+    """Conditions that hold on every walk (a unary plus keeps them from choosing another index)."""
+    conditions: list[str] = []
+    values: list[Any] = []
+
+    def add(condition: str, *parameters: Any) -> None:
+        conditions.append(condition)
+        values.extend(parameters)
+
+    if wanted.tool is not None:
+        add("+p.tool_name = ?", wanted.tool)
+    if wanted.kind is not None:
+        add("p.tool_kind = ?", str(wanted.kind))
+    if wanted.state is not None:
+        add("+p.tool_state = ?", str(wanted.state))
+    if wanted.failed is not None:
+        add("(+p.tool_state = ?) = ?", _FAILED, wanted.failed)
+    if wanted.path is not None:
+        add("+p.path = ?", wanted.path)
+    if wanted.agent is not None:
+        add("+m.agent = ?", wanted.agent)
+    if wanted.project is not None:
+        add("s.project_key IN (SELECT key FROM projects WHERE path = ? OR name = ?)", wanted.project, wanted.project)
+    if wanted.since is not None:
+        add(f"{time} >= ?", aware_milliseconds(wanted.since))
+    if wanted.until is not None:
+        add(f"{time} < ?", aware_milliseconds(wanted.until))
+    return " AND ".join(conditions) or "1", values
+
+
+def _call(row: Sequence[Any]) -> ToolCall:
+    call = ToolCall._make(row[: len(ToolCall._fields)])
+    return call._replace(started_at=moment(row[8]), completed_at=moment(row[9]))

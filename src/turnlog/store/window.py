@@ -1,0 +1,45 @@
+"""A piece of a session as one JSON document made of stored frames: sent to a browser without decoding a message.
+
+A zstd body may be many frames, one behind the other. A message's frame stands in it as it is in the store, between
+constant frames that hold the punctuation; only the small rest (places and events) is compressed for each answer.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+import zstandard
+
+_compressor = zstandard.ZstdCompressor(level=1)
+
+_OPEN = b'{"items":['
+_COMMA = b","
+_OPEN_FRAME = _compressor.compress(_OPEN)
+_COMMA_FRAME = _compressor.compress(_COMMA)
+
+
+class Window(NamedTuple):
+    """Messages as stored frames, and as JSON what the session adds to them."""
+
+    frames: list[bytes]
+    """One zstd frame of canonical JSON a message, large contents as previews."""
+    rows: bytes
+    """JSON: a placement row a message (docs/architecture.md)."""
+    events: bytes
+    """JSON: the events between them."""
+    has_before: bool
+    has_after: bool
+
+    def to_zstd(self) -> bytes:
+        """The answer for a client that takes `Content-Encoding: zstd`."""
+        return b"".join((_OPEN_FRAME, _COMMA_FRAME.join(self.frames), _compressor.compress(self._rest())))
+
+    def to_json(self) -> bytes:
+        """The same document as plain JSON."""
+        decompress = zstandard.ZstdDecompressor().decompress
+        return b"".join((_OPEN, _COMMA.join([decompress(frame) for frame in self.frames]), self._rest()))
+
+    def _rest(self) -> bytes:
+        flags = msgspec.json.encode({"has_before": self.has_before, "has_after": self.has_after})
+        return b'],"rows":%b,"events":%b,%b' % (self.rows, self.events, flags[1:])
