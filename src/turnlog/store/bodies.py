@@ -23,7 +23,7 @@ from turnlog.model import (
     ToolCallPart,
     ToolResult,
 )
-from turnlog.model.codec import decode_message, encode
+from turnlog.model.codec import decode_message, encode, encode_known
 
 TEXT_LIMIT = 65536
 """Characters (of JSON: bytes) above which a text becomes a blob."""
@@ -47,8 +47,13 @@ class Blob(NamedTuple):
 
 
 def pack(message: Message) -> bytes:
-    """The JSON of a body, from a message that is already externalized."""
+    """The JSON of a body, from a message that is already externalized and may hold what this version does not know."""
     return encode(message)
+
+
+def pack_fresh(message: Message) -> bytes:
+    """`pack` for a message that an agent's module has just built: it cannot hold anything unknown."""
+    return encode_known(message)
 
 
 def decode(body: bytes) -> Message:

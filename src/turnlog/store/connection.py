@@ -51,6 +51,19 @@ def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
     connection.execute("COMMIT")
 
 
+@contextmanager
+def savepoint(connection: sqlite3.Connection) -> Generator[None]:
+    """All or nothing inside a transaction that goes on: on an error only what was written here is undone."""
+    connection.execute("SAVEPOINT part")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK TO part")
+        connection.execute("RELEASE part")
+        raise
+    connection.execute("RELEASE part")
+
+
 def schema_version() -> int:
     """The schema this version of turnlog writes."""
     return max(_migrations())

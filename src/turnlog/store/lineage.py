@@ -17,6 +17,7 @@ from turnlog.model import Fate, RecordEvent
 from turnlog.model.codec import decode_event
 from turnlog.store import bodies
 from turnlog.store.joining import messages_of_records, parent_of, place_messages
+from turnlog.store.places import unpack_ids
 
 
 class PayerChange(NamedTuple):
@@ -33,7 +34,7 @@ class _Member(NamedTuple):
     position: int
     parent_id: str | None
     parent_record: str | None
-    record_ids: str | None
+    record_ids: bytes | None
     fate: str
     fate_cause: str | None
 
@@ -43,7 +44,7 @@ class _Member(NamedTuple):
             position=self.position,
             parent_id=self.parent_id,
             parent_record=self.parent_record,
-            record_ids=tuple((self.record_ids or "").split()),
+            record_ids=unpack_ids(self.record_ids),
             fate=Fate.SIDECAR if self.fate == Fate.SIDECAR else Fate.ACTIVE,
         )
 

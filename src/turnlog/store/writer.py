@@ -35,6 +35,7 @@ from turnlog.model.session import TitleSource
 from turnlog.store import bodies, lineage
 from turnlog.store.joining import choose_title, join_placements, join_records
 from turnlog.store.names import Names
+from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
 from turnlog.store.rows import (
     MESSAGE_COLUMNS,
     PART_COLUMNS,
@@ -297,7 +298,7 @@ class Batch:
         cost = self._cost(message)
         self._totals.count(session_key, facts.counts, 1)
         self._totals.pay(session_key, message, cost, 1)
-        body = bodies.pack(external)
+        body = bodies.pack_fresh(external)
         return (
             key,
             self._source.agent,
@@ -344,8 +345,8 @@ class Batch:
             placement.step,
             placement.fate,
             placement.copied,
-            _pack_records(placement.records),
-            " ".join(placement.record_ids) or None,
+            pack_records(placement.records),
+            pack_ids(placement.record_ids),
         )
 
     def _save_reading(self, key: int, change: MessageChange) -> None:
@@ -435,8 +436,8 @@ class Batch:
                 joined.turn,
                 joined.step,
                 joined.copied,
-                _pack_records(joined.records),
-                " ".join(words) or None,
+                pack_records(joined.records),
+                pack_ids(tuple(words)),
                 key,
                 session_key,
             ),
@@ -465,8 +466,8 @@ class Batch:
             self._connection.execute(
                 "UPDATE memberships SET records = ?, record_ids = ? WHERE message_key = ? AND session_key = ?",
                 (
-                    _pack_records(join_records(_unpack_records(row[1]), (reference,))),
-                    " ".join(dict.fromkeys([*(row[2] or "").split(), *change.record_ids])) or None,
+                    pack_records(join_records(unpack_records(row[1]), (reference,))),
+                    pack_ids(tuple(dict.fromkeys((*unpack_ids(row[2]), *change.record_ids)))),
                     key,
                     session_key,
                 ),
@@ -660,7 +661,8 @@ class Batch:
             )
 
     def _max_message_key(self) -> int:
-        return self._connection.execute("SELECT coalesce(max(key), 0) FROM messages").fetchone()[0]
+        row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+        return row[0] if row else 0
 
 
 def load_blob(connection: sqlite3.Connection, sha256: str) -> bytes:
@@ -683,31 +685,20 @@ class _Place(NamedTuple):
     step: int | None
     copied: int
     records: bytes | None
-    record_ids: str | None
+    record_ids: bytes | None
 
     def placement(self, session_id: str) -> Placement:
         return Placement(
             session_id=session_id,
             position=self.position,
-            records=_unpack_records(self.records),
-            record_ids=tuple((self.record_ids or "").split()),
+            records=unpack_records(self.records),
+            record_ids=unpack_ids(self.record_ids),
             parent_id=self.parent_id,
             parent_record=self.parent_record,
             turn=self.turn,
             step=self.step,
             copied=bool(self.copied),
         )
-
-
-_records_decoder = msgspec.json.Decoder(tuple[RecordRef, ...])
-
-
-def _pack_records(records: Iterable[RecordRef]) -> bytes:
-    return msgspec.json.encode(records)
-
-
-def _unpack_records(packed: bytes | None) -> tuple[RecordRef, ...]:
-    return _records_decoder.decode(packed) if packed else ()
 
 
 def _smaller(one: str | None, other: str | None) -> str | None:

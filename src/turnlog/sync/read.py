@@ -1,6 +1,6 @@
 """Reading one source: what is new since the cursor goes through the fold into the archive and the store.
 
-One transaction a source. A file that only grew is read from where the last pass ended; one that was written anew
+A source is read whole or not at all. A file that only grew is read from where the last pass ended; one that was
 becomes a new generation and is folded from its start (readings join, so nothing doubles).
 """
 
@@ -17,7 +17,7 @@ import msgspec
 
 from turnlog.agents.base import Agent, Changes, Fold, Source
 from turnlog.store.archive import Archive
-from turnlog.store.connection import write_transaction
+from turnlog.store.connection import savepoint
 from turnlog.store.sources import SAMPLE_SIZE, Fingerprint, SourceState, ensure_source, sample_hash, save_source
 from turnlog.store.writer import Batch, Pricer, Saved, SourceRow
 
@@ -44,45 +44,47 @@ class Reader:
     def read(self, agent: Agent, source: Source) -> Saved | None:
         """Bring the store up to date with one source; None when there was nothing new.
 
-        Raises OSError when the file cannot be read.
+        Runs in a savepoint of the caller's transaction: it is read whole or not at all. Raises OSError when the file
+        cannot be read.
         """
-        with FileIO(source.path) as file, write_transaction(self._connection):
+        with FileIO(source.path) as file, savepoint(self._connection):
             now = int(time.time() * 1000)
             state = ensure_source(self._connection, source, now)
             status = os.fstat(file.fileno())
             fingerprint = Fingerprint.of(status)
             start = self._where_to_go_on(file, source, state, fingerprint, now)
-            if start is None:
-                state.fingerprint, state.problem = fingerprint, None
-                save_source(self._connection, state, lines=0, now=now)
-                return None
-            if start == 0:
-                state.parser_version = agent.parser_version
-            fold = agent.fold(source, state.state if start else None)
-            batch = Batch(
-                self._connection,
-                SourceRow(state.key, agent.name, source.kind, state.generation, source.session_id),
-                self._price,
-                self._price_version,
-            )
-            if source.appendable:
-                lines = self._read_lines(file, fold, batch, state)
-            else:
-                lines = self._read_whole(file, fold, batch, state)
-            state.state, state.fingerprint, state.problem = fold.state(), fingerprint, None
-            self._archive.settle(state.key, state.generation, state.archived, status.st_mode, status.st_mtime_ns)
-            state.head_hash, state.tail_hash = _samples(file, state.archived)
-            saved = batch.close()
+            saved = None
+            lines = 0
+            if start is not None:
+                saved, lines = self._read_from(start, file, agent, source, state)
+                self._archive.settle(state.key, state.generation, state.archived, status.st_mode, status.st_mtime_ns)
+                state.head_hash, state.tail_hash = _samples(file, state.archived)
+            state.fingerprint, state.problem = fingerprint, None
             save_source(self._connection, state, lines=lines, now=now)
             return saved
 
+    def _read_from(
+        self, start: int, file: FileIO, agent: Agent, source: Source, state: SourceState
+    ) -> tuple[Saved, int]:
+        """What is new goes through the fold; also how many records it was."""
+        if start == 0:
+            state.parser_version = agent.parser_version
+        fold = agent.fold(source, state.state if start else None)
+        row = SourceRow(state.key, agent.name, source.kind, state.generation, source.session_id)
+        batch = Batch(self._connection, row, self._price, self._price_version)
+        if source.appendable:
+            lines = self._read_lines(file, fold, batch, state)
+        else:
+            lines = self._read_whole(file, fold, batch, state)
+        state.state = fold.state()
+        return batch.close(), lines
+
     def note_problem(self, source: Source, problem: str) -> None:
         """Keep why a source could not be read."""
-        with write_transaction(self._connection):
-            now = int(time.time() * 1000)
-            state = ensure_source(self._connection, source, now)
-            state.problem = problem
-            save_source(self._connection, state, lines=0, now=now)
+        now = int(time.time() * 1000)
+        state = ensure_source(self._connection, source, now)
+        state.problem = problem
+        save_source(self._connection, state, lines=0, now=now)
 
     # -- is it the file we know?
 

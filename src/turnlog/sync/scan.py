@@ -10,7 +10,7 @@ import gc
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -20,15 +20,22 @@ import msgspec
 from turnlog.agents import agents as registered_agents
 from turnlog.agents.base import Agent, Source
 from turnlog.pricing import price_nanos, price_version
-from turnlog.store.connection import connect
+from turnlog.store.connection import connect, write_transaction
 from turnlog.store.search import Follower, search_path
 from turnlog.store.sources import Fingerprint, known_fingerprints, mark_vanished
+from turnlog.store.writer import Saved
 from turnlog.sync.read import Reader
 
 Phase = Literal["find", "read", "index"]
 
 Progress = Callable[[Phase, int, int], None]
 """Called with a phase, how much of it is done, and how much there is (files, bytes, messages)."""
+
+
+COMMIT_SIZE = 8 << 20
+"""Bytes of logs that go into one transaction, give or take the last file: about a tenth of a second of work."""
+
+COMMIT_SOURCES = 100
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -120,23 +127,47 @@ def _read_all(
 
     reader = Reader(connection, price_nanos, price_version(), count)
     sessions: set[str] = set()
-    for agent, source, _ in changed:
-        try:
-            saved = reader.read(agent, source)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            reason = error.strerror or str(error)
-            summary.problems.append(Problem(source.path, reason))
-            reader.note_problem(source, reason)
-            continue
-        if saved is not None:
-            summary.changed += 1
-            sessions |= saved.sessions
-            summary.new_sessions += saved.new_sessions
-            summary.messages += saved.messages
-            summary.diagnostics += saved.diagnostics
+    for group in _groups(changed):
+        with write_transaction(connection):
+            for agent, source, _ in group:
+                saved = _read_one(reader, agent, source, summary)
+                if saved is None:
+                    continue
+                summary.changed += 1
+                sessions |= saved.sessions
+                summary.new_sessions += saved.new_sessions
+                summary.messages += saved.messages
+                summary.diagnostics += saved.diagnostics
     summary.sessions = len(sessions)
+
+
+def _groups(changed: list[_Found]) -> Iterator[list[_Found]]:
+    """Sources that are committed together: many small ones or one large one.
+
+    Every commit writes the hot pages of all indexes anew; one commit a small file would cost more than reading it.
+    """
+    group: list[_Found] = []
+    size = 0
+    for item in changed:
+        group.append(item)
+        size += item.fingerprint.size
+        if size >= COMMIT_SIZE or len(group) >= COMMIT_SOURCES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _read_one(reader: Reader, agent: Agent, source: Source, summary: SyncSummary) -> Saved | None:
+    try:
+        return reader.read(agent, source)
+    except FileNotFoundError:
+        return None  # it went away meanwhile: the next pass will note it
+    except OSError as error:
+        reason = error.strerror or str(error)
+        summary.problems.append(Problem(source.path, reason))
+        reader.note_problem(source, reason)
+        return None
 
 
 def _note_vanished(
@@ -155,7 +186,8 @@ def _note_vanished(
         if path not in present and (folders is None or path.startswith(folders)) and not os.path.lexists(path)
     ]
     if gone:
-        mark_vanished(connection, gone, int(time.time() * 1000))
+        with write_transaction(connection):
+            mark_vanished(connection, gone, int(time.time() * 1000))
         summary.vanished = len(gone)
 
 

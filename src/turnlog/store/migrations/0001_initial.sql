@@ -113,7 +113,7 @@ CREATE INDEX links_by_parent ON links (parent_id);
 
 -- A message once, whoever shares it. `body` is a zstd frame of canonical JSON (turnlog.model.Message).
 CREATE TABLE messages (
-    key INTEGER PRIMARY KEY,
+    key INTEGER PRIMARY KEY AUTOINCREMENT,    -- never used twice: a search document of a message that went away finds nothing
     agent TEXT NOT NULL,
     external_id TEXT NOT NULL,
     role TEXT NOT NULL CHECK (role IN ('system', 'developer', 'user', 'assistant')),
@@ -150,8 +150,8 @@ CREATE TABLE memberships (
     fate TEXT NOT NULL DEFAULT 'active',
     fate_cause TEXT,
     copied INTEGER NOT NULL DEFAULT 0,
-    records BLOB,                             -- JSON: [[offset, length, what], ...] (agents.base.RecordRef)
-    record_ids TEXT,
+    records BLOB,                             -- MessagePack: [[offset, length, what], ...] (agents.base.RecordRef)
+    record_ids BLOB,                          -- see store/places.py
     PRIMARY KEY (session_key, position, message_key)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX memberships_by_message ON memberships (message_key, session_key);

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from turnlog.agents.base import RecordRef
 from turnlog.errors import NotFoundError
 from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolResult
 from turnlog.store import bodies
@@ -16,10 +15,9 @@ from turnlog.store.archive import Archive
 from turnlog.store.base import PlacedMessage, RawRecord
 from turnlog.store.blobs import BlobLoader
 from turnlog.store.families import session_key
+from turnlog.store.places import unpack_ids, unpack_records
 from turnlog.store.queries.sessions import dollars
 from turnlog.store.timeline import place_results
-
-records_decoder = msgspec.json.Decoder(list[RecordRef])
 
 
 class _Row(NamedTuple):
@@ -147,9 +145,7 @@ def children_of_calls(connection: sqlite3.Connection, session_id: str) -> dict[s
 
 def result_places(records: bytes | None) -> dict[str, int]:
     """Result id -> position of the record that brought it."""
-    if not records:
-        return {}
-    return {what: offset for offset, _, what in records_decoder.decode(records) if isinstance(what, str)}
+    return {what: offset for offset, _, what in unpack_records(records) if isinstance(what, str)}
 
 
 def _place(
@@ -184,7 +180,7 @@ def _membership(row: _Row, session_id: str, parents: dict[str, str]) -> Membersh
 def _provenance(row: _Row) -> tuple[Provenance, ...]:
     if not row.records or row.source is None:
         return ()
-    places = dict.fromkeys((offset, length) for offset, length, _ in records_decoder.decode(row.records))
+    places = dict.fromkeys((offset, length) for offset, length, _ in unpack_records(row.records))
     return tuple(Provenance(source=row.source, offset=offset, length=length) for offset, length in places)
 
 
@@ -210,7 +206,8 @@ def _parents(connection: sqlite3.Connection, rows: Iterable[_Row]) -> dict[str, 
         (row.session_key,),
     )
     for message_id, record_ids in members:
-        found.update(dict.fromkeys(record_ids.split(), message_id))
+        for record_id in unpack_ids(record_ids):
+            found[record_id] = message_id
     return found
 
 
@@ -246,11 +243,7 @@ def _session_id(connection: sqlite3.Connection, key: int) -> str:
 
 def _with_structured(connection: sqlite3.Connection, row: _Row, message: Message) -> Message:
     """The message with the agent's own JSON of each result, read from the record that brought it."""
-    places = {
-        what: (offset, length)
-        for offset, length, what in records_decoder.decode(row.records or b"[]")
-        if isinstance(what, str)
-    }
+    places = {what: (offset, length) for offset, length, what in unpack_records(row.records) if isinstance(what, str)}
     if row.source_key is None or not places:
         return message
     # Agents are found through the entry points of all installed packages: only where they are wanted.

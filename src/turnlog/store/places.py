@@ -1,0 +1,48 @@
+"""How a membership keeps its records: byte ranges as MessagePack, record ids as 16 bytes each when they are UUIDs."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from turnlog.agents.base import RecordRef
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(tuple[RecordRef, ...])
+
+_UUIDS = b"U"
+_WORDS = b"W"
+_UUID_LENGTH = 36
+_ALL_UUIDS = re.compile("(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})+")
+
+
+def pack_records(records: Iterable[RecordRef]) -> bytes:
+    """Records of a message in one session, as `memberships.records` holds them."""
+    return _encoder.encode(records)
+
+
+def unpack_records(packed: bytes | None) -> tuple[RecordRef, ...]:
+    """The inverse of `pack_records`; nothing for NULL."""
+    return _decoder.decode(packed) if packed else ()
+
+
+def pack_ids(ids: Sequence[str]) -> bytes | None:
+    """Record ids as `memberships.record_ids` holds them."""
+    if not ids:
+        return None
+    joined = "".join(ids)
+    if _ALL_UUIDS.fullmatch(joined) and len(joined) == _UUID_LENGTH * len(ids):
+        return _UUIDS + bytes.fromhex(joined.replace("-", ""))
+    return _WORDS + _encoder.encode(ids)
+
+
+def unpack_ids(packed: bytes | None) -> tuple[str, ...]:
+    """The inverse of `pack_ids`; nothing for NULL."""
+    if not packed:
+        return ()
+    if packed[:1] == _WORDS:
+        return msgspec.msgpack.decode(packed[1:], type=tuple[str, ...])
+    return tuple([str(uuid.UUID(bytes=packed[start : start + 16])) for start in range(1, len(packed), 16)])

@@ -1,0 +1,134 @@
+"""Making everything that was read from logs anew, from the archive, without the originals, with today's parsers.
+
+One transaction: other processes see the old rows until the new ones are complete. Native sessions, annotations
+and tombstones are not touched.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from turnlog.agents import agents as registered_agents
+from turnlog.agents.base import Agent, Source, SourceKind
+from turnlog.pricing import price_nanos, price_version
+from turnlog.store.archive import Archive
+from turnlog.store.connection import connect, write_transaction
+from turnlog.store.search import remove_search
+from turnlog.store.writer import Batch, SourceRow
+
+
+class RebuildSummary(msgspec.Struct, kw_only=True):
+    """What was made anew."""
+
+    sources: int = 0
+    messages: int = 0
+    diagnostics: int = 0
+    skipped: list[str] = msgspec.field(default_factory=list[str])
+    """Archived files of agents that are not installed; their bytes stay, their sessions are gone until they are."""
+    seconds: float = 0.0
+
+
+class _Archived(msgspec.Struct, frozen=True):
+    key: int
+    agent: str
+    path: str
+    root: str
+    kind: SourceKind
+    session_id: str | None
+    appendable: bool
+    cursor: int
+
+
+def rebuild(store_path: Path, on_progress: Callable[[int, int], None] = lambda done, total: None) -> RebuildSummary:
+    """Fold the whole archive again; `on_progress` is told of files done and files in all."""
+    started = time.monotonic()
+    summary = RebuildSummary()
+    by_name = {agent.name: agent for agent in registered_agents()}
+    connection = connect(store_path)
+    try:
+        with write_transaction(connection):
+            _clear_derived(connection)
+            sources = _archived(connection)
+            for done, archived in enumerate(sources, 1):
+                agent = by_name.get(archived.agent)
+                if agent is None:
+                    summary.skipped.append(archived.path)
+                else:
+                    _fold_again(connection, agent, archived, summary)
+                on_progress(done, len(sources))
+    finally:
+        connection.close()
+    # Its documents name messages that are no more: the indexer starts from nothing.
+    remove_search(store_path)
+    summary.seconds = time.monotonic() - started
+    return summary
+
+
+def _clear_derived(connection: sqlite3.Connection) -> None:
+    connection.execute("DELETE FROM sessions WHERE native = 0")
+    connection.execute("DELETE FROM messages WHERE key NOT IN (SELECT message_key FROM memberships)")
+    for table in ("links", "spills", "diagnostics"):
+        connection.execute(f"DELETE FROM {table}")
+    connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
+
+
+def _archived(connection: sqlite3.Connection) -> list[_Archived]:
+    rows = connection.execute(
+        "SELECT key, agent, path, root, kind, session_id, appendable, cursor FROM sources ORDER BY mtime_ns DESC"
+    )
+    return [
+        _Archived(key, agent, path, root, SourceKind(kind), session_id, bool(appendable), cursor)
+        for key, agent, path, root, kind, session_id, appendable, cursor in rows.fetchall()
+    ]
+
+
+def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archived, summary: RebuildSummary) -> None:
+    """Every life of the file, oldest first: what a rewritten file no longer says was said once."""
+    source = Source(
+        agent=archived.agent,
+        path=archived.path,
+        root=archived.root,
+        kind=archived.kind,
+        session_id=archived.session_id,
+        appendable=archived.appendable,
+    )
+    archive = Archive(connection)
+    generations = archive.generations(archived.key)
+    for generation in generations:
+        fold = agent.fold(source)
+        row = SourceRow(archived.key, agent.name, archived.kind, generation.number, archived.session_id)
+        batch = Batch(connection, row, price_nanos, price_version())
+        end = archived.cursor if generation is generations[-1] else generation.size
+        pieces = archive.iter_bytes(archived.key, generation.number)
+        for offset, data in _lines(pieces, end) if archived.appendable else _whole(pieces):
+            batch.save(fold.feed(data, offset))
+        saved = batch.close()
+        summary.messages += saved.messages
+        summary.diagnostics += saved.diagnostics
+        connection.execute(
+            "UPDATE sources SET state = ?, parser_version = ? WHERE key = ?",
+            (fold.state(), agent.parser_version, archived.key),
+        )
+    summary.sources += 1
+
+
+def _lines(pieces: Iterator[bytes], end: int) -> Iterator[tuple[int, bytes]]:
+    """Whole lines of what was folded before (up to `end`, which may be a line without its newline)."""
+    offset, pending = 0, b""
+    for piece in pieces:
+        pending = (pending + piece)[: end - offset]
+        cut = pending.rfind(b"\n") + 1
+        if cut:
+            yield offset, pending[:cut]
+            offset, pending = offset + cut, pending[cut:]
+    if pending:
+        yield offset, pending
+
+
+def _whole(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    yield 0, b"".join(pieces)
