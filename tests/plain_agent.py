@@ -13,6 +13,7 @@ import msgspec
 
 from turnlog.agents.base import (
     Changes,
+    Detection,
     Diagnostic,
     EventChange,
     Link,
@@ -207,6 +208,9 @@ class PlainAgent:
             session_id=session_id(name),
             appendable=kind is SourceKind.SESSION,
         )
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        return Detection(reason="only tests write it")
 
     def fold(self, source: Source, state: bytes | None = None) -> PlainFold:
         return PlainFold(source)

@@ -23,6 +23,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import msgspec
 
 from turnlog.model import (
+    Approval,
     Fate,
     HistoryEvent,
     Message,
@@ -105,6 +106,8 @@ class ResultChange(msgspec.Struct, frozen=True, kw_only=True):
     record: tuple[int, int]
     record_ids: tuple[str, ...] = ()
     message_id: str | None = None
+    approval: Approval | None = None
+    """Who let the call run or refused it, where the log tells that only with the result: belongs to the call."""
 
 
 class EventChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,6 +205,19 @@ class Changes(msgspec.Struct, kw_only=True):
     counts: LineCounts = msgspec.field(default_factory=LineCounts)
 
 
+class Detection(msgspec.Struct, frozen=True, kw_only=True):
+    """Who wrote a file, as its content tells."""
+
+    agent: str | None = None
+    """None when it is none that is known, or this agent did not."""
+    version: str | None = None
+    """The agent's version that wrote the first record which names one."""
+    source: Source | None = None
+    """The file as a source of that agent."""
+    reason: str | None = None
+    """Why it is nobody's."""
+
+
 class Fold(Protocol):
     """The reading of one source, resumable."""
 
@@ -234,6 +250,10 @@ class Agent(Protocol):
 
     def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
         """Every source under the roots. A root that is missing gives none; nothing is opened."""
+        ...
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """Whether `head`, the first 64 KB of the file at `path`, is this agent's. Nothing is opened."""
         ...
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:

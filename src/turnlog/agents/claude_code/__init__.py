@@ -1,0 +1,47 @@
+"""Claude Code: where its logs lie and how they are read. `docs/formats/claude-code.md` has the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from turnlog import paths
+from turnlog.agents.base import Detection, Fold, Source, SourceKind
+from turnlog.agents.claude_code.detection import detect_log
+from turnlog.agents.claude_code.fold import ClaudeCodeFold
+from turnlog.agents.claude_code.results import structured_result
+from turnlog.agents.claude_code.sidecars import SidecarFold
+from turnlog.agents.claude_code.sources import NAME, find_sources
+
+
+class ClaudeCode:
+    """See `turnlog.agents.base.Agent`."""
+
+    name = NAME
+    display_name = "Claude Code"
+    parser_version = 1
+
+    def roots(self) -> Sequence[Path]:
+        """The configuration folders that hold logs."""
+        return [root for root in paths.claude_roots() if (root / "projects").is_dir()]
+
+    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
+        """Sessions, subagents, sidecars and spilled outputs below the roots."""
+        for root in self.roots() if roots is None else roots:
+            yield from find_sources(root)
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A log has records with a `sessionId` and a type of Claude Code's; a sidecar is known by its place."""
+        return detect_log(path, head)
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold of a log, a sidecar or a spilled output."""
+        if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
+            return SidecarFold(source)
+        return ClaudeCodeFold(source, state)
+
+    def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+        """`toolUseResult` of the record that brought the call's result; None when that record has none."""
+        return structured_result(record, tool_call_id)

@@ -1,0 +1,162 @@
+"""Content blocks of the Messages API -> parts. What a block is not known to be keeps its exact JSON."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.agents.claude_code.records import Block, BlockCitation
+from turnlog.model import (
+    Citation,
+    DataPart,
+    FilePart,
+    Part,
+    ProviderData,
+    ReasoningPart,
+    SourceUrlPart,
+    TextPart,
+    UnknownPart,
+)
+from turnlog.model.codec import parse_json, to_json
+
+PROVIDER = "anthropic"
+
+CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+DATA_BLOCKS = frozenset({"tool_reference", "fallback", "search_result", "container_upload"})
+"""Blocks that are known but have no part of their own: a `DataPart` holds their JSON."""
+
+RawBlock = Callable[[], Raw]
+"""Gets the exact JSON of a block, when it is wanted."""
+
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def part_of(block: Block, part_id: str | None, raw: RawBlock) -> Part:
+    """The part that a block becomes, wherever it stands; calls and results are not parts of their own."""
+    kind = block.type
+    if kind == "text" and block.text is not None:
+        return text_part(block, part_id)
+    if kind in ("image", "document"):
+        return _file_part(block, part_id) or DataPart(id=part_id, name=kind, data=raw())
+    if kind in DATA_BLOCKS:
+        return DataPart(id=part_id, name=kind, data=raw())
+    if kind == "web_search_result" and block.url is not None:
+        return source_part(block, part_id)
+    return UnknownPart(id=part_id, kind=kind, data=raw())
+
+
+def text_part(block: Block, part_id: str | None) -> TextPart:
+    """Text, with the citations on it."""
+    citations = tuple([_citation(citation) for citation in block.citations]) if block.citations else ()
+    return TextPart(id=part_id, text=block.text or "", citations=citations)
+
+
+def reasoning_part(block: Block, part_id: str, model: str | None, duration_ms: int | None) -> ReasoningPart:
+    """Thinking; its signature, without which the provider does not take it back, stands in `provider`."""
+    if block.type == "redacted_thinking":
+        opaque = {"data": block.data}
+    else:
+        opaque = {"signature": block.signature} if block.signature is not None else None
+    return ReasoningPart(
+        id=part_id,
+        text=block.thinking or "",
+        redacted=block.type == "redacted_thinking",
+        duration_ms=duration_ms,
+        provider=ProviderData(name=PROVIDER, model=model, opaque=opaque) if opaque else None,
+    )
+
+
+def source_part(block: Block, part_id: str | None) -> SourceUrlPart:
+    """A result of a web search that the provider ran."""
+    opaque = {"encrypted_content": block.encrypted_content, "page_age": block.page_age}
+    known = {name: value for name, value in opaque.items() if value is not None}
+    return SourceUrlPart(
+        id=part_id,
+        source_id=block.url or "",
+        url=block.url or "",
+        title=block.title,
+        provider=ProviderData(name=PROVIDER, opaque=known) if known else None,
+    )
+
+
+def exact_input(raw: Raw | UnsetType) -> tuple[Raw | UnsetType, bool]:
+    """A call's input, and whether bytes of it that are no text had to be replaced.
+
+    The typed decoder checks the grammar of what it passes over but not its encoding.
+    """
+    if raw is UNSET:
+        return UNSET, False
+    data = bytes(raw)
+    if data.isascii() and b"\\ud" not in data and b"\\uD" not in data:
+        return raw, False
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return to_json(parse_json(data.decode(errors="replace"))), True
+    if _ESCAPED_SURROGATE.search(data):
+        return to_json(parse_json(data)), False
+    return raw, False
+
+
+def raw_at(record: bytes, *path: str | int) -> Raw:
+    """The exact JSON at a place of a record."""
+    raw = Raw(record)
+    for step in path:
+        if isinstance(step, str):
+            raw = msgspec.json.decode(raw, type=dict[str, Raw])[step]
+        else:
+            raw = msgspec.json.decode(raw, type=list[Raw])[step]
+    return raw
+
+
+def text_of(content: str | list[Block] | Block | None) -> str:
+    """All text of a content, its blocks joined by newlines."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join([block.text for block in content if block.type == "text" and block.text is not None])
+    return ""
+
+
+def _citation(citation: BlockCitation) -> Citation:
+    encrypted = citation.encrypted_index
+    metadata: dict[str, Any] = {"encrypted_index": encrypted} if encrypted is not None else {}
+    return Citation(
+        title=citation.title,
+        url=citation.url,
+        document=citation.document_title,
+        cited_text=citation.cited_text,
+        start_index=citation.start_char_index,
+        end_index=citation.end_char_index,
+        metadata=metadata,
+    )
+
+
+def _file_part(block: Block, part_id: str | None) -> FilePart | None:
+    source = block.source
+    if source is None:
+        return None
+    if source.type == "url" and source.url is not None:
+        media_type = source.media_type or ("image/*" if block.type == "image" else "application/octet-stream")
+        return FilePart(id=part_id, media_type=media_type, url=source.url, filename=block.title)
+    if source.data is None or source.media_type is None:
+        return None
+    if source.type == "text":
+        return FilePart(id=part_id, media_type=source.media_type, data=source.data.encode(), filename=block.title)
+    data = from_base64(source.data)
+    if data is None:
+        return None
+    return FilePart(id=part_id, media_type=source.media_type, data=data, filename=block.title)
+
+
+def from_base64(text: str) -> bytes | None:
+    """The bytes of a Base64 text; None when it is cut or is none."""
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except (binascii.Error, ValueError):
+        return None

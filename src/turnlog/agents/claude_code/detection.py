@@ -1,0 +1,41 @@
+"""Whether a file is Claude Code's, and of which version, by its first records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from turnlog.agents.base import Changes, Detection, Source, SourceKind
+from turnlog.agents.claude_code.kinds import TYPES
+from turnlog.agents.claude_code.lines import read_lines
+from turnlog.agents.claude_code.records import Record
+from turnlog.agents.claude_code.sources import NAME, source_of
+
+_SIDECARS = (SourceKind.SIDECAR, SourceKind.SPILL)
+
+
+def detect_log(path: Path, head: bytes) -> Detection:
+    """The version is that of the first record which names one; facts about a session name none."""
+    source = source_of(path)
+    if source is not None and source.kind in _SIDECARS:
+        return Detection(agent=NAME, source=source)
+    records = [record for record, *_ in read_lines(head[: head.rfind(b"\n") + 1] or head, 0, 1, Changes())]
+    if not records:
+        return Detection(reason="no line is a JSON object")
+    ours = [record for record in records if _is_ours(record)]
+    if not ours:
+        return Detection(reason="no record has a known type and a sessionId")
+    version = next((record.version for record in ours if record.version is not None), None)
+    return Detection(agent=NAME, version=version, source=source or _source(path, ours))
+
+
+def _is_ours(record: Record) -> bool:
+    if record.type not in TYPES:
+        return False
+    return record.session_id is not None or (record.type == "summary" and record.leaf_uuid is not None)
+
+
+def _source(path: Path, records: list[Record]) -> Source:
+    """A log that lies somewhere else: its records say whose it is."""
+    root = str(path.absolute().parent)
+    kind = SourceKind.SUBAGENT if all(record.is_sidechain for record in records) else SourceKind.SESSION
+    return Source(agent=NAME, path=str(path.absolute()), root=root, kind=kind)

@@ -1,0 +1,290 @@
+"""Assistant messages in the making: the blocks, results and counts that one feed brings of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from zlib import crc32
+
+from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.agents.base import MessageChange, Placement, RecordRef
+from turnlog.agents.claude_code import blocks
+from turnlog.agents.claude_code.records import Record, WireMessage, WireUsage
+from turnlog.agents.claude_code.state import BlockMark, OpenMessage, message_in, record_in
+from turnlog.agents.claude_code.tools import KINDS
+from turnlog.agents.claude_code.usage import usage_of
+from turnlog.model import (
+    Approval,
+    Cost,
+    Fate,
+    Message,
+    MessageError,
+    Origin,
+    Part,
+    StopReason,
+    ToolCallPart,
+    ToolKind,
+    ToolResult,
+    ToolState,
+    Usage,
+)
+from turnlog.model.tools import STATE_OF_STATUS, state_after
+from turnlog.model.usage import merge_usage
+
+SYNTHETIC = "<synthetic>"
+"""The model of messages that the harness wrote in the assistant's name."""
+
+_STOP_REASONS: dict[str, StopReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tool_use",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+    "model_context_window_exceeded": "context_window",
+}
+
+_EDGE = 64
+
+
+class CallDraft:
+    """A call whose results may still come in this feed."""
+
+    __slots__ = ("approval", "draft", "id", "input", "name", "part_id", "provider_executed", "results", "started_at")
+
+    def __init__(self, draft: MessageDraft, part_id: str, call_id: str, name: str) -> None:
+        self.draft = draft
+        self.part_id = part_id
+        self.id = call_id
+        self.name = name
+        self.input: Raw | UnsetType = UNSET
+        self.provider_executed = False
+        self.started_at: datetime | None = None
+        self.approval: Approval | None = None
+        self.results: list[ToolResult] = []
+
+    def add_result(self, result: ToolResult) -> None:
+        """One more answer; the same one again changes nothing."""
+        if all(known.id != result.id for known in self.results):
+            self.results.append(result)
+
+    def part(self) -> ToolCallPart:
+        """The call with all that came back so far."""
+        results = self.results
+        if len(results) == 1:
+            state = STATE_OF_STATUS[results[0].status]
+        else:
+            results.sort(key=_arrival)
+            state = state_after(ToolState.INPUT_AVAILABLE, [result.status for result in results])
+        return ToolCallPart(
+            id=self.part_id,
+            tool_call_id=self.id,
+            tool_name=self.name,
+            kind=KINDS.get(self.name, ToolKind.OTHER),
+            input=self.input,
+            state=state,
+            approval=self.approval,
+            provider_executed=self.provider_executed,
+            started_at=self.started_at,
+            results=tuple(results),
+        )
+
+
+def _arrival(result: ToolResult) -> tuple[bool, float, str]:
+    moment = result.completed_at
+    return (moment is None, moment.timestamp() if moment else 0.0, result.id)
+
+
+class MessageDraft:
+    """What one feed has of an assistant message."""
+
+    __slots__ = (
+        "aborted",
+        "completed_at",
+        "copied",
+        "cost",
+        "created_at",
+        "error",
+        "fate",
+        "final",
+        "id",
+        "metadata",
+        "model",
+        "open",
+        "parts",
+        "raw_stop_reason",
+        "record_ids",
+        "records",
+        "request_id",
+        "requested_model",
+        "session_id",
+        "synthetic",
+        "usage",
+        "wire_usage",
+    )
+
+    def __init__(self, message_id: str, session_id: str, open_message: OpenMessage, fate: Fate) -> None:
+        self.id = message_id
+        self.session_id = session_id
+        self.open = open_message
+        self.fate = fate
+        self.parts: dict[int, Part | CallDraft] = {}
+        self.records: list[RecordRef] = []
+        self.record_ids: list[str] = []
+        self.created_at: datetime | None = None
+        self.completed_at: datetime | None = None
+        self.model: str | None = None
+        self.requested_model: str | None = None
+        self.request_id: str | None = None
+        self.raw_stop_reason: str | None = None
+        self.final = False
+        self.aborted = False
+        self.synthetic = False
+        self.copied = False
+        self.usage: Usage | None = None
+        self.wire_usage: WireUsage | None = None
+        self.cost: Cost | None = None
+        self.error: MessageError | None = None
+        self.metadata: dict[str, Any] = {}
+
+    def add_facts(self, record: Record, message: WireMessage) -> None:
+        """What a line says about the message as a whole."""
+        moment = record.timestamp
+        if moment is not None:
+            if self.created_at is None or moment < self.created_at:
+                self.created_at = moment
+            if self.completed_at is None or moment > self.completed_at:
+                self.completed_at = moment
+        if message.model == SYNTHETIC:
+            self.synthetic = True
+            if record.is_api_error_message:
+                self.error = _error_of(record, message)
+        elif message.model is not None:
+            self.model = message.model
+        if message.stop_reason is not None:
+            self.raw_stop_reason = message.stop_reason
+        if record.request_id is not None:
+            self.request_id = record.request_id
+        if record.requested_model is not None:
+            self.requested_model = record.requested_model
+        if record.is_aborted_mid_stream:
+            self.aborted = True
+        if record.cost_usd is not None:
+            self.cost = Cost(amount=Decimal(str(record.cost_usd)), kind="reported")
+        if message.usage is not None and not self.synthetic:
+            self._add_usage(message.usage, final=message.stop_reason is not None)
+        self._add_metadata(record)
+
+    def _add_usage(self, wire: WireUsage, *, final: bool) -> None:
+        """A line with a stop reason has the final counts; of several of one rank the larger counts."""
+        if final == self.final:
+            if wire == self.wire_usage:
+                return
+            self.usage = merge_usage(self.usage, usage_of(wire, final=final))
+        elif final:
+            self.usage = usage_of(wire, final=True)
+        else:
+            return
+        self.final = final
+        self.wire_usage = wire
+
+    def _add_metadata(self, record: Record) -> None:
+        for name in _METADATA:
+            value = getattr(record, name)
+            if value is not None:
+                self.metadata[name] = value
+
+    def number_of(self, mark_kind: str, key: int | str, length: int, text: str) -> int:
+        """The number of the block in the order of first appearance; that of the block which it repeats or continues.
+
+        Early streaming versions wrote a block again with more text each time.
+        """
+        marks = self.open.blocks
+        for mark in marks:
+            if mark.kind != mark_kind:
+                continue
+            if mark.key == key and mark.length == length:
+                return mark.number
+            if mark.length < length and isinstance(mark.key, int) and text_key(text[: mark.length]) == mark.key:
+                mark.key, mark.length = key, length
+                return mark.number
+        number = marks[-1].number + 1 if marks else 0
+        marks.append(BlockMark(number, mark_kind, length, key))
+        return number
+
+    def add_part(self, number: int, part: Part | CallDraft) -> None:
+        """Put a part at its place; of two readings of one text the longer stays."""
+        known = self.parts.get(number)
+        if known is None or len(getattr(part, "text", "")) > len(getattr(known, "text", "")):
+            self.parts[number] = part
+
+    def change(self) -> MessageChange:
+        """The message as this feed knows it."""
+        parts = self.parts
+        numbers = list(parts)
+        if numbers != sorted(numbers):
+            parts = dict(sorted(parts.items()))
+        message = Message(
+            id=self.id,
+            role="assistant",
+            parts=tuple([part.part() if isinstance(part, CallDraft) else part for part in parts.values()]),
+            origin=Origin.HARNESS if self.synthetic else None,
+            created_at=self.created_at,
+            completed_at=self.completed_at,
+            model=self.model,
+            requested_model=self.requested_model,
+            response_id=None if self.synthetic else self.id,
+            request_id=self.request_id,
+            stop_reason=self._stop_reason(),
+            raw_stop_reason=self.raw_stop_reason,
+            usage=self.usage,
+            cost=self.cost,
+            error=self.error,
+            metadata={"claude-code": self.metadata} if self.metadata else {},
+        )
+        place = self.open
+        return MessageChange(
+            message=message,
+            placement=Placement(
+                session_id=self.session_id,
+                position=place.position,
+                records=tuple(self.records),
+                record_ids=tuple(self.record_ids),
+                parent_id=message_in(place.parent),
+                parent_record=record_in(place.parent),
+                turn=place.turn,
+                step=place.step,
+                fate=self.fate,
+                copied=self.copied,
+            ),
+        )
+
+    def _stop_reason(self) -> StopReason | None:
+        if self.error is not None:
+            return "error"
+        if self.synthetic:
+            return None
+        if self.aborted and self.raw_stop_reason is None:
+            return "aborted"
+        return _STOP_REASONS.get(self.raw_stop_reason) if self.raw_stop_reason is not None else None
+
+
+_METADATA = (
+    "effort",
+    "attribution_agent",
+    "attribution_skill",
+    "attribution_mcp_server",
+    "attribution_mcp_tool",
+)
+
+
+def text_key(text: str) -> int:
+    """A checksum of a text by its ends: two readings of one block are told apart by length and this."""
+    return crc32((text[:_EDGE] + text[-_EDGE:]).encode(errors="replace"))
+
+
+def _error_of(record: Record, message: WireMessage) -> MessageError:
+    kind = record.error if isinstance(record.error, str) else None
+    return MessageError(text=blocks.text_of(message.content), kind=kind, status=record.api_error_status)

@@ -1,0 +1,21 @@
+"""The lines of a log as records."""
+
+from __future__ import annotations
+
+import msgspec
+
+from turnlog.agents.claude_code.kinds import TYPES
+from turnlog.agents.claude_code.records import FIRST_KEYS, Record
+from turnlog.agents.jsonl import JsonLines
+
+
+def _is_record(record: Record) -> bool:
+    return record.type in TYPES
+
+
+read_lines = JsonLines(Record, first_keys=FIRST_KEYS, plausible=_is_record).read
+"""Reads records out of bytes: see `turnlog.agents.jsonl.JsonLines.read`."""
+
+decode_record = msgspec.json.Decoder(Record).decode
+decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+"""The fields of a record as exact JSON."""

@@ -1,0 +1,277 @@
+"""The shapes of Claude Code's log records, as far as they are read: one struct for every kind of line.
+
+Decoding is typed and skips what is not declared, which is what makes reading fast. Every field has a default and
+nothing is required, because each version writes another subset. Names follow the log's own, in snake case.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+
+class _Wire(msgspec.Struct, rename="camel", gc=False):
+    pass
+
+
+class FileSource(msgspec.Struct, gc=False):
+    """Where an image or a document comes from."""
+
+    type: str | None = None
+    media_type: str | None = None
+    data: str | None = None
+    url: str | None = None
+
+
+class Block(msgspec.Struct, gc=False):
+    """A content block of the Messages API, any kind: also what stands inside a tool's result."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    tool_use_id: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw | UnsetType = UNSET
+    content: str | list[Block] | Block | None = None
+    is_error: bool | None = None
+    data: str | None = None
+    source: FileSource | None = None
+    title: str | None = None
+    citations: list[BlockCitation] | None = None
+    url: str | None = None
+    encrypted_content: str | None = None
+    page_age: str | None = None
+    error_code: str | None = None
+
+
+class BlockCitation(msgspec.Struct, gc=False):
+    """A citation on a text block."""
+
+    type: str | None = None
+    title: str | None = None
+    url: str | None = None
+    document_title: str | None = None
+    cited_text: str | None = None
+    start_char_index: int | None = None
+    end_char_index: int | None = None
+    encrypted_index: str | None = None
+
+
+class CacheCreation(msgspec.Struct, gc=False):
+    """Tokens written to the cache, by time to live."""
+
+    ephemeral_5m_input_tokens: int | None = None
+    ephemeral_1h_input_tokens: int | None = None
+
+
+class OutputDetails(msgspec.Struct, gc=False):
+    """What the output tokens were spent on."""
+
+    thinking_tokens: int | None = None
+
+
+class ServerToolUse(msgspec.Struct, gc=False):
+    """How often the provider's own tools ran."""
+
+    web_search_requests: int | None = None
+    web_fetch_requests: int | None = None
+
+
+class WireUsage(msgspec.Struct, gc=False):
+    """Tokens as the Messages API counts them."""
+
+    input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation: CacheCreation | None = None
+    output_tokens: int | None = None
+    output_tokens_details: OutputDetails | None = None
+    server_tool_use: ServerToolUse | None = None
+    service_tier: str | None = None
+    speed: str | None = None
+    inference_geo: str | None = None
+
+
+class WireMessage(msgspec.Struct, gc=False):
+    """The message of the Messages API inside a record: whole, or one block of it."""
+
+    model: str | None = None
+    id: str | None = None
+    role: str | None = None
+    content: str | list[Block] | None = None
+    stop_reason: str | None = None
+    usage: WireUsage | None = None
+
+
+class ResultFacts(_Wire, gc=False):
+    """What is taken out of `toolUseResult`, whichever tool wrote it; a value of another type is no fact."""
+
+    agent_id: Any = None
+    is_async: Any = None
+    background_task_id: Any = None
+    interrupted: Any = None
+    duration_ms: Any = None
+    total_duration_ms: Any = None
+    duration_seconds: Any = None
+
+
+class PermissionDecision(_Wire, gc=False):
+    """Who let a tool run or refused it."""
+
+    decision: str | None = None
+    source: str | None = None
+    reason_type: str | None = None
+    reason_code: str | None = None
+    rule_source: str | None = None
+    grant_scope: str | None = None
+
+
+class PromptOrigin(_Wire, gc=False):
+    """Who wrote a user record."""
+
+    kind: str | None = None
+
+
+class ForkedFrom(_Wire, gc=False):
+    """The record that a `/branch` copy was made from."""
+
+    session_id: str | None = None
+    message_uuid: str | None = None
+
+
+class PreservedMessages(_Wire, gc=False):
+    """Records that stay in the context after a compaction."""
+
+    uuids: list[str] | None = None
+    all_uuids: list[str] | None = None
+
+
+class CompactMetadata(_Wire, gc=False):
+    """How a compaction went."""
+
+    trigger: str | None = None
+    pre_tokens: int | None = None
+    post_tokens: int | None = None
+    preserved_messages: PreservedMessages | None = None
+
+
+class ApiFailure(_Wire, gc=False):
+    """The error of a `system/api_error` record."""
+
+    message: str | None = None
+    formatted: str | None = None
+    status: int | None = None
+
+
+class AttachedFile(_Wire, gc=False):
+    """A file that the user mentioned with `@`."""
+
+    file_path: str | None = None
+    content: str | None = None
+    base64: str | None = None
+    type: str | None = None
+
+
+class AttachedContent(_Wire, gc=False):
+    """The content of a `file` attachment."""
+
+    type: str | None = None
+    file: AttachedFile | None = None
+
+
+class Attachment(_Wire, gc=False):
+    """What the harness put beside a prompt."""
+
+    type: str = ""
+    prompt: str | list[Block] | None = None
+    command_mode: str | None = None
+    origin: PromptOrigin | None = None
+    filename: str | None = None
+    content: AttachedContent | str | list[Raw] | None = None
+
+
+class Rendered(msgspec.Struct, gc=False):
+    """The text of an attachment as the model got it."""
+
+    content: str | list[Block] | None = None
+
+
+class Progress(_Wire, gc=False):
+    """The data of a `progress` record; for `agent_progress` with a copy of a subagent's record."""
+
+    type: str = ""
+    agent_id: str | None = None
+    message: Raw | UnsetType = UNSET
+
+
+class Record(_Wire, gc=False):
+    """One line of a log."""
+
+    parent_uuid: str | UnsetType | None = UNSET
+    is_sidechain: bool | None = None
+    cwd: str | None = None
+    session_id: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    type: str = ""
+    message: WireMessage | None = None
+    request_id: str | None = None
+    tool_use_result: ResultFacts | str | list[Raw] | int | float | bool | None = None
+    uuid: str | None = None
+    timestamp: datetime | None = None
+    agent_id: str | None = None
+    api_block_index: int | None = None
+    requested_model: str | None = None
+    request_session_id: str | None = None
+    origin_session_id: str | None = msgspec.field(name="session_id", default=None)
+    forked_from: ForkedFrom | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    prompt_source: str | None = None
+    permission_mode: str | None = None
+    origin: PromptOrigin | None = None
+    interrupted_message_id: str | None = None
+    permission_decision: PermissionDecision | None = None
+    tool_denial_kind: str | None = None
+    tool_denial_before_run: bool | None = None
+    is_api_error_message: bool | None = None
+    api_error_status: int | None = None
+    is_aborted_mid_stream: bool | None = None
+    error: str | ApiFailure | None = None
+    thinking_duration_ms: int | None = None
+    effort: str | None = None
+    attribution_agent: str | None = None
+    attribution_skill: str | None = None
+    attribution_mcp_server: str | None = None
+    attribution_mcp_tool: str | None = None
+    cost_usd: float | None = msgspec.field(name="costUSD", default=None)
+    subtype: str | None = None
+    content: str | list[Block] | None = None
+    level: str | None = None
+    logical_parent_uuid: str | None = None
+    compact_metadata: CompactMetadata | None = None
+    retry_attempt: int | None = None
+    max_retries: int | None = None
+    retry_in_ms: float | None = None
+    source: str | None = None
+    hook_errors: list[Any] | None = None
+    attachment: Attachment | None = None
+    rendered: list[Rendered] | None = None
+    data: Progress | None = None
+    parent_tool_use_id: str | None = msgspec.field(name="parentToolUseID", default=None)
+    operation: str | None = None
+    summary: str | None = None
+    leaf_uuid: str | None = None
+    explicit: bool | None = None
+    custom_title: str | None = None
+    ai_title: str | None = None
+    total_cost_usd: float | None = msgspec.field(name="totalCostUSD", default=None)
+
+
+FIRST_KEYS = ("parentUuid", "type", "uuid", "sessionId", "isSidechain", "message", "timestamp", "summary")
+"""What a record's JSON begins with, in the versions seen."""

@@ -1,0 +1,90 @@
+"""Small files beside the logs: a subagent's `meta.json`, a title, a spilled output."""
+
+from __future__ import annotations
+
+import mimetypes
+from pathlib import PurePath
+
+import msgspec
+
+from turnlog.agents.base import Changes, Diagnostic, Link, SessionChange, Source, SourceKind, Spill
+from turnlog.agents.claude_code.sources import NAME, session_id
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    agent_type: str | None = None
+    description: str | None = None
+    tool_use_id: str | None = None
+    spawn_depth: int | None = None
+    model: str | None = None
+
+
+class _Title(msgspec.Struct, rename="camel"):
+    custom_title: str | None = None
+
+
+class SidecarFold:
+    """Reads a file that is rewritten whole each time. It remembers nothing."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        changes = Changes()
+        session = self._source.session_id or session_id("")
+        if self._source.kind is SourceKind.SPILL:
+            changes.spills.append(self._spill(session, len(data)))
+            return changes
+        try:
+            if self._source.path.endswith(".meta.json"):
+                _read_meta(msgspec.json.decode(data, type=_Meta), session, changes)
+            else:
+                _read_title(msgspec.json.decode(data, type=_Title), session, changes)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            changes.counts.unreadable = 1
+            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=str(error)))
+        else:
+            changes.counts.events = 1
+        return changes
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return b""
+
+    def _spill(self, session: str, size: int) -> Spill:
+        name = PurePath(self._source.path).name
+        media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        return Spill(session_id=session, name=name, media_type=media_type, size=size)
+
+
+def _read_meta(meta: _Meta, child: str, changes: Changes) -> None:
+    facts = {
+        "agent_type": meta.agent_type,
+        "description": meta.description,
+        "spawn_depth": meta.spawn_depth,
+        "model": meta.model,
+    }
+    known = {name: value for name, value in facts.items() if value is not None}
+    metadata = {NAME: known} if known else {}
+    change = changes.sessions[child] = SessionChange(session_id=child, metadata=metadata)
+    if meta.description:
+        change.titles["generated"] = meta.description
+    parent = child.partition(".")[0]
+    # A subagent of a subagent lies in the same folder: who started it is not told, only with which call.
+    nested = (meta.spawn_depth or 1) > 1
+    changes.links.append(
+        Link(
+            kind="subagent",
+            parent_session_id=parent,
+            child_session_id=child,
+            tool_call_id=meta.tool_use_id,
+            inferred=nested or meta.tool_use_id is None,
+            metadata=metadata,
+        )
+    )
+
+
+def _read_title(title: _Title, session: str, changes: Changes) -> None:
+    if title.custom_title:
+        changes.sessions[session] = SessionChange(session_id=session, titles={"custom": title.custom_title})

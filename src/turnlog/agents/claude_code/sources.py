@@ -1,0 +1,150 @@
+"""Where Claude Code's files lie: sessions, subagents in three layouts, sidecars, spilled outputs.
+
+Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is ever named.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePath
+
+import msgspec
+
+from turnlog.agents.base import Source, SourceKind
+
+NAME = "claude-code"
+
+_AGENT_FILE = re.compile(r"agent-(?P<id>[^/]+?)\.(?P<ending>jsonl|meta\.json)")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_MOST_NESTED = 8
+"""Folders below `subagents` that are looked into: workflows nest two."""
+
+
+def session_id(external: str) -> str:
+    """The id of a session. `/` separates nothing in it."""
+    return f"{NAME}:{external.replace('/', '_')}"
+
+
+def find_sources(root: Path) -> Iterator[Source]:
+    """Every file of Claude Code below its configuration folder `root`, in the order of their names."""
+    for project in _folders(os.fspath(root / "projects")):
+        for entry in _entries(project.path):
+            if _is_file(entry):
+                yield from _known(entry, source_in_project, root)
+            elif _is_folder(entry):
+                yield from _session_folder(entry, root)
+
+
+def _session_folder(folder: os.DirEntry[str], root: Path) -> Iterator[Source]:
+    for entry in _entries(folder.path):
+        if _is_file(entry):
+            yield from _known(entry, source_in_session_folder, root)
+        elif _is_folder(entry) and entry.name == "subagents":
+            yield from _subagents(entry.path, folder.name, root, _MOST_NESTED)
+        elif _is_folder(entry) and entry.name == "tool-results":
+            for output in filter(_is_file, _entries(entry.path)):
+                yield _source(output.path, root, SourceKind.SPILL, folder.name)
+
+
+def _subagents(folder: str, parent: str, root: Path, depth: int) -> Iterator[Source]:
+    for entry in _entries(folder):
+        if _is_file(entry):
+            found = subagent_source(entry.path, parent, root)
+            if found:
+                yield found
+        elif depth and _is_folder(entry):
+            yield from _subagents(entry.path, parent, root, depth - 1)
+
+
+def source_of(path: Path, root: Path | None = None) -> Source | None:
+    """What the file at `path` is by its place and name; None when it can be none of ours. Nothing is opened."""
+    absolute = path.absolute()
+    root = root or next((folder.parent for folder in absolute.parents if folder.name == "projects"), absolute.parent)
+    parents = [folder.name for folder in absolute.parents]
+    if "subagents" in parents[:_MOST_NESTED]:
+        return subagent_source(os.fspath(absolute), parents[parents.index("subagents") + 1], root)
+    if parents[0] == "tool-results":
+        return _source(os.fspath(absolute), root, SourceKind.SPILL, parents[1])
+    place = os.fspath(absolute)
+    found = source_in_session_folder(place, root) or source_in_project(place, root)
+    if found is not None and "projects" not in parents and not _UUID.fullmatch(absolute.stem):
+        # Copied somewhere else under another name: the records tell whose it is.
+        return msgspec.structs.replace(found, session_id=None)
+    return found
+
+
+def source_in_project(path: str, root: Path) -> Source | None:
+    """A file directly in a project's folder: a session, or a subagent of 2.0.x whose session its records name."""
+    stem, dot, ending = path.rpartition(os.sep)[2].rpartition(".")
+    if not dot or ending != "jsonl":
+        return None
+    if stem.startswith("agent-"):
+        return _source(path, root, SourceKind.SUBAGENT, None)
+    return _source(path, root, SourceKind.SESSION, stem)
+
+
+def source_in_session_folder(path: str, root: Path) -> Source | None:
+    """A file directly in a session's folder: its title."""
+    folder, name = PurePath(path).parts[-2:]
+    return _source(path, root, SourceKind.SIDECAR, folder) if name == "custom-title.json" else None
+
+
+def subagent_source(path: str, parent: str, root: Path) -> Source | None:
+    """A file below a session's `subagents` folder."""
+    match = _AGENT_FILE.fullmatch(path.rpartition(os.sep)[2])
+    if match is None:
+        return None
+    kind = SourceKind.SUBAGENT if match["ending"] == "jsonl" else SourceKind.SIDECAR
+    return _source(path, root, kind, f"{parent}.{match['id']}")
+
+
+def agent_id_in(path: str) -> str | None:
+    """The subagent's id in its file's name."""
+    match = _AGENT_FILE.fullmatch(PurePath(path).name)
+    return match["id"] if match else None
+
+
+def _source(path: str, root: Path, kind: SourceKind, external: str | None) -> Source:
+    return Source(
+        agent=NAME,
+        path=path,
+        root=os.fspath(root),
+        kind=kind,
+        session_id=session_id(external) if external is not None else None,
+        appendable=kind in (SourceKind.SESSION, SourceKind.SUBAGENT),
+    )
+
+
+def _known(entry: os.DirEntry[str], rule: Callable[[str, Path], Source | None], root: Path) -> Iterator[Source]:
+    found = rule(entry.path, root)
+    if found:
+        yield found
+
+
+def _folders(path: str) -> Iterator[os.DirEntry[str]]:
+    return filter(_is_folder, _entries(path))
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    """What is in a folder, by name; nothing when it is missing or may not be read."""
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False

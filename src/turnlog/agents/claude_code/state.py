@@ -1,0 +1,170 @@
+"""What a fold of a Claude Code log remembers between two reads: a few recent records, messages and calls.
+
+Everything is bounded, and is dropped by the order of records alone, so that the same bytes leave the same state
+however they were cut. What it has forgotten the store still knows.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+RECENT_RECORDS = 128
+"""A parent further back than this is named by its record id, for the store to find. Parallel calls hang back by
+tens of records; only a rewind reaches further."""
+
+_OPEN_MESSAGES = 24
+_OPEN_CALLS = 128
+_THREADS = 16
+
+ROOT = ""
+"""The node of a record that hangs under nothing."""
+
+_UNRESOLVED = "@"
+
+ValueT = TypeVar("ValueT")
+
+
+def unresolved(record_id: str) -> str:
+    """The node of a record whose message is not remembered."""
+    return _UNRESOLVED + record_id
+
+
+def message_in(node: str) -> str | None:
+    """The message id in a node."""
+    return None if not node or node.startswith(_UNRESOLVED) else node
+
+
+def record_in(node: str) -> str | None:
+    """The record id in a node whose message is not remembered."""
+    return node[len(_UNRESOLVED) :] if node.startswith(_UNRESOLVED) else None
+
+
+class BlockMark(msgspec.Struct, array_like=True):
+    """What is remembered of a block: enough to see that a later line repeats or continues it."""
+
+    number: int
+    kind: str
+    length: int
+    key: int | str
+    """A call's id, or the checksum of a text."""
+
+
+class OpenMessage(msgspec.Struct, array_like=True):
+    """An assistant message that may go on on a later line."""
+
+    position: int
+    parent: str
+    turn: int | None
+    step: int | None
+    blocks: list[BlockMark] = []
+
+
+class OpenCall(msgspec.Struct, array_like=True):
+    """A call without a final result."""
+
+    message_id: str
+    tool_name: str
+    prompt: int | None = None
+    """Checksum of a subagent's prompt, by which an inline sidechain finds its call."""
+
+
+class Thread(msgspec.Struct):
+    """How far one session in the file has come."""
+
+    turn: int = 0
+    step: int = 0
+    leaf: str | None = None
+    """The newest message."""
+    anchor: str | None = None
+    """The newest message that is not the harness's."""
+    titled: bool = False
+    placed: bool = False
+    """Its working directory is known."""
+    warm_up: bool = False
+    branched: bool = False
+    """A branch began since the agent last named the active leaf."""
+
+
+class OpenCompaction(msgspec.Struct):
+    """A compaction whose summary is still to come."""
+
+    event: msgspec.Raw
+    position: int
+    length: int
+    record_id: str | None
+    parent_id: str | None
+
+
+class State(msgspec.Struct):
+    """All of it."""
+
+    session: str | None = None
+    """External id of the file's own session, where the path does not tell."""
+    lines: int = 0
+    thread: Thread = msgspec.field(default_factory=Thread)
+    children: dict[str, Thread] = {}
+    """Sessions inside the file besides its own, by session id."""
+    nodes: dict[str, str] = {}
+    """Record id -> the message it belongs to or hangs under."""
+    sidechains: dict[str, str] = {}
+    """Record id -> the session id of the inline sidechain it belongs to."""
+    messages: dict[str, OpenMessage] = {}
+    calls: dict[str, OpenCall] = {}
+    tasks: dict[str, str] = {}
+    """Id of a background task -> the call that started it."""
+    compaction: OpenCompaction | None = None
+    parents: list[str] = []
+    """Sessions that a link was already made to."""
+
+    def remember_record(self, record_id: str, node: str) -> None:
+        """Keep where a record belongs."""
+        _keep(self.nodes, record_id, node, RECENT_RECORDS)
+
+    def remember_sidechain(self, record_id: str, session_id: str) -> None:
+        """Keep which sidechain a record belongs to."""
+        _keep(self.sidechains, record_id, session_id, RECENT_RECORDS)
+
+    def remember_message(self, message_id: str, message: OpenMessage) -> str | None:
+        """Keep a message open; return the id of the one that is open no more."""
+        return _keep(self.messages, message_id, message, _OPEN_MESSAGES)
+
+    def remember_call(self, call_id: str, call: OpenCall) -> None:
+        """Keep a call until its result comes."""
+        _keep(self.calls, call_id, call, _OPEN_CALLS)
+
+    def remember_task(self, task_id: str, call_id: str) -> None:
+        """Keep which call started a background task."""
+        _keep(self.tasks, task_id, call_id, _OPEN_CALLS)
+
+    def child(self, session_id: str) -> Thread:
+        """The thread of another session in this file."""
+        thread = self.children.get(session_id)
+        if thread is None:
+            thread = Thread()
+            _keep(self.children, session_id, thread, _THREADS)
+        return thread
+
+
+def _keep(window: dict[str, ValueT], key: str, value: ValueT, size: int) -> str | None:
+    window[key] = value
+    if len(window) <= size:
+        return None
+    oldest = next(iter(window))
+    del window[oldest]
+    return oldest
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(State)
+
+
+def encode_state(state: State) -> bytes:
+    """The state as bytes, for a cursor."""
+    return _encoder.encode(state)
+
+
+def decode_state(data: bytes) -> State:
+    """The state that `encode_state` wrote."""
+    return _decoder.decode(data)

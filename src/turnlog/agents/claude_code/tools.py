@@ -1,0 +1,144 @@
+"""Claude Code's tools by kind, and what became of a call: its result's status, approval, exit code, spilled output."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import NamedTuple
+from zlib import crc32
+
+from turnlog.agents.claude_code.records import Block, PermissionDecision, Record, ResultFacts
+from turnlog.model import Approval, ResultStatus, ToolKind
+
+SUBAGENT_TOOLS = frozenset({"Task", "Agent"})
+"""`Task` up to 2.1.20, `Agent` since 2.1.100; the old name is still accepted."""
+
+KINDS: dict[str, ToolKind] = {
+    "Agent": ToolKind.SUBAGENT,
+    "AskUserQuestion": ToolKind.ASK,
+    "Bash": ToolKind.EXECUTE,
+    "BashOutput": ToolKind.EXECUTE,
+    "Edit": ToolKind.EDIT,
+    "EnterPlanMode": ToolKind.SWITCH_MODE,
+    "ExitPlanMode": ToolKind.SWITCH_MODE,
+    "Glob": ToolKind.SEARCH,
+    "Grep": ToolKind.SEARCH,
+    "KillShell": ToolKind.EXECUTE,
+    "LS": ToolKind.SEARCH,
+    "Monitor": ToolKind.EXECUTE,
+    "MultiEdit": ToolKind.EDIT,
+    "NotebookEdit": ToolKind.EDIT,
+    "NotebookRead": ToolKind.READ,
+    "PowerShell": ToolKind.EXECUTE,
+    "Read": ToolKind.READ,
+    "Task": ToolKind.SUBAGENT,
+    "TaskOutput": ToolKind.READ,
+    "TodoRead": ToolKind.THINK,
+    "TodoWrite": ToolKind.THINK,
+    "TaskCreate": ToolKind.THINK,
+    "TaskGet": ToolKind.THINK,
+    "TaskList": ToolKind.THINK,
+    "TaskUpdate": ToolKind.THINK,
+    "ToolSearch": ToolKind.SEARCH,
+    "WebFetch": ToolKind.FETCH,
+    "WebSearch": ToolKind.FETCH,
+    "Workflow": ToolKind.SUBAGENT,
+    "Write": ToolKind.EDIT,
+    "code_execution": ToolKind.EXECUTE,
+    "exit_plan_mode": ToolKind.SWITCH_MODE,
+    "web_fetch": ToolKind.FETCH,
+    "web_search": ToolKind.FETCH,
+}
+"""Tools that the versions read offer to the model; any other, MCP's included, is of kind `other`."""
+
+_DENIED = "The user doesn't want to "
+_DENIED_HEADLESS = ("This command requires approval", "Claude requested permissions to ")
+_ABORTED = ("[Request interrupted by user for tool use]", "[Tool call interrupted")
+_EXIT_CODE = re.compile(r"Exit code (\d{1,3})\b")
+_ERROR_TAG = re.compile(r"\A<tool_use_error>(.*)</tool_use_error>\Z", re.DOTALL)
+_SPILL = re.compile(r"\A<persisted-output>\n.*? saved to: ([^\n]+)")
+_EDGE = 128
+
+
+class SpilledOutput(NamedTuple):
+    """Where a result says that its whole output lies: names only, never a path that is followed."""
+
+    session: str
+    name: str | None
+    """None when the path is not that of a file in a session's `tool-results` folder."""
+
+
+def result_id(call_id: str, text: str, blocks: list[Block] | None) -> str:
+    """An id that the same result has in every copy of its record, whatever uuid the copy got."""
+    key = f"{len(text)}:{text[:_EDGE]}:{text[-_EDGE:]}"
+    for block in blocks or ():
+        data = block.source.data if block.source else None
+        key += f":{block.type}" if data is None else f":{len(data)}:{data[:_EDGE]}"
+    return f"{call_id}:{crc32(key.encode(errors='replace')):08x}"
+
+
+def status_of(record: Record, text: str, *, is_error: bool) -> ResultStatus:
+    """Success, error, denied or aborted.
+
+    2.1.329 says it in fields: a denial has a rejecting decision or never ran; `interrupted` and a denial without
+    either are a user's Esc while the tool ran. Older versions only have the text.
+    """
+    if not is_error:
+        facts = record.tool_use_result
+        return "aborted" if isinstance(facts, ResultFacts) and facts.interrupted is True else "success"
+    kind, decision = record.tool_denial_kind, record.permission_decision
+    if kind is not None:
+        denied = record.tool_denial_before_run or (decision is not None and decision.decision == "reject")
+        return "denied" if denied and kind != "interrupted" else "aborted"
+    if text.startswith(_ABORTED):
+        return "aborted"
+    if text.startswith(_DENIED) or text.startswith(_DENIED_HEADLESS):
+        return "denied"
+    return "error"
+
+
+def error_text_of(text: str) -> str:
+    """The words of a failed result, out of their tag."""
+    match = _ERROR_TAG.match(text)
+    return match[1] if match else text
+
+
+def exit_code_of(text: str) -> int | None:
+    """The exit code that a failed command's result begins with."""
+    match = _EXIT_CODE.match(text)
+    return int(match[1]) if match else None
+
+
+def duration_of(facts: ResultFacts) -> int | None:
+    """Milliseconds that the tool ran, where its result tells."""
+    for value, factor in ((facts.total_duration_ms, 1), (facts.duration_ms, 1), (facts.duration_seconds, 1000)):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return round(value * factor)
+    return None
+
+
+def approval_of(decision: PermissionDecision) -> Approval:
+    """Who allowed or refused the call."""
+    details = {
+        "reasonCode": decision.reason_code,
+        "ruleSource": decision.rule_source,
+        "grantScope": decision.grant_scope,
+    }
+    known = {name: value for name, value in details.items() if value is not None}
+    return Approval(
+        approved=decision.decision == "accept" if decision.decision else None,
+        source=decision.source,
+        reason=decision.reason_type,
+        metadata={"claude-code": known} if known else {},
+    )
+
+
+def spilled_output_of(text: str) -> SpilledOutput | None:
+    """Where the whole output lies, when `text` is only its preview."""
+    match = _SPILL.match(text)
+    if match is None:
+        return None
+    parts = PurePosixPath(match[1].strip().replace("\\", "/")).parts
+    if len(parts) < 3 or parts[-2] != "tool-results" or ".." in parts:
+        return SpilledOutput("", None)
+    return SpilledOutput(parts[-3], parts[-1])

@@ -1,0 +1,286 @@
+"""Records out of lines of JSON, as a log holds them after crashes, full disks, bad encodings and two writers at once.
+
+A sound line costs one split and one typed decode. Any other line takes the tolerant way, and what is wrong with it
+becomes a diagnostic with its exact place: nothing raises, and nothing is dropped without a word. What a record means
+is not known here.
+
+Text that no JSON can hold gets the representation that `turnlog.model.codec` describes: a lone surrogate and a byte
+that is not UTF-8 become U+FFFD; NaN and infinities become the strings "NaN", "Infinity", "-Infinity".
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args, get_origin
+
+import msgspec
+
+from turnlog.agents.base import Changes, Diagnostic
+from turnlog.model.codec import to_json
+
+RecordT = TypeVar("RecordT", bound=msgspec.Struct)
+
+_EDGES = b" \t\r\n\x00"
+_BOM = b"\xef\xbb\xbf"
+_SEARCH_LIMIT = 8
+"""How many times its own length a broken line is searched for sound records, so that a huge one cannot stall us."""
+
+_REPLACED = "bytes that are not UTF-8 became U+FFFD"
+_REPAIRED = "text that JSON cannot hold (a lone surrogate, NaN, a control character) was replaced"
+
+
+Reading: TypeAlias = tuple[RecordT, bytes, int, int]
+"""A record, its JSON (the bytes of the log or their repaired form), its byte offset and its length in the source."""
+
+
+class JsonLines(Generic[RecordT]):
+    """Reads records of one struct type, whose every field has a default."""
+
+    def __init__(self, kind: type[RecordT], *, first_keys: Sequence[str], plausible: Callable[[RecordT], bool]) -> None:
+        """Say what a record looks like, for finding one behind the torn beginning of another.
+
+        Args:
+            kind: The struct to decode into.
+            first_keys: Names that a record's JSON may begin with.
+            plausible: Whether an object found inside a broken line is a record, not a piece of one.
+        """
+        self._kind = kind
+        self._decode = msgspec.json.Decoder(kind).decode
+        self._plausible = plausible
+        keys = b"|".join(re.escape(key.encode()) for key in first_keys)
+        self._start = re.compile(rb'\{\s*"(?:' + keys + rb')"\s*:')
+
+    def read(self, data: bytes, offset: int, line: int, changes: Changes) -> Iterator[Reading[RecordT]]:
+        """Every record in `data`, which stands at byte `offset` and begins with line number `line` (from 1).
+
+        What could not be read is told in `changes.diagnostics` and counted in `changes.counts`.
+        """
+        decode = self._decode
+        position = offset
+        lines = data.split(b"\n")
+        torn = lines.pop()
+        for number, text in enumerate(lines, line):
+            length = len(text)
+            try:
+                record = decode(text)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                yield from _OddLine(self, text, position, number, changes).read()
+            else:
+                yield record, text, position, length
+            position += length + 1
+        if torn:
+            yield from _OddLine(self, torn, position, line + len(lines), changes, torn=True).read()
+
+    def starts(self, line: bytes, position: int) -> Iterator[int]:
+        """Where in `line`, from `position` on, a record may begin."""
+        return (match.start() for match in self._start.finditer(line, position))
+
+    def decode(self, text: bytes) -> _Decoded[RecordT] | str:
+        """A record from one JSON object, repaired as far as needed, or why there is none."""
+        try:
+            return self._typed(text)
+        except msgspec.DecodeError as error:
+            reason = str(error).removeprefix("JSON is malformed: ")
+        except UnicodeDecodeError:
+            reason = _REPLACED
+        except RecursionError:
+            return "nested too deep"
+        return self._repaired(text) or f"not JSON: {reason}"
+
+    def _typed(self, text: bytes) -> _Decoded[RecordT] | str:
+        problems: list[_Problem] = []
+        try:
+            return _Decoded(self._decode(text), text, problems)
+        except msgspec.ValidationError:
+            record = _salvage(text, self._kind, "$", problems)
+        if not isinstance(record, self._kind):
+            return "not a JSON object"
+        return _Decoded(record, text, problems)
+
+    def _repaired(self, text: bytes) -> _Decoded[RecordT] | None:
+        decoded, note = _decode_text(text)
+        try:
+            value = json.loads(decoded, parse_constant=str, strict=False)
+            found = self._typed(bytes(to_json(value)))
+        except (ValueError, RecursionError, msgspec.MsgspecError):
+            return None
+        if isinstance(found, str):
+            return None
+        return found._replace(problems=[_Problem(note or _REPAIRED, None, "note"), *found.problems])
+
+    def is_plausible(self, record: RecordT) -> bool:
+        """Whether an object found inside a broken line is a record."""
+        return self._plausible(record)
+
+
+class _Problem(NamedTuple):
+    reason: str
+    json_path: str | None
+    severity: Literal["error", "note"]
+
+
+class _Decoded(NamedTuple, Generic[RecordT]):
+    record: RecordT
+    json: bytes
+    problems: list[_Problem]
+
+
+def _decode_text(text: bytes) -> tuple[str, str | None]:
+    try:
+        return text.decode(), None
+    except UnicodeDecodeError:
+        return text.decode(errors="replace"), _REPLACED
+
+
+class _OddLine(Generic[RecordT]):
+    """A line that is not simply one sound record."""
+
+    def __init__(
+        self,
+        reader: JsonLines[RecordT],
+        line: bytes,
+        position: int,
+        number: int,
+        changes: Changes,
+        *,
+        torn: bool = False,
+    ) -> None:
+        self._reader = reader
+        self._line = line
+        self._position = position
+        self._number = number
+        self._changes = changes
+        self._torn = torn
+
+    def read(self) -> Iterator[Reading[RecordT]]:
+        start, end = self._trim(0, len(self._line))
+        if start == end:
+            self._changes.counts.blank += 1
+            return
+        whole = self._reader.decode(self._line[start:end])
+        if not isinstance(whole, str):
+            yield self._accept(whole, start, end)
+            return
+        yield from self._search(start, end, whole)
+
+    def _trim(self, start: int, end: int) -> tuple[int, int]:
+        """Leave out white space, NULs and byte order marks at both ends, telling of what is not white space."""
+        body = self._line[start:end]
+        left = len(body) - len(body.lstrip(_EDGES + _BOM))
+        right = len(body.rstrip(_EDGES))
+        for edge_start, edge in ((start, body[:left]), (start + max(left, right), body[max(left, right) :])):
+            if b"\x00" in edge:
+                self._tell(edge_start, edge_start + len(edge), "NUL bytes skipped", "note")
+            elif _BOM in edge:
+                self._tell(edge_start, edge_start + len(edge), "byte order mark skipped", "note")
+        return start + left, max(start + left, start + right)
+
+    def _search(self, start: int, end: int, reason: str) -> Iterator[Reading[RecordT]]:
+        """Find sound records among and behind broken pieces; each piece between them is a diagnostic."""
+        text = self._line.decode("latin-1")
+        budget = _SEARCH_LIMIT * len(text)
+        fragment = position = start
+        while position < end and budget > 0:
+            stop, cost = _object_end(text, position, end)
+            budget -= cost
+            found = self._record_in(position, stop, end) if stop else None
+            if found and stop:
+                self._give_up(fragment, position, "cut off by another record")
+                yield self._accept(found, position, stop)
+                fragment = position = self._trim(stop, end)[0]
+            else:
+                position = next(self._reader.starts(self._line, position + 1), end)
+        if fragment < end:
+            self._give_up(fragment, end, "cut off at the end of the file" if self._torn else reason)
+
+    def _record_in(self, start: int, stop: int, end: int) -> _Decoded[RecordT] | None:
+        following = self._line[stop:end].lstrip(_EDGES)
+        if following and not following.startswith(b"{"):
+            return None
+        found = self._reader.decode(self._line[start:stop])
+        return None if isinstance(found, str) or not self._reader.is_plausible(found.record) else found
+
+    def _accept(self, found: _Decoded[RecordT], start: int, stop: int) -> Reading[RecordT]:
+        for problem in found.problems:
+            self._tell(start, stop, problem.reason, problem.severity, problem.json_path)
+        return found.record, found.json, self._position + start, stop - start
+
+    def _give_up(self, start: int, stop: int, reason: str) -> None:
+        if self._line[start:stop].strip(_EDGES):
+            self._tell(start, stop, reason, "error")
+            self._changes.counts.unreadable += 1
+
+    def _tell(
+        self, start: int, stop: int, reason: str, severity: Literal["error", "note"], json_path: str | None = None
+    ) -> None:
+        self._changes.diagnostics.append(
+            Diagnostic(
+                offset=self._position + start,
+                length=stop - start,
+                reason=reason,
+                line=self._number,
+                json_path=json_path,
+                severity=severity,
+            )
+        )
+
+
+_scanner = json.JSONDecoder(strict=False, parse_int=len, parse_float=len)
+
+
+def _object_end(text: str, start: int, end: int) -> tuple[int | None, int]:
+    """Where the JSON value at `start` ends (None: it does not), and how many characters were looked at."""
+    try:
+        _, stop = _scanner.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        return None, max(error.pos - start, 1)
+    except (RecursionError, StopIteration):
+        return None, end - start
+    return stop, stop - start
+
+
+_MISSING: Any = object()
+
+
+def _salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[_Problem]) -> Any:
+    """Decode as much of `data` as has the shape of `kind`; each field or item that has not is told and left out."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        reason = str(error).partition(" - at ")[0]
+    first = bytes(data).lstrip()[:1]
+    struct = _option(kind, msgspec.Struct)
+    if struct is not None and first == b"{":
+        return _salvage_struct(data, struct, path, problems)
+    item = _list_item(kind)
+    if item is not None and first == b"[":
+        items = msgspec.json.decode(data, type=list[msgspec.Raw])
+        read = [_salvage(raw, item, f"{path}[{index}]", problems) for index, raw in enumerate(items)]
+        return [value for value in read if value is not _MISSING]
+    problems.append(_Problem(reason, path, "error"))
+    return _MISSING
+
+
+def _salvage_struct(data: bytes | msgspec.Raw, struct: Any, path: str, problems: list[_Problem]) -> Any:
+    raw_fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    values: dict[str, Any] = {}
+    for field in msgspec.structs.fields(struct):
+        if field.encode_name in raw_fields:
+            place = f"{path}.{field.encode_name}"
+            values[field.name] = _salvage(raw_fields[field.encode_name], field.type, place, problems)
+    return struct(**{name: value for name, value in values.items() if value is not _MISSING})
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) is not list and get_args(kind) else (kind,)
+
+
+def _option(kind: Any, base: type) -> Any:
+    return next((option for option in _options(kind) if isinstance(option, type) and issubclass(option, base)), None)
+
+
+def _list_item(kind: Any) -> Any:
+    lists = [option for option in _options(kind) if get_origin(option) is list]
+    return get_args(lists[0])[0] if lists else None
