@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from plain_agent import PlainAgent
-
 from turnlog.agents.base import Agent
 from turnlog.model import Usage
 from turnlog.store.connection import connect, write_transaction

@@ -178,7 +178,7 @@ def _membership(row: _Row, session_id: str, parents: dict[str, str]) -> Membersh
 
 
 def _provenance(row: _Row) -> tuple[Provenance, ...]:
-    if not row.records or row.source is None:
+    if row.source is None:
         return ()
     places = dict.fromkeys((offset, length) for offset, length, _ in unpack_records(row.records))
     return tuple(Provenance(source=row.source, offset=offset, length=length) for offset, length in places)
