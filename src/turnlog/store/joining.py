@@ -13,8 +13,9 @@ from typing import Any, get_args
 
 import msgspec
 
-from turnlog.agents.base import EventChange, Link, Placement, RecordRef, SessionChange
-from turnlog.model import CompactionEvent, Fate, Relationship
+from turnlog.agents.base import EventChange, Link, Placement, RecordRef, ResultChange, SessionChange
+from turnlog.model import CompactionEvent, Fate, Message, Relationship, ToolCallPart
+from turnlog.model.merge import add_result
 from turnlog.model.session import TitleSource
 from turnlog.model.tree import Compaction, Node, Placed, default_leaf, place
 
@@ -43,6 +44,17 @@ def join_placements(one: Placement, other: Placement) -> Placement:
 def join_records(one: Iterable[RecordRef], other: Iterable[RecordRef]) -> tuple[RecordRef, ...]:
     """The records of both, none twice, in file order."""
     return tuple(sorted({*one, *other}, key=_record_order))
+
+
+def add_late_result(message: Message, change: ResultChange) -> Message:
+    """The message with a result that came after its call, and with what the result's record says of the call."""
+    parts = tuple(
+        _with_result(part, change)
+        if isinstance(part, ToolCallPart) and part.tool_call_id == change.tool_call_id
+        else part
+        for part in message.parts
+    )
+    return msgspec.structs.replace(message, parts=parts)
 
 
 def join_session_changes(one: SessionChange, other: SessionChange) -> SessionChange:
@@ -142,6 +154,11 @@ def parent_of(placement: Placement, message_of: Mapping[str, str]) -> str | None
     if placement.parent_id is not None or placement.parent_record is None:
         return placement.parent_id
     return message_of.get(placement.parent_record)
+
+
+def _with_result(part: ToolCallPart, change: ResultChange) -> ToolCallPart:
+    part = add_result(part, change.result)
+    return part if change.approval is None else msgspec.structs.replace(part, approval=change.approval)
 
 
 def _place_in_file(placement: Placement) -> tuple[int, bool, str, str]:

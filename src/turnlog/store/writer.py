@@ -28,12 +28,12 @@ from turnlog.agents.base import (
     SourceKind,
 )
 from turnlog.errors import NotFoundError
-from turnlog.model import BlobRef, Message, RecordEvent, RunMetadataEvent, ToolCallPart, ToolResultEvent, Usage
+from turnlog.model import BlobRef, Message, RecordEvent, RunMetadataEvent, ToolResultEvent, Usage
 from turnlog.model.codec import decode_event, encode
-from turnlog.model.merge import add_result, merge_messages
+from turnlog.model.merge import merge_messages
 from turnlog.model.session import TitleSource
 from turnlog.store import bodies, lineage
-from turnlog.store.joining import choose_title, join_placements, join_records
+from turnlog.store.joining import add_late_result, choose_title, join_placements, join_records
 from turnlog.store.names import Names
 from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
 from turnlog.store.rows import (
@@ -456,7 +456,7 @@ class Batch:
         if key is None:
             self._save_orphan(change)
             return
-        self._update_message(key, change.session_id, lambda known: _with_result(known, change))
+        self._update_message(key, change.session_id, lambda known: add_late_result(known, change))
         row = self._connection.execute(
             "SELECT source_key, records, record_ids FROM memberships WHERE message_key = ? AND session_key = ?",
             (key, session_key),
@@ -709,16 +709,6 @@ def _smallest(data: bytes) -> tuple[bool, bytes]:
     """Compressed when that helps (text), as it is when not (most images)."""
     packed = bodies.compress(data)
     return (True, packed) if len(packed) < len(data) * 0.9 else (False, data)
-
-
-def _with_result(message: Message, change: ResultChange) -> Message:
-    parts = tuple(
-        add_result(part, change.result)
-        if isinstance(part, ToolCallPart) and part.tool_call_id == change.tool_call_id
-        else part
-        for part in message.parts
-    )
-    return msgspec.structs.replace(message, parts=parts)
 
 
 def _join_titles(known: str | None, titles: Mapping[TitleSource, str], *, newer: bool) -> dict[TitleSource, str]:

@@ -16,7 +16,7 @@ from turnlog.store.base import PlacedMessage, RawRecord
 from turnlog.store.blobs import BlobLoader
 from turnlog.store.families import session_key
 from turnlog.store.places import unpack_ids, unpack_records
-from turnlog.store.queries.sessions import dollars
+from turnlog.store.sums import dollars
 from turnlog.store.timeline import place_results
 
 

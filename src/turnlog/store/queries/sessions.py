@@ -5,17 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
 
-from turnlog.model import Cost, Ownership, Project, Relationship, Session, SessionCounts, Usage, UsageTotal
+from turnlog.model import Ownership, Project, Relationship, Session, SessionCounts
 from turnlog.model.usage import BUCKETS
 from turnlog.store.base import Page, SessionFilter, SessionLink, SessionSort
 from turnlog.store.families import session_key
 from turnlog.store.queries.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
-from turnlog.store.rows import NANO, moment
+from turnlog.store.rows import moment
+from turnlog.store.sums import dollars, priced, usage_total
 
 _COUNTS = (
     "messages",
@@ -28,9 +28,6 @@ _COUNTS = (
     "files",
     "events",
 )
-
-_OFTEN_UNTOLD = frozenset({"cache_write", "reasoning", "tool_prompt"})
-"""Buckets that many logs do not tell apart from others: a sum of zero says nothing there."""
 
 
 class _Row(NamedTuple):
@@ -209,7 +206,7 @@ def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
             _session(
                 row,
                 SessionCounts(**dict(zip(_COUNTS, counts, strict=False)), diagnostics=diagnostics.get(row.id, 0)),
-                dict(zip(BUCKETS, counts[len(_COUNTS) :], strict=False)),
+                counts[len(_COUNTS) : len(_COUNTS) + len(BUCKETS)],
                 tuple(models[row.key]),
                 tuple(relationships[row.id]),
             )
@@ -220,7 +217,7 @@ def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
 def _session(
     row: _Row,
     counts: SessionCounts,
-    buckets: dict[str, int],
+    buckets: Sequence[int],
     models: tuple[str, ...],
     relationships: tuple[Relationship, ...],
 ) -> Session:
@@ -246,29 +243,11 @@ def _session(
         ),
         native=bool(row.native),
         counts=counts,
-        usage=_usage(row, buckets),
-        cost=dollars(row.cost) if row.calls > row.unknown_calls + row.unpriced_calls else None,
+        usage=usage_total(buckets, row.calls, row.unknown_calls, row.lower_bound),
+        cost=priced(row.cost, row.calls, row.unknown_calls, row.unpriced_calls),
         unpriced_calls=row.unpriced_calls + row.unknown_calls,
         reported_cost=None if row.reported_cost is None else dollars(row.reported_cost, reported=True),
         metadata=msgspec.json.decode(row.metadata) if row.metadata else {},
-    )
-
-
-def dollars(nanos: int, *, reported: bool = False, price_version: str | None = None) -> Cost:
-    """Money as the store keeps it, as a cost."""
-    return Cost(amount=Decimal(nanos) / NANO, kind="reported" if reported else "priced", price_version=price_version)
-
-
-def _usage(row: _Row, buckets: dict[str, int]) -> UsageTotal:
-    if row.calls == row.unknown_calls:
-        return UsageTotal(calls=row.calls, unknown_calls=row.unknown_calls)
-    known: dict[str, Any] = {
-        name: None if count == 0 and name in _OFTEN_UNTOLD else count for name, count in buckets.items()
-    }
-    return UsageTotal(
-        usage=Usage(**known, exactness="lower_bound" if row.lower_bound else "exact"),
-        calls=row.calls,
-        unknown_calls=row.unknown_calls,
     )
 
 
