@@ -7,7 +7,8 @@ bytes it shares with the one before. Nothing here knows what the bytes mean.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor, Future
 from typing import NamedTuple
 
 import zstandard
@@ -20,7 +21,13 @@ SEGMENT_SIZE = 1 << 20
 _REFILL_BELOW = 1 << 16
 """A last frame smaller than this is written anew with what is appended, so that a live log is not a heap of crumbs."""
 
+_MAX_PENDING = 16
+"""Frames that may wait for a worker: bounds the memory they hold."""
+
 _compressor = zstandard.ZstdCompressor(level=1)
+_compressor_of_worker = zstandard.ZstdCompressor(level=1)
+"""A compressor is not to be used by two threads at once; there is one worker."""
+
 _decompressor = zstandard.ZstdDecompressor()
 
 
@@ -35,10 +42,16 @@ class Generation(NamedTuple):
 
 
 class Archive:
-    """Reads and writes the archive tables of one store connection; the caller owns the transaction."""
+    """Reads and writes the archive tables of one store connection; the caller owns the transaction.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    With a `worker`, frames are compressed beside the caller's own work and stored by `flush`, which must be called
+    before the transaction ends.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, worker: Executor | None = None) -> None:
         self._connection = connection
+        self._worker = worker
+        self._pending: list[tuple[int, int, int, int, Future[bytes]]] = []
 
     def append(self, source_key: int, generation: int, start: int, data: bytes) -> None:
         """Add `data`, which stands at byte `start` of the file, behind what is stored of this generation."""
@@ -46,10 +59,26 @@ class Archive:
             return
         start, data = self._refill(source_key, generation, start, data)
         view = memoryview(data)
-        rows: list[tuple[int, int, int, int, bytes]] = []
         for begin in range(0, len(data), SEGMENT_SIZE):
             piece = view[begin : begin + SEGMENT_SIZE]
-            rows.append((source_key, generation, start + begin, len(piece), _compressor.compress(piece)))
+            if self._worker is not None and len(piece) > _REFILL_BELOW:
+                frame = self._worker.submit(_compressor_of_worker.compress, piece)
+                self._pending.append((source_key, generation, start + begin, len(piece), frame))
+            else:
+                self._insert([(source_key, generation, start + begin, len(piece), _compressor.compress(piece))])
+        if len(self._pending) >= _MAX_PENDING:
+            self.flush()
+
+    def flush(self) -> None:
+        """Store what the worker has compressed."""
+        self._insert([(*place, frame.result()) for *place, frame in self._pending])
+        self._pending.clear()
+
+    def discard(self) -> None:
+        """Drop what is not stored yet: the source it came from could not be read to its end."""
+        self._pending.clear()
+
+    def _insert(self, rows: Iterable[tuple[object, ...]]) -> None:
         self._connection.executemany(
             "INSERT INTO archive (source_key, generation, start, length, data) VALUES (?, ?, ?, ?, ?)", rows
         )

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -32,6 +32,9 @@ PREVIEW_LENGTH = 8000
 """Characters of a large text that stay in the body."""
 
 _compressor = zstandard.ZstdCompressor(level=1)
+_batch_compressor = zstandard.ZstdCompressor(level=1)
+"""Of the thread that compresses many at once; a compressor is not to be used by two threads."""
+
 _decompressor = zstandard.ZstdDecompressor()
 
 JSON_TYPE = "application/json"
@@ -69,6 +72,12 @@ def unpack(frame: bytes) -> Message:
 def compress(body: bytes) -> bytes:
     """The frame that is stored and sent as it is."""
     return _compressor.compress(body)
+
+
+def compress_all(pieces: Sequence[bytes]) -> list[bytes]:
+    """`compress` for many bodies in one call, which leaves the interpreter to others while it runs."""
+    frames = _batch_compressor.multi_compress_to_buffer([*pieces])
+    return [frames[index].tobytes() for index in range(len(frames))]
 
 
 def decompress(frame: bytes) -> bytes:

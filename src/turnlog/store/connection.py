@@ -29,7 +29,8 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     try:
         _check_version(connection, path)
         if not read_only:
-            _migrate(connection, path)
+            _migrate(connection)
+            make_indexes(connection)
     except BaseException:
         connection.close()
         raise
@@ -62,6 +63,24 @@ def savepoint(connection: sqlite3.Connection) -> Generator[None]:
         connection.execute("RELEASE part")
         raise
     connection.execute("RELEASE part")
+
+
+def make_indexes(connection: sqlite3.Connection) -> None:
+    """Make the indexes for questions that are not there."""
+    for statement in _index_statements():
+        connection.execute(statement)
+
+
+def drop_indexes(connection: sqlite3.Connection) -> None:
+    """Drop the indexes for questions before a large import; `make_indexes` brings them back."""
+    for statement in _index_statements():
+        name = statement.split("IF NOT EXISTS", 1)[1].split()[0]
+        connection.execute(f"DROP INDEX IF EXISTS {name}")
+
+
+def _index_statements() -> list[str]:
+    script = (resources.files("turnlog.store") / "indexes.sql").read_text(encoding="utf-8")
+    return [statement for statement in _statements(script) if "CREATE INDEX" in statement]
 
 
 def schema_version() -> int:
@@ -105,7 +124,7 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+def _migrate(connection: sqlite3.Connection) -> None:
     """Run the numbered scripts that the store has not seen, each in a transaction with its number."""
     for number, script in sorted(_migrations().items()):
         if _version(connection) >= number:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -120,8 +122,18 @@ class Saved(msgspec.Struct):
 class Batch:
     """Everything one transaction writes for one source. Call `save` for each feed, then `close` once."""
 
-    def __init__(self, connection: sqlite3.Connection, source: SourceRow, price: Pricer, price_version: str) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        source: SourceRow,
+        price: Pricer,
+        price_version: str,
+        worker: Executor | None = None,
+    ) -> None:
         self._connection = connection
+        # Parts go in before their messages, whose bodies are still being compressed.
+        connection.execute("PRAGMA defer_foreign_keys = ON")
+        self._worker = worker
         self._source = source
         self._price = price
         self._names = Names(connection)
@@ -244,6 +256,7 @@ class Batch:
     def _save_messages(self, changes: Sequence[MessageChange]) -> None:
         stored = self._stored_ids([change.message.id for change in changes])
         messages: list[tuple[Any, ...]] = []
+        texts: list[bytes] = []
         parts: list[tuple[Any, ...]] = []
         members: list[tuple[Any, ...]] = []
         blobs: list[tuple[bodies.Blob, int]] = []
@@ -257,11 +270,14 @@ class Batch:
                 continue
             key = stored[change.message.id] = self._next_key
             self._next_key += 1
-            messages.append(self._new_row(key, session_key, change.message, parts, blobs))
+            messages.append(self._new_row(key, session_key, change.message, texts, parts, blobs))
             members.append(self._member_row(session_key, key, change.placement))
-        self._connection.executemany(_MESSAGE_INSERT, messages)
+        frames = self._compress(texts)
         self._connection.executemany(_PART_INSERT, parts)
         self._connection.executemany(_MEMBER_INSERT, members)
+        self._connection.executemany(
+            _MESSAGE_INSERT, [(*row, frame) for row, frame in zip(messages, frames(), strict=True)]
+        )
         self._save_blobs(blobs)
         self._saved.messages += len(messages)
         for change in later:
@@ -286,10 +302,11 @@ class Batch:
         key: int,
         session_key: int,
         message: Message,
+        texts: list[bytes],
         parts: list[tuple[Any, ...]],
         blobs: list[tuple[bodies.Blob, int]],
     ) -> tuple[Any, ...]:
-        """The row of a message that nobody has stored yet; its part rows and blobs are added to the lists."""
+        """The row, but for its frame, of a message that nobody has stored; JSON, parts and blobs go to the lists."""
         found: list[bodies.Blob] = []
         external = bodies.externalize(message, found)
         blobs.extend((blob, key) for blob in found)
@@ -299,6 +316,7 @@ class Batch:
         self._totals.count(session_key, facts.counts, 1)
         self._totals.pay(session_key, message, cost, 1)
         body = bodies.pack_fresh(external)
+        texts.append(body)
         return (
             key,
             self._source.agent,
@@ -306,8 +324,15 @@ class Batch:
             *self._columns(message, facts, cost, 1, self._sequence(session_key)),
             session_key,
             len(body),
-            bodies.compress(body),
         )
+
+    def _compress(self, texts: list[bytes]) -> Callable[[], list[bytes]]:
+        """Compress bodies, beside the caller's own work when there is a worker; call the result for the frames."""
+        if not texts:
+            return list
+        if self._worker is None:
+            return partial(bodies.compress_all, texts)
+        return self._worker.submit(bodies.compress_all, texts).result
 
     def _columns(
         self, message: Message, facts: MessageFacts, cost: int | None, revision: int, sequence: int

@@ -11,6 +11,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from io import FileIO
 
 import msgspec
@@ -34,9 +35,11 @@ class Reader:
         price: Pricer,
         price_version: str,
         on_bytes: Callable[[int], None] = lambda count: None,
+        worker: Executor | None = None,
     ) -> None:
         self._connection = connection
-        self._archive = Archive(connection)
+        self._worker = worker
+        self._archive = Archive(connection, worker)
         self._price = price
         self._price_version = price_version
         self._on_bytes = on_bytes
@@ -56,7 +59,12 @@ class Reader:
             saved = None
             lines = 0
             if start is not None:
-                saved, lines = self._read_from(start, file, agent, source, state)
+                try:
+                    saved, lines = self._read_from(start, file, agent, source, state)
+                    self._archive.flush()
+                except BaseException:
+                    self._archive.discard()
+                    raise
                 self._archive.settle(state.key, state.generation, state.archived, status.st_mode, status.st_mtime_ns)
                 state.head_hash, state.tail_hash = _samples(file, state.archived)
             state.fingerprint, state.problem = fingerprint, None
@@ -71,7 +79,7 @@ class Reader:
             state.parser_version = agent.parser_version
         fold = agent.fold(source, state.state if start else None)
         row = SourceRow(state.key, agent.name, source.kind, state.generation, source.session_id)
-        batch = Batch(self._connection, row, self._price, self._price_version)
+        batch = Batch(self._connection, row, self._price, self._price_version, self._worker)
         if source.appendable:
             lines = self._read_lines(file, fold, batch, state)
         else:

@@ -135,8 +135,6 @@ CREATE TABLE messages (
     UNIQUE (agent, external_id)
 ) STRICT;
 CREATE INDEX messages_by_change ON messages (changed_seq);
-CREATE INDEX messages_by_role ON messages (role, created_at);
-CREATE INDEX messages_with_tools ON messages (created_at) WHERE has_tool_calls = 1;
 
 -- Where a message stands in a session.
 CREATE TABLE memberships (
@@ -156,7 +154,7 @@ CREATE TABLE memberships (
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX memberships_by_message ON memberships (message_key, session_key);
 
--- A thin row a part, for questions about many sessions.
+-- A thin row a part, for questions about many sessions. Its indexes are in store/indexes.sql.
 CREATE TABLE parts (
     message_key INTEGER NOT NULL REFERENCES messages (key) ON DELETE CASCADE,
     sequence INTEGER NOT NULL,
@@ -171,11 +169,6 @@ CREATE TABLE parts (
     started_at INTEGER, completed_at INTEGER, duration_ms INTEGER,
     PRIMARY KEY (message_key, sequence)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX parts_by_tool ON parts (tool_name, tool_state, started_at) WHERE tool_name IS NOT NULL;
-CREATE INDEX parts_by_call ON parts (tool_call_id) WHERE tool_call_id IS NOT NULL;
-CREATE INDEX parts_by_path ON parts (path) WHERE path IS NOT NULL;
-CREATE INDEX parts_by_spill ON parts (spill) WHERE spill IS NOT NULL;
-CREATE INDEX parts_by_type ON parts (type) WHERE type NOT IN ('text', 'tool-call');
 
 CREATE TABLE blobs (
     sha256 BLOB PRIMARY KEY,
