@@ -31,8 +31,8 @@ _REPLACED = "bytes that are not UTF-8 became U+FFFD"
 _REPAIRED = "text that JSON cannot hold (a lone surrogate, NaN, a control character) was replaced"
 
 
-Reading: TypeAlias = tuple[RecordT, bytes, int, int]
-"""A record, its JSON (the bytes of the log or their repaired form), its byte offset and its length in the source."""
+Reading: TypeAlias = tuple[RecordT, bytes, int, int, int]
+"""A record, its JSON (the bytes of the log or their repaired form), its byte offset, its length, its line's number."""
 
 
 class JsonLines(Generic[RecordT]):
@@ -52,26 +52,25 @@ class JsonLines(Generic[RecordT]):
         keys = b"|".join(re.escape(key.encode()) for key in first_keys)
         self._start = re.compile(rb'\{\s*"(?:' + keys + rb')"\s*:')
 
-    def read(self, data: bytes, offset: int, line: int, changes: Changes) -> Iterator[Reading[RecordT]]:
-        """Every record in `data`, which stands at byte `offset` and begins with line number `line` (from 1).
+    def read(self, lines: list[bytes], offset: int, number: int, changes: Changes) -> Iterator[Reading[RecordT]]:
+        """Every record in bytes that were split at newlines, so that the last item is what follows the last newline.
 
-        What could not be read is told in `changes.diagnostics` and counted in `changes.counts`.
+        The first line stands at byte `offset` and has the number `number` (from 1). What could not be read is told
+        in `changes.diagnostics` and counted in `changes.counts`.
         """
         decode = self._decode
         position = offset
-        lines = data.split(b"\n")
-        torn = lines.pop()
-        for number, text in enumerate(lines, line):
+        last = number + len(lines) - 1
+        for line_number, text in enumerate(lines, number):
             length = len(text)
             try:
                 record = decode(text)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                yield from _OddLine(self, text, position, number, changes).read()
+                if text or line_number < last:
+                    yield from _OddLine(self, text, position, line_number, changes, torn=line_number == last).read()
             else:
-                yield record, text, position, length
+                yield record, text, position, length, line_number
             position += length + 1
-        if torn:
-            yield from _OddLine(self, torn, position, line + len(lines), changes, torn=True).read()
 
     def starts(self, line: bytes, position: int) -> Iterator[int]:
         """Where in `line`, from `position` on, a record may begin."""
@@ -145,7 +144,7 @@ class _OddLine(Generic[RecordT]):
         number: int,
         changes: Changes,
         *,
-        torn: bool = False,
+        torn: bool,
     ) -> None:
         self._reader = reader
         self._line = line
@@ -205,7 +204,7 @@ class _OddLine(Generic[RecordT]):
     def _accept(self, found: _Decoded[RecordT], start: int, stop: int) -> Reading[RecordT]:
         for problem in found.problems:
             self._tell(start, stop, problem.reason, problem.severity, problem.json_path)
-        return found.record, found.json, self._position + start, stop - start
+        return found.record, found.json, self._position + start, stop - start, self._number
 
     def _give_up(self, start: int, stop: int, reason: str) -> None:
         if self._line[start:stop].strip(_EDGES):
@@ -258,7 +257,8 @@ def _salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[_Pr
     if item is not None and first == b"[":
         items = msgspec.json.decode(data, type=list[msgspec.Raw])
         read = [_salvage(raw, item, f"{path}[{index}]", problems) for index, raw in enumerate(items)]
-        return [value for value in read if value is not _MISSING]
+        empty = _option(item, msgspec.Struct)
+        return [empty() if value is _MISSING and empty else value for value in read if value is not _MISSING or empty]
     problems.append(_Problem(reason, path, "error"))
     return _MISSING
 

@@ -27,6 +27,7 @@ from turnlog.model.codec import parse_json, to_json
 PROVIDER = "anthropic"
 
 CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+REASONING_BLOCKS = frozenset({"thinking", "redacted_thinking"})
 DATA_BLOCKS = frozenset({"tool_reference", "fallback", "search_result", "container_upload"})
 """Blocks that are known but have no part of their own: a `DataPart` holds their JSON."""
 
@@ -58,16 +59,14 @@ def text_part(block: Block, part_id: str | None) -> TextPart:
 
 def reasoning_part(block: Block, part_id: str, model: str | None, duration_ms: int | None) -> ReasoningPart:
     """Thinking; its signature, without which the provider does not take it back, stands in `provider`."""
-    if block.type == "redacted_thinking":
-        opaque = {"data": block.data}
-    else:
-        opaque = {"signature": block.signature} if block.signature is not None else None
+    redacted = block.type == "redacted_thinking"
+    name, proof = ("data", block.data) if redacted else ("signature", block.signature)
     return ReasoningPart(
         id=part_id,
         text=block.thinking or "",
-        redacted=block.type == "redacted_thinking",
+        redacted=redacted,
         duration_ms=duration_ms,
-        provider=ProviderData(name=PROVIDER, model=model, opaque=opaque) if opaque else None,
+        provider=ProviderData(name=PROVIDER, model=model, opaque={name: proof}) if proof is not None else None,
     )
 
 

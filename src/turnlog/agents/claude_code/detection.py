@@ -18,7 +18,8 @@ def detect_log(path: Path, head: bytes) -> Detection:
     source = source_of(path)
     if source is not None and source.kind in _SIDECARS:
         return Detection(agent=NAME, source=source)
-    records = [record for record, *_ in read_lines(head[: head.rfind(b"\n") + 1] or head, 0, 1, Changes())]
+    whole_lines = head[: head.rfind(b"\n") + 1] or head
+    records = [record for record, *_ in read_lines(whole_lines.split(b"\n"), 0, 1, Changes())]
     if not records:
         return Detection(reason="no line is a JSON object")
     ours = [record for record in records if _is_ours(record)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 from zlib import crc32
 
@@ -103,16 +104,15 @@ class MessageDraft:
     __slots__ = (
         "aborted",
         "completed_at",
-        "copied",
         "cost",
         "created_at",
         "error",
         "fate",
-        "final",
         "id",
         "metadata",
         "model",
         "open",
+        "origin",
         "parts",
         "raw_stop_reason",
         "record_ids",
@@ -121,8 +121,7 @@ class MessageDraft:
         "requested_model",
         "session_id",
         "synthetic",
-        "usage",
-        "wire_usage",
+        "usages",
     )
 
     def __init__(self, message_id: str, session_id: str, open_message: OpenMessage, fate: Fate) -> None:
@@ -139,12 +138,10 @@ class MessageDraft:
         self.requested_model: str | None = None
         self.request_id: str | None = None
         self.raw_stop_reason: str | None = None
-        self.final = False
         self.aborted = False
         self.synthetic = False
-        self.copied = False
-        self.usage: Usage | None = None
-        self.wire_usage: WireUsage | None = None
+        self.origin: str | None = None
+        self.usages: list[tuple[bool, WireUsage]] = []
         self.cost: Cost | None = None
         self.error: MessageError | None = None
         self.metadata: dict[str, Any] = {}
@@ -174,27 +171,26 @@ class MessageDraft:
         if record.cost_usd is not None:
             self.cost = Cost(amount=Decimal(str(record.cost_usd)), kind="reported")
         if message.usage is not None and not self.synthetic:
-            self._add_usage(message.usage, final=message.stop_reason is not None)
+            usage = (message.stop_reason is not None, message.usage)
+            if not self.usages or self.usages[-1] != usage:
+                self.usages.append(usage)
         self._add_metadata(record)
 
-    def _add_usage(self, wire: WireUsage, *, final: bool) -> None:
-        """A line with a stop reason has the final counts; of several of one rank the larger counts."""
-        if final == self.final:
-            if wire == self.wire_usage:
-                return
-            self.usage = merge_usage(self.usage, usage_of(wire, final=final))
-        elif final:
-            self.usage = usage_of(wire, final=True)
-        else:
-            return
-        self.final = final
-        self.wire_usage = wire
-
     def _add_metadata(self, record: Record) -> None:
-        for name in _METADATA:
-            value = getattr(record, name)
-            if value is not None:
-                self.metadata[name] = value
+        if record.effort is not None:
+            self.metadata["effort"] = record.effort
+        if record.attribution_agent is not None:
+            self.metadata["agent"] = record.attribution_agent
+        if record.attribution_skill is not None:
+            self.metadata["skill"] = record.attribution_skill
+        if record.attribution_mcp_server is not None:
+            self.metadata["mcp_server"] = record.attribution_mcp_server
+
+    def _usage(self) -> Usage | None:
+        """Lines with a stop reason have the final counts; of several of one rank the larger counts."""
+        final = any(final for final, _ in self.usages)
+        counted = [usage_of(wire, final=final) for is_final, wire in self.usages if is_final is final]
+        return reduce(merge_usage, counted, None)
 
     def number_of(self, mark_kind: str, key: int | str, length: int, text: str) -> int:
         """The number of the block in the order of first appearance; that of the block which it repeats or continues.
@@ -239,7 +235,7 @@ class MessageDraft:
             request_id=self.request_id,
             stop_reason=self._stop_reason(),
             raw_stop_reason=self.raw_stop_reason,
-            usage=self.usage,
+            usage=self._usage(),
             cost=self.cost,
             error=self.error,
             metadata={"claude-code": self.metadata} if self.metadata else {},
@@ -257,7 +253,7 @@ class MessageDraft:
                 turn=place.turn,
                 step=place.step,
                 fate=self.fate,
-                copied=self.copied,
+                copied=self.origin is not None,
             ),
         )
 
@@ -269,15 +265,6 @@ class MessageDraft:
         if self.aborted and self.raw_stop_reason is None:
             return "aborted"
         return _STOP_REASONS.get(self.raw_stop_reason) if self.raw_stop_reason is not None else None
-
-
-_METADATA = (
-    "effort",
-    "attribution_agent",
-    "attribution_skill",
-    "attribution_mcp_server",
-    "attribution_mcp_tool",
-)
 
 
 def text_key(text: str) -> int:

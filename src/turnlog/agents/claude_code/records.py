@@ -17,7 +17,7 @@ class _Wire(msgspec.Struct, rename="camel", gc=False):
     pass
 
 
-class FileSource(msgspec.Struct, gc=False):
+class FileSource(msgspec.Struct, gc=False, omit_defaults=True):
     """Where an image or a document comes from."""
 
     type: str | None = None
@@ -26,7 +26,7 @@ class FileSource(msgspec.Struct, gc=False):
     url: str | None = None
 
 
-class Block(msgspec.Struct, gc=False):
+class Block(msgspec.Struct, gc=False, omit_defaults=True):
     """A content block of the Messages API, any kind: also what stands inside a tool's result."""
 
     type: str = ""
@@ -118,6 +118,7 @@ class ResultFacts(_Wire, gc=False):
     duration_ms: Any = None
     total_duration_ms: Any = None
     duration_seconds: Any = None
+    search_count: Any = None
 
 
 class PermissionDecision(_Wire, gc=False):
@@ -248,7 +249,6 @@ class Record(_Wire, gc=False):
     attribution_agent: str | None = None
     attribution_skill: str | None = None
     attribution_mcp_server: str | None = None
-    attribution_mcp_tool: str | None = None
     cost_usd: float | None = msgspec.field(name="costUSD", default=None)
     subtype: str | None = None
     content: str | list[Block] | None = None

@@ -1,8 +1,224 @@
-"""The agent's own account of a result, out of the record that brought it."""
+"""Results of tool calls: in user records, in the model's own answer, and as a background task's later report."""
 
 from __future__ import annotations
 
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.agents.base import ResultChange
+from turnlog.agents.claude_code import blocks
+from turnlog.agents.claude_code.classify import inner_tags
+from turnlog.agents.claude_code.drafts import CallDraft, MessageDraft
+from turnlog.agents.claude_code.reading import Reading, Session
+from turnlog.agents.claude_code.records import Block, Record, ResultFacts
+from turnlog.agents.claude_code.sources import NAME, session_id
+from turnlog.agents.claude_code.state import ROOT, unresolved
+from turnlog.agents.claude_code.tools import (
+    approval_of,
+    duration_of,
+    error_text_of,
+    exit_code_of,
+    result_id,
+    spilled_output_of,
+    status_of,
+)
+from turnlog.model import Approval, DataPart, Part, ResultStatus, TextPart, ToolResult
+
+_TASK_STATUS: dict[str, ResultStatus] = {"completed": "success", "failed": "error", "killed": "aborted"}
+
+
+def read_result(reading: Reading, record: Record, session: Session, block: Block, index: int) -> None:
+    """A `tool_result` block of a user record: the call's answer, or its launch when it goes on in the background."""
+    call_id = block.tool_use_id or ""
+    call, open_call = reading.calls.get(call_id), reading.state.calls.get(call_id)
+    origin = call.draft.origin if call else open_call.origin if open_call else None
+    message_id = call.draft.id if call else open_call.message_id if open_call else None
+    facts = record.tool_use_result if isinstance(record.tool_use_result, ResultFacts) else None
+    result = _result_of(reading, record, block, index, facts, origin)
+    if not result.preliminary:
+        reading.state.calls.pop(call_id, None)
+    if facts is not None:
+        _note_task(reading, session, facts, call_id, message_id, origin)
+    if record.uuid is not None:
+        _place(reading, record, message_id)
+        session.end_at(record.uuid)
+    approval = _approval_of(record, result)
+    if call is not None:
+        _join(call, result, approval, reading, record)
+        return
+    reading.changes.results.append(
+        ResultChange(
+            session_id=session.id,
+            tool_call_id=call_id,
+            result=result,
+            position=reading.position,
+            record=(reading.position, reading.length),
+            record_ids=(record.uuid,) if record.uuid is not None else (),
+            message_id=message_id,
+            approval=approval,
+        )
+    )
+
+
+def _join(call: CallDraft, result: ToolResult, approval: Approval | None, reading: Reading, record: Record) -> None:
+    call.add_result(result)
+    if approval is not None:
+        call.approval = approval
+    call.draft.records.append((reading.position, reading.length, result.id))
+    if record.uuid is not None:
+        call.draft.record_ids.append(record.uuid)
+
+
+def _place(reading: Reading, record: Record, message_id: str | None) -> None:
+    """A result belongs to its call's message, or stands for what hangs between the two."""
+    assert record.uuid is not None
+    nodes, parent = reading.state.nodes, record.parent_uuid
+    node = nodes.get(parent) if isinstance(parent, str) else None
+    if node is None:
+        node = message_id or (unresolved(parent) if isinstance(parent, str) else ROOT)
+    reading.state.remember_record(record.uuid, node)
+
+
+def _result_of(
+    reading: Reading, record: Record, block: Block, index: int, facts: ResultFacts | None, origin: str | None
+) -> ToolResult:
+    content, call_id = block.content, block.tool_use_id or ""
+    text = content if isinstance(content, str) else blocks.text_of(content)
+    items = content if isinstance(content, list) else None
+    is_error = block.is_error is True
+    return ToolResult(
+        id=result_id(call_id, text, items),
+        status=status_of(record, text, is_error=is_error),
+        content=_parts_of(reading, content, index),
+        error_text=error_text_of(text) if is_error else None,
+        exit_code=exit_code_of(text) if is_error else None,
+        preliminary=facts is not None and (facts.is_async is True or isinstance(facts.background_task_id, str)),
+        completed_at=record.timestamp,
+        duration_ms=duration_of(facts) if facts is not None else None,
+        spilled_to=_spill_in(reading, text, origin) if text.startswith("<persisted-output>") else None,
+        metadata=_metadata_of(facts) if facts is not None else {},
+    )
+
+
+def _parts_of(reading: Reading, content: str | list[Block] | Block | None, index: int) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (TextPart(text=content),)
+    if not isinstance(content, list):
+        return ()
+    json = reading.json
+    return tuple(
+        [
+            blocks.part_of(item, None, lambda at=at: blocks.raw_at(json, "message", "content", index, "content", at))
+            for at, item in enumerate(content)
+        ]
+    )
+
+
+def _metadata_of(facts: ResultFacts) -> dict[str, object]:
+    """WebSearch asks another model, whose searches no usage counts."""
+    return {NAME: {"searches": facts.search_count}} if isinstance(facts.search_count, int) else {}
+
+
+def _approval_of(record: Record, result: ToolResult) -> Approval | None:
+    if record.permission_decision is not None:
+        return approval_of(record.permission_decision)
+    return Approval(approved=False, source=record.tool_denial_kind) if result.status == "denied" else None
+
+
+def _spill_in(reading: Reading, text: str, origin: str | None) -> str | None:
+    """The name of the file that holds the whole output. Its path is looked at, never followed."""
+    spilled = spilled_output_of(text)
+    if spilled is None:
+        return None
+    if spilled.name is None:
+        reading.tell("the output is said to lie outside the session's own folder", "note", "$.message.content")
+    elif spilled.session not in (reading.root, origin):
+        reading.tell("the output is said to lie in another session's folder", "note", "$.message.content")
+    return spilled.name
+
+
+def _note_task(
+    reading: Reading,
+    session: Session,
+    facts: ResultFacts,
+    call_id: str,
+    message_id: str | None,
+    origin: str | None,
+) -> None:
+    """The id of a subagent or background command: links the child, and finds the later report."""
+    agent_id, task_id = facts.agent_id, facts.background_task_id
+    if isinstance(agent_id, str):
+        # A copied call started its subagent in the session that was copied.
+        parent = session_id(origin) if origin is not None else session.id
+        child = session_id(f"{origin or reading.root}.{agent_id}")
+        reading.link_subagent(parent, child, call_id, message_id)
+        if facts.is_async is True:
+            reading.state.remember_task(agent_id, call_id)
+    if isinstance(task_id, str):
+        reading.state.remember_task(task_id, call_id)
+
+
+def add_server_result(reading: Reading, draft: MessageDraft, record: Record, block: Block, index: int) -> None:
+    """The provider ran a tool and put its result into the same message."""
+    content, call_id = block.content, block.tool_use_id or ""
+    items = content if isinstance(content, list) else None
+    failure = content.error_code if isinstance(content, Block) else None
+    parts = _parts_of(reading, content, index)
+    if isinstance(content, Block):
+        raw = blocks.raw_at(reading.json, "message", "content", index, "content")
+        parts = (DataPart(name=block.type, data=raw),)
+    result = ToolResult(
+        id=result_id(call_id, block.type + blocks.text_of(content), items),
+        status="error" if block.is_error or failure is not None else "success",
+        content=parts,
+        error_text=failure,
+        completed_at=record.timestamp,
+    )
+    reading.state.calls.pop(call_id, None)
+    draft.records.append((reading.position, reading.length, result.id))
+    call = reading.calls.get(call_id)
+    if call is not None:
+        call.add_result(result)
+        return
+    _add_late(reading, draft.session_id, call_id, result, draft.id)
+
+
+def add_report(reading: Reading, record: Record, session: Session, text: str) -> None:
+    """A background task's report: the second and final answer to the call that started it."""
+    tags = inner_tags(text, "task-notification")
+    call_id = tags.get("tool-use-id") or reading.state.tasks.get(tags.get("task-id", ""))
+    if call_id is None:
+        return
+    report = tags.get("result") or tags.get("summary") or ""
+    status = _TASK_STATUS.get(tags.get("status", ""), "success")
+    result = ToolResult(
+        id=result_id(call_id, report, None),
+        status=status,
+        content=(TextPart(text=report),) if report else (),
+        error_text=report if status == "error" else None,
+        exit_code=exit_code_of(report),
+        completed_at=record.timestamp,
+    )
+    call = reading.calls.get(call_id)
+    known = reading.state.calls.pop(call_id, None)
+    if call is not None:
+        call.add_result(result)
+        call.draft.records.append((reading.position, reading.length, result.id))
+        return
+    _add_late(reading, session.id, call_id, result, known.message_id if known else None)
+
+
+def _add_late(reading: Reading, session: str, call_id: str, result: ToolResult, message_id: str | None) -> None:
+    reading.changes.results.append(
+        ResultChange(
+            session_id=session,
+            tool_call_id=call_id,
+            result=result,
+            position=reading.position,
+            record=(reading.position, reading.length),
+            message_id=message_id,
+        )
+    )
 
 
 class _Block(msgspec.Struct):
@@ -14,16 +230,16 @@ class _Message(msgspec.Struct):
 
 
 class _Progress(msgspec.Struct):
-    message: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    message: Raw | UnsetType = UNSET
 
 
 class _Record(msgspec.Struct, rename="camel"):
     message: _Message | None = None
-    tool_use_result: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    tool_use_result: Raw | UnsetType = UNSET
     data: _Progress | None = None
 
 
-def structured_result(record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
     """`toolUseResult` of a record with the call's result, also where a `progress` record carries it.
 
     A record with several results has one `toolUseResult`, which is then that of the first.
@@ -32,10 +248,10 @@ def structured_result(record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         found = msgspec.json.decode(record, type=_Record)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    if found.data is not None and isinstance(found.data.message, msgspec.Raw):
+    if found.data is not None and isinstance(found.data.message, Raw):
         return structured_result(bytes(found.data.message), tool_call_id)
     content = found.message.content if found.message else None
     answered = [block.tool_use_id for block in content if block.tool_use_id] if isinstance(content, list) else []
-    if answered[:1] != [tool_call_id] or not isinstance(found.tool_use_result, msgspec.Raw):
+    if answered[:1] != [tool_call_id] or not isinstance(found.tool_use_result, Raw):
         return None
     return found.tool_use_result.copy()

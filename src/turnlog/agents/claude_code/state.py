@@ -65,7 +65,8 @@ class OpenCall(msgspec.Struct, array_like=True):
     """A call without a final result."""
 
     message_id: str
-    tool_name: str
+    origin: str | None = None
+    """External id of the session that made the call, when this one copied it."""
     prompt: int | None = None
     """Checksum of a subagent's prompt, by which an inline sidechain finds its call."""
 
@@ -91,6 +92,7 @@ class OpenCompaction(msgspec.Struct):
     """A compaction whose summary is still to come."""
 
     event: msgspec.Raw
+    session_id: str
     position: int
     length: int
     record_id: str | None
@@ -115,12 +117,17 @@ class State(msgspec.Struct):
     tasks: dict[str, str] = {}
     """Id of a background task -> the call that started it."""
     compaction: OpenCompaction | None = None
-    parents: list[str] = []
-    """Sessions that a link was already made to."""
+    origins: list[str] = []
+    """External ids of the sessions that records were copied from."""
+    linked: bool = False
+    """A subagent's own link to its parent was told."""
 
     def remember_record(self, record_id: str, node: str) -> None:
         """Keep where a record belongs."""
-        _keep(self.nodes, record_id, node, RECENT_RECORDS)
+        nodes = self.nodes
+        nodes[record_id] = node
+        if len(nodes) > RECENT_RECORDS:
+            del nodes[next(iter(nodes))]
 
     def remember_sidechain(self, record_id: str, session_id: str) -> None:
         """Keep which sidechain a record belongs to."""

@@ -120,9 +120,9 @@ def duration_of(facts: ResultFacts) -> int | None:
 def approval_of(decision: PermissionDecision) -> Approval:
     """Who allowed or refused the call."""
     details = {
-        "reasonCode": decision.reason_code,
-        "ruleSource": decision.rule_source,
-        "grantScope": decision.grant_scope,
+        "reason_code": decision.reason_code,
+        "rule_source": decision.rule_source,
+        "grant_scope": decision.grant_scope,
     }
     known = {name: value for name, value in details.items() if value is not None}
     return Approval(

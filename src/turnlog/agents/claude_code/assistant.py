@@ -1,0 +1,155 @@
+"""Assistant records: one line a content block (one line a message up to 0.2.x) -> messages of many lines."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import msgspec
+from msgspec import UNSET
+
+from turnlog.agents.claude_code import blocks
+from turnlog.agents.claude_code.drafts import SYNTHETIC, CallDraft, MessageDraft, text_key
+from turnlog.agents.claude_code.events import add_odd_record
+from turnlog.agents.claude_code.reading import Reading, Session
+from turnlog.agents.claude_code.records import Block, Record, WireMessage
+from turnlog.agents.claude_code.results import add_server_result
+from turnlog.agents.claude_code.state import OpenCall, OpenMessage
+from turnlog.agents.claude_code.tools import SUBAGENT_TOOLS
+from turnlog.model import Part
+
+
+def read_assistant(reading: Reading, record: Record) -> None:
+    """A block of an answer. Lines of one message are joined by its id, whatever stands between them."""
+    message = record.message
+    if message is None:
+        add_odd_record(reading, record)
+        return
+    session = reading.session_of(record)
+    message_id = message.id or record.uuid or reading.own_id()
+    draft = reading.drafts.get(message_id)
+    if draft is None:
+        draft = _open_draft(reading, message_id, record, message, session)
+    elif record.uuid is not None:
+        _continue(reading, record, message_id, session)
+    if record.uuid is not None:
+        draft.record_ids.append(record.uuid)
+        session.end_at(record.uuid)
+    draft.add_facts(record, message)
+    draft.origin = reading.origin_of(record)
+    _add_blocks(reading, draft, record, message)
+    reading.changes.counts.messages += 1
+
+
+def _open_draft(
+    reading: Reading, message_id: str, record: Record, message: WireMessage, session: Session
+) -> MessageDraft:
+    known = reading.state.messages.get(message_id)
+    if known is None:
+        known = _place(reading, message_id, record, message, session)
+    elif record.uuid is not None:
+        _continue(reading, record, message_id, session)
+    draft = MessageDraft(message_id, session.id, known, session.fate)
+    reading.drafts[message_id] = draft
+    reading.order.append(draft)
+    return draft
+
+
+def _place(reading: Reading, message_id: str, record: Record, message: WireMessage, session: Session) -> OpenMessage:
+    """The place of a new message: a model call is a step, what the harness wrote in the model's name is none."""
+    thread = session.thread
+    parent, _ = reading.attach(record, session)
+    step = None
+    if message.model != SYNTHETIC:
+        thread.step += 1
+        step = thread.step
+    place = OpenMessage(reading.position, parent, thread.turn or None, step)
+    forgotten = reading.state.remember_message(message_id, place)
+    if forgotten is not None:
+        reading.drafts.pop(forgotten, None)
+    reading.advance(record, session, message_id, harness=False)
+    return place
+
+
+def _continue(reading: Reading, record: Record, message_id: str, session: Session) -> None:
+    """A later line of a message. Behind what was injected meanwhile, it stands for that in the chain."""
+    node = reading.parent_node(record, session)
+    thread = session.thread
+    behind = node == thread.leaf and thread.anchor == message_id
+    assert record.uuid is not None
+    reading.state.remember_record(record.uuid, node if behind else message_id)
+
+
+def _add_blocks(reading: Reading, draft: MessageDraft, record: Record, message: WireMessage) -> None:
+    content = message.content
+    if isinstance(content, str):
+        content = [Block(type="text", text=content)]
+    if not content:
+        draft.records.append((reading.position, reading.length, None))
+        return
+    for index, block in enumerate(content):
+        if block.tool_use_id is not None and block.type.endswith("tool_result"):
+            add_server_result(reading, draft, record, block, index)
+            continue
+        number = _number_of(reading, draft, record, block, index)
+        draft.records.append((reading.position, reading.length, number))
+        draft.add_part(number, _part_of(reading, draft, record, block, number, index))
+
+
+def _number_of(reading: Reading, draft: MessageDraft, record: Record, block: Block, index: int) -> int:
+    """The block's place in its message: as told since 2.1.28x, else the order of first appearance."""
+    if record.api_block_index is not None:
+        return record.api_block_index + index
+    if block.id is not None:
+        return draft.number_of("call", block.id, 0, "")
+    text = block.text or block.thinking or block.data
+    if text is None:
+        text = bytes(blocks.raw_at(reading.json, "message", "content", index)).decode(errors="replace")
+    return draft.number_of(block.type, text_key(text), len(text), text)
+
+
+def _part_of(
+    reading: Reading, draft: MessageDraft, record: Record, block: Block, number: int, index: int
+) -> Part | CallDraft:
+    part_id = f"{draft.id}.{number}"
+    kind = block.type
+    if kind == "text" and block.text is not None:
+        return blocks.text_part(block, part_id)
+    if kind in blocks.CALL_BLOCKS and block.id is not None:
+        return _call_of(reading, draft, record, block, part_id)
+    if kind in blocks.REASONING_BLOCKS:
+        return blocks.reasoning_part(block, part_id, draft.model, record.thinking_duration_ms)
+    json = reading.json
+    return blocks.part_of(block, part_id, lambda: blocks.raw_at(json, "message", "content", index))
+
+
+def _call_of(reading: Reading, draft: MessageDraft, record: Record, block: Block, part_id: str) -> CallDraft:
+    call_id, name = block.id or "", block.name or ""
+    known = reading.calls.get(call_id)
+    if known is not None and known.draft is draft:
+        return known
+    call = CallDraft(draft, part_id, call_id, name)
+    call.input, repaired = blocks.exact_input(block.input)
+    if repaired:
+        reading.tell("bytes that are not UTF-8 became U+FFFD", "note", "$.message.content")
+    call.provider_executed = block.type != "tool_use"
+    call.started_at = record.timestamp
+    reading.calls[call_id] = call
+    prompt = _prompt_key(call) if name in SUBAGENT_TOOLS else None
+    reading.state.remember_call(call_id, OpenCall(draft.id, draft.origin, prompt))
+    return call
+
+
+def _prompt_key(call: CallDraft) -> int | None:
+    """A checksum of a subagent's prompt."""
+    if call.input is UNSET:
+        return None
+    try:
+        prompt = msgspec.json.decode(call.input, type=dict[str, msgspec.Raw])["prompt"]
+        return prompt_key(msgspec.json.decode(prompt, type=str))
+    except (msgspec.MsgspecError, KeyError, UnicodeDecodeError):
+        return None
+
+
+def prompt_key(prompt: str) -> int:
+    """What a prompt is found again by."""
+    return crc32(prompt.encode(errors="replace"))

@@ -1,0 +1,80 @@
+"""Compactions: a boundary record, and the summary that follows it."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET
+
+from turnlog.agents.base import EventChange
+from turnlog.agents.claude_code.reading import Reading, Session
+from turnlog.agents.claude_code.records import Record
+from turnlog.agents.claude_code.state import OpenCompaction, message_in
+from turnlog.model import CompactionEvent
+
+
+def open_compaction(reading: Reading, record: Record, session: Session) -> None:
+    """A boundary. It begins a chain of its own, but logically hangs under what it compacted."""
+    if record.parent_uuid is None:
+        record.parent_uuid = record.logical_parent_uuid or UNSET
+    facts = record.compact_metadata
+    kept, lost = _kept_messages(reading, record)
+    event = CompactionEvent(
+        id=record.uuid or reading.own_id(),
+        position=reading.position,
+        created_at=record.timestamp,
+        trigger=facts.trigger if facts else None,
+        kept_message_ids=kept,
+        tokens_before=facts.pre_tokens if facts else None,
+        tokens_after=facts.post_tokens if facts else None,
+        metadata={"kept_records": lost} if lost else {},
+    )
+    session.change.relink = True
+    change = reading.add_event(event, record, session)
+    reading.changes.counts.events += 1
+    reading.state.compaction = OpenCompaction(
+        event=msgspec.Raw(msgspec.json.encode(event)),
+        session_id=session.id,
+        position=reading.position,
+        length=reading.length,
+        record_id=record.uuid,
+        parent_id=change.parent_id,
+    )
+
+
+def close_compaction(reading: Reading, summary_id: str) -> None:
+    """The summary has come: tell the compaction again, with it."""
+    pending = reading.state.compaction
+    if pending is None:
+        return
+    reading.state.compaction = None
+    event = msgspec.json.decode(pending.event, type=CompactionEvent)
+    told = EventChange(
+        session_id=pending.session_id,
+        event=msgspec.structs.replace(event, summary_message_id=summary_id),
+        record=(pending.position, pending.length),
+        record_id=pending.record_id,
+        parent_id=pending.parent_id,
+    )
+    events = reading.changes.events
+    at = next((at for at, change in enumerate(events) if change.record == told.record), None)
+    if at is None:
+        events.append(told)
+    else:
+        events[at] = told
+
+
+def _kept_messages(reading: Reading, record: Record) -> tuple[tuple[str, ...], list[str]]:
+    """The messages that stay in the context, and the records of those that are not remembered."""
+    facts = record.compact_metadata
+    preserved = facts.preserved_messages if facts else None
+    records = (preserved.all_uuids or preserved.uuids or []) if preserved else []
+    found: dict[str, None] = {}
+    lost: list[str] = []
+    for record_id in records:
+        node = reading.state.nodes.get(record_id)
+        message_id = message_in(node) if node is not None else None
+        if message_id is None:
+            lost.append(record_id)
+        else:
+            found[message_id] = None
+    return tuple(found), lost

@@ -1,0 +1,263 @@
+"""One reading of a log under way: the line, the sessions it belongs to, the chain of records, and what came of it.
+
+The readers of the several kinds of records (`assistant`, `user`, `harness`, `facts`) share it and keep nothing of
+their own. What outlives a feed is `State`; the rest begins anew with each.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal
+
+from msgspec import UNSET
+
+from turnlog.agents.base import (
+    Changes,
+    Diagnostic,
+    EventChange,
+    Link,
+    MessageChange,
+    SessionChange,
+)
+from turnlog.agents.claude_code.drafts import CallDraft, MessageDraft
+from turnlog.agents.claude_code.records import Record
+from turnlog.agents.claude_code.sources import session_id
+from turnlog.agents.claude_code.state import ROOT, State, Thread, message_in, unresolved
+from turnlog.model import Fate, HistoryEvent
+
+
+class Session:
+    """A session that this file holds records of, and what this feed learned about it."""
+
+    __slots__ = ("change", "id", "pointer", "tail", "thread")
+
+    def __init__(self, session_id: str, thread: Thread) -> None:
+        self.id = session_id
+        self.thread = thread
+        self.change = SessionChange(session_id=session_id)
+        self.tail: str | None = None
+        """The newest record of a message or result."""
+        self.pointer: str | None = None
+        """The record that the agent names as the active leaf, when that is an older one."""
+
+    @property
+    def fate(self) -> Fate:
+        """The fate that its messages begin with."""
+        return Fate.SIDECAR if self.thread.warm_up else Fate.ACTIVE
+
+    def end_at(self, record_id: str) -> None:
+        """A record was added: the conversation ends there now."""
+        self.tail = record_id
+        self.pointer = None
+
+
+class Reading:
+    """See the module."""
+
+    def __init__(self, external_id: str, state: State, *, is_subagent: bool) -> None:
+        self.state = state
+        self.external_id = external_id
+        self.root = external_id.partition(".")[0]
+        """External id of the session that the person sees: a subagent's ancestor."""
+        self.is_subagent = is_subagent
+        self.changes = Changes()
+        self.order: list[MessageDraft | MessageChange] = []
+        self.drafts: dict[str, MessageDraft] = {}
+        self.calls: dict[str, CallDraft] = {}
+        self.main = Session(session_id(external_id), state.thread)
+        self._children: dict[str, Session] = {}
+        self.json = b""
+        """The line's JSON."""
+        self.position = 0
+        self.length = 0
+        self.line_number = 0
+
+    def finish(self) -> Changes:
+        """All that this feed brought."""
+        changes = self.changes
+        changes.messages = [item if isinstance(item, MessageChange) else item.change() for item in self.order]
+        for session in (self.main, *self._children.values()):
+            change = session.change
+            change.active_leaf = session.tail if session.pointer is None else session.pointer
+            if change != SessionChange(session_id=session.id):
+                changes.sessions[session.id] = change
+        return changes
+
+    # Sessions
+
+    def session_of(self, record: Record) -> Session:
+        """The session that a record belongs to: the file's own, or a sidechain inside it. Takes note of both."""
+        session = self.main if self.is_subagent or not record.is_sidechain else self._sidechain_of(record)
+        self._note(record, session)
+        return session
+
+    def child(self, agent_id: str) -> Session:
+        """The session of a subagent."""
+        return self._child(session_id(f"{self.root}.{agent_id}"))
+
+    def _child(self, child_id: str) -> Session:
+        session = self._children.get(child_id)
+        if session is None:
+            session = self._children[child_id] = Session(child_id, self.state.child(child_id))
+        return session
+
+    def _sidechain_of(self, record: Record) -> Session:
+        """Up to 1.0.x sidechains have no agent id: each is named after its root record."""
+        sidechains, parent = self.state.sidechains, record.parent_uuid
+        if record.agent_id is not None:
+            session = self.child(record.agent_id)
+        elif isinstance(parent, str) and parent in sidechains:
+            session = self._child(sidechains[parent])
+        else:
+            session = self.child(record.uuid or str(self.position))
+        if record.uuid is not None:
+            self.state.remember_sidechain(record.uuid, session.id)
+        return session
+
+    def _note(self, record: Record, session: Session) -> None:
+        """Take what a record says about its session."""
+        change = session.change
+        change.position = self.position
+        moment = record.timestamp
+        if moment is not None:
+            if moment.tzinfo is not UTC:
+                record.timestamp = moment = aware(moment)
+            if change.first_at is None or moment < change.first_at:
+                change.first_at = moment
+            if change.last_at is None or moment > change.last_at:
+                change.last_at = moment
+        if record.version is not None:
+            change.agent_version = record.version
+        if record.git_branch:
+            change.git_branch = record.git_branch
+        if record.cwd and not session.thread.placed:
+            change.cwd, session.thread.placed = record.cwd, True
+        if record.forked_from is not None or record.request_session_id is not None:
+            self._link_fork(record)
+        if self.is_subagent and not self.state.linked:
+            self.state.linked = True
+            self.link_subagent(session_id(self.root), self.main.id, inferred=True)
+
+    def _link_fork(self, record: Record) -> None:
+        """A record that another session made first: this one is a fork of it."""
+        origin = self.origin_of(record)
+        if origin is not None and origin not in self.state.origins:
+            self.state.origins.append(origin)
+            link = Link(kind="fork", parent_session_id=session_id(origin), child_session_id=self.main.id)
+            self.changes.links.append(link)
+
+    def origin_of(self, record: Record) -> str | None:
+        """External id of the session that made a record first; None when that is this one."""
+        origin = record.forked_from.session_id if record.forked_from else record.request_session_id
+        origin = origin or record.session_id
+        return None if origin == self.root else origin
+
+    def link_subagent(
+        self,
+        parent: str,
+        child: str,
+        call_id: str | None = None,
+        message_id: str | None = None,
+        *,
+        inferred: bool = False,
+    ) -> None:
+        """Say that `child` was started by `parent`, with which call if that is known."""
+        self.changes.links.append(
+            Link(
+                kind="subagent",
+                parent_session_id=parent,
+                child_session_id=child,
+                tool_call_id=call_id,
+                message_id=message_id,
+                inferred=inferred,
+            )
+        )
+
+    # The chain
+
+    def is_known(self, record: Record) -> bool:
+        """Whether the record was read already; such a one is counted and needs no more."""
+        if record.uuid is None or record.uuid not in self.state.nodes:
+            return False
+        self.changes.counts.duplicates += 1
+        return True
+
+    def parent_node(self, record: Record, session: Session) -> str:
+        """The message that a record hangs under, through results and events.
+
+        Records without ids follow the one before them, and so does an answer that names no parent.
+        """
+        parent = record.parent_uuid
+        if parent is UNSET or record.uuid is None or (parent is None and record.type == "assistant"):
+            return session.thread.leaf or ROOT
+        if parent is None:
+            return ROOT
+        node = self.state.nodes.get(parent)
+        return unresolved(parent) if node is None else node
+
+    def attach(self, record: Record, session: Session) -> tuple[str, bool]:
+        """The parent of a new message, and whether a branch begins with it.
+
+        What the harness injects hangs beside results as often as behind them; it never makes a branch.
+        """
+        thread = session.thread
+        node = self.parent_node(record, session)
+        if thread.leaf is None or node == thread.leaf:
+            return node, False
+        if node == thread.anchor:
+            return thread.leaf, False
+        thread.branched = session.change.relink = True
+        return node, True
+
+    def advance(self, record: Record, session: Session, message_id: str, *, harness: bool) -> None:
+        """A message was added: it is the newest of its session."""
+        thread = session.thread
+        thread.leaf = message_id
+        if not harness:
+            thread.anchor = message_id
+        if record.uuid is not None:
+            self.state.remember_record(record.uuid, message_id)
+            session.end_at(record.uuid)
+
+    # Events and diagnostics
+
+    def own_id(self) -> str:
+        """An id for what has none in the log: made of its place."""
+        return f"{self.main.id}@{self.position}"
+
+    def add_event(self, event: HistoryEvent, record: Record, session: Session) -> EventChange:
+        """Put an event where its record stands."""
+        node = self.parent_node(record, session) if record.uuid is not None else ROOT
+        change = EventChange(
+            session_id=session.id,
+            event=event,
+            record=(self.position, self.length),
+            record_id=record.uuid,
+            parent_id=message_in(node),
+        )
+        self.changes.events.append(change)
+        if record.uuid is not None:
+            self.state.remember_record(record.uuid, node)
+        return change
+
+    def event_beside(self, event: HistoryEvent, session: Session) -> EventChange:
+        """An event that the line tells beside what it is itself."""
+        return EventChange(session_id=session.id, event=event, record=(self.position, self.length))
+
+    def tell(self, reason: str, severity: Literal["error", "note"], json_path: str | None = None) -> None:
+        """A diagnostic about the line."""
+        self.changes.diagnostics.append(
+            Diagnostic(
+                offset=self.position,
+                length=self.length,
+                line=self.line_number,
+                reason=reason,
+                json_path=json_path,
+                severity=severity,
+            )
+        )
+
+
+def aware(moment: datetime) -> datetime:
+    """The moment in UTC; one without a zone is taken as UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

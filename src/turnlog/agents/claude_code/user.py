@@ -1,0 +1,198 @@
+"""Messages that no model wrote: prompts, commands, shell escapes, notifications, what the harness injected."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from turnlog.agents.base import MessageChange, Placement
+from turnlog.agents.claude_code import blocks
+from turnlog.agents.claude_code.assistant import prompt_key
+from turnlog.agents.claude_code.classify import INTERRUPTS, WARM_UP, command_of, origin_of_text, split_injected
+from turnlog.agents.claude_code.compaction import close_compaction
+from turnlog.agents.claude_code.events import add_interrupt, add_odd_record, add_rewind
+from turnlog.agents.claude_code.reading import Reading, Session
+from turnlog.agents.claude_code.records import Block, Record
+from turnlog.agents.claude_code.results import add_report, read_result
+from turnlog.agents.claude_code.sources import NAME
+from turnlog.agents.claude_code.state import message_in, record_in
+from turnlog.model import Message, Origin, Part, TextPart
+
+_TITLE_LENGTH = 200
+_TURN_STARTS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
+"""What a person (or, to a subagent, the parent) said. Everything else comes from the harness."""
+
+
+def read_user(reading: Reading, record: Record) -> None:
+    """A record of type `user`: results of tool calls, or text that only its flags and tags tell apart."""
+    message = record.message
+    if message is None:
+        add_odd_record(reading, record)
+        return
+    if reading.is_known(record):
+        return
+    session = reading.session_of(record)
+    content = message.content or ""
+    if isinstance(content, list) and any(block.tool_use_id is not None for block in content):
+        _read_results(reading, record, session, content)
+    elif not _read_interrupt(reading, record, session, content):
+        add_message(reading, record, session, content, _flagged_origin(record))
+        reading.changes.counts.messages += 1
+    else:
+        reading.changes.counts.events += 1
+
+
+def _read_results(reading: Reading, record: Record, session: Session, content: list[Block]) -> None:
+    """Mostly one result a record; older versions and imports have several, and text beside them."""
+    for index, block in enumerate(content):
+        if block.tool_use_id is not None:
+            read_result(reading, record, session, block, index)
+    reading.changes.counts.results += 1
+    has_text = any(block.tool_use_id is None for block in content)
+    if has_text and not _read_interrupt(reading, record, session, content):
+        add_message(reading, record, session, content, _flagged_origin(record))
+
+
+def _read_interrupt(reading: Reading, record: Record, session: Session, content: str | list[Block]) -> bool:
+    text = content if isinstance(content, str) else blocks.text_of(content)
+    during = INTERRUPTS.get(text.strip())
+    if during is None:
+        return False
+    add_interrupt(reading, record, session, during)
+    return True
+
+
+def _flagged_origin(record: Record) -> Origin | None:
+    """The origin that a record's own flags tell."""
+    if record.is_compact_summary:
+        return Origin.COMPACTION
+    if record.is_meta:
+        return Origin.HARNESS
+    kind = record.origin.kind if record.origin else None
+    return Origin.NOTIFICATION if kind not in (None, "human") else None
+
+
+def add_message(
+    reading: Reading, record: Record, session: Session, content: str | list[Block], origin: Origin | None
+) -> None:
+    """Put a message where its record stands; without an `origin` its text tells what it is. Results are no part."""
+    message_id = record.uuid or reading.own_id()
+    parts, spoken = _parts_of(reading, record, content, message_id)
+    if origin is None:
+        origin = _origin_of(parts, spoken)
+    if origin is Origin.PROMPT and (reading.is_subagent or record.is_sidechain):
+        origin = Origin.SUBAGENT_PROMPT
+    starts_turn = origin in _TURN_STARTS
+    is_first = session.thread.leaf is None
+    parent, branches = reading.attach(record, session)
+    if starts_turn:
+        _begin_turn(reading, session, spoken, origin, is_first=is_first)
+        if branches:
+            add_rewind(reading, record, session, message_in(parent), record_in(parent))
+    reading.order.append(
+        MessageChange(
+            message=Message(
+                id=message_id,
+                role="user" if starts_turn else "developer",
+                parts=parts,
+                origin=origin,
+                created_at=record.timestamp,
+                metadata=_metadata_of(record, spoken, origin),
+            ),
+            placement=Placement(
+                session_id=session.id,
+                position=reading.position,
+                records=((reading.position, reading.length, None),),
+                record_ids=(record.uuid,) if record.uuid is not None else (),
+                parent_id=message_in(parent),
+                parent_record=record_in(parent),
+                turn=session.thread.turn or None,
+                fate=session.fate,
+                copied=reading.origin_of(record) is not None,
+            ),
+        )
+    )
+    reading.advance(record, session, message_id, harness=not starts_turn)
+    if origin is Origin.COMPACTION:
+        close_compaction(reading, message_id)
+    elif origin is Origin.NOTIFICATION:
+        add_report(reading, record, session, spoken)
+
+
+def _parts_of(
+    reading: Reading, record: Record, content: str | list[Block], message_id: str
+) -> tuple[tuple[Part, ...], str]:
+    """The parts of a text or of blocks, and the text without what was glued in front of it."""
+    parts: list[Part] = []
+    spoken: list[str] = []
+    for index, block in enumerate([Block(type="text", text=content)] if isinstance(content, str) else content):
+        if block.tool_use_id is not None:
+            continue
+        if block.type != "text" or block.text is None:
+            raw = partial(_exact_block, reading.json, record, block, index)
+            parts.append(blocks.part_of(block, f"{message_id}.{len(parts)}", raw))
+            continue
+        injected, text = split_injected(block.text) if not spoken else ("", block.text)
+        if injected:
+            metadata = {NAME: {"injected": True}}
+            parts.append(TextPart(id=f"{message_id}.{len(parts)}", text=injected, metadata=metadata))
+        if text:
+            parts.append(TextPart(id=f"{message_id}.{len(parts)}", text=text))
+            spoken.append(text)
+    return tuple(parts), "\n".join(spoken)
+
+
+def _exact_block(json: bytes, record: Record, block: Block, index: int) -> msgspec.Raw:
+    """The JSON of a block: the record's own, or for what was made of an attachment that of the block."""
+    if record.message is not None:
+        return blocks.raw_at(json, "message", "content", index)
+    return msgspec.Raw(msgspec.json.encode(block))
+
+
+def _origin_of(parts: tuple[Part, ...], spoken: str) -> Origin:
+    """Nothing but wrappers came from the harness; images or files alone are a prompt."""
+    if spoken.strip():
+        return origin_of_text(spoken)
+    return Origin.HARNESS if parts and all(part.type == "text" for part in parts) else Origin.PROMPT
+
+
+def _metadata_of(record: Record, spoken: str, origin: Origin) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    command = command_of(spoken, origin)
+    if command is not None:
+        facts["command"] = {"name": command.name, "arguments": command.arguments}
+    if record.permission_mode is not None:
+        facts["permission_mode"] = record.permission_mode
+    if record.prompt_source is not None:
+        facts["prompt_source"] = record.prompt_source
+    if record.attachment is not None:
+        facts["attachment"] = record.attachment.type
+    return {NAME: facts} if facts else {}
+
+
+def _begin_turn(reading: Reading, session: Session, spoken: str, origin: Origin, *, is_first: bool) -> None:
+    thread = session.thread
+    thread.turn += 1
+    thread.step = 0
+    if is_first and origin is Origin.SUBAGENT_PROMPT:
+        thread.warm_up = spoken.strip() == WARM_UP
+        if not reading.is_subagent:
+            _link_sidechain(reading, session, spoken)
+    if not thread.titled and origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
+        title = " ".join(spoken.split())[:_TITLE_LENGTH]
+        if title:
+            session.change.titles["prompt"] = title
+            thread.titled = True
+
+
+def _link_sidechain(reading: Reading, session: Session, prompt: str) -> None:
+    """Up to 1.0.x no record says which call started a sidechain: it is the first open one with the same prompt."""
+    key = prompt_key(prompt)
+    for call_id, call in reading.state.calls.items():
+        if call.prompt == key:
+            call.prompt = None
+            reading.link_subagent(reading.main.id, session.id, call_id, call.message_id, inferred=True)
+            return
+    reading.link_subagent(reading.main.id, session.id, inferred=True)
