@@ -17,9 +17,13 @@ RawJson: TypeAlias = msgspec.Raw | msgspec.UnsetType
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A frozen value that carries fields it does not know in `extra` (field name -> exact JSON)."""
+    """A frozen value that carries fields it does not know in `extra` (field name -> exact JSON).
 
-    extra: dict[str, msgspec.Raw] = {}
+    The codec writes them back where they stood. The field's own JSON name is one that no log uses, so that a
+    foreign field called `extra` is just another unknown field.
+    """
+
+    extra: dict[str, msgspec.Raw] = msgspec.field(default={}, name="$extra")
 
 
 class ProviderData(Value, frozen=True, kw_only=True):

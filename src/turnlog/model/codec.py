@@ -1,14 +1,16 @@
 """Model <-> JSON. The one place where the canonical model is encoded, decoded and described by a schema.
 
 Decoding is strict and fast first; a value with fields or kinds that this version does not know takes the careful
-way, keeps them (`extra`, `UnknownPart`) and writes them back where they stood. Text that no JSON can hold has one
-representation: a lone surrogate becomes U+FFFD; NaN and infinities become the strings "NaN", "Infinity",
-"-Infinity"; the raw record keeps the original.
+way, keeps them (`extra`, `UnknownPart`) and writes them back where they stood. What no JSON can hold has one
+representation: a lone surrogate becomes U+FFFD; NaN and infinities (also written as 1e999) become the strings "NaN",
+"Infinity", "-Infinity"; an integer of more digits than Python reads becomes the string of its digits; the raw record
+keeps the original.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, TypeVar, cast, get_args
 
@@ -23,23 +25,35 @@ from turnlog.model.stream import StreamEvent
 
 ValueT = TypeVar("ValueT", bound=Value)
 
-_encoder = msgspec.json.Encoder()
+_encoder = msgspec.json.Encoder(order="deterministic")
+"""Keys of mappings are sorted, so that equal values have equal bytes."""
+
+_exact_encoder = msgspec.json.Encoder()
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+_EXTRA = next(field.encode_name for field in msgspec.structs.fields(Value) if field.name == "extra")
 
 
 def encode(value: Any) -> bytes:
-    """JSON of any value of the model, unknown fields back where they stood, text repaired as the module says."""
-    if isinstance(value, Value) and _has_extra(value):
-        value = _plain(value)
-    return encode_known(value)
+    """JSON of any value of the model, unknown fields back where they stood, repaired as the module says."""
+    return _encode_careful(value) if _needs_care(value) else encode_known(value)
 
 
 def encode_known(value: Any) -> bytes:
-    """`encode` without the look inside, for values that hold nothing unknown (as agents' modules build them)."""
+    """`encode` without the look inside, for values that hold no unknown field and no NaN (as agents' modules build)."""
     try:
         return _encoder.encode(value)
     except UnicodeEncodeError:
-        return _encoder.encode(_without_surrogates(value))
+        return _encode_careful(value)
+
+
+def _encode_careful(value: Any) -> bytes:
+    return _exact_encoder.encode(_plain(value, sort=True))
+
+
+def repair_text(text: str) -> str:
+    """The text with every lone surrogate replaced, so that it has a UTF-8 form."""
+    return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def decode_message(data: bytes | msgspec.Raw) -> Message:
@@ -74,43 +88,42 @@ def decode_stream_event(data: bytes | msgspec.Raw) -> StreamEvent:
 
 def to_json(text: str | int | float | bool | list[Any] | dict[str, Any] | None) -> msgspec.Raw:
     """Exact JSON of plain Python values, in the representation that the module describes."""
-    return msgspec.Raw(_dump(text))
+    return msgspec.Raw(_exact_encoder.encode(_plain(text, sort=False)))
 
 
 def parse_json(data: bytes | str) -> Any:
-    """Plain Python values from JSON as agents write it: lone surrogates, NaN and huge integers are accepted.
+    """Plain Python values from JSON as agents write it: lone surrogates, NaN and numbers of any size are accepted.
 
     Raises ValueError (json.JSONDecodeError) when it is not JSON at all, RecursionError when nested too deep.
     """
-    return json.loads(data, parse_constant=str)
+    return json.loads(data, parse_constant=str, parse_float=_parse_float, parse_int=_parse_int)
+
+
+def _parse_float(digits: str) -> float | str:
+    value = float(digits)
+    return value if math.isfinite(value) else _name_of(value)
+
+
+def _parse_int(digits: str) -> int | str:
+    try:
+        return int(digits)
+    except ValueError:
+        return digits
+
+
+def _name_of(value: float) -> str:
+    """The string that stands for a number that is none."""
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema of the whole model, one definition a type."""
+    """JSON Schema of the whole model, one definition a type. Fields that it does not name are allowed and kept."""
     types: list[Any] = [Session, Message, Membership, HistoryEvent, StreamEvent, Part]
     _, definitions = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
+    for definition in definitions.values():
+        definition.pop("additionalProperties", None)
+        definition.get("properties", {}).pop(_EXTRA, None)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}
-
-
-def _dump(value: Any) -> bytes:
-    try:
-        return _encoder.encode(value)
-    except (UnicodeEncodeError, OverflowError):
-        text = json.dumps(_without_surrogates(value), ensure_ascii=False, separators=(",", ":"))
-        return text.encode()
-
-
-def _without_surrogates(value: Any) -> Any:
-    if isinstance(value, str):
-        return _LONE_SURROGATE.sub("\ufffd", value)
-    if isinstance(value, dict):
-        mapping = cast("dict[str, Any]", value)
-        return {_without_surrogates(key): _without_surrogates(item) for key, item in mapping.items()}
-    if isinstance(value, list | tuple):
-        return [_without_surrogates(item) for item in cast("list[Any]", value)]
-    if isinstance(value, Value):
-        return _without_surrogates(_plain(value))
-    return value
 
 
 _strict: dict[Any, msgspec.json.Decoder[Any]] = {}
@@ -152,18 +165,15 @@ def _decode_careful(data: bytes | msgspec.Raw, kind: Any) -> Any:
 
 
 def _build(struct: type[Value], fields: dict[str, msgspec.Raw]) -> Value:
-    types = {field.encode_name: (field.name, field.type) for field in msgspec.structs.fields(struct)}
     known: dict[str, Any] = {}
-    extra: dict[str, msgspec.Raw] = {}
-    for name, raw in fields.items():
-        if name in types:
-            attribute, field_type = types[name]
-            known[attribute] = _decode_field(raw, field_type)
-        elif name != struct.__struct_config__.tag_field:
-            extra[name] = raw.copy()
-    if extra:
-        known["extra"] = {**known.get("extra", {}), **extra}
-    return struct(**known)
+    for field in msgspec.structs.fields(struct):
+        if field.encode_name in fields:
+            known[field.name] = _decode_field(fields[field.encode_name], field.type)
+        elif field.required:
+            raise msgspec.ValidationError(f"Object missing required field `{field.encode_name}`")
+    names = {*struct.__struct_encode_fields__, struct.__struct_config__.tag_field}
+    extra = {name: raw.copy() for name, raw in fields.items() if name not in names}
+    return struct(**{**known, "extra": {**known.get("extra", {}), **extra}})
 
 
 def _decode_field(raw: msgspec.Raw, field_type: Any) -> Any:
@@ -174,8 +184,6 @@ def _decode_field(raw: msgspec.Raw, field_type: Any) -> Any:
         item_type = _item_type(field_type)
         if item_type is None:
             raise
-        if msgspec.json.decode(raw) is None:
-            return None
         if str(field_type).startswith("tuple"):
             items = msgspec.json.decode(raw, type=list[msgspec.Raw])
             return tuple(_decode(item, item_type) for item in items)
@@ -198,22 +206,42 @@ def _is_value_type(option: Any) -> bool:
     return isinstance(option, type) and issubclass(option, Value)
 
 
-def _has_extra(value: Any) -> bool:
+def _needs_care(value: Any) -> bool:
+    """Whether JSON would lose something of a value: fields that are not its own, numbers that are none."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
     if isinstance(value, Value):
-        return bool(value.extra) or any(_has_extra(getattr(value, name)) for name in value.__struct_fields__)
-    return isinstance(value, tuple) and any(_has_extra(item) for item in cast("tuple[Any, ...]", value))
+        return bool(value.extra) or any(_needs_care(getattr(value, name)) for name in value.__struct_fields__)
+    if isinstance(value, dict):
+        return any(_needs_care(item) for item in cast("dict[str, Any]", value).values())
+    return isinstance(value, tuple | list) and any(_needs_care(item) for item in cast("list[Any]", value))
 
 
-def _plain(value: Any) -> Any:
-    """The value as mappings and lists, with the content of every `extra` lifted to where it was read."""
-    if isinstance(value, tuple):
-        return [_plain(item) for item in cast("tuple[Any, ...]", value)]
-    if not isinstance(value, Value):
-        return value
+def _plain(value: Any, *, sort: bool) -> Any:
+    """The value as mappings and lists: repaired, and the content of every `extra` lifted to where it was read."""
+    if isinstance(value, str):
+        return repair_text(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _name_of(value)
+    if isinstance(value, tuple | list):
+        return [_plain(item, sort=sort) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        items = [
+            (_plain(key, sort=sort), _plain(item, sort=sort)) for key, item in cast("dict[Any, Any]", value).items()
+        ]
+        return dict(sorted(items, key=_key) if sort else items)
+    return _plain_fields(value, sort=sort) if isinstance(value, Value) else value
+
+
+def _key(item: tuple[Any, Any]) -> Any:
+    return item[0]
+
+
+def _plain_fields(value: Value, *, sort: bool) -> dict[str, Any]:
     config = value.__struct_config__
     plain: dict[str, Any] = {} if config.tag is None else {str(config.tag_field): config.tag}
     for field in msgspec.structs.fields(value):
         item = getattr(value, field.name)
         if field.name != "extra" and (field.required or item != field_default(field)):
-            plain[field.encode_name] = _plain(item)
-    return {**plain, **value.extra}
+            plain[field.encode_name] = _plain(item, sort=sort)
+    return {**plain, **dict(sorted(value.extra.items(), key=_key))}
