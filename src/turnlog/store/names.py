@@ -31,11 +31,12 @@ class Names:
         return key
 
     def project(self, path: str) -> int:
-        """The key of the project at `path`; its name is the last folder of the path."""
+        """The key of the project at `path`."""
         key = self._projects.get(path)
         if key is None:
-            name = path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path
-            self._connection.execute("INSERT OR IGNORE INTO projects (path, name) VALUES (?, ?)", (path, name))
+            self._connection.execute(
+                "INSERT OR IGNORE INTO projects (path, name) VALUES (?, ?)", (path, project_name(path))
+            )
             key = self._projects[path] = self._ensure("projects", "path", path)
         return key
 
@@ -44,3 +45,8 @@ class Names:
         if found is not None:
             return found[0]
         return self._connection.execute(f"INSERT INTO {table} ({column}) VALUES (?)", (name,)).lastrowid or 0
+
+
+def project_name(path: str) -> str:
+    """What people call the project at a path: its last folder."""
+    return path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path

@@ -1,0 +1,30 @@
+"""Reading logs without a store: one session from its file, messages from a stream, what logs there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from turnlog.agents import agents
+from turnlog.agents.base import Source
+from turnlog.logs.session import SessionHistory, extract_tool_calls, parse_log_file, read_session
+from turnlog.logs.stream import parse_log_stream
+
+__all__ = [
+    "SessionHistory",
+    "discover",
+    "extract_tool_calls",
+    "parse_log_file",
+    "parse_log_stream",
+    "read_session",
+]
+
+
+def discover(roots: Iterable[str | Path] | None = None) -> list[Source]:
+    """Every log of every agent on this machine, and what lies beside them (R-S20).
+
+    Args:
+        roots: Homes of agents (as `~/.claude`) to look in instead of the agents' own; one that is missing has none.
+    """
+    homes = None if roots is None else [Path(root) for root in roots]
+    return [source for agent in agents() for source in agent.discover(homes)]

@@ -1,0 +1,238 @@
+"""What the folds of some sources say, joined in memory as the store's writer joins it in tables.
+
+Both stand on `turnlog.model.merge` and `turnlog.store.joining`, so a log read alone has the history it has in a store.
+What only a store can know, that sessions share messages, is not looked for here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from turnlog.agents.base import (
+    Changes,
+    Diagnostic,
+    EventChange,
+    Link,
+    MessageChange,
+    Placement,
+    ResultChange,
+    SessionChange,
+    Source,
+)
+from turnlog.model import HistoryEvent, Membership, Message, Provenance, ToolCallPart, ToolResultEvent
+from turnlog.model.merge import merge_messages
+from turnlog.model.tree import Placed
+from turnlog.store.joining import (
+    add_late_result,
+    join_links,
+    join_placements,
+    join_records,
+    join_session_changes,
+    messages_of_records,
+    parent_of,
+    place_messages,
+)
+from turnlog.store.timeline import place_results
+
+
+class _Place(NamedTuple):
+    """Where a message stands in one session, and in which file."""
+
+    placement: Placement
+    source: str
+
+
+class Gathering:
+    """Everything that some sources say."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.sessions: dict[str, SessionChange] = {}
+        self.diagnostics: list[tuple[Source, Diagnostic]] = []
+        self.spills: dict[tuple[str, str], str] = {}
+        """Session id and name -> path of the file that holds the whole output."""
+        self._messages: dict[str, Message] = {}
+        self._places: dict[str, dict[str, _Place]] = defaultdict(dict)
+        self._calls: dict[tuple[str, str], str] = {}
+        self._orphans: dict[str, dict[str, tuple[ResultChange, str]]] = defaultdict(dict)
+        self._events: dict[str, dict[tuple[int, str], tuple[EventChange, str]]] = defaultdict(dict)
+        self._links: dict[tuple[str, str, str], Link] = {}
+
+    def add(self, source: Source, changes: Changes) -> dict[str, str]:
+        """Join in what one feed brings; return the ids of messages that it changed, each with its session."""
+        changed: dict[str, str] = {}
+        for change in changes.sessions.values():
+            known = self.sessions.get(change.session_id)
+            self.sessions[change.session_id] = change if known is None else join_session_changes(known, change)
+        for change in changes.messages:
+            self._add_message(change, source)
+            changed[change.message.id] = change.placement.session_id
+        for session_id in set(changed.values()):
+            changed.update(self._adopt_orphans(session_id))
+        for change in changes.results:
+            message_id = self._add_result(change, source.path)
+            if message_id is not None:
+                changed[message_id] = change.session_id
+        for change in changes.events:
+            self._session(change.session_id)
+            key = (change.event.position, _event_id(change.event))
+            self._events[change.session_id].setdefault(key, (change, source.path))
+        for link in changes.links:
+            changed.update(self._add_link(link))
+        self.spills.update({(spill.session_id, spill.name): source.path for spill in changes.spills})
+        self.diagnostics += [(source, found) for found in changes.diagnostics]
+        return changed
+
+    def messages(self, session_id: str, message_ids: Iterable[str]) -> Iterator[Message]:
+        """Messages as far as they are known, with the places of their results and the subagents of their calls."""
+        children = self._children_of_calls(session_id)
+        for message_id in message_ids:
+            records = self._places[session_id][message_id].placement.records
+            places = {what: offset for offset, _, what in records if isinstance(what, str)}
+            yield place_results(self._messages[message_id], places, children)
+
+    def placed(self, session_id: str) -> list[tuple[Message, Membership]]:
+        """The messages of a session in order, each with its place; fates are those of the whole tree."""
+        places = dict(sorted(self._places[session_id].items(), key=lambda item: item[1].placement.position))
+        placements = {message_id: place.placement for message_id, place in places.items()}
+        events = [change for change, _ in self._events[session_id].values()]
+        facts = self.sessions[session_id]
+        message_of = messages_of_records(placements, events)
+        fates = place_messages(placements, events, facts.active_leaf) if facts.relink else {}
+        memberships = [
+            _membership(session_id, message_id, place, message_of, fates.get(message_id))
+            for message_id, place in places.items()
+        ]
+        return list(zip(self.messages(session_id, places), memberships, strict=True))
+
+    def events(self, session_id: str) -> list[HistoryEvent]:
+        """What happened in a session besides messages and results of known calls, in order."""
+        found = [_with_record(change.event, path, change.record) for change, path in self._events[session_id].values()]
+        found += [
+            _with_record(_orphan(change), path, change.record) for change, path in self._orphans[session_id].values()
+        ]
+        return sorted(found, key=lambda event: event.position)
+
+    def links(self, *, parent: str | None = None, child: str | None = None) -> list[Link]:
+        """Relationships by either side."""
+        return [
+            link
+            for link in self._links.values()
+            if parent in (None, link.parent_session_id) and child in (None, link.child_session_id)
+        ]
+
+    def _session(self, session_id: str) -> None:
+        self.sessions.setdefault(session_id, SessionChange(session_id=session_id))
+
+    def _add_message(self, change: MessageChange, source: Source) -> None:
+        message, placement = change.message, change.placement
+        self._session(placement.session_id)
+        known = self._messages.get(message.id)
+        self._messages[message.id] = message = message if known is None else merge_messages(known, message)
+        places = self._places[placement.session_id]
+        place = places.get(message.id)
+        places[message.id] = _Place(placement, source.path) if place is None else _join(place, placement, source)
+        for part in message.parts:
+            if isinstance(part, ToolCallPart):
+                self._calls[placement.session_id, part.tool_call_id] = message.id
+
+    def _add_result(self, change: ResultChange, path: str) -> str | None:
+        """Give a result to its call, or keep it until the call is there; return the message that it changed."""
+        self._session(change.session_id)
+        message_id = change.message_id
+        if message_id not in self._messages:
+            message_id = self._calls.get((change.session_id, change.tool_call_id))
+        if message_id is None:
+            key = f"{change.tool_call_id}:{change.result.id}"
+            self._orphans[change.session_id].setdefault(key, (change, path))
+            return None
+        self._messages[message_id] = add_late_result(self._messages[message_id], change)
+        place = self._places[change.session_id].get(message_id)
+        if place is not None and place.source == path:
+            placement = msgspec.structs.replace(
+                place.placement,
+                records=join_records(place.placement.records, ((*change.record, change.result.id),)),
+                record_ids=tuple(dict.fromkeys((*place.placement.record_ids, *change.record_ids))),
+            )
+            self._places[change.session_id][message_id] = place._replace(placement=placement)
+        return message_id
+
+    def _adopt_orphans(self, session_id: str) -> dict[str, str]:
+        """Results that came before their call, now that it may be there."""
+        waiting = self._orphans.pop(session_id, {})
+        adopted = [self._add_result(change, path) for change, path in waiting.values()]
+        return {message_id: session_id for message_id in adopted if message_id is not None}
+
+    def _add_link(self, link: Link) -> dict[str, str]:
+        key = (link.child_session_id, link.parent_session_id, link.kind)
+        known = self._links.get(key)
+        self._links[key] = link = link if known is None else join_links(known, link)
+        message_id = self._calls.get((link.parent_session_id, link.tool_call_id or ""))
+        return {} if message_id is None else {message_id: link.parent_session_id}
+
+    def _children_of_calls(self, session_id: str) -> dict[str, str]:
+        return {
+            link.tool_call_id: link.child_session_id
+            for link in sorted(self._links.values(), key=lambda link: link.child_session_id, reverse=True)
+            if link.parent_session_id == session_id and link.kind == "subagent" and link.tool_call_id is not None
+        }
+
+
+def _join(known: _Place, placement: Placement, source: Source) -> _Place:
+    """The same message again in a session. Offsets of two files do not mix: the session's own file counts."""
+    if known.source == source.path:
+        return known._replace(placement=join_placements(known.placement, placement))
+    if source.session_id != placement.session_id:
+        known_ids, more = known.placement.record_ids, placement.record_ids
+        return known._replace(
+            placement=msgspec.structs.replace(known.placement, record_ids=tuple(dict.fromkeys((*known_ids, *more))))
+        )
+    ids = tuple(dict.fromkeys((*placement.record_ids, *known.placement.record_ids)))
+    return _Place(msgspec.structs.replace(placement, record_ids=ids), source.path)
+
+
+def _membership(
+    session_id: str, message_id: str, place: _Place, message_of: Mapping[str, str], placed: Placed | None
+) -> Membership:
+    placement = place.placement
+    return Membership(
+        session_id=session_id,
+        message_id=message_id,
+        position=placement.position,
+        parent_id=parent_of(placement, message_of),
+        turn=placement.turn,
+        step=placement.step,
+        fate=placement.fate if placed is None else placed.fate,
+        fate_cause=None if placed is None else placed.cause,
+        records=_provenance(place),
+    )
+
+
+def _provenance(place: _Place) -> tuple[Provenance, ...]:
+    ranges = dict.fromkeys((offset, length) for offset, length, _ in place.placement.records)
+    return tuple(Provenance(source=place.source, offset=offset, length=length) for offset, length in ranges)
+
+
+def _with_record(event: HistoryEvent, path: str, record: tuple[int, int] | None) -> HistoryEvent:
+    if event.records or record is None:
+        return event
+    return msgspec.structs.replace(event, records=(Provenance(source=path, offset=record[0], length=record[1]),))
+
+
+def _orphan(change: ResultChange) -> ToolResultEvent:
+    return ToolResultEvent(
+        position=change.position,
+        created_at=change.result.completed_at,
+        tool_call_id=change.tool_call_id,
+        result=change.result,
+    )
+
+
+def _event_id(event: HistoryEvent) -> str:
+    if isinstance(event, ToolResultEvent):
+        return f"{event.tool_call_id}:{event.result.id}"
+    return getattr(event, "id", "")

@@ -1,0 +1,321 @@
+"""A session straight from its log: what a store would hold of it, without a store.
+
+Reads the log and what the agent wrote beside it for the same session: subagents, titles, spilled outputs. Sessions
+elsewhere that share messages with it are not looked for; a store finds them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from turnlog.agents import agent as agent_named
+from turnlog.agents import agents, detect
+from turnlog.agents.base import SessionChange, Source, SourceKind
+from turnlog.errors import FormatError, NotFoundError, SourceError
+from turnlog.logs.gathering import Gathering
+from turnlog.model import (
+    HistoryEvent,
+    Membership,
+    Message,
+    Project,
+    Session,
+    SessionCounts,
+    ToolCallPart,
+    ToolResult,
+)
+from turnlog.model.usage import BUCKETS
+from turnlog.pricing import price_nanos
+from turnlog.store.base import StoredDiagnostic
+from turnlog.store.joining import choose_title, relationship_of
+from turnlog.store.names import project_name
+from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS, message_facts, nanos, usage_counts
+from turnlog.store.sums import dollars, priced, usage_total
+from turnlog.store.timeline import order_history
+
+_MOST_LEVELS = 8
+"""How far above a log its agent's home may be."""
+
+_MOST_FOLDERS = 256
+"""Folders beside a log that are looked into: more than any agent makes for one session."""
+
+
+_HEAD_SIZE = 1 << 16
+"""Bytes at the beginning of a file that tell which session it belongs to."""
+
+
+class SessionHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """A session with everything that is in it."""
+
+    session: Session
+    messages: tuple[Message, ...]
+    """In the order of the log, those off the active branch too: see `memberships`."""
+    memberships: tuple[Membership, ...]
+    """The place of each message, in the same order."""
+    events: tuple[HistoryEvent, ...]
+    """All that happened in causal order: messages, results as they arrived, compactions, interrupts, other records."""
+    children: tuple[SessionHistory, ...] = ()
+    """The subagents' sessions, in the order in which they began."""
+    diagnostics: tuple[StoredDiagnostic, ...] = ()
+    """What could not be read, in this session's files."""
+    spills: dict[str, str] = {}
+    """Name (`ToolResult.spilled_to`) -> path of the file with the whole output."""
+
+    def read_spill(self, name: str) -> bytes:
+        """The whole of an output that its result only previews.
+
+        Raises NotFoundError when no such file lies beside the log, SourceError when it cannot be read.
+        """
+        if name not in self.spills:
+            raise NotFoundError(f"session {self.session.id} has no output file {name}")
+        return _read_file(Path(self.spills[name]))
+
+
+def read_session(path: str | Path, *, structured: bool = False) -> SessionHistory:
+    """Read a session from its log.
+
+    Args:
+        path: A log of any agent that is known; which one is told by what stands in it.
+        structured: Fill in `ToolResult.structured`, the agent's own JSON of each result.
+
+    Raises:
+        FormatError: It is no agent's log.
+        SourceError: It cannot be read. One bad record does not raise: it is among the `diagnostics`.
+    """
+    reader = _Reader(_source_of(Path(path)))
+    reader.read_beside()
+    return reader.history(reader.session_id, structured=structured, seen=set())
+
+
+def parse_log_file(path: str | Path) -> list[Message]:
+    """The messages of the session in a log, in its order; none for an empty file (R-S31).
+
+    Raises as `read_session` does, which also tells what could not be read, and has the subagents.
+    """
+    file = Path(path)
+    if _is_empty(file):
+        return []
+    return list(read_session(file).messages)
+
+
+def extract_tool_calls(messages: Iterable[Message]) -> list[ToolCallPart]:
+    """Every tool call of the messages with its state, input and results, in order (R-S33)."""
+    return [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
+
+
+class _Reader:
+    """Reads one session's files into a gathering."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._agent = agent_named(source.agent)
+        self._bytes: dict[str, bytes] = {}
+        self._gathering = Gathering()
+        named = self._read(source)
+        self.session_id = source.session_id or next(iter(named), "")
+        if not self.session_id:
+            raise FormatError("no record names a session", path=Path(source.path))
+
+    def read_beside(self) -> None:
+        """Read what the agent wrote beside the log for the same session."""
+        for path in _files_beside(Path(self._source.path), self.session_id.partition(":")[2]):
+            source = detect(path).source
+            if source is not None and source.agent == self._source.agent and source.kind is not SourceKind.SESSION:
+                self._read(source)
+
+    def history(self, session_id: str, *, structured: bool, seen: set[str]) -> SessionHistory:
+        """What was read of one session, with the sessions it started."""
+        seen.add(session_id)
+        placed = self._gathering.placed(session_id)
+        if structured:
+            placed = [(self._with_structured(message, place), place) for message, place in placed]
+        events = self._gathering.events(session_id)
+        diagnostics = self._diagnostics(session_id)
+        children = [
+            self.history(link.child_session_id, structured=structured, seen=seen)
+            for link in self._gathering.links(parent=session_id)
+            if link.kind == "subagent" and link.child_session_id in self._gathering.sessions.keys() - seen
+        ]
+        messages = tuple(message for message, _ in placed)
+        memberships = tuple(membership for _, membership in placed)
+        counts = SessionCounts(
+            turns=max((membership.turn or 0 for membership in memberships), default=0),
+            events=len(events),
+            diagnostics=len(diagnostics),
+            **_message_counts(messages),
+        )
+        return SessionHistory(
+            session=self._session(self._gathering.sessions[session_id], messages, counts),
+            messages=messages,
+            memberships=memberships,
+            events=tuple(order_history(placed, events)),
+            children=tuple(sorted(children, key=lambda child: _beginning(child.session))),
+            diagnostics=diagnostics,
+            spills={name: path for (owner, name), path in self._gathering.spills.items() if owner == session_id},
+        )
+
+    def _read(self, source: Source) -> list[str]:
+        """Fold one file; return the sessions it tells of."""
+        data = self._bytes[source.path] = _read_file(Path(source.path))
+        changes = self._agent.fold(source).feed(data, 0)
+        self._gathering.add(source, changes)
+        return [*changes.sessions, *(change.placement.session_id for change in changes.messages)]
+
+    def _with_structured(self, message: Message, membership: Membership) -> Message:
+        ranges = {record.offset: record for record in membership.records}
+
+        def fill(part: ToolCallPart, result: ToolResult) -> ToolResult:
+            record = ranges.get(result.sequence) if result.sequence is not None else None
+            if record is None or record.offset is None or record.length is None:
+                return result
+            data = self._bytes[record.source][record.offset : record.offset + record.length]
+            found = self._agent.structured_result(data, part.tool_call_id)
+            return result if found is None else msgspec.structs.replace(result, structured=found)
+
+        parts = tuple(
+            msgspec.structs.replace(part, results=tuple(fill(part, result) for result in part.results))
+            if isinstance(part, ToolCallPart)
+            else part
+            for part in message.parts
+        )
+        return msgspec.structs.replace(message, parts=parts)
+
+    def _diagnostics(self, session_id: str) -> tuple[StoredDiagnostic, ...]:
+        """What could not be read in the files of a session; a file that names none belongs to the one asked for."""
+        return tuple(
+            StoredDiagnostic(
+                source.path,
+                source.agent,
+                source.session_id,
+                found.offset,
+                found.length,
+                found.line,
+                found.json_path,
+                found.severity,
+                found.reason,
+            )
+            for source, found in self._gathering.diagnostics
+            if (source.session_id or self.session_id) == session_id
+        )
+
+    def _session(self, facts: SessionChange, messages: tuple[Message, ...], counts: SessionCounts) -> Session:
+        title = choose_title(facts.titles) or (None, None)
+        sums = _usage_sums(messages)
+        calls, unknown, unpriced = sums["calls"], sums["unknown_calls"], sums["unpriced_calls"]
+        models = Counter(message.model for message in messages if message.role == "assistant" and message.model)
+        reported = nanos(facts.reported_cost)
+        return Session(
+            id=facts.session_id,
+            agent=self._agent.name,
+            external_id=facts.session_id.partition(":")[2],
+            title=title[0],
+            title_source=title[1],
+            project=None
+            if facts.project_path is None
+            else Project(path=facts.project_path, name=project_name(facts.project_path)),
+            cwd=facts.cwd,
+            git_branch=facts.git_branch,
+            git_commit=facts.git_commit,
+            agent_version=facts.agent_version,
+            models=tuple(sorted(models, key=lambda name: (-models[name], name))),
+            created_at=facts.first_at,
+            updated_at=facts.last_at,
+            relationships=tuple(relationship_of(link) for link in self._gathering.links(child=facts.session_id)),
+            counts=counts,
+            usage=usage_total([sums[name] for name in BUCKETS], calls, unknown, sums["lower_bound"]),
+            cost=priced(sums["cost"], calls, unknown, unpriced),
+            unpriced_calls=unpriced + unknown,
+            reported_cost=None if reported is None else dollars(reported, reported=True),
+            metadata=facts.metadata,
+        )
+
+
+def _source_of(path: Path) -> Source:
+    if not path.is_file():
+        # Opening it says why, in the system's words.
+        _read_file(path)
+    found = detect(path)
+    source = found.source or _source_by_place(path)
+    if source is None or source.kind not in (SourceKind.SESSION, SourceKind.SUBAGENT):
+        raise FormatError(f"not the log of a session: {found.reason or 'a file beside one'}", path=path)
+    return source
+
+
+def _source_by_place(path: Path) -> Source | None:
+    """The file as a source of an agent under whose home it lies, whatever stands in it."""
+    absolute = path.absolute()
+    homes = list(absolute.parents)[:_MOST_LEVELS]
+    sources = (source for agent in agents() for source in agent.discover(homes))
+    return next((source for source in sources if source.path == os.fspath(absolute)), None)
+
+
+def _files_beside(log: Path, external_id: str) -> Iterator[Path]:
+    """Files that may belong to the session of a log: in the folder of its name, and those that name it.
+
+    Symbolic links are not followed.
+    """
+    for number, (folder, _, names) in enumerate(os.walk(log.with_suffix(""))):
+        if number >= _MOST_FOLDERS:
+            break
+        yield from _plain_files(Path(folder), names)
+    for file in _plain_files(log.parent, (entry.name for entry in log.parent.iterdir())):
+        if file != log and (file.name.startswith(f"{log.stem}.") or _names(file, external_id)):
+            yield file
+
+
+def _plain_files(folder: Path, names: Iterable[str]) -> list[Path]:
+    return [path for path in sorted(folder / name for name in names) if path.is_file() and not path.is_symlink()]
+
+
+def _names(file: Path, external_id: str) -> bool:
+    """Whether the beginning of a file names a session: where subagents lie beside sessions, that is how they tell."""
+    if not external_id:
+        return False
+    try:
+        with file.open("rb") as opened:
+            return external_id.encode() in opened.read(_HEAD_SIZE)
+    except OSError:
+        return False
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SourceError(error.strerror or str(error), path=path) from error
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except OSError:
+        return False
+
+
+def _message_counts(messages: Iterable[Message]) -> dict[str, Any]:
+    sums = Counter[str]()
+    for message in messages:
+        sums.update(dict(zip(MESSAGE_COUNTS, message_facts(message, 0).counts, strict=True)))
+    return {name: sums[name] for name in MESSAGE_COUNTS}
+
+
+def _usage_sums(messages: Iterable[Message]) -> Counter[str]:
+    sums = Counter[str]()
+    for message in messages:
+        provider = message.provider.name if message.provider else None
+        cost: Any = None
+        if message.role == "assistant":
+            cost = price_nanos(message.usage, message.model, provider, message.created_at)
+        counts = usage_counts(message, cost)
+        if counts is not None:
+            sums.update(dict(zip(USAGE_COUNTS, counts, strict=True)))
+    return sums
+
+
+def _beginning(session: Session) -> tuple[bool, Any, str]:
+    return (session.created_at is None, session.created_at, session.id)

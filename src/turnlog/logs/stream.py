@@ -1,0 +1,101 @@
+"""Messages out of a log while it is being written: from a pipe, a socket, a file that grows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator
+from pathlib import Path
+
+from turnlog.agents import agent as agent_named
+from turnlog.agents import agents
+from turnlog.agents.base import Fold, Source
+from turnlog.errors import FormatError
+from turnlog.logs.gathering import Gathering
+from turnlog.model import Message
+
+_MOST_UNKNOWN = 1 << 20
+"""Bytes of a stream by which its agent must be told."""
+
+_NAMELESS = Path("-")
+
+
+async def parse_log_stream(stream: AsyncIterable[bytes | str], agent: str | None = None) -> AsyncIterator[Message]:
+    """Yield messages as their lines arrive (R-S32).
+
+    A message whose later lines or results come later is yielded again, with the same id and all that is known: the
+    last one of an id is the whole. Together they are what `parse_log_file` gives for the same bytes.
+
+    Args:
+        stream: The log's bytes or text in pieces of any size; a line may be split over them. The last line is read
+            also without a newline, once the stream has ended.
+        agent: The name of the agent that writes it; told by its first lines otherwise.
+
+    Raises:
+        FormatError: It is no agent's log.
+        TurnlogError: No agent has that name.
+    """
+    lines = _Lines(agent)
+    async for piece in stream:
+        for message in lines.add(piece if isinstance(piece, bytes) else piece.encode(errors="surrogatepass")):
+            yield message
+    for message in lines.close():
+        yield message
+
+
+class _Lines:
+    """What has arrived: whole lines go to the fold, the rest waits."""
+
+    def __init__(self, agent: str | None) -> None:
+        self._source = None if agent is None else Source(agent=agent_named(agent).name, path="-", root="")
+        self._fold: Fold | None = None
+        self._gathering = Gathering()
+        self._pending = bytearray()
+        self._offset = 0
+
+    def add(self, piece: bytes) -> list[Message]:
+        """Take a piece; give the messages that it completes or changes."""
+        # The pending bytes hold no newline unless nobody has been found yet to read them.
+        newline = piece.rfind(b"\n")
+        begin = len(self._pending)
+        self._pending += piece
+        if newline < 0 and self._fold is not None:
+            return []
+        end = begin + newline + 1 if newline >= 0 else self._pending.rfind(b"\n") + 1
+        return self._feed(end) if end and self._is_known(end) else []
+
+    def close(self) -> list[Message]:
+        """The stream has ended: the last line may lack its newline."""
+        end = len(self._pending)
+        if not end:
+            return []
+        if not self._is_known(end):
+            raise FormatError(self._unknown())
+        return self._feed(end)
+
+    def _feed(self, end: int) -> list[Message]:
+        data = bytes(self._pending[:end])
+        del self._pending[:end]
+        assert self._source is not None
+        if self._fold is None:
+            self._fold = agent_named(self._source.agent).fold(self._source)
+        changed = self._gathering.add(self._source, self._fold.feed(data, self._offset))
+        self._offset += end
+        return [
+            message
+            for session_id in dict.fromkeys(changed.values())
+            for message in self._gathering.messages(
+                session_id, [message_id for message_id, owner in changed.items() if owner == session_id]
+            )
+        ]
+
+    def _is_known(self, end: int) -> bool:
+        """Whether it is told who writes the stream, perhaps by its first lines."""
+        if self._source is None:
+            head = bytes(self._pending[:end])
+            found = (candidate.detect(_NAMELESS, head) for candidate in agents())
+            self._source = next((detection.source for detection in found if detection.source is not None), None)
+            if self._source is None and end > _MOST_UNKNOWN:
+                raise FormatError(self._unknown())
+        return self._source is not None
+
+    def _unknown(self) -> str:
+        return "the stream is no agent's log"
