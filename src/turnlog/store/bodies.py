@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import zstandard
@@ -36,6 +36,9 @@ _batch_compressor = zstandard.ZstdCompressor(level=1)
 """Of the thread that compresses many at once; a compressor is not to be used by two threads."""
 
 _decompressor = zstandard.ZstdDecompressor()
+
+Frames: TypeAlias = zstandard.BufferWithSegmentsCollection
+"""Frames of many bodies, in order: each item is a buffer."""
 
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain; charset=utf-8"
@@ -74,10 +77,9 @@ def compress(body: bytes) -> bytes:
     return _compressor.compress(body)
 
 
-def compress_all(pieces: Sequence[bytes]) -> list[bytes]:
+def compress_all(pieces: Sequence[bytes]) -> Frames:
     """`compress` for many bodies in one call, which leaves the interpreter to others while it runs."""
-    frames = _batch_compressor.multi_compress_to_buffer([*pieces])
-    return [frames[index].tobytes() for index in range(len(frames))]
+    return _batch_compressor.multi_compress_to_buffer([*pieces])
 
 
 def decompress(frame: bytes) -> bytes:

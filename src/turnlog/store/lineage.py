@@ -192,16 +192,19 @@ def _session_id(connection: sqlite3.Connection, key: int) -> str:
 
 def attach_parents(connection: sqlite3.Connection, session_ids: set[str]) -> None:
     """Set `parent_key` and `relationship` of these sessions, and of the children that name them, from the links."""
-    children = set(session_ids)
+    children: set[str] = set()
     for session_id in session_ids:
-        rows = connection.execute("SELECT child_id FROM links WHERE parent_id = ?", (session_id,))
+        rows = connection.execute(
+            "SELECT child_id FROM links WHERE parent_id = ?1 UNION SELECT child_id FROM links WHERE child_id = ?1",
+            (session_id,),
+        )
         children.update(row[0] for row in rows)
     for child in children:
         parent, kind = _best_parent(connection, child)
         agent, _, external_id = child.partition(":")
         connection.execute(
-            "UPDATE sessions SET parent_key = ?, relationship = ? WHERE agent = ? AND external_id = ?"
-            " AND (parent_key IS NOT ? OR relationship IS NOT ?)",
+            "UPDATE sessions SET parent_key = ?, relationship = ? WHERE owner_key = 1 AND agent = ?"
+            " AND external_id = ? AND (parent_key IS NOT ? OR relationship IS NOT ?)",
             (parent, kind, agent, external_id, parent, kind),
         )
 
@@ -216,7 +219,7 @@ def _best_parent(connection: sqlite3.Connection, child: str) -> tuple[int | None
     for parent_id, kind in links.fetchall():
         agent, _, external_id = parent_id.partition(":")
         row = connection.execute(
-            "SELECT key FROM sessions WHERE agent = ? AND external_id = ?", (agent, external_id)
+            "SELECT key FROM sessions WHERE owner_key = 1 AND agent = ? AND external_id = ?", (agent, external_id)
         ).fetchone()
         if row is not None:
             return row[0], kind

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime
@@ -275,9 +276,8 @@ class Batch:
         frames = self._compress(texts)
         self._connection.executemany(_PART_INSERT, parts)
         self._connection.executemany(_MEMBER_INSERT, members)
-        self._connection.executemany(
-            _MESSAGE_INSERT, [(*row, frame) for row, frame in zip(messages, frames(), strict=True)]
-        )
+        found = frames()
+        self._connection.executemany(_MESSAGE_INSERT, [(*row, found[index]) for index, row in enumerate(messages)])
         self._save_blobs(blobs)
         self._saved.messages += len(messages)
         for change in later:
@@ -326,7 +326,7 @@ class Batch:
             len(body),
         )
 
-    def _compress(self, texts: list[bytes]) -> Callable[[], list[bytes]]:
+    def _compress(self, texts: list[bytes]) -> Callable[[], bodies.Frames | list[bytes]]:
         """Compress bodies, beside the caller's own work when there is a worker; call the result for the frames."""
         if not texts:
             return list
@@ -550,12 +550,14 @@ class Batch:
     # -- events, links, spills, diagnostics
 
     def _save_events(self, changes: Iterable[EventChange]) -> None:
+        rows: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         for change in changes:
             session_key = self._session_key(change.session_id)
-            if session_key is None:
-                continue
+            if session_key is not None:
+                rows[session_key].append(self._event_row(session_key, change))
+        for session_key, found in rows.items():
             self._sequence(session_key)
-            cursor = self._connection.execute(_EVENT_INSERT, self._event_row(session_key, change))
+            cursor = self._connection.executemany(_EVENT_INSERT, found)
             self._totals.count_events(session_key, cursor.rowcount)
 
     def _event_row(self, session_key: int, change: EventChange) -> tuple[Any, ...]:
