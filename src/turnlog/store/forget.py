@@ -1,19 +1,23 @@
 """Removing a session for good: its rows, its archived bytes, its words in the search file. A tombstone stays.
 
-Messages that another session shares stay with that session, and are reported. The search file is cleaned by the
-caller before the rows go (`turnlog.store.search`), because its postings can only be taken out with their text.
+Messages that another session shares stay with that session, and are reported. The search file is cleaned before the
+rows go, because its postings can only be taken out with their text.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
+from pathlib import Path
 
 import msgspec
 
 from turnlog.store import lineage
+from turnlog.store.connection import connect, write_transaction
 from turnlog.store.families import family, session_key
 from turnlog.store.names import Names
+from turnlog.store.search.base import search_path
+from turnlog.store.search.indexer import Indexer
 from turnlog.store.totals import Totals
 
 
@@ -58,6 +62,27 @@ def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetti
         archived_bytes=size,
         shared=dict(shared.fetchall()),
     )
+
+
+def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
+    """Remove a session from the store and the search file, so that its words are no longer in either file's bytes.
+
+    Raises NotFoundError for a session that is not stored.
+    """
+    connection = connect(store_path)
+    try:
+        connection.execute("PRAGMA secure_delete = ON")
+        with Indexer(store_path, search_path(store_path)) as indexer:
+            keys = family(connection, session_key(connection, session_id))
+            is_complete = all([indexer.forget(key) for key in keys])
+            with write_transaction(connection):
+                forgotten = forget(connection, session_id)
+            if not is_complete:
+                indexer.catch_up()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    finally:
+        connection.close()
+    return forgotten
 
 
 def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:

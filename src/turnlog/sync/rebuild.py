@@ -18,7 +18,8 @@ from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.archive import Archive
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.search import remove_search
+from turnlog.store.search.base import search_path
+from turnlog.store.search.indexer import Indexer
 from turnlog.store.writer import Batch, SourceRow
 
 
@@ -63,8 +64,10 @@ def rebuild(store_path: Path, on_progress: Callable[[int, int], None] = lambda d
                 on_progress(done, len(sources))
     finally:
         connection.close()
-    # Its documents name messages that are no more: the indexer starts from nothing.
-    remove_search(store_path)
+    # Its documents name messages that are no more: the index starts from nothing.
+    with Indexer(store_path, search_path(store_path)) as indexer:
+        indexer.reset()
+        indexer.catch_up()
     summary.seconds = time.monotonic() - started
     return summary
 

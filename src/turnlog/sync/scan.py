@@ -11,7 +11,8 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -20,10 +21,10 @@ import msgspec
 from turnlog.agents import agents as registered_agents
 from turnlog.agents.base import Agent, Source
 from turnlog.pricing import price_nanos, price_version
-from turnlog.store.connection import connect, write_transaction
-from turnlog.store.search import Follower, search_path
+from turnlog.store.connection import connect, drop_indexes, make_indexes, write_transaction
 from turnlog.store.sources import Fingerprint, known_fingerprints, mark_vanished
 from turnlog.store.writer import Saved
+from turnlog.sync.indexing import indexing
 from turnlog.sync.read import Reader
 
 Phase = Literal["find", "read", "index"]
@@ -31,6 +32,12 @@ Phase = Literal["find", "read", "index"]
 Progress = Callable[[Phase, int, int], None]
 """Called with a phase, how much of it is done, and how much there is (files, bytes, messages)."""
 
+
+LARGE_IMPORT = 32 << 20
+"""Bytes from which on a pass is prepared as a large import."""
+
+_LARGE_CHECKPOINT_PAGES = 8000
+"""Pages in the write-ahead log before they are moved into the database: 128 MB, so that hot pages move seldom."""
 
 COMMIT_SIZE = 8 << 20
 """Bytes of logs that go into one transaction, give or take the last file: about a tenth of a second of work."""
@@ -94,14 +101,28 @@ def sync(
         changed = [item for item in found if known.get(item.source.path) != item.fingerprint]
         changed.sort(key=lambda item: item.fingerprint.mtime_ns, reverse=True)
         total = sum(item.fingerprint.size for item in changed)
-        with Follower(store_path, search_path(store_path), expected_bytes=total) as follower, _no_garbage_runs():
+        with _indexing(store_path, total, changed, on_progress):
             _read_all(connection, changed, summary, on_progress, total)
             _note_vanished(connection, found, known, roots, summary)
-            follower.finish(lambda done, pending: on_progress("index", done, pending))
     finally:
         connection.close()
     summary.seconds = time.monotonic() - started
     return summary
+
+
+def _indexing(
+    store_path: Path, total: int, changed: list[_Found], on_progress: Progress
+) -> AbstractContextManager[None]:
+    if not changed:
+        return nullcontext()
+    most = 0
+
+    def note(pending: int) -> None:
+        nonlocal most
+        most = max(most, pending)
+        on_progress("index", most - pending, most)
+
+    return indexing(store_path, total, note)
 
 
 def _find(agents: Iterable[Agent], roots: Sequence[Path] | None, summary: SyncSummary) -> list[_Found]:
@@ -125,20 +146,42 @@ def _read_all(
         summary.bytes += read
         on_progress("read", summary.bytes, max(total, summary.bytes))
 
-    reader = Reader(connection, price_nanos, price_version(), count)
     sessions: set[str] = set()
-    for group in _groups(changed):
-        with write_transaction(connection):
-            for agent, source, _ in group:
-                saved = _read_one(reader, agent, source, summary)
-                if saved is None:
-                    continue
-                summary.changed += 1
-                sessions |= saved.sessions
-                summary.new_sessions += saved.new_sessions
-                summary.messages += saved.messages
-                summary.diagnostics += saved.diagnostics
+    with _prepared(connection, total) as worker, _no_garbage_runs():
+        reader = Reader(connection, price_nanos, price_version(), count, worker)
+        for group in _groups(changed):
+            with write_transaction(connection):
+                for agent, source, _ in group:
+                    saved = _read_one(reader, agent, source, summary)
+                    if saved is not None:
+                        _add_up(summary, saved)
+                        sessions |= saved.sessions
     summary.sessions = len(sessions)
+
+
+def _add_up(summary: SyncSummary, saved: Saved) -> None:
+    summary.changed += 1
+    summary.new_sessions += saved.new_sessions
+    summary.messages += saved.messages
+    summary.diagnostics += saved.diagnostics
+
+
+@contextmanager
+def _prepared(connection: sqlite3.Connection, total: int) -> Generator[Executor | None]:
+    """What makes a large import fast: a thread that compresses, few checkpoints, indexes for questions at the end."""
+    if total < LARGE_IMPORT:
+        yield None
+        return
+    is_first = connection.execute("SELECT 1 FROM messages LIMIT 1").fetchone() is None
+    if is_first:
+        drop_indexes(connection)
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_LARGE_CHECKPOINT_PAGES}")
+    try:
+        with ThreadPoolExecutor(1) as worker:
+            yield worker
+    finally:
+        make_indexes(connection)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _groups(changed: list[_Found]) -> Iterator[list[_Found]]:
