@@ -8,11 +8,16 @@ from os import stat_result
 from typing import NamedTuple
 
 import msgspec
+import zstandard
 
 from turnlog.agents.base import Source
 
 SAMPLE_SIZE = 4096
 """Bytes hashed at the head of a file, and before the end of what is archived, to know it again."""
+
+
+_compressor = zstandard.ZstdCompressor(level=1)
+_decompressor = zstandard.ZstdDecompressor()
 
 
 class Fingerprint(NamedTuple):
@@ -77,7 +82,11 @@ def _state(row: tuple[object, ...]) -> SourceState:
     key, size, mtime_ns, device, inode, *rest = row
     names = ("generation", "archived", "cursor", "head_hash", "tail_hash", "state", "parser_version", "problem")
     fingerprint = msgspec.convert((size, mtime_ns, device, inode), Fingerprint)
-    return msgspec.convert({"key": key, "fingerprint": fingerprint, **dict(zip(names, rest, strict=True))}, SourceState)
+    found = msgspec.convert(
+        {"key": key, "fingerprint": fingerprint, **dict(zip(names, rest, strict=True))}, SourceState
+    )
+    found.state = None if found.state is None else _decompressor.decompress(found.state)
+    return found
 
 
 def save_source(connection: sqlite3.Connection, state: SourceState, *, lines: int, now: int) -> None:
@@ -92,7 +101,7 @@ def save_source(connection: sqlite3.Connection, state: SourceState, *, lines: in
             state.cursor,
             state.head_hash,
             state.tail_hash,
-            state.state,
+            _packed(state.state),
             state.parser_version,
             state.problem,
             lines,
@@ -100,6 +109,17 @@ def save_source(connection: sqlite3.Connection, state: SourceState, *, lines: in
             state.key,
         ),
     )
+
+
+def save_fold_state(connection: sqlite3.Connection, key: int, state: bytes, parser_version: int) -> None:
+    """Write back where a fold of the archived bytes ended, and which parser it was."""
+    connection.execute(
+        "UPDATE sources SET state = ?, parser_version = ? WHERE key = ?", (_packed(state), parser_version, key)
+    )
+
+
+def _packed(state: bytes | None) -> bytes | None:
+    return None if state is None else _compressor.compress(state)
 
 
 def mark_vanished(connection: sqlite3.Connection, paths: list[str], now: int) -> None:

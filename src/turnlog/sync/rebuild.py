@@ -20,6 +20,7 @@ from turnlog.store.archive import Archive
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
+from turnlog.store.sources import save_fold_state
 from turnlog.store.writer import Batch, SourceRow
 
 
@@ -113,10 +114,7 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
         saved = batch.close()
         summary.messages += saved.messages
         summary.diagnostics += saved.diagnostics
-        connection.execute(
-            "UPDATE sources SET state = ?, parser_version = ? WHERE key = ?",
-            (fold.state(), agent.parser_version, archived.key),
-        )
+        save_fold_state(connection, archived.key, fold.state(), agent.parser_version)
     summary.sources += 1
 
 

@@ -37,7 +37,7 @@ CREATE TABLE sources (
     cursor INTEGER NOT NULL DEFAULT 0,        -- bytes of this generation that are folded
     head_hash BLOB,                           -- of the first bytes, and of the last before the cursor: the same file?
     tail_hash BLOB,
-    state BLOB,                               -- fold state at the cursor
+    state BLOB,                               -- fold state at the cursor, a zstd frame
     parser_version INTEGER NOT NULL DEFAULT 0,
     lines INTEGER NOT NULL DEFAULT 0,
     vanished_at INTEGER,
