@@ -3,6 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long one example may take says more about the machine than about the code.
+settings.register_profile("turnlog", deadline=None)
+settings.load_profile("turnlog")
 
 PLACES = ("TURNLOG_DATA_DIR", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
 
