@@ -1,8 +1,9 @@
 """Joining two partial readings of one message.
 
 Lines of one message arrive apart: interleaved with results, split over reads, copied into forks. `merge_messages`
-is a join (associative, commutative, idempotent for readings of the same records), so that any split of the bytes
-and any order of the files ends in the same message.
+is a join (associative, commutative, idempotent), so that any split of the bytes and any order of the files ends in
+the same message. It holds for readings as a fold makes them: every part of a message that may be read in pieces has
+an id (`<message id>.<block number>`), and a line with a stop reason has its usage.
 """
 
 from __future__ import annotations
@@ -13,20 +14,14 @@ from typing import Any, TypeGuard
 import msgspec
 
 from turnlog.model.base import Value, field_default
+from turnlog.model.codec import encode
 from turnlog.model.message import Message
 from turnlog.model.parts import Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.model.tools import ToolState, state_after
 from turnlog.model.usage import merge_usage
 
-_STATE_RANK = {state: rank for rank, state in enumerate(ToolState)}
-_OPEN_STATES = frozenset(
-    {
-        ToolState.INPUT_STREAMING,
-        ToolState.INPUT_AVAILABLE,
-        ToolState.APPROVAL_REQUESTED,
-        ToolState.APPROVAL_RESPONDED,
-    }
-)
+_STATE_RANK = {state: rank for rank, state in enumerate((*ToolState, ToolState.OUTPUT_DENIED))}
+"""Of two states that readings declare without a result the later in a call's life holds; a refusal is for good."""
 
 
 def merge_messages(one: Message, other: Message) -> Message:
@@ -63,7 +58,7 @@ def merge_parts(one: Iterable[Part], other: Iterable[Part]) -> tuple[Part, ...]:
             merged.append(part)
         else:
             merged[index] = _join_parts(merged[index], part)
-    merged.sort(key=block_index)
+    merged.sort(key=_place)
     return tuple(merged)
 
 
@@ -75,11 +70,13 @@ def block_index(part: Part) -> int:
 
 def add_result(part: ToolCallPart, result: ToolResult) -> ToolCallPart:
     """The call with one more result and the state that follows from it; a result it has already changes nothing."""
-    if any(known.id == result.id for known in part.results):
+    if result in part.results:
         return part
-    results = tuple(sorted((*part.results, result), key=_arrival))
-    state = state_after(_open_state(part), [known.status for known in results])
-    return msgspec.structs.replace(part, results=results, state=state)
+    known = {known.id: known for known in part.results}
+    if result.id in known:
+        result = min(known[result.id], result, key=encode)
+    results = tuple(sorted({**known, result.id: result}.values(), key=_arrival))
+    return msgspec.structs.replace(part, results=results, state=_state(part.state, results))
 
 
 def _arrival(result: ToolResult) -> tuple[bool, float, str]:
@@ -87,8 +84,16 @@ def _arrival(result: ToolResult) -> tuple[bool, float, str]:
     return (moment is None, moment.timestamp() if moment else 0.0, result.id)
 
 
-def _open_state(part: ToolCallPart) -> ToolState:
-    return part.state if part.state in _OPEN_STATES else ToolState.INPUT_AVAILABLE
+def _state(declared: ToolState, results: tuple[ToolResult, ...]) -> ToolState:
+    """Where a call stands: what its results say, or what a reading declared where there is none (an interrupt)."""
+    if not results or declared is ToolState.OUTPUT_DENIED:
+        return declared
+    return state_after(ToolState.INPUT_AVAILABLE, [result.status for result in results])
+
+
+def _place(part: Part) -> tuple[int, str, str]:
+    index = block_index(part)
+    return (index, "", "") if part.id is None else (index, part.id, part.type)
 
 
 def _find(parts: list[Part], wanted: Part) -> int | None:
@@ -98,7 +103,7 @@ def _find(parts: list[Part], wanted: Part) -> int | None:
         if isinstance(part, ToolCallPart) and isinstance(wanted, ToolCallPart):
             if part.tool_call_id == wanted.tool_call_id:
                 return index
-        elif (part.id is not None and part.id == wanted.id) or _content(part) == _content(wanted):
+        elif part.id == wanted.id if part.id and wanted.id else _content(part) == _content(wanted):
             return index
     return None
 
@@ -108,21 +113,40 @@ def _content(part: Part) -> Part:
 
 
 def _join_parts(one: Part, other: Part) -> Part:
+    if one == other:
+        return one
     if isinstance(one, ToolCallPart) and isinstance(other, ToolCallPart):
         return _join_calls(one, other)
     if isinstance(one, TextPart | ReasoningPart) and isinstance(other, TextPart | ReasoningPart):
-        # Early streaming logs repeat a block with more text each time: the longest reading is the whole.
-        return max(one, other, key=lambda part: (len(part.text), part.id or ""))
-    return min(one, other, key=lambda part: (part.id is None, part.id or "", msgspec.json.encode(part)))
+        return _join_texts(one, other)
+    return min(one, other, key=lambda part: (part.id is None, part.id or "", encode(part)))
+
+
+def _join_texts(one: TextPart | ReasoningPart, other: TextPart | ReasoningPart) -> Part:
+    """Early streaming logs repeat a block with more text each time: the longest reading is the whole.
+
+    What only the other knows (the signature of a thought) is kept.
+    """
+    longest = max(one, other, key=lambda part: (len(part.text), part.text))
+    fields = _join_fields(one, other, skip=frozenset({"text", "state", "blob"}))
+    state = "done" if "done" in (one.state, other.state) else "streaming"
+    return msgspec.structs.replace(longest, **fields, state=state)
 
 
 def _join_calls(one: ToolCallPart, other: ToolCallPart) -> ToolCallPart:
-    base = ToolCallPart(**_join_fields(one, other, skip=frozenset({"results", "state"})))
-    state = max(_open_state(one), _open_state(other), key=_STATE_RANK.__getitem__)
-    joined = msgspec.structs.replace(base, state=state)
+    joined = ToolCallPart(**_join_fields(one, other, skip=frozenset({"results", "state"})))
+    declared = max(_declared(one), _declared(other), key=_STATE_RANK.__getitem__)
+    joined = msgspec.structs.replace(joined, state=declared)
     for result in (*one.results, *other.results):
         joined = add_result(joined, result)
     return joined
+
+
+def _declared(part: ToolCallPart) -> ToolState:
+    """The state that a reading gives of its own, and does not owe to its results."""
+    if not part.results or part.state is ToolState.OUTPUT_DENIED:
+        return part.state
+    return ToolState.INPUT_AVAILABLE
 
 
 def _join_fields(one: Value, other: Value, *, skip: frozenset[str]) -> dict[str, Any]:
@@ -143,7 +167,7 @@ def _join(left: Any, right: Any, default: Any) -> Any:
         return left
     if _is_mapping(left) and _is_mapping(right):
         return _join_mappings(left, right)
-    return min(left, right, key=msgspec.json.encode)
+    return min(left, right, key=encode)
 
 
 def _is_mapping(value: Any) -> TypeGuard[dict[str, Any]]:

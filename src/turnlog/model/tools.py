@@ -55,7 +55,7 @@ TRANSITIONS: dict[ToolState, frozenset[ToolState]] = {
     ToolState.OUTPUT_ERROR: _OUTCOMES,
     ToolState.OUTPUT_DENIED: frozenset(),
     # A killed agent may come back: the next run appends a late result for the call it had left open.
-    ToolState.ABORTED: frozenset({ToolState.OUTPUT_AVAILABLE, ToolState.OUTPUT_ERROR}),
+    ToolState.ABORTED: _OUTCOMES,
 }
 """From each state, the states that may follow. Staying in a state is always allowed."""
 

@@ -102,7 +102,11 @@ def merge_usage(one: Usage | None, other: Usage | None) -> Usage | None:
     joined: dict[str, Any] = {name: _larger(getattr(one, name), getattr(other, name)) for name in (*BUCKETS, *_WEB)}
     joined |= {name: _either(getattr(one, name), getattr(other, name)) for name in _WORDS}
     joined["exactness"] = min(one.exactness, other.exactness, key=_EXACTNESS_RANK.__getitem__)
-    return Usage(**joined, extra={**one.extra, **other.extra})
+    names = {**one.extra, **other.extra}
+    joined["extra"] = {
+        name: min((each.extra[name] for each in (one, other) if name in each.extra), key=bytes) for name in names
+    }
+    return Usage(**joined)
 
 
 def sum_usage(usages: Iterable[Usage | None]) -> UsageTotal:

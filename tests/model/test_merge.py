@@ -1,0 +1,207 @@
+"""`merge_messages` is a join, so that neither the split of the bytes nor the order of the files shows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from itertools import permutations
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from turnlog.model import (
+    Message,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+    ToolState,
+    Usage,
+)
+from turnlog.model.base import ProviderData
+from turnlog.model.codec import encode
+from turnlog.model.merge import add_result, block_index, merge_messages, merge_parts
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+TIMES = st.none() | st.integers(0, 5).map(lambda minutes: START + timedelta(minutes=minutes))
+WORDS = "the whole of what the model said"
+
+
+def _reads(*fields: Any) -> Any:
+    return st.sampled_from([None, *fields])
+
+
+@st.composite
+def texts(draw: st.DrawFn, number: int) -> TextPart:
+    """A block that early versions wrote again and again, with more text each time."""
+    length = draw(st.integers(0, len(WORDS)))
+    done = length == len(WORDS)
+    return TextPart(
+        id=f"m.{number}", text=WORDS[:length], state="done" if done else draw(st.sampled_from(["streaming", "done"]))
+    )
+
+
+@st.composite
+def thoughts(draw: st.DrawFn, number: int) -> ReasoningPart:
+    signature = draw(_reads({"signature": "s"}))
+    return ReasoningPart(
+        id=f"m.{number}",
+        text=draw(st.sampled_from(["", "hm"])),
+        redacted=draw(st.booleans()),
+        provider=ProviderData(name="anthropic", opaque=signature) if signature else None,
+    )
+
+
+@st.composite
+def results(draw: st.DrawFn) -> ToolResult:
+    number = draw(st.integers(0, 3))
+    return ToolResult(
+        id=f"r{number}",
+        status=draw(st.sampled_from(["success", "error", "aborted", "denied"])) if number else "success",
+        completed_at=draw(TIMES) if number == 1 else START + timedelta(seconds=number % 3),
+        content=(TextPart(text=draw(st.sampled_from(["one", "two"]))),),
+    )
+
+
+@st.composite
+def calls(draw: st.DrawFn, number: int) -> ToolCallPart:
+    part = ToolCallPart(
+        id=f"m.{number}",
+        tool_call_id=f"c{number}",
+        tool_name="Bash",
+        input=msgspec.Raw(b'{"a":1}'),
+        state=draw(st.sampled_from([state for state in ToolState if not state.startswith("output-a")])),
+        started_at=draw(TIMES),
+        title=draw(_reads("title")),
+    )
+    return reduce(add_result, draw(st.lists(results(), max_size=3)), part)
+
+
+@st.composite
+def readings(draw: st.DrawFn) -> Message:
+    """What one feed may know of the message: some of its lines."""
+    kinds = [thoughts(0), texts(1), calls(2), texts(3), calls(4)]
+    chosen = draw(st.sets(st.integers(0, 4)))
+    stop = draw(_reads("end_turn"))
+    usage = draw(st.none() | st.builds(Usage, input=st.just(5), output=st.integers(0, 9)))
+    if stop and usage is None:
+        usage = Usage(input=5, output=9)
+    return Message(
+        id="m",
+        role="assistant",
+        parts=tuple([draw(kinds[number]) for number in sorted(chosen)]),
+        created_at=draw(TIMES),
+        completed_at=draw(TIMES),
+        model=draw(_reads("opus", "sonnet")),
+        raw_stop_reason=stop,
+        stop_reason="stop" if stop else None,
+        usage=usage,
+        metadata=draw(st.sampled_from([{}, {"a": {"b": 1}}, {"a": {"c": 2}, "z": "x"}, {"a": "y"}, {"a": {"b": 3}}])),
+        extra=draw(st.sampled_from([{}, {"new": msgspec.Raw(b"1")}, {"new": msgspec.Raw(b"2")}])),
+    )
+
+
+@settings(max_examples=60)
+@given(readings(), readings(), readings())
+def test_the_order_and_the_grouping_of_readings_do_not_show(one: Message, two: Message, three: Message) -> None:
+    whole = encode(merge_messages(merge_messages(one, two), three))
+    for first, second, third in permutations((one, two, three)):
+        assert encode(merge_messages(merge_messages(first, second), third)) == whole
+        assert encode(merge_messages(first, merge_messages(second, third))) == whole
+
+
+@given(readings(), readings())
+def test_the_same_reading_again_changes_nothing(one: Message, two: Message) -> None:
+    assert merge_messages(one, one) == one
+    joined = merge_messages(one, two)
+    assert encode(merge_messages(joined, one)) == encode(joined)
+    assert encode(merge_messages(joined, joined)) == encode(joined)
+
+
+@given(readings(), readings())
+def test_no_block_is_lost_and_none_doubled(one: Message, two: Message) -> None:
+    joined = merge_messages(one, two)
+    ids = [part.id for part in joined.parts]
+    assert sorted(ids, key=str) == ids == sorted({part.id for part in (*one.parts, *two.parts)}, key=str)
+    for part in joined.parts:
+        if isinstance(part, ToolCallPart):
+            known = {found.id for each in (one, two) for found in _results(each, part.tool_call_id)}
+            assert {result.id for result in part.results} == known
+            assert len(part.results) == len(known)
+
+
+def _results(message: Message, call: str) -> tuple[ToolResult, ...]:
+    return next((p.results for p in message.parts if isinstance(p, ToolCallPart) and p.tool_call_id == call), ())
+
+
+def test_two_blocks_of_one_text_stay_two() -> None:
+    """R-S15: a message may say the same twice; the number of a block tells whether it is the same one."""
+    first = Message(id="m", role="assistant", parts=(TextPart(id="m.0", text="ok"),))
+    second = Message(id="m", role="assistant", parts=(TextPart(id="m.2", text="ok"),))
+    assert [part.id for part in merge_messages(first, second).parts] == ["m.0", "m.2"]
+
+
+def test_a_part_without_an_id_is_known_by_what_it_holds() -> None:
+    plain, numbered = TextPart(text="ok"), TextPart(id="m.1", text="ok")
+    assert merge_parts([plain], [numbered]) == merge_parts([numbered], [plain]) == (numbered,)
+    assert merge_parts([plain], [plain]) == (plain,)
+    assert merge_parts([plain], [TextPart(text="other")]) == (plain, TextPart(text="other"))
+
+
+def test_a_signature_that_comes_with_a_later_line_is_kept() -> None:
+    """R-K6: the signature of a thought, also when the thought itself was withheld."""
+    signed = ReasoningPart(id="m.0", text="", provider=ProviderData(name="anthropic", opaque={"signature": "s"}))
+    bare = ReasoningPart(id="m.0", text="")
+    assert merge_parts([bare], [signed]) == merge_parts([signed], [bare]) == (signed,)
+
+
+def test_a_text_that_was_read_to_its_end_is_no_longer_streaming() -> None:
+    half, whole = TextPart(id="m.0", text="wh", state="streaming"), TextPart(id="m.0", text="whole")
+    assert merge_parts([whole], [half]) == merge_parts([half], [whole]) == (whole,)
+
+
+@pytest.mark.parametrize("state", ToolState)
+def test_a_state_that_no_result_brought_survives_another_reading(state: ToolState) -> None:
+    """R-K9: a call that was interrupted before it answered is aborted, however often its message is read."""
+    declared = ToolCallPart(tool_call_id="c", tool_name="t", state=state)
+    open_ = ToolCallPart(tool_call_id="c", tool_name="t", state=ToolState.INPUT_STREAMING, title="x")
+    for joined in (merge_parts([declared], [open_]), merge_parts([open_], [declared])):
+        assert isinstance(joined[0], ToolCallPart)
+        assert joined[0].state is state
+
+
+def test_results_stand_in_the_order_in_which_they_arrived() -> None:
+    late = ToolResult(id="a", status="success", completed_at=START + timedelta(minutes=2))
+    early = ToolResult(id="b", status="error", completed_at=START)
+    timeless = ToolResult(id="c", status="aborted")
+    call = ToolCallPart(tool_call_id="c", tool_name="t")
+    for order in permutations((late, early, timeless)):
+        joined = reduce(add_result, order, call)
+        assert [result.id for result in joined.results] == ["b", "a", "c"]
+        assert joined.state is ToolState.ABORTED
+
+
+def test_a_reading_with_a_stop_reason_has_the_final_counts() -> None:
+    """R-K28: a placeholder written while the answer streamed never outweighs the final record."""
+    streamed = Message(id="m", role="assistant", usage=Usage(input=9, output=1))
+    final = Message(id="m", role="assistant", usage=Usage(input=7, output=4), raw_stop_reason="end_turn")
+    assert merge_messages(streamed, final).usage == merge_messages(final, streamed).usage == final.usage
+
+
+def test_readings_with_text_that_json_cannot_hold_are_joined() -> None:
+    one = Message(id="m", role="user", model="a\ud800", metadata={"x": "\udfff"})
+    two = Message(id="m", role="user", model="b", metadata={"x": "y"})
+    assert merge_messages(one, two) == merge_messages(two, one)
+
+
+def test_messages_of_different_ids_are_not_joined() -> None:
+    with pytest.raises(ValueError, match="cannot merge message b into a"):
+        merge_messages(Message(id="a", role="user"), Message(id="b", role="user"))
+
+
+def test_block_numbers() -> None:
+    assert [block_index(TextPart(id=name, text="")) for name in ("m.7", "a.b.12")] == [7, 12]
+    assert block_index(TextPart(text="")) == block_index(TextPart(id="m.x", text="")) > 10**6
