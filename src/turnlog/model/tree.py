@@ -6,6 +6,7 @@ contracted each message with its blocks and results into one node, so parallel c
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -29,6 +30,8 @@ class Compaction(Value, frozen=True, kw_only=True):
     id: str
     position: int
     kept: frozenset[str] = frozenset()
+    summary: str | None = None
+    """The message that took the place of what was compacted. Off the active path, the compaction is rewound too."""
 
 
 class Placed(Value, frozen=True, kw_only=True):
@@ -72,31 +75,53 @@ def place(nodes: Sequence[Node], leaf: str | None, compactions: Iterable[Compact
     """The fate of every node, given the active leaf (None: everything was rewound) and the compactions.
 
     Off the active path is `rewound`, caused by the node that took its place; on it and before the last compaction
-    is `compacted` unless kept.
+    is `compacted` unless kept, caused by the first compaction that left the node out.
     """
     by_id = {node.id: node for node in nodes}
     path = active_path(by_id, leaf)
-    last = max(compactions, key=lambda compaction: compaction.position, default=None)
+    causes = _rewound_by(by_id, path)
+    standing = sorted(
+        (
+            found
+            for found in compactions
+            if found.summary is None or found.summary in path or found.summary not in by_id
+        ),
+        key=lambda found: found.position,
+    )
     placed: dict[str, Placed] = {}
     for node in nodes:
         if node.sidecar:
             placed[node.id] = Placed(fate=Fate.SIDECAR)
         elif node.id not in path:
-            placed[node.id] = Placed(fate=Fate.REWOUND, cause=_successor(node, by_id, path, nodes))
-        elif last is not None and node.position < last.position and node.id not in last.kept:
-            placed[node.id] = Placed(fate=Fate.COMPACTED, cause=last.id)
+            placed[node.id] = Placed(fate=Fate.REWOUND, cause=causes[node.id])
         else:
-            placed[node.id] = Placed(fate=Fate.ACTIVE)
+            cause = _compacted_by(node, standing)
+            placed[node.id] = Placed(fate=Fate.COMPACTED if cause else Fate.ACTIVE, cause=cause)
     return placed
 
 
-def _successor(node: Node, by_id: Mapping[str, Node], path: set[str], nodes: Sequence[Node]) -> str | None:
-    """The active node that hangs where the rewound branch of `node` left the path."""
-    current: Node | None = node
-    seen: set[str] = set()
-    while current is not None and current.parent is not None and current.parent not in path and current.id not in seen:
-        seen.add(current.id)
-        current = by_id.get(current.parent)
-    parent = current.parent if current else None
-    rivals = [other for other in nodes if other.parent == parent and other.id in path]
-    return min(rivals, key=lambda other: other.position).id if rivals else None
+def _compacted_by(node: Node, compactions: Sequence[Compaction]) -> str | None:
+    """The first compaction that left the node out; None when the last one kept it or stands before it."""
+    if not compactions or node.position >= compactions[-1].position or node.id in compactions[-1].kept:
+        return None
+    first = bisect_right(compactions, node.position, key=lambda compaction: compaction.position)
+    return next(found.id for found in compactions[first:] if node.id not in found.kept)
+
+
+def _rewound_by(nodes: Mapping[str, Node], path: set[str]) -> dict[str, str | None]:
+    """For every node off the path, the active node that hangs where its branch left the path.
+
+    Each branch is climbed once: what is found holds for all that was passed on the way.
+    """
+    successors = {nodes[node_id].parent: node_id for node_id in path}
+    causes: dict[str, str | None] = {}
+    for node_id in nodes:
+        passed: list[str] = []
+        current: str | None = node_id
+        while current is not None and current in nodes and current not in path and current not in causes:
+            passed.append(current)
+            causes[current] = None
+            current = nodes[current].parent
+        cause = causes[current] if current is not None and current in causes else successors.get(current)
+        causes.update(dict.fromkeys(passed, cause))
+    return causes
