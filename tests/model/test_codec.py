@@ -67,7 +67,7 @@ def test_every_kind_of_value_is_equal_after_a_round_trip(kind: Any) -> None:
         assert decode(data, kind) == value
         assert encode(decode(data, kind)) == data
         assert encode_known(value) == data
-        assert b"$extra" not in data
+        assert "$extra" not in msgspec.json.decode(data)
 
     check()
 
