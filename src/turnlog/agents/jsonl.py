@@ -24,6 +24,7 @@ RecordT = TypeVar("RecordT", bound=msgspec.Struct)
 
 _EDGES = b" \t\r\n\x00"
 _BOM = b"\xef\xbb\xbf"
+_LEADING = re.compile(rb"(?:[ \t\r\n\x00]|\xef\xbb\xbf)*")
 _SEARCH_LIMIT = 8
 """How many times its own length a broken line is searched for sound records, so that a huge one cannot stall us."""
 
@@ -167,14 +168,15 @@ class _OddLine(Generic[RecordT]):
     def _trim(self, start: int, end: int) -> tuple[int, int]:
         """Leave out white space, NULs and byte order marks at both ends, telling of what is not white space."""
         body = self._line[start:end]
-        left = len(body) - len(body.lstrip(_EDGES + _BOM))
-        right = len(body.rstrip(_EDGES))
-        for edge_start, edge in ((start, body[:left]), (start + max(left, right), body[max(left, right) :])):
+        leading = _LEADING.match(body)
+        left = leading.end() if leading else 0
+        right = max(left, len(body.rstrip(_EDGES)))
+        for edge_start, edge in ((start, body[:left]), (start + right, body[right:])):
             if b"\x00" in edge:
                 self._tell(edge_start, edge_start + len(edge), "NUL bytes skipped", "note")
             elif _BOM in edge:
                 self._tell(edge_start, edge_start + len(edge), "byte order mark skipped", "note")
-        return start + left, max(start + left, start + right)
+        return start + left, start + right
 
     def _search(self, start: int, end: int, reason: str) -> Iterator[Reading[RecordT]]:
         """Find sound records among and behind broken pieces; each piece between them is a diagnostic."""

@@ -33,7 +33,8 @@ def read_assistant(reading: Reading, record: Record) -> None:
         _continue(reading, record, message_id, session)
     if record.uuid is not None:
         draft.record_ids.append(record.uuid)
-        session.end_at(record.uuid)
+        if message_id == session.thread.leaf:
+            session.end_at(record.uuid)
     draft.add_facts(record, message)
     draft.origin = reading.origin_of(record)
     _add_blocks(reading, draft, record, message)

@@ -36,7 +36,7 @@ class Session:
         self.thread = thread
         self.change = SessionChange(session_id=session_id)
         self.tail: str | None = None
-        """The newest record of a message or result."""
+        """A record of the newest message."""
         self.pointer: str | None = None
         """The record that the agent names as the active leaf, when that is an older one."""
 
@@ -46,7 +46,7 @@ class Session:
         return Fate.SIDECAR if self.thread.warm_up else Fate.ACTIVE
 
     def end_at(self, record_id: str) -> None:
-        """A record was added: the conversation ends there now."""
+        """A record of the newest message was added: the conversation ends there now."""
         self.tail = record_id
         self.pointer = None
 
@@ -130,8 +130,10 @@ class Reading:
             change.agent_version = record.version
         if record.git_branch:
             change.git_branch = record.git_branch
-        if record.cwd and not session.thread.placed:
-            change.cwd, session.thread.placed = record.cwd, True
+        if record.cwd:
+            change.cwd = record.cwd
+            if change.project_path is None:
+                change.project_path = record.cwd
         if record.forked_from is not None or record.request_session_id is not None:
             self._link_fork(record)
         if self.is_subagent and not self.state.linked:

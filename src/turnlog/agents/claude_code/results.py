@@ -41,7 +41,8 @@ def read_result(reading: Reading, record: Record, session: Session, block: Block
         _note_task(reading, session, facts, call_id, message_id, origin)
     if record.uuid is not None:
         _place(reading, record, message_id)
-        session.end_at(record.uuid)
+        if message_id == session.thread.leaf and message_id is not None:
+            session.end_at(record.uuid)
     approval = _approval_of(record, result)
     if call is not None:
         _join(call, result, approval, reading, record)

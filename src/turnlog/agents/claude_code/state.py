@@ -81,8 +81,6 @@ class Thread(msgspec.Struct):
     anchor: str | None = None
     """The newest message that is not the harness's."""
     titled: bool = False
-    placed: bool = False
-    """Its working directory is known."""
     warm_up: bool = False
     branched: bool = False
     """A branch began since the agent last named the active leaf."""
