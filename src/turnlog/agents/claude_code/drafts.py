@@ -217,8 +217,9 @@ class MessageDraft:
             self.parts[number] = part
 
     def change(self) -> MessageChange:
-        """The message as this feed knows it."""
-        parts = self.parts
+        """The message as this feed knows it. Ends the draft."""
+        # A draft and its calls name each other: letting go here frees them without a garbage collection.
+        parts, self.parts = self.parts, {}
         numbers = list(parts)
         if numbers != sorted(numbers):
             parts = dict(sorted(parts.items()))
