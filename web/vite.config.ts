@@ -1,0 +1,21 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+// Where `npm run dev` finds a running `turnlog serve`.
+const SERVER = "http://127.0.0.1:8765";
+
+export default defineConfig({
+  plugins: [react()],
+  resolve: { tsconfigPaths: true },
+  build: {
+    outDir: "../src/turnlog/server/static",
+    emptyOutDir: true,
+    // The page's policy allows files of its own origin only, so nothing may be inlined as a data URL.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: true,
+  },
+  server: { host: "127.0.0.1", proxy: { "/api": SERVER } },
+  // A zone that is not UTC, so that a test notices when one is taken for the other.
+  test: { include: ["tests/**/*.test.{ts,tsx}"], env: { TZ: "Europe/Berlin" } },
+});
