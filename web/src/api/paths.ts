@@ -1,0 +1,39 @@
+/** Addresses: of the server's answers, and of the pages that show them. */
+
+import { formatAnchor } from "./anchor";
+
+export const SESSIONS = "/api/sessions";
+export const SEARCH = "/api/search";
+export const USAGE = "/api/usage";
+export const STATUS = "/api/status";
+export const PROJECTS = "/api/projects";
+export const AGENTS = "/api/agents";
+export const TOOLS = "/api/tools";
+export const MODELS = "/api/models";
+
+export function sessionPath(id: string): string {
+  return `${SESSIONS}/${encodeURIComponent(id)}`;
+}
+
+export function messagePath(id: string): string {
+  return `/api/messages/${encodeURIComponent(id)}`;
+}
+
+/** The bytes of an image; of anything else a download. */
+export function blobPath(sha256: string): string {
+  return `/api/blobs/${sha256}`;
+}
+
+export function blobTextPath(sha256: string): string {
+  return `${blobPath(sha256)}?as=text`;
+}
+
+export function spillTextPath(sessionId: string, name: string): string {
+  return `${sessionPath(sessionId)}/spills/${encodeURIComponent(name)}?as=text`;
+}
+
+/** The page of a session, at a message or part of it. Colons stay as they are: nothing in a path needs them away. */
+export function sessionPage(id: string, messageId?: string, partId?: string | null): string {
+  const page = `/sessions/${encodeURIComponent(id).replaceAll("%3A", ":")}`;
+  return messageId ? `${page}#${formatAnchor(messageId, partId)}` : page;
+}

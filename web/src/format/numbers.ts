@@ -1,0 +1,55 @@
+/** Counts, tokens, bytes and money as people read them. `null` is unknown and never becomes a zero. */
+
+const EXACT = new Intl.NumberFormat("en");
+/** A unit is used from where the smaller one would be rounded up to a thousand. */
+const UNITS = [
+  { size: 1e9, from: 999.5e6, suffix: "G" },
+  { size: 1e6, from: 999.5e3, suffix: "M" },
+  { size: 1e3, from: 1e3, suffix: "k" },
+];
+
+export const UNKNOWN = "unknown";
+
+export function formatCount(count: number): string {
+  return EXACT.format(count);
+}
+
+/** 950 · 1.2k · 48k · 3.1M */
+export function formatCompact(count: number): string {
+  const unit = UNITS.find(({ from }) => count >= from);
+  if (!unit) return String(count);
+  const scaled = count / unit.size;
+  return `${scaled < 9.95 ? scaled.toFixed(1).replace(/\.0$/, "") : Math.round(scaled)}${unit.suffix}`;
+}
+
+export function formatTokens(tokens: number | null | undefined): string {
+  return tokens == null ? UNKNOWN : formatCompact(tokens);
+}
+
+/** $0.0042 · $0.31 · $12.08 · $1,204 */
+export function formatCost(dollars: number | null | undefined): string {
+  if (dollars == null) return UNKNOWN;
+  if (dollars === 0) return "$0";
+  if (dollars < 0.0001) return `$${dollars.toFixed(6)}`;
+  if (dollars < 0.01) return `$${dollars.toFixed(4)}`;
+  if (dollars < 1000) return `$${dollars.toFixed(2)}`;
+  return `$${EXACT.format(Math.round(dollars))}`;
+}
+
+/** A sum that may lack calls of unknown price: "≥ $1.20", or "unknown" when nothing is known. */
+export function formatTotalCost(dollars: number | null | undefined, unpricedCalls: number): string {
+  if (dollars == null || (dollars === 0 && unpricedCalls > 0)) return UNKNOWN;
+  return unpricedCalls > 0 ? `≥ ${formatCost(dollars)}` : formatCost(dollars);
+}
+
+/** 512 B · 4.2 kB · 1.3 MB */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  if (bytes < 999_500) return `${(bytes / 1e3).toPrecision(bytes < 9950 ? 2 : 3).replace(/\.0$/, "")} kB`;
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+/** "1 message", "2 messages"; a plural that takes more than an s is given. */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
