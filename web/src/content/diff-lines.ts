@@ -1,0 +1,42 @@
+/** The lines of an edit: what was removed, what was added, and a little of what stayed. */
+
+import { diffLines } from "diff";
+
+export interface DiffLine {
+  kind: "same" | "added" | "removed" | "gap";
+  text: string;
+}
+
+const CONTEXT = 3;
+
+export function diffOf(before: string, after: string): DiffLine[] {
+  const changes = diffLines(before, after);
+  return changes.flatMap((change, index) => {
+    const lines = linesOf(change.value);
+    if (change.added) return lines.map((text) => ({ kind: "added" as const, text }));
+    if (change.removed) return lines.map((text) => ({ kind: "removed" as const, text }));
+    return context(lines, index > 0, index < changes.length - 1);
+  });
+}
+
+export function countChanges(lines: DiffLine[]): { added: number; removed: number } {
+  const count = (kind: DiffLine["kind"]) => lines.filter((line) => line.kind === kind).length;
+  return { added: count("added"), removed: count("removed") };
+}
+
+function linesOf(text: string): string[] {
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines;
+}
+
+/** Unchanged lines, of which only those next to a change stay. */
+function context(lines: string[], changeBefore: boolean, changeAfter: boolean): DiffLine[] {
+  const head = changeBefore ? CONTEXT : 0;
+  const tail = changeAfter ? CONTEXT : 0;
+  const same = (text: string): DiffLine => ({ kind: "same", text });
+  const hidden = lines.length - head - tail;
+  if (hidden <= 1) return lines.map(same);
+  const gap: DiffLine = { kind: "gap", text: `${hidden} unchanged lines` };
+  return [...lines.slice(0, head).map(same), gap, ...lines.slice(lines.length - tail).map(same)];
+}

@@ -1,0 +1,113 @@
+/**
+ * Markdown from a log as React elements. Nothing is ever set as HTML: raw HTML is shown as the text it is, links
+ * go only to http, https and mailto, and images of other hosts are links, never requests.
+ */
+
+import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
+import { createElement, Fragment, memo, type ReactNode, useMemo } from "react";
+import "./markdown.css";
+import { CodeBlock } from "./code-block";
+import { decodeEntities } from "./entities";
+
+interface MarkdownProps {
+  text: string;
+  /** Keep single line breaks, as in what people type. */
+  breaks?: boolean;
+}
+
+export const Markdown = memo(function Markdown({ text, breaks = false }: MarkdownProps) {
+  const tokens = useMemo(() => lexer(text, { gfm: true, breaks }), [text, breaks]);
+  return <div className="markdown">{renderAll(tokens)}</div>;
+});
+
+function renderAll(tokens: Token[] | undefined): ReactNode {
+  return tokens?.map((token, index) => <Fragment key={index}>{render(token as MarkedToken)}</Fragment>);
+}
+
+function render(token: MarkedToken): ReactNode {
+  switch (token.type) {
+    case "text":
+      return "tokens" in token && token.tokens ? renderAll(token.tokens) : decodeEntities(token.text);
+    case "escape":
+      return token.text;
+    case "paragraph":
+      return <p>{renderAll(token.tokens)}</p>;
+    case "heading":
+      return createElement(`h${Math.min(token.depth + 2, 6)}`, null, renderAll(token.tokens));
+    case "strong":
+      return <strong>{renderAll(token.tokens)}</strong>;
+    case "em":
+      return <em>{renderAll(token.tokens)}</em>;
+    case "del":
+      return <del>{renderAll(token.tokens)}</del>;
+    case "codespan":
+      return <code>{token.text}</code>;
+    case "code":
+      return <CodeBlock code={token.text} language={token.lang?.split(/\s/, 1)[0]} />;
+    case "br":
+      return <br />;
+    case "hr":
+      return <hr />;
+    case "blockquote":
+      return <blockquote>{renderAll(token.tokens)}</blockquote>;
+    case "list":
+      return renderList(token);
+    case "checkbox":
+      return <input type="checkbox" checked={token.checked} readOnly disabled />;
+    case "table":
+      return renderTable(token);
+    case "link":
+      return renderLink(token.href, renderAll(token.tokens));
+    case "image":
+      return renderLink(token.href, `[image: ${token.text || token.href}]`);
+    case "html":
+      return token.block ? <pre className="markdown-html">{token.text.trimEnd()}</pre> : token.text;
+    default:
+      return null;
+  }
+}
+
+function renderList(token: Tokens.List): ReactNode {
+  const items = token.items.map((item, index) => (
+    <li key={index} className={item.task ? "markdown-task" : undefined}>
+      {renderAll(item.tokens)}
+    </li>
+  ));
+  return token.ordered ? <ol start={token.start || 1}>{items}</ol> : <ul>{items}</ul>;
+}
+
+function renderTable(token: Tokens.Table): ReactNode {
+  const cells = (row: Tokens.TableCell[], tag: "th" | "td") =>
+    row.map((cell, index) =>
+      createElement(
+        tag,
+        { key: index, style: { textAlign: cell.align ?? undefined } },
+        renderAll(cell.tokens),
+      ),
+    );
+  return (
+    <div className="markdown-table">
+      <table>
+        <thead>
+          <tr>{cells(token.header, "th")}</tr>
+        </thead>
+        <tbody>
+          {token.rows.map((row, index) => (
+            <tr key={index}>{cells(row, "td")}</tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+const SAFE_LINK = /^(https?:\/\/|mailto:)/i;
+
+function renderLink(href: string, children: ReactNode): ReactNode {
+  if (!SAFE_LINK.test(href)) return <span title={href}>{children}</span>;
+  return (
+    <a href={href} title={href} target="_blank" rel="noopener noreferrer nofollow">
+      {children}
+    </a>
+  );
+}
