@@ -1,0 +1,78 @@
+/** What is open and what is folded. Kept outside the list, whose rows come and go while one scrolls. */
+
+import {
+  createContext,
+  type ReactNode,
+  useCallback,
+  useContext,
+  useState,
+  useSyncExternalStore,
+} from "react";
+
+export class Disclosure {
+  private everything: boolean | null = null;
+  private readonly own = new Map<string, boolean>();
+  private readonly listeners = new Set<() => void>();
+
+  isOpen(id: string, byDefault: boolean): boolean {
+    return this.own.get(id) ?? this.everything ?? byDefault;
+  }
+
+  /** Of what "everything" leaves as it is: there is too much of it, and it is no part of the conversation. */
+  isOpenItself(id: string): boolean {
+    return this.own.get(id) ?? false;
+  }
+
+  set(id: string, open: boolean): void {
+    this.own.set(id, open);
+    this.notify();
+  }
+
+  /** Open or fold everything, now and as it is loaded. */
+  setAll(open: boolean): void {
+    this.everything = open;
+    this.own.clear();
+    this.notify();
+  }
+
+  allOpen(): boolean {
+    return this.everything === true;
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+
+  private notify(): void {
+    for (const listener of this.listeners) listener();
+  }
+}
+
+const DisclosureContext = createContext(new Disclosure());
+
+export function DisclosureProvider({ children }: { children: ReactNode }) {
+  const [disclosure] = useState(() => new Disclosure());
+  return <DisclosureContext value={disclosure}>{children}</DisclosureContext>;
+}
+
+export function useDisclosures(): Disclosure {
+  return useContext(DisclosureContext);
+}
+
+export function useOwnDisclosure(id: string): [open: boolean, toggle: () => void] {
+  const disclosure = useDisclosures();
+  const open = useSyncExternalStore(disclosure.subscribe, () => disclosure.isOpenItself(id));
+  const toggle = useCallback(() => disclosure.set(id, !disclosure.isOpenItself(id)), [disclosure, id]);
+  return [open, toggle];
+}
+
+export function useDisclosure(id: string, byDefault = false): [open: boolean, toggle: () => void] {
+  const disclosure = useDisclosures();
+  const open = useSyncExternalStore(disclosure.subscribe, () => disclosure.isOpen(id, byDefault));
+  const toggle = useCallback(
+    () => disclosure.set(id, !disclosure.isOpen(id, byDefault)),
+    [disclosure, id, byDefault],
+  );
+  return [open, toggle];
+}

@@ -1,0 +1,23 @@
+/** What became of messages the agent moved on from. Nothing is hidden because of it. */
+
+import type { Fate } from "@/api/types";
+import type { IconName } from "@/design/icon";
+
+interface FateLabel {
+  text: string;
+  icon: IconName;
+  /** Greyed: the conversation went on without it. */
+  left: boolean;
+}
+
+export const FATES: Record<Exclude<Fate, "active">, FateLabel> = {
+  compacted: { text: "Later replaced by a summary", icon: "compact", left: false },
+  rewound: { text: "Rewound: the conversation went on from an earlier point", icon: "rewind", left: true },
+  retracted: { text: "Retracted: the answer was made again", icon: "rewind", left: true },
+  superseded: { text: "Superseded by a later version", icon: "rewind", left: true },
+  sidecar: { text: "Beside the conversation", icon: "record", left: true },
+};
+
+export function isLeft(fate: Fate): boolean {
+  return fate !== "active" && FATES[fate].left;
+}

@@ -1,0 +1,79 @@
+/** Any part that is neither a tool call nor reasoning. A kind nobody knows is a neutral box with its JSON. */
+
+import type { Json, Part, SourceUrlPart, TextPart } from "@/api/types";
+import { JsonCode } from "@/content/json-view";
+import { Markdown } from "@/content/markdown";
+import { Icon } from "@/design/icon";
+import { FileView } from "./file-view";
+import { WholeText, wholeOf } from "./whole-text";
+
+export function PartView({ part, breaks = false }: { part: Part; breaks?: boolean }) {
+  switch (part.type) {
+    case "text":
+      return <Text part={part} breaks={breaks} />;
+    case "file":
+      return <FileView part={part} />;
+    case "source-url":
+      return <SourceLink part={part} />;
+    case "source-document":
+      return <p className="source">{part.title}</p>;
+    case "data":
+      return <Box title={part.name} value={part.data} />;
+    case "unknown":
+      return <Box title={`Unknown part: ${part.kind}`} value={part.data} />;
+    default:
+      return <Box title={part.type} value={part as unknown as Json} />;
+  }
+}
+
+function Text({ part, breaks }: { part: TextPart; breaks: boolean }) {
+  return (
+    <>
+      <WholeText preview={part.text} whole={wholeOf(part.blob)}>
+        {(text) => <Markdown text={text} breaks={breaks} />}
+      </WholeText>
+      {part.citations && <Citations part={part} />}
+    </>
+  );
+}
+
+function Citations({ part }: { part: TextPart }) {
+  return (
+    <ul className="citations" aria-label="Sources">
+      {part.citations?.map((citation, index) => (
+        <li key={index}>
+          <WebLink
+            url={citation.url}
+            label={citation.title ?? citation.document ?? citation.url ?? "source"}
+          />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function SourceLink({ part }: { part: SourceUrlPart }) {
+  return (
+    <p className="source">
+      <Icon name="link" size={14} /> <WebLink url={part.url} label={part.title ?? part.url} />
+    </p>
+  );
+}
+
+function WebLink({ url, label }: { url: string | undefined; label: string }) {
+  if (!url || !/^https?:\/\//i.test(url)) return label;
+  return (
+    <a className="link" href={url} target="_blank" rel="noopener noreferrer nofollow">
+      {label}
+    </a>
+  );
+}
+
+function Box({ title, value }: { title: string; value: Json }) {
+  return (
+    <figure className="box">
+      <figcaption>{title}</figcaption>
+      <JsonCode value={value} />
+    </figure>
+  );
+}

@@ -1,0 +1,58 @@
+/** What the model thought, folded to its length; where the log has none, that is said. */
+
+import { REASONING } from "@/api/anchor";
+import type { ReasoningPart } from "@/api/types";
+import { Markdown } from "@/content/markdown";
+import { Icon } from "@/design/icon";
+import { plural } from "@/format/numbers";
+import { formatDuration } from "@/format/time";
+import { useDisclosure } from "../disclosure";
+import { useSessionContext } from "../session-context";
+import { PartFrame } from "./part-frame";
+import { WholeText, wholeOf } from "./whole-text";
+
+interface ReasoningProps {
+  part: ReasoningPart;
+  id: string;
+  messageId: string;
+}
+
+export function Reasoning({ part, id, messageId }: ReasoningProps) {
+  const { linked } = useSessionContext();
+  const wanted = linked?.messageId === messageId && linked.partId === REASONING;
+  const [open, toggle] = useDisclosure(id, wanted);
+  if (!part.text && !part.blob) return <WithheldReasoning part={part} id={id} messageId={messageId} />;
+  return (
+    <PartFrame messageId={messageId} id={id} className="reasoning">
+      <button type="button" className="fold" aria-expanded={open} onClick={toggle} data-toggle>
+        <Icon name="think" />
+        <span>Thinking</span>
+        {!open && <span className="fold-preview">{part.text.slice(0, 300)}</span>}
+        <span className="fold-size">{sizeOf(part)}</span>
+      </button>
+      {open && (
+        <div className="reasoning-text">
+          <WholeText preview={part.text} whole={wholeOf(part.blob)}>
+            {(text) => <Markdown text={text} />}
+          </WholeText>
+        </div>
+      )}
+    </PartFrame>
+  );
+}
+
+function WithheldReasoning({ part, id, messageId }: ReasoningProps) {
+  return (
+    <PartFrame messageId={messageId} id={id} className="reasoning">
+      <p className="fold fold-still">
+        <Icon name="think" />
+        <span>{part.redacted ? "Thinking, withheld by the provider" : "Thinking, not recorded"}</span>
+      </p>
+    </PartFrame>
+  );
+}
+
+function sizeOf(part: ReasoningPart): string {
+  const words = plural(part.text.split(/\s+/).filter(Boolean).length, "word");
+  return part.duration_ms === undefined ? words : `${words} · ${formatDuration(part.duration_ms)}`;
+}

@@ -1,0 +1,66 @@
+/** A long text: its preview first, the whole when asked for. */
+
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
+import { getText } from "@/api/client";
+import { blobTextPath } from "@/api/paths";
+import type { BlobRef } from "@/api/types";
+import { formatBytes, formatCount } from "@/format/numbers";
+
+/** Beyond this the page would stall; the browser's own plain text view does not. */
+const LARGEST_INLINE = 2_000_000;
+
+/** Where the whole text is. */
+export interface Whole {
+  address: string;
+  /** Bytes; null when it is not known before it is loaded. */
+  size: number | null;
+}
+
+export function wholeOf(blob: BlobRef | undefined): Whole | null {
+  return blob ? { address: blobTextPath(blob.sha256), size: blob.size } : null;
+}
+
+interface WholeTextProps {
+  preview: string;
+  whole: Whole | null;
+  children?: (text: string) => ReactNode;
+}
+
+export function WholeText({ preview, whole, children = plain }: WholeTextProps) {
+  const [wanted, setWanted] = useState(false);
+  const text = useQuery({
+    queryKey: ["text", whole?.address],
+    queryFn: ({ signal }) => getText(whole?.address ?? "", signal),
+    enabled: wanted && whole !== null,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  return (
+    <>
+      {children(text.data ?? preview)}
+      {whole && text.data === undefined && (
+        <p className="tool-note">
+          {sizes(preview, whole)}{" "}
+          {(whole.size ?? 0) <= LARGEST_INLINE && (
+            <button type="button" className="link" onClick={() => setWanted(true)} disabled={text.isFetching}>
+              {text.isFetching ? "Loading…" : "Show all"}
+            </button>
+          )}{" "}
+          <a className="link" href={whole.address} target="_blank" rel="noopener">
+            Open as plain text
+          </a>
+          {text.isError && ` Could not be loaded: ${text.error.message}`}
+        </p>
+      )}
+    </>
+  );
+}
+
+function sizes(preview: string, { size }: Whole): string {
+  const shown = `The first ${formatCount(preview.length)} characters`;
+  return size === null ? "The agent kept only a preview here." : `${shown} of ${formatBytes(size)}.`;
+}
+
+function plain(text: string): ReactNode {
+  return <pre className="output">{text}</pre>;
+}

@@ -1,0 +1,49 @@
+/** What a person asked: the start of a turn, and what the eye looks for while scrolling. */
+
+import type { Origin } from "@/api/types";
+import { Icon, type IconName } from "@/design/icon";
+import { commandText } from "./command-text";
+import type { MessageEntry } from "./entries";
+import { MessageFrame } from "./message-frame";
+import { partId } from "./part-id";
+import { PartFrame } from "./parts/part-frame";
+import { PartView } from "./parts/part-view";
+
+const LABELS: Partial<Record<Origin, { text: string; icon: IconName }>> = {
+  command: { text: "Command", icon: "flag" },
+  shell: { text: "Shell command", icon: "terminal" },
+  subagent_prompt: { text: "Task given by the parent session", icon: "agent" },
+};
+
+export function PromptMessage({ entry }: { entry: MessageEntry }) {
+  const { message, placement } = entry;
+  const label = message.origin && LABELS[message.origin];
+  const verbatim = message.origin === "command" || message.origin === "shell";
+  return (
+    <MessageFrame
+      entry={entry}
+      className="prompt"
+      label={`Prompt${placement.turn ? ` ${placement.turn}` : ""}`}
+    >
+      {label && (
+        <p className="prompt-label">
+          <Icon name={label.icon} size={14} /> {label.text}
+        </p>
+      )}
+      {message.parts?.map((part, index) => (
+        <PartFrame
+          key={partId(message, index)}
+          messageId={message.id}
+          id={partId(message, index)}
+          className="part"
+        >
+          {verbatim && part.type === "text" ? (
+            <pre>{commandText(part.text)}</pre>
+          ) : (
+            <PartView part={part} breaks />
+          )}
+        </PartFrame>
+      ))}
+    </MessageFrame>
+  );
+}

@@ -1,0 +1,82 @@
+/** What is loaded of a session: one unbroken stretch of messages and events that grows at both ends. */
+
+import type { HistoryEvent, Message, Placement, WindowPage } from "@/api/types";
+
+export interface PlacedMessage {
+  message: Message;
+  placement: Placement;
+}
+
+export interface SessionWindow {
+  messages: PlacedMessage[];
+  events: HistoryEvent[];
+  hasBefore: boolean;
+  hasAfter: boolean;
+}
+
+export function openWindow(page: WindowPage): SessionWindow {
+  return {
+    messages: placeMessages(page),
+    events: page.events,
+    hasBefore: page.has_before,
+    hasAfter: page.has_after,
+  };
+}
+
+export function extendBefore(window: SessionWindow, page: WindowPage): SessionWindow {
+  const messages = placeMessages(page);
+  return {
+    messages: withoutKnown(messages, window.messages, messageKey).concat(window.messages),
+    events: withoutKnown(page.events, window.events, eventKey).concat(window.events),
+    hasBefore: page.has_before,
+    hasAfter: window.hasAfter,
+  };
+}
+
+export function extendAfter(window: SessionWindow, page: WindowPage): SessionWindow {
+  const messages = placeMessages(page);
+  return {
+    messages: window.messages.concat(withoutKnown(messages, window.messages, messageKey)),
+    events: window.events.concat(withoutKnown(page.events, window.events, eventKey)),
+    hasBefore: window.hasBefore,
+    hasAfter: page.has_after,
+  };
+}
+
+/** First and last position that is loaded; null for a session without messages. */
+export function extent(window: SessionWindow): { first: number; last: number } | null {
+  const first = window.messages.at(0)?.placement.position;
+  const last = window.messages.at(-1)?.placement.position;
+  return first === undefined || last === undefined ? null : { first, last };
+}
+
+export function holds(window: SessionWindow, position: number): boolean {
+  const loaded = extent(window);
+  if (!loaded) return false;
+  const fromStart = !window.hasBefore || position >= loaded.first;
+  const toEnd = !window.hasAfter || position <= loaded.last;
+  return fromStart && toEnd;
+}
+
+export function eventKey(event: HistoryEvent): string {
+  const name = event.type === "tool-result" ? `${event.tool_call_id}/${event.result.id}` : event.id;
+  return `${event.type}/${name}/${event.position ?? 0}`;
+}
+
+function messageKey({ message }: PlacedMessage): string {
+  return message.id;
+}
+
+function placeMessages(page: WindowPage): PlacedMessage[] {
+  const bodies = new Map(page.items.map((message) => [message.id, message]));
+  return page.rows.flatMap((placement) => {
+    const message = bodies.get(placement.message_id);
+    return message ? [{ message, placement }] : [];
+  });
+}
+
+/** A page may overlap what is loaded by the message it was asked around. */
+function withoutKnown<Item>(items: Item[], known: Item[], keyOf: (item: Item) => string): Item[] {
+  const keys = new Set(known.map(keyOf));
+  return items.filter((item) => !keys.has(keyOf(item)));
+}
