@@ -1,0 +1,128 @@
+/** One session in a list: what it was about, where, and what it took. */
+
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { getJson } from "@/api/client";
+import { SESSIONS, sessionPage } from "@/api/paths";
+import type { SessionItem, SessionPage } from "@/api/types";
+import { Icon } from "@/design/icon";
+import { formatCount, plural } from "@/format/numbers";
+import { formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
+import { agentName } from "./agent-name";
+import { Cost, Tokens } from "./session-figures";
+import { titleOf } from "./session-title";
+
+export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; now: Date; depth?: number }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <li className="session-item" data-depth={depth || undefined}>
+      <div className="session-row">
+        <ChildrenToggle session={session} open={open} onToggle={() => setOpen(!open)} />
+        <Link href={sessionPage(session.id)} className="session-link" data-item>
+          <span className="session-title">{titleOf(session)}</span>
+          <Places session={session} />
+          <Figures session={session} now={now} />
+        </Link>
+      </div>
+      {open && <Children parent={session.id} now={now} depth={depth + 1} />}
+    </li>
+  );
+}
+
+/** The day, and what the figures below it are. */
+export function SessionListHead({ title }: { title: string }) {
+  return (
+    <div className="session-head session-link">
+      <h2>{title}</h2>
+      {["duration", "messages", "tokens", "cost", "active"].map((figure) => (
+        <span key={figure} className="session-figure" aria-hidden="true">
+          {figure}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function ChildrenToggle({
+  session,
+  open,
+  onToggle,
+}: {
+  session: SessionItem;
+  open: boolean;
+  onToggle: () => void;
+}) {
+  const count = session.children ?? 0;
+  if (count === 0) return <span className="session-toggle" />;
+  const label = `${plural(count, "subagent or fork", "subagents and forks")} of ${titleOf(session)}`;
+  return (
+    <button
+      type="button"
+      className="session-toggle"
+      aria-expanded={open}
+      aria-label={label}
+      title={label}
+      onClick={onToggle}
+    >
+      <Icon name={open ? "down" : "arrow"} size={13} />
+      {formatCount(count)}
+    </button>
+  );
+}
+
+function Places({ session }: { session: SessionItem }) {
+  const relationship = session.relationships?.[0]?.kind;
+  return (
+    <span className="session-places">
+      {relationship && <span className="session-kind">{relationship}</span>}
+      <span>{agentName(session.agent)}</span>
+      {session.project && <span title={session.project.path}>{session.project.name}</span>}
+      {session.git_branch && <span>{session.git_branch}</span>}
+      {session.models && session.models.length > 0 && (
+        <span className="session-model">{session.models.join(", ")}</span>
+      )}
+    </span>
+  );
+}
+
+function Figures({ session, now }: { session: SessionItem; now: Date }) {
+  const duration = spanOf(session.created_at, session.updated_at);
+  const moment = session.updated_at ?? session.created_at;
+  return (
+    <>
+      <span className="session-figure session-duration">
+        {duration === null ? "" : formatDuration(duration)}
+      </span>
+      <span className="session-figure session-messages">
+        {formatCount(session.counts?.messages ?? 0)}
+        <span className="session-unit"> messages</span>
+      </span>
+      <span className="session-figure session-tokens">
+        <Tokens session={session} />
+        <span className="session-unit"> tokens</span>
+      </span>
+      <span className="session-figure session-cost">
+        <Cost session={session} />
+      </span>
+      <span className="session-figure session-when" title={moment && formatExact(moment)}>
+        {moment ? formatRelative(moment, now) : "time unknown"}
+      </span>
+    </>
+  );
+}
+
+function Children({ parent, now, depth }: { parent: string; now: Date; depth: number }) {
+  const children = useQuery({
+    queryKey: ["sessions", "children", parent],
+    queryFn: ({ signal }) => getJson<SessionPage>(SESSIONS, { parent, sort: "created", limit: 200 }, signal),
+  });
+  if (children.isError) return <p className="session-note">Could not be loaded: {children.error.message}</p>;
+  return (
+    <ul className="session-children">
+      {children.data?.items.map((session) => (
+        <SessionRow key={session.id} session={session} now={now} depth={depth} />
+      ))}
+    </ul>
+  );
+}

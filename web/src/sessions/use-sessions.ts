@@ -1,0 +1,41 @@
+/** The list of sessions as the filters in the address want it, page by page. */
+
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { getJson } from "@/api/client";
+import { SESSIONS } from "@/api/paths";
+import type { SessionPage } from "@/api/types";
+import { dayAfter, startOf } from "@/format/time";
+import type { Filters } from "@/shell/url-filters";
+
+export const SESSION_FILTERS = [
+  "title",
+  "agent",
+  "project",
+  "model",
+  "branch",
+  "since",
+  "until",
+  "sort",
+] as const;
+
+export type SessionFilters = Filters<(typeof SESSION_FILTERS)[number]>;
+
+export function useSessions(filters: SessionFilters) {
+  return useInfiniteQuery({
+    queryKey: ["sessions", filters],
+    queryFn: ({ pageParam, signal }) =>
+      getJson<SessionPage>(SESSIONS, { ...asAsked(filters), cursor: pageParam }, signal),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: (previous) => previous,
+  });
+}
+
+/** Days in the address are the reader's; the server is asked for moments. */
+function asAsked(filters: SessionFilters) {
+  return {
+    ...filters,
+    since: filters.since && startOf(filters.since),
+    until: filters.until && startOf(dayAfter(filters.until)),
+  };
+}
