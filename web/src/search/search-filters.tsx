@@ -1,0 +1,110 @@
+/** What a search can be narrowed down to. */
+
+import { AGENTS, PROJECTS, TOOLS } from "@/api/paths";
+import type { AgentSummary, ProjectSummary, ToolUsage } from "@/api/types";
+import { useItems } from "@/api/use-items";
+import { FilterBar } from "@/design/filter-bar";
+import { FilterDates } from "@/design/filter-dates";
+import { FilterSelect } from "@/design/filter-select";
+import { agentName } from "@/sessions/agent-name";
+import { countSet } from "@/shell/url-filters";
+import { SEARCH_FILTERS, type SearchFilters } from "./use-search";
+
+interface SearchFiltersBarProps {
+  filters: SearchFilters;
+  onChange: (changes: Partial<SearchFilters>) => void;
+}
+
+const FIELDS = [
+  { value: "text", label: "Text" },
+  { value: "reasoning", label: "Thinking" },
+  { value: "input", label: "Tool input" },
+  { value: "output", label: "Tool output" },
+];
+
+const ROLES = [
+  { value: "user", label: "Prompts" },
+  { value: "assistant", label: "Answers" },
+  { value: "developer", label: "Injected context" },
+  { value: "system", label: "System prompts" },
+];
+
+const OUTCOMES = [
+  { value: "true", label: "Failed calls" },
+  { value: "false", label: "Calls that did not fail" },
+];
+
+const SORTS = [{ value: "relevance", label: "Best match first" }];
+
+export function SearchFiltersBar({ filters, onChange }: SearchFiltersBarProps) {
+  const agents = useItems<AgentSummary>(AGENTS).map(({ agent }) => ({
+    value: agent,
+    label: agentName(agent),
+  }));
+  const projects = useItems<ProjectSummary>(PROJECTS).map(({ path, name }) => ({ value: path, label: name }));
+  const tools = useItems<ToolUsage>(TOOLS).map(({ tool_name }) => ({ value: tool_name, label: tool_name }));
+  return (
+    <FilterBar
+      label="Search filters"
+      active={countSet(filters, SEARCH_FILTERS) - countSet(filters, ["q", "until"])}
+    >
+      <FilterSelect
+        label="Field"
+        everything="Everywhere"
+        value={filters.field}
+        choices={FIELDS}
+        onChange={(field) => onChange({ field })}
+      />
+      <FilterSelect
+        label="Role"
+        everything="By anybody"
+        value={filters.role}
+        choices={ROLES}
+        onChange={(role) => onChange({ role })}
+      />
+      <FilterSelect
+        label="Tool"
+        everything="Any tool"
+        value={filters.tool}
+        choices={tools}
+        onChange={(tool) => onChange({ tool })}
+      />
+      <FilterSelect
+        label="Outcome"
+        everything="Any outcome"
+        value={filters.failed}
+        choices={OUTCOMES}
+        onChange={(failed) => onChange({ failed })}
+      />
+      {(agents.length > 1 || filters.agent) && (
+        <FilterSelect
+          label="Agent"
+          everything="All agents"
+          value={filters.agent}
+          choices={agents}
+          onChange={(agent) => onChange({ agent })}
+        />
+      )}
+      <FilterSelect
+        label="Project"
+        everything="All projects"
+        value={filters.project}
+        choices={projects}
+        onChange={(project) => onChange({ project })}
+      />
+      <FilterDates since={filters.since} until={filters.until} onChange={onChange} />
+      <FilterSelect
+        label="Sort"
+        everything="Newest first"
+        value={filters.sort}
+        choices={SORTS}
+        onChange={(sort) => onChange({ sort })}
+      />
+      {filters.session && (
+        <button type="button" className="button" onClick={() => onChange({ session: "" })}>
+          In one session only ✕
+        </button>
+      )}
+    </FilterBar>
+  );
+}

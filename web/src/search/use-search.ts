@@ -1,0 +1,60 @@
+/** Hits for what the address asks, page by page; pages that end inside a session are joined. */
+
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { getJson } from "@/api/client";
+import { SEARCH } from "@/api/paths";
+import type { SearchGroup, SearchPage } from "@/api/types";
+import { dayAfter, startOf } from "@/format/time";
+import type { Filters } from "@/shell/url-filters";
+
+export const SEARCH_FILTERS = [
+  "q",
+  "field",
+  "agent",
+  "project",
+  "session",
+  "role",
+  "tool",
+  "failed",
+  "since",
+  "until",
+  "sort",
+] as const;
+
+export type SearchFilters = Filters<(typeof SEARCH_FILTERS)[number]>;
+
+const PAGE = 40;
+
+export function useSearch(filters: SearchFilters) {
+  return useInfiniteQuery({
+    queryKey: ["search", filters],
+    queryFn: ({ pageParam, signal }) =>
+      getJson<SearchPage>(SEARCH, { ...asAsked(filters), limit: PAGE, cursor: pageParam }, signal),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: (previous) => previous,
+    enabled: filters.q !== "",
+  });
+}
+
+function asAsked(filters: SearchFilters) {
+  return {
+    ...filters,
+    since: filters.since && startOf(filters.since),
+    until: filters.until && startOf(dayAfter(filters.until)),
+  };
+}
+
+/** Neighbouring groups of one session become one. */
+export function joinGroups(groups: SearchGroup[]): SearchGroup[] {
+  const joined: SearchGroup[] = [];
+  for (const group of groups) {
+    const last = joined.at(-1);
+    if (last?.session.id === group.session.id) {
+      joined[joined.length - 1] = { ...last, hits: [...last.hits, ...group.hits] };
+    } else {
+      joined.push(group);
+    }
+  }
+  return joined;
+}

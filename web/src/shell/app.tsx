@@ -1,0 +1,50 @@
+/** The frame around every page, and which page an address means. The session page loads when one is opened. */
+
+import { lazy, Suspense } from "react";
+import { Link, Redirect, Route, Switch } from "wouter";
+import { SessionsPage } from "@/sessions/sessions-page";
+import { KeyHelp } from "./key-help";
+import { SampleNotice } from "./sample-notice";
+import { StatusLine } from "./status-line";
+import { TopBar } from "./top-bar";
+import { useStatus } from "./use-status";
+import "./shell.css";
+
+const SessionPage = lazy(() => import("@/session/session-page"));
+const SearchPage = lazy(() => import("@/search/search-page"));
+const UsagePage = lazy(() => import("@/usage/usage-page"));
+
+export function App() {
+  const status = useStatus();
+  return (
+    <>
+      <TopBar />
+      <div className="shell-body">
+        <SampleNotice status={status} />
+        <Suspense fallback={null}>
+          <Switch>
+            <Route path="/" component={SessionsPage} />
+            <Route path="/sessions">
+              <Redirect to="/" replace />
+            </Route>
+            <Route path="/sessions/:id">{({ id }) => <SessionPage key={id} id={id} />}</Route>
+            <Route path="/search" component={SearchPage} />
+            <Route path="/usage" component={UsagePage} />
+            <Route>
+              <div className="problem">
+                <h2>There is no such page</h2>
+                <p>
+                  <Link href="/" className="link">
+                    All sessions
+                  </Link>
+                </p>
+              </div>
+            </Route>
+          </Switch>
+        </Suspense>
+      </div>
+      <StatusLine status={status} />
+      <KeyHelp />
+    </>
+  );
+}

@@ -1,0 +1,68 @@
+/** What the keys do. Opened by "?" or the button in the bar. */
+
+import { useMemo } from "react";
+import { useKeys } from "./keys";
+
+const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
+  {
+    where: "Everywhere",
+    keys: [
+      ["/ or Ctrl K", "search"],
+      ["?", "this help"],
+      ["Esc", "leave a field, close what is open"],
+    ],
+  },
+  {
+    where: "In lists",
+    keys: [
+      ["j k or ↓ ↑", "next and previous"],
+      ["Enter", "open"],
+    ],
+  },
+  {
+    where: "In a session",
+    keys: [
+      ["j k", "next and previous entry"],
+      ["n p", "next and previous prompt"],
+      ["Enter", "open or fold the entry"],
+      ["x", "open or fold everything"],
+      ["Home End", "start and end"],
+    ],
+  },
+];
+
+const ID = "key-help";
+
+export function openKeyHelp(): void {
+  const dialog = document.getElementById(ID);
+  if (dialog instanceof HTMLDialogElement && !dialog.open) dialog.showModal();
+}
+
+export function KeyHelp() {
+  useKeys(useMemo(() => ({ "?": openKeyHelp }), []));
+  return (
+    <dialog id={ID} className="key-help" aria-labelledby={`${ID}-title`}>
+      <form method="dialog">
+        <h2 id={`${ID}-title`}>Keys</h2>
+        {KEYS.map(({ where, keys }) => (
+          <section key={where}>
+            <h3>{where}</h3>
+            <dl>
+              {keys.map(([key, does]) => (
+                <div key={key}>
+                  <dt>
+                    <kbd>{key}</kbd>
+                  </dt>
+                  <dd>{does}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+        <button type="submit" className="button">
+          Close
+        </button>
+      </form>
+    </dialog>
+  );
+}

@@ -1,0 +1,51 @@
+/** Keyboard: shortcuts while no field has the focus, and moving through lists of links and buttons. */
+
+import { type RefObject, useEffect } from "react";
+
+type Handler = (event: KeyboardEvent) => void;
+
+/** Calls the handler of a pressed key ("j", "Escape", "Ctrl+k"); plain keys do nothing while one is typing. */
+export function useKeys(handlers: Record<string, Handler>): void {
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      const handler = handlers[nameOf(event)];
+      if (!handler || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+      const plain = !event.ctrlKey && !event.metaKey;
+      if (plain && event.key !== "Escape" && isTyping(event.target)) return;
+      handler(event);
+    };
+    window.addEventListener("keydown", onKeyDown);
+    return () => window.removeEventListener("keydown", onKeyDown);
+  }, [handlers]);
+}
+
+/** j/k and the arrows move the focus over everything marked `data-item` inside the list; Enter is the browser's. */
+export function useListKeys(list: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      const step = STEPS[nameOf(event)];
+      if (!step || event.defaultPrevented || isTyping(event.target) || document.querySelector("dialog[open]"))
+        return;
+      const items = [...(list.current?.querySelectorAll<HTMLElement>("[data-item]") ?? [])];
+      const current = items.findIndex((item) => item.contains(document.activeElement));
+      const next = items[current === -1 ? 0 : current + step];
+      if (!next) return;
+      event.preventDefault();
+      next.focus();
+      next.scrollIntoView({ block: "nearest" });
+    };
+    window.addEventListener("keydown", onKeyDown);
+    return () => window.removeEventListener("keydown", onKeyDown);
+  }, [list]);
+}
+
+const STEPS: Record<string, number> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 };
+
+function nameOf(event: KeyboardEvent): string {
+  const modifier = event.ctrlKey || event.metaKey ? "Ctrl+" : event.altKey ? "Alt+" : "";
+  return modifier + event.key;
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.matches("input, select, textarea, [contenteditable]");
+}

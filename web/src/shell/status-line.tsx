@@ -1,0 +1,39 @@
+/** What the server is busy with, in a corner, and only while that is worth a word. */
+
+import type { StatusAnswer, SyncProgress } from "@/api/types";
+import { formatBytes, formatCount } from "@/format/numbers";
+
+export function StatusLine({ status }: { status: StatusAnswer | null }) {
+  const line = status && lineOf(status);
+  if (!line) return null;
+  return (
+    <div className="status-line" role="status">
+      <span>{line.text}</span>
+      {line.total > 0 && <progress value={line.done} max={line.total} aria-label={line.text} />}
+    </div>
+  );
+}
+
+interface Line {
+  text: string;
+  done: number;
+  total: number;
+}
+
+/** Null when there is nothing to say. A pass that only looks whether anything changed is over before it is read. */
+export function lineOf({ sync, search }: Pick<StatusAnswer, "sync" | "search">): Line | null {
+  if (sync.state === "failed") return { text: `Reading the logs failed: ${sync.error}`, done: 0, total: 0 };
+  if (sync.state === "running" && sync.phase && sync.phase !== "find") return phaseLine(sync);
+  if (search.pending > 0) {
+    return { text: `${formatCount(search.pending)} messages are not searchable yet`, done: 0, total: 0 };
+  }
+  return null;
+}
+
+function phaseLine({ phase, done, total }: SyncProgress): Line {
+  const text =
+    phase === "read"
+      ? `Reading logs, ${formatBytes(done)} of ${formatBytes(total)}`
+      : `Indexing for search, ${formatCount(done)} of ${formatCount(total)}`;
+  return { text, done, total };
+}

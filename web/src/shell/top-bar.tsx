@@ -1,0 +1,48 @@
+/** Where one can go, and the search that is always at hand. */
+
+import { Link, useLocation } from "wouter";
+import { Icon } from "@/design/icon";
+import { openKeyHelp } from "./key-help";
+import { SearchBox } from "./search-box";
+import { toggleTheme, useTheme } from "./theme";
+
+const PAGES = [
+  { href: "/", label: "Sessions" },
+  { href: "/search", label: "Search" },
+  { href: "/usage", label: "Usage" },
+];
+
+export function TopBar() {
+  const [location] = useLocation();
+  const theme = useTheme();
+  return (
+    <header className="top-bar">
+      <Link href="/" className="brand">
+        turnlog
+      </Link>
+      <nav className="top-pages" aria-label="Pages">
+        {PAGES.map(({ href, label }) => (
+          <Link key={href} href={href} aria-current={isCurrent(href, location) ? "page" : undefined}>
+            {label}
+          </Link>
+        ))}
+      </nav>
+      <SearchBox />
+      <button
+        type="button"
+        className="top-button"
+        onClick={toggleTheme}
+        aria-label={theme === "dark" ? "Light theme" : "Dark theme"}
+      >
+        <Icon name={theme === "dark" ? "sun" : "moon"} />
+      </button>
+      <button type="button" className="top-button top-help" onClick={openKeyHelp} aria-label="Keyboard help">
+        <Icon name="help" />
+      </button>
+    </header>
+  );
+}
+
+function isCurrent(href: string, location: string): boolean {
+  return href === "/" ? location === "/" || location.startsWith("/sessions") : location === href;
+}
