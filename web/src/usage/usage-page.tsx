@@ -1,0 +1,146 @@
+/** What it all took: by day, model, project, session or agent; what a total contains is said beside it. */
+
+import { useQuery } from "@tanstack/react-query";
+import { getJson } from "@/api/client";
+import { AGENTS, MODELS, PROJECTS, USAGE } from "@/api/paths";
+import type { AgentSummary, ModelSummary, ProjectSummary, UsageAnswer, UsageBy } from "@/api/types";
+import { useItems } from "@/api/use-items";
+import { FilterBar } from "@/design/filter-bar";
+import { FilterDates } from "@/design/filter-dates";
+import { FilterSelect } from "@/design/filter-select";
+import { Problem } from "@/design/problem";
+import { Segments } from "@/design/segments";
+import { dayAfter } from "@/format/time";
+import { agentName } from "@/sessions/agent-name";
+import { useTitle } from "@/shell/title";
+import { countSet, useUrlFilters } from "@/shell/url-filters";
+import { DayChart } from "./day-chart";
+import { COST, MEASURES } from "./measures";
+import "./usage.css";
+import { UsageContents, UsageSummary } from "./usage-summary";
+import { UsageTable } from "./usage-table";
+
+const FILTERS = ["by", "measure", "agent", "project", "model", "since", "until"] as const;
+
+const BY: { value: UsageBy; label: string }[] = [
+  { value: "day", label: "Day" },
+  { value: "model", label: "Model" },
+  { value: "project", label: "Project" },
+  { value: "session", label: "Session" },
+  { value: "agent", label: "Agent" },
+];
+
+/** A page of rows that can still be read; the totals are of all. */
+const ROWS = 200;
+
+export default function UsagePage() {
+  const [filters, change] = useUrlFilters(FILTERS);
+  const by = BY.find(({ value }) => value === filters.by)?.value ?? "day";
+  const measure = MEASURES.find(({ value }) => value === filters.measure) ?? COST;
+  const { measure: _, until, ...asked } = filters;
+  const usage = useQuery({
+    queryKey: ["usage", by, asked, until],
+    queryFn: ({ signal }) =>
+      getJson<UsageAnswer>(USAGE, { ...asked, by, until: until && dayAfter(until) }, signal),
+    placeholderData: (previous) => previous,
+  });
+  useTitle("Usage");
+  return (
+    <main className="page usage">
+      <div className="page-head">
+        <h1>Usage</h1>
+      </div>
+      <FilterBar
+        label="Usage filters"
+        first={
+          <Segments
+            label="By"
+            choices={BY}
+            value={by}
+            onChange={(value) => change({ by: value === "day" ? "" : value })}
+          />
+        }
+        active={countSet(filters, ["measure", "agent", "project", "model", "since"])}
+      >
+        <Segments
+          label="Measure"
+          choices={MEASURES}
+          value={measure.value}
+          onChange={(value) => change({ measure: value === "cost" ? "" : value })}
+        />
+        <UsageFilters filters={filters} onChange={change} />
+      </FilterBar>
+      {usage.isError && <Problem error={usage.error} what="The usage" />}
+      {usage.data && <Report answer={usage.data} measure={measure} />}
+    </main>
+  );
+}
+
+function Report({ answer, measure }: { answer: UsageAnswer; measure: typeof COST }) {
+  const { by, rows, totals } = answer;
+  if (totals.calls === 0) {
+    return (
+      <div className="problem">
+        <h2>No model calls here</h2>
+        <p>Nothing was used in this span, or the logs do not tell.</p>
+      </div>
+    );
+  }
+  const used = rows.filter((row) => row.totals.calls > 0);
+  const shown = by === "day" ? used.toReversed() : used;
+  return (
+    <>
+      <UsageSummary totals={totals} />
+      {by === "day" && <DayChart rows={rows} measure={measure} />}
+      <UsageTable by={by} rows={shown.slice(0, ROWS)} totals={totals} measure={measure} />
+      {shown.length > ROWS && (
+        <p className="usage-note">
+          The first {ROWS} of {shown.length}.
+        </p>
+      )}
+      <UsageContents totals={totals} />
+    </>
+  );
+}
+
+interface UsageFiltersProps {
+  filters: Record<(typeof FILTERS)[number], string>;
+  onChange: (changes: Partial<UsageFiltersProps["filters"]>) => void;
+}
+
+function UsageFilters({ filters, onChange }: UsageFiltersProps) {
+  const agents = useItems<AgentSummary>(AGENTS).map(({ agent }) => ({
+    value: agent,
+    label: agentName(agent),
+  }));
+  const projects = useItems<ProjectSummary>(PROJECTS).map(({ path, name }) => ({ value: path, label: name }));
+  const models = useItems<ModelSummary>(MODELS).map(({ name }) => ({ value: name, label: name }));
+  return (
+    <>
+      {(agents.length > 1 || filters.agent) && (
+        <FilterSelect
+          label="Agent"
+          everything="All agents"
+          value={filters.agent}
+          choices={agents}
+          onChange={(agent) => onChange({ agent })}
+        />
+      )}
+      <FilterSelect
+        label="Project"
+        everything="All projects"
+        value={filters.project}
+        choices={projects}
+        onChange={(project) => onChange({ project })}
+      />
+      <FilterSelect
+        label="Model"
+        everything="All models"
+        value={filters.model}
+        choices={models}
+        onChange={(model) => onChange({ model })}
+      />
+      <FilterDates since={filters.since} until={filters.until} onChange={onChange} />
+    </>
+  );
+}

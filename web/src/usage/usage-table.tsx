@@ -1,0 +1,120 @@
+/** The figures: what each day, model, project, session or agent used, with its share of the whole. */
+
+import { Link } from "wouter";
+import { sessionPage } from "@/api/paths";
+import type { UsageBy, UsageRow, UsageTotals } from "@/api/types";
+import { formatCompact, formatCount, formatTotalCost, UNKNOWN } from "@/format/numbers";
+import { agentName } from "@/sessions/agent-name";
+import type { Measure } from "./measures";
+
+interface UsageTableProps {
+  by: UsageBy;
+  rows: UsageRow[];
+  totals: UsageTotals;
+  measure: Measure;
+}
+
+interface Column {
+  label: string;
+  of: (totals: UsageTotals) => number;
+}
+
+const COLUMNS: Column[] = [
+  { label: "Calls", of: (totals) => totals.calls },
+  { label: "Input", of: (totals) => totals.input + totals.tool_prompt },
+  { label: "Cache read", of: (totals) => totals.cache_read },
+  {
+    label: "Cache written",
+    of: (totals) => totals.cache_write_5m + totals.cache_write_1h + totals.cache_write,
+  },
+  { label: "Output", of: (totals) => totals.output },
+  { label: "Thinking", of: (totals) => totals.reasoning },
+  { label: "All tokens", of: (totals) => totals.tokens },
+];
+
+/** Where no log tells thinking from output, a column of zeros would be wrong. */
+function columnsOf(totals: UsageTotals): Column[] {
+  return COLUMNS.filter(({ label }) => label !== "Thinking" || totals.reasoning > 0);
+}
+
+const TITLES: Record<UsageBy, string> = {
+  day: "Day (UTC)",
+  model: "Model",
+  project: "Project",
+  session: "Session",
+  agent: "Agent",
+};
+
+export function UsageTable({ by, rows, totals, measure }: UsageTableProps) {
+  const columns = columnsOf(totals);
+  const largest = Math.max(0, ...rows.map((row) => measure.of(row.totals) ?? 0));
+  return (
+    <div className="usage-table" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{TITLES[by]}</th>
+            {columns.map(({ label }) => (
+              <th scope="col" key={label}>
+                {label}
+              </th>
+            ))}
+            <th scope="col">Cost</th>
+          </tr>
+        </thead>
+        <tbody>
+          <tr className="usage-total">
+            <th scope="row">Total</th>
+            <Figures totals={totals} columns={columns} />
+          </tr>
+          {rows.map((row) => (
+            <tr key={row.name ?? ""}>
+              <th scope="row">
+                <Share value={measure.of(row.totals)} largest={largest} />
+                <Name by={by} row={row} />
+              </th>
+              <Figures totals={row.totals} columns={columns} />
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Figures({ totals, columns }: { totals: UsageTotals; columns: Column[] }) {
+  return (
+    <>
+      {columns.map((column) => (
+        <Figure key={column.label} totals={totals} column={column} />
+      ))}
+      <td className={totals.cost === null && totals.calls > 0 ? "unknown" : undefined}>
+        {formatTotalCost(totals.cost, totals.unpriced_calls + totals.unknown_calls)}
+      </td>
+    </>
+  );
+}
+
+function Figure({ totals, column }: { totals: UsageTotals; column: Column }) {
+  const count = column.of(totals);
+  if (column.label === "Calls") return <td>{formatCount(count)}</td>;
+  if (totals.unknown_calls === totals.calls) return <td className="unknown">{UNKNOWN}</td>;
+  return <td title={formatCount(count)}>{formatCompact(count)}</td>;
+}
+
+function Share({ value, largest }: { value: number | null; largest: number }) {
+  const width = largest > 0 ? (100 * (value ?? 0)) / largest : 0;
+  return <span className="usage-share" style={{ width: `${width}%` }} />;
+}
+
+function Name({ by, row }: { by: UsageBy; row: UsageRow }) {
+  if (row.name === null) return <span className="unknown">{UNKNOWN}</span>;
+  const label = by === "agent" ? agentName(row.name) : (row.label ?? row.name);
+  if (by === "session") return <Link href={sessionPage(row.name)}>{label}</Link>;
+  if (by === "day") return <Link href={`/?since=${row.name}&until=${row.name}`}>{label}</Link>;
+  return (
+    <Link href={`/?${by}=${encodeURIComponent(row.name)}`} title={row.name}>
+      {label}
+    </Link>
+  );
+}
