@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import type { SearchGroup, SearchHit, UsageRow } from "@/api/types";
+import { joinGroups } from "@/search/use-search";
+import { commandText } from "@/session/command-text";
+import { groupByDay } from "@/sessions/group-by-day";
+import { titleOf } from "@/sessions/session-title";
+import { fillDays, ticksFor } from "@/usage/scale";
+import { session } from "./samples";
+
+describe("sessions under their days", () => {
+  it("stay in their order, each day once", () => {
+    const sessions = ["2026-11-21T08:00:00Z", "2026-11-21T07:00:00Z", "2026-11-20T12:00:00Z", undefined].map(
+      (updated_at, index) => session({ id: `s${index}`, ...(updated_at ? { updated_at } : {}) }),
+    );
+    const groups = groupByDay(sessions, (item) => item.updated_at, new Date("2026-11-21T09:00:00Z"));
+    expect(groups.map(({ title, sessions }) => [title, sessions.map(({ id }) => id)])).toEqual([
+      ["Today", ["s0", "s1"]],
+      ["Yesterday", ["s2"]],
+      ["Time unknown", ["s3"]],
+    ]);
+  });
+
+  it("are called by their id where they have no title", () => {
+    expect(titleOf(session({ external_id: "0f3b9a77-1234" }))).toBe("Untitled 0f3b9a77");
+    expect(titleOf(session({ title: "  Fix\n the build " }))).toBe("Fix the build");
+  });
+});
+
+it("joins hits of one session that two pages share", () => {
+  const hit = (message_id: string) => ({ message_id }) as SearchHit;
+  const group = (id: string, ...hits: string[]): SearchGroup => ({
+    session: session({ id }),
+    hits: hits.map(hit),
+  });
+  const joined = joinGroups([group("a", "1"), group("b", "2"), group("b", "3"), group("a", "4")]);
+  expect(joined.map(({ session, hits }) => [session.id, hits.map((found) => found.message_id)])).toEqual([
+    ["a", ["1"]],
+    ["b", ["2", "3"]],
+    ["a", ["4"]],
+  ]);
+});
+
+describe("the usage chart", () => {
+  it("has round ticks that reach the largest value", () => {
+    expect(ticksFor(8.6, 4)).toEqual([0, 2.5, 5, 7.5, 10]);
+    expect(ticksFor(1_300_000, 4)).toEqual([0, 500_000, 1_000_000, 1_500_000]);
+    expect(ticksFor(0, 4)).toEqual([0]);
+  });
+
+  it("has a place for every day, also those on which nothing happened", () => {
+    const rows = ["2026-10-24", null, "2026-10-27"].map((name) => ({ name }) as UsageRow);
+    expect(fillDays(rows).map(({ day, row }) => [day, row !== null])).toEqual([
+      ["2026-10-24", true],
+      ["2026-10-25", false],
+      ["2026-10-26", false],
+      ["2026-10-27", true],
+    ]);
+    expect(fillDays([])).toEqual([]);
+  });
+});
+
+it.each([
+  ["<command-name>/model</command-name>\n<command-args>opus</command-args>", "/model opus"],
+  ["<command-message>compact</command-message>\n<command-name>/compact</comm", "/compact"],
+  ["<bash-input>ls -la</bash-input>", "! ls -la"],
+  ["/already plain", "/already plain"],
+])("shows %j as it was typed", (text, typed) => expect(commandText(text)).toBe(typed));

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import {
+  formatBytes,
+  formatCompact,
+  formatCost,
+  formatTokens,
+  formatTotalCost,
+  plural,
+} from "@/format/numbers";
+
+describe("compact counts", () => {
+  it.each([
+    [0, "0"],
+    [999, "999"],
+    [1000, "1k"],
+    [1249, "1.2k"],
+    [48_300, "48k"],
+    [999_949, "1M"],
+    [3_140_000, "3.1M"],
+    [2_000_000_000, "2G"],
+  ])("%d is %s", (count, text) => expect(formatCompact(count)).toBe(text));
+
+  it("says unknown, not zero, for tokens no log tells", () => {
+    expect(formatTokens(undefined)).toBe("unknown");
+    expect(formatTokens(null)).toBe("unknown");
+    expect(formatTokens(0)).toBe("0");
+  });
+});
+
+describe("cost", () => {
+  it.each([
+    [0, "$0"],
+    [0.00002, "$0.000020"],
+    [0.0042, "$0.0042"],
+    [0.31, "$0.31"],
+    [1204.4, "$1,204"],
+  ])("%d is %s", (dollars, text) => expect(formatCost(dollars)).toBe(text));
+
+  it("is unknown where nothing could be priced (R-C22)", () => {
+    expect(formatCost(null)).toBe("unknown");
+    expect(formatTotalCost(null, 3)).toBe("unknown");
+    expect(formatTotalCost(0, 3)).toBe("unknown");
+  });
+
+  it("is a lower bound where some calls could not be priced", () => {
+    expect(formatTotalCost(1.2, 1)).toBe("≥ $1.20");
+    expect(formatTotalCost(1.2, 0)).toBe("$1.20");
+  });
+});
+
+it("writes bytes in the unit that fits", () => {
+  expect([12, 4200, 152_000, 999_600, 1_300_000].map(formatBytes)).toEqual([
+    "12 B",
+    "4.2 kB",
+    "152 kB",
+    "1.0 MB",
+    "1.3 MB",
+  ]);
+});
+
+it("counts nouns", () => {
+  expect(plural(1, "message")).toBe("1 message");
+  expect(plural(1200, "message")).toBe("1,200 messages");
+  expect(plural(2, "subagent or fork", "subagents and forks")).toBe("2 subagents and forks");
+});
