@@ -73,10 +73,11 @@ def load_tool_calls(
 
 def load_tool_usage(connection: sqlite3.Connection, wanted: ToolCallFilter) -> list[ToolUsage]:
     """Calls by tool, the most called first."""
+    tables, condition, parameters = _FROM_PARTS, "1", []
     if wanted.session is not None:
         tables, condition, parameters = _FROM_SESSION, "c.session_key = ?", [session_key(connection, wanted.session)]
-    else:
-        tables, condition, parameters = _FROM_PARTS, "p.tool_name IS NOT NULL", []
+    elif wanted.agent is None and wanted.project is None:
+        tables = " FROM parts p"
     conditions, values = _filters(wanted, "p.started_at")
     states = connection.execute(
         "SELECT p.tool_name, p.tool_kind, count(*), sum(p.tool_state = ?), sum(p.tool_state = ?),"

@@ -41,6 +41,7 @@ _SUMS = ", ".join(
 
 
 class _Grouping(NamedTuple):
+    key: str
     name: str
     label: str = "NULL"
     joins: tuple[str, ...] = ()
@@ -49,15 +50,14 @@ class _Grouping(NamedTuple):
 _SESSIONS = " JOIN sessions s ON s.key = u.session_key"
 _PROJECTS = " LEFT JOIN projects p ON p.key = s.project_key"
 _MODELS = " LEFT JOIN models d ON d.key = u.model_key"
-_ANNOTATIONS = " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"
 _OWNERS = " JOIN owners o ON o.key = s.owner_key"
 
 _GROUPINGS: dict[UsageBy, _Grouping] = {
-    "day": _Grouping("u.day"),
-    "model": _Grouping("d.name", joins=(_MODELS,)),
-    "project": _Grouping("p.path", "p.name", (_SESSIONS, _PROJECTS)),
-    "session": _Grouping("s.agent || ':' || s.external_id", "coalesce(a.title, s.title)", (_SESSIONS, _ANNOTATIONS)),
-    "agent": _Grouping("s.agent", joins=(_SESSIONS,)),
+    "day": _Grouping("u.day", "u.day"),
+    "model": _Grouping("u.model_key", "d.name", joins=(_MODELS,)),
+    "project": _Grouping("s.project_key", "p.path", "p.name", (_SESSIONS, _PROJECTS)),
+    "session": _Grouping("u.session_key", "s.agent || ':' || s.external_id", "s.title", (_SESSIONS,)),
+    "agent": _Grouping("s.agent", "s.agent", joins=(_SESSIONS,)),
 }
 
 _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -79,13 +79,13 @@ def load_usage(connection: sqlite3.Connection, by: UsageBy, wanted: UsageFilter)
     tables = "".join(dict.fromkeys((*grouping.joins, *joins)))
     rows = connection.execute(
         f"SELECT {grouping.name}, {grouping.label}, {_SUMS} FROM usage u{tables}"
-        f" WHERE {' AND '.join(conditions) or '1'} GROUP BY {grouping.name}",
+        f" WHERE {' AND '.join(conditions) or '1'} GROUP BY {grouping.key}",
         parameters,
     ).fetchall()
     totals = _totals([sum(column) for column in zip(*(row[2:] for row in rows), strict=True)])
     found = [UsageRow(_name(by, row[0]), _totals(row[2:]), row[1]) for row in rows]
     if by == "session":
-        found = _with_own_totals(connection, found, wanted)
+        found = _as_told(connection, found, whole=not (wanted.since or wanted.until or wanted.model))
     return UsageReport(by, tuple(sorted(found, key=_forwards if by == "day" else _dearest)), totals)
 
 
@@ -141,18 +141,22 @@ def _dearest(row: UsageRow) -> tuple[Decimal, int, str]:
     return (-(row.totals.cost or Decimal(0)), -row.totals.tokens, row.name or "")
 
 
-def _with_own_totals(connection: sqlite3.Connection, rows: list[UsageRow], wanted: UsageFilter) -> list[UsageRow]:
-    """Rows of whole sessions with the total that the agent itself kept for the session, where it kept one."""
-    if wanted.since is not None or wanted.until is not None or wanted.model is not None:
-        return rows
-    own: dict[str, int] = dict(
+def _as_told(connection: sqlite3.Connection, rows: list[UsageRow], *, whole: bool) -> list[UsageRow]:
+    """Sessions under the title the user gave them and, when it is about whole sessions, with the agent's own total."""
+    titles: dict[str | None, str] = dict(
+        connection.execute("SELECT session_id, title FROM annotations WHERE title IS NOT NULL").fetchall()
+    )
+    reported: dict[str | None, int] = dict(
         connection.execute(
             "SELECT agent || ':' || external_id, reported_cost FROM sessions WHERE reported_cost IS NOT NULL"
         ).fetchall()
+        if whole
+        else ()
     )
-    return [
-        row
-        if row.name not in own
-        else row._replace(totals=row.totals._replace(reported_cost=Decimal(own[row.name]) / _NANO))
-        for row in rows
-    ]
+    for index, row in enumerate(rows):
+        if row.name in titles:
+            rows[index] = row = row._replace(label=titles[row.name])
+        if row.name in reported:
+            own = Decimal(reported[row.name]) / _NANO
+            rows[index] = row._replace(totals=row.totals._replace(reported_cost=own))
+    return rows

@@ -10,20 +10,25 @@ import msgspec
 
 from turnlog.store import bodies
 from turnlog.store.families import session_key
-from turnlog.store.queries.messages import Span, children_of_calls, result_places, select_span
-from turnlog.store.rows import NANO, moment
+from turnlog.store.places import unpack_records
+from turnlog.store.queries.messages import Span, children_of_calls, select_span
+from turnlog.store.rows import NANO
 from turnlog.store.window import Window
 
 _SELECT = (
     "SELECT s.position, m.external_id, s.turn, s.step, s.fate, s.fate_cause,"
-    " CASE WHEN m.pays_key IS s.session_key THEN m.cost WHEN m.cost IS NOT NULL THEN 0 END,"
-    " m.has_tool_calls, s.records, m.key, m.body FROM memberships s JOIN messages m ON m.key = s.message_key"
+    f" CASE WHEN m.pays_key IS s.session_key THEN m.cost / {NANO}.0 WHEN m.cost IS NOT NULL THEN 0 END,"
+    " CASE WHEN m.has_tool_calls THEN s.records END, m.key, m.body"
+    " FROM memberships s JOIN messages m ON m.key = s.message_key"
 )
 
 _EVENTS = (
-    "SELECT position, external_id, type, kind, known, created_at, body FROM events"
+    "SELECT json_object('type', type, 'position', position, 'id', external_id, 'kind', kind,"
+    " 'known', json(iif(known, 'true', 'false')),"
+    " 'created_at', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch')), body FROM events"
     " WHERE session_key = ? AND position >= ? AND position < ? ORDER BY position, key"
 )
+"""What the row says of an event, and the event itself where it says more."""
 
 _END = 1 << 62
 
@@ -39,21 +44,19 @@ def load_window(connection: sqlite3.Connection, session_id: str, span: Span) -> 
     following: int | None = connection.execute(
         "SELECT min(position) FROM memberships WHERE session_key = ? AND position > ?", (key, last)
     ).fetchone()[0]
-    events = _events(connection, key, first if before else 0, _END if following is None else following)
+    events = connection.execute(_EVENTS, (key, first if before else 0, _END if following is None else following))
     return Window(
         frames=[row[-1] for row in found],
-        rows=msgspec.json.encode(_rows(connection, session_id, key, found)),
-        events=msgspec.json.encode(events),
+        rows=msgspec.json.encode(_rows(connection, session_id, found)),
+        events=b"[%b]" % b",".join([bodies.decompress(body) if body else plain.encode() for plain, body in events]),
         has_before=before is not None,
         has_after=following is not None,
     )
 
 
-def _rows(
-    connection: sqlite3.Connection, session_id: str, session_key: int, found: list[tuple[Any, ...]]
-) -> list[dict[str, Any]]:
-    """What the session adds to each message; a key that would be empty is there all the same."""
-    children = _children(connection, session_id, session_key)
+def _rows(connection: sqlite3.Connection, session_id: str, found: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """What the session adds to each message; what is empty is there all the same."""
+    children = _children(connection, session_id)
     nothing: dict[str, str] = {}
     return [
         {
@@ -63,41 +66,23 @@ def _rows(
             "step": step,
             "fate": fate,
             "fate_cause": cause,
-            "cost": None if cost is None else cost / NANO,
-            "children": children.get(message_key, nothing) if has_calls else nothing,
-            "results": list(result_places(records).items()) if has_calls else (),
+            "cost": cost,
+            "children": children.get(message_key, nothing),
+            "results": [(what, offset) for offset, _, what in unpack_records(records) if isinstance(what, str)],
         }
-        for position, message_id, turn, step, fate, cause, cost, has_calls, records, message_key, _ in found
+        for position, message_id, turn, step, fate, cause, cost, records, message_key, _ in found
     ]
 
 
-def _children(connection: sqlite3.Connection, session_id: str, session_key: int) -> dict[int, dict[str, str]]:
-    """Message key -> the subagent sessions that its calls started."""
+def _children(connection: sqlite3.Connection, session_id: str) -> dict[int, dict[str, str]]:
+    """Message key -> the subagent sessions that its calls started, by call."""
+    subagents = children_of_calls(connection, session_id)
     found: dict[int, dict[str, str]] = defaultdict(dict)
-    for tool_call_id, child in children_of_calls(connection, session_id).items():
+    if subagents:
         rows = connection.execute(
-            "SELECT p.message_key FROM parts p JOIN memberships s ON s.message_key = p.message_key"
-            " WHERE p.tool_call_id = ? AND s.session_key = ?",
-            (tool_call_id, session_key),
+            "SELECT message_key, tool_call_id FROM parts WHERE tool_call_id IN (SELECT value FROM json_each(?))",
+            (msgspec.json.encode(list(subagents)),),
         )
-        for (message_key,) in rows:
-            found[message_key][tool_call_id] = child
+        for message_key, tool_call_id in rows:
+            found[message_key][tool_call_id] = subagents[tool_call_id]
     return found
-
-
-def _events(connection: sqlite3.Connection, key: int, start: int, end: int) -> list[Any]:
-    """Events of the window: as they are stored, or what their row says of them."""
-    rows = connection.execute(_EVENTS, (key, start, end))
-    return [
-        {
-            "type": type_,
-            "position": position,
-            "id": external_id,
-            "kind": kind,
-            "known": bool(known),
-            "created_at": moment(created_at),
-        }
-        if body is None
-        else msgspec.Raw(bodies.decompress(body))
-        for position, external_id, type_, kind, known, created_at, body in rows
-    ]
