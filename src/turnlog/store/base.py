@@ -447,6 +447,10 @@ class Store(Protocol):
         """All that happened, in the order in which it arrived, results as events of their own."""
         ...
 
+    def events(self, session_id: str, *, position: int | None = None) -> list[HistoryEvent]:
+        """What happened besides messages and results of known calls, in order; of one position where one is named."""
+        ...
+
     def window(
         self,
         session_id: str,

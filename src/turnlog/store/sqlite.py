@@ -159,6 +159,13 @@ class SqliteStore:
         with self._snapshot() as connection:
             return load_history(connection, session_id, resolve_blobs=resolve_blobs)
 
+    def events(self, session_id: str, *, position: int | None = None) -> list[HistoryEvent]:
+        """What happened besides messages and results of known calls."""
+        from turnlog.store.queries.history import load_events
+
+        with self._snapshot() as connection:
+            return load_events(connection, session_id, position)
+
     def window(
         self,
         session_id: str,

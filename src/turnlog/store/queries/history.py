@@ -47,7 +47,9 @@ _PLAIN_TYPES: dict[str, type[RecordEvent | RunMetadataEvent]] = {
 def load_history(connection: sqlite3.Connection, session_id: str, *, resolve_blobs: bool) -> list[HistoryEvent]:
     """Messages, results and events in causal order; see `Store.history`."""
     messages = load_messages(connection, session_id, Span(), None, resolve_blobs=resolve_blobs)
-    return order_history([(placed.message, placed.membership) for placed in messages], _events(connection, session_id))
+    return order_history(
+        [(placed.message, placed.membership) for placed in messages], load_events(connection, session_id)
+    )
 
 
 def load_outline(connection: sqlite3.Connection, session_id: str) -> list[OutlineEntry]:
@@ -71,10 +73,12 @@ def load_outline(connection: sqlite3.Connection, session_id: str) -> list[Outlin
     return sorted(entries, key=lambda entry: entry.position)
 
 
-def _events(connection: sqlite3.Connection, session_id: str) -> list[HistoryEvent]:
-    """Everything of a session that is not a message nor a result of a known call."""
+def load_events(connection: sqlite3.Connection, session_id: str, position: int | None = None) -> list[HistoryEvent]:
+    """Everything of a session, or of one position in it, that is neither a message nor a result of a known call."""
     key = session_key(connection, session_id)
-    return [_event(row) for row in _event_rows(connection, f"{_EVENTS} ORDER BY e.position, e.key", (key,))]
+    condition, parameters = ("", ()) if position is None else (" AND e.position = ?", (position,))
+    rows = _event_rows(connection, f"{_EVENTS}{condition} ORDER BY e.position, e.key", (key, *parameters))
+    return [_event(row) for row in rows]
 
 
 def _event_rows(connection: sqlite3.Connection, statement: str, parameters: tuple[Any, ...]) -> list[_EventRow]:
