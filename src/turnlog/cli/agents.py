@@ -1,0 +1,68 @@
+"""`turnlog agents`: whose logs are read, and from where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from turnlog.cli import figures
+from turnlog.cli.options import examples, json_option, store_option
+from turnlog.cli.shapes import AgentDocument, AgentsDocument
+from turnlog.cli.terminal import Column, write_json, write_table
+from turnlog.store.base import AgentSummary
+
+
+@click.command(epilog=examples("turnlog agents", "turnlog agents --json"))
+@json_option
+@store_option
+def agents(as_json: bool, store_path: Path) -> None:
+    """List the agents whose logs are read, their homes here, and how much of them the store holds."""
+    items = _items(_stored(store_path))
+    if as_json:
+        document: AgentsDocument = {"items": items}
+        write_json(document)
+        return
+    columns = (Column("Agent"), Column("Sessions", right=True), Column("Subagents", right=True), Column("Homes"))
+    rows = [
+        (
+            item["agent"],
+            figures.count(item["sessions"]),
+            figures.count(item["subagents"]),
+            ", ".join(item["roots"]) or "none here",
+        )
+        for item in items
+    ]
+    write_table(columns, rows)
+
+
+def _stored(store_path: Path) -> dict[str, AgentSummary]:
+    from turnlog.store import open_store
+
+    if not store_path.exists():
+        return {}
+    with open_store(store_path) as store:
+        return {summary.agent: summary for summary in store.agents()}
+
+
+def _items(stored: dict[str, AgentSummary]) -> list[AgentDocument]:
+    """Agents that are installed, then those that only the store knows."""
+    from turnlog.agents import agents as registered_agents
+
+    installed = {agent.name: agent for agent in registered_agents()}
+    items: list[AgentDocument] = []
+    for name in [*installed, *(name for name in stored if name not in installed)]:
+        agent = installed.get(name)
+        summary = stored.get(name) or AgentSummary(name, 0, 0, 0, None)
+        items.append(
+            {
+                "agent": name,
+                "display_name": None if agent is None else agent.display_name,
+                "roots": [] if agent is None else [str(root) for root in agent.roots()],
+                "sources": summary.sources,
+                "sessions": summary.sessions,
+                "subagents": summary.subagents,
+                "updated_at": figures.iso(summary.updated_at),
+            }
+        )
+    return items

@@ -1,0 +1,255 @@
+"""`turnlog doctor`: what is where, what could not be read and why, and what will be lost if nothing is done.
+
+Looks at everything and reads nothing in: a store that is not there is not made.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from turnlog import __version__
+from turnlog.cli import figures
+from turnlog.cli.options import examples, json_option, store_option
+from turnlog.cli.shapes import (
+    DiagnosticDocument,
+    DoctorDocument,
+    FoundAgentDocument,
+    RootDocument,
+    StoreDocument,
+    UnknownKindDocument,
+)
+from turnlog.cli.terminal import PARTIAL, plain, write_json
+
+if TYPE_CHECKING:
+    from turnlog.agents.base import Agent
+    from turnlog.store.base import SourceInfo, Store
+
+RETENTION_SETTING = "cleanupPeriodDays"
+RETENTION_DAYS = 30
+"""Claude Code deletes transcripts that were not used for so many days, unless its settings say otherwise."""
+
+
+@click.command(epilog=examples("turnlog doctor", "turnlog doctor --limit 1000 --json | jq .diagnostics"))
+@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many unread records to list.")
+@json_option
+@store_option
+@click.pass_context
+def doctor(ctx: click.Context, limit: int, as_json: bool, store_path: Path) -> None:
+    """Say what was found, and what could not be read.
+
+    Exits with 6 when files or records could not be read. Nothing of them is lost: their bytes are in the archive.
+    """
+    document = _examine(store_path, limit)
+    if as_json:
+        write_json(document)
+    else:
+        _write(document)
+    if any(found["severity"] == "error" for found in document["diagnostics"]):
+        ctx.exit(PARTIAL)
+
+
+def _examine(store_path: Path, limit: int) -> DoctorDocument:
+    from turnlog.agents import agents
+    from turnlog.pricing import price_version
+    from turnlog.store import open_store
+
+    document: DoctorDocument = {
+        "versions": {
+            "turnlog": __version__,
+            "python": platform.python_version(),
+            "sqlite": sqlite3.sqlite_version,
+            "prices": price_version(),
+        },
+        "store": None,
+        "search_behind": None,
+        "agents": [],
+        "diagnostics": [],
+        "diagnostics_total": 0,
+        "unknown_kinds": [],
+        "warnings": [],
+    }
+    known: dict[str, SourceInfo] = {}
+    if store_path.exists():
+        with open_store(store_path) as store:
+            document["store"] = _store(store)
+            known = {source.path: source for source in store.sources()}
+            _add_diagnostics(document, store, known.values(), limit)
+        document["unknown_kinds"] = _unknown_kinds(store_path)
+    for agent in agents():
+        document["agents"].append(_found(agent, known, document["diagnostics"]))
+    document["warnings"] = list(_warnings(document))
+    return document
+
+
+def _store(store: Store) -> StoreDocument:
+    status = store.status()
+    return cast("StoreDocument", {**status._asdict(), "last_sync_at": figures.iso(status.last_sync_at)})
+
+
+def _add_diagnostics(document: DoctorDocument, store: Store, sources: Iterable[SourceInfo], limit: int) -> None:
+    """Files that could not be read on the last pass, then records that could not be understood."""
+    problems: list[DiagnosticDocument] = [
+        {"path": source.path, "line": None, "offset": None, "severity": "error", "reason": source.problem}
+        for source in sources
+        if source.problem is not None
+    ]
+    page = store.diagnostics(limit=max(limit, 1))
+    records: list[DiagnosticDocument] = [
+        {
+            "path": found.path,
+            "line": found.line,
+            "offset": found.offset,
+            "severity": found.severity,
+            "reason": found.reason,
+        }
+        for found in page.items[:limit]
+    ]
+    document["diagnostics"] = [*problems, *records]
+    document["diagnostics_total"] = len(problems) + (page.total or 0)
+
+
+def _unknown_kinds(store_path: Path) -> list[UnknownKindDocument]:
+    from turnlog.store.connection import connect
+
+    with closing(connect(store_path, read_only=True)) as connection:
+        rows = connection.execute(
+            "SELECT s.agent, coalesce(e.kind, ''), count(*) FROM events e JOIN sessions s ON s.key = e.session_key"
+            " WHERE e.known = 0 GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
+        )
+        return [{"agent": agent, "kind": kind, "count": count} for agent, kind, count in rows.fetchall()]
+
+
+def _found(agent: Agent, known: dict[str, SourceInfo], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:
+    told = {found["path"] for found in diagnostics}
+    roots: list[RootDocument] = []
+    for root in agent.roots():
+        sources = pending = 0
+        for source in agent.discover([root]):
+            sources += 1
+            path = Path(source.path)
+            pending += _is_pending(path, known)
+            reason = None if source.path in told else _unreadable(path)
+            if reason is not None:
+                diagnostics.append(
+                    {"path": source.path, "line": None, "offset": None, "severity": "error", "reason": reason}
+                )
+        days = _retention_days(root) if agent.name == "claude-code" else None
+        roots.append({"path": str(root), "sources": sources, "pending": pending, "retention_days": days})
+    return {"agent": agent.name, "display_name": agent.display_name, "roots": roots}
+
+
+def _is_pending(path: Path, known: dict[str, SourceInfo]) -> bool:
+    stored = known.get(str(path))
+    try:
+        return stored is None or stored.size != path.stat().st_size
+    except OSError:
+        return True
+
+
+def _unreadable(path: Path) -> str | None:
+    """Why a file cannot be opened; None when it can."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _retention_days(root: Path) -> int:
+    """After how many days Claude Code deletes transcripts, by the settings of a home."""
+    try:
+        settings: Any = json.loads((root / "settings.json").read_bytes())
+        days: Any = settings.get(RETENTION_SETTING)
+    except (OSError, ValueError, AttributeError):
+        return RETENTION_DAYS
+    return days if isinstance(days, int) and not isinstance(days, bool) else RETENTION_DAYS
+
+
+def _warnings(document: DoctorDocument) -> Iterator[str]:
+    store = document["store"]
+    if store is None:
+        yield "There is no store yet: `turnlog sync` makes it."
+    for agent in document["agents"]:
+        for root in agent["roots"]:
+            days = root["retention_days"]
+            if days is not None:
+                yield (
+                    f"{agent['display_name']} deletes sessions that were not used for {days} days"
+                    f" ({RETENTION_SETTING} in {root['path']}/settings.json). turnlog keeps what it has read:"
+                    f" {_advice(store, days, root['pending'])}"
+                )
+
+
+def _advice(store: StoreDocument | None, days: int, pending: int) -> str:
+    synced = None if store is None or store["last_sync_at"] is None else datetime.fromisoformat(store["last_sync_at"])
+    if pending and (synced is None or datetime.now(UTC) - synced > timedelta(days=days) / 2):
+        return f"{figures.plural(pending, 'file')} may go unread; run `turnlog sync` now."
+    return "run `turnlog sync` more often than that."
+
+
+def _write(document: DoctorDocument) -> None:
+    versions = document["versions"]
+    click.echo(
+        f"turnlog {versions['turnlog']}, Python {versions['python']}, SQLite {versions['sqlite']},"
+        f" prices {versions['prices']}"
+    )
+    _write_store(document)
+    for agent in document["agents"]:
+        click.echo(f"\n{agent['display_name']} ({agent['agent']})")
+        for root in agent["roots"]:
+            pending = f", {figures.count(root['pending'])} not read yet" if root["pending"] else ""
+            click.echo(f"  {plain(root['path'])}: {figures.plural(root['sources'], 'file')}{pending}")
+        if not agent["roots"]:
+            click.echo("  not found on this machine")
+    _write_diagnostics(document)
+    if document["unknown_kinds"]:
+        click.echo("\nRecords of unknown kinds, kept as they are")
+        for unknown in document["unknown_kinds"]:
+            click.echo(f"  {plain(unknown['agent'])}: {plain(unknown['kind'])} ({figures.count(unknown['count'])})")
+    for warning in document["warnings"]:
+        click.echo(f"\n{plain(warning)}")
+
+
+def _write_store(document: DoctorDocument) -> None:
+    store = document["store"]
+    if store is None:
+        return
+    synced = None if store["last_sync_at"] is None else datetime.fromisoformat(store["last_sync_at"])
+    behind = document["search_behind"]
+    click.echo(f"\nStore {plain(store['path'])}")
+    for line in (
+        f"{figures.plural(store['sessions'], 'session')}, {figures.plural(store['subagents'], 'subagent')},"
+        f" {figures.plural(store['messages'], 'message')}; last sync {figures.moment(synced)}",
+        f"{figures.size(store['file_size'])} on disk, for {figures.size(store['source_bytes'])} of logs"
+        f" (archive {figures.size(store['archive_bytes'])}); schema {store['schema_version']}",
+        f"{figures.plural(store['vanished'], 'file')} gone from disk and kept here" if store["vanished"] else "",
+        f"search is {figures.plural(behind, 'message')} behind" if behind else "",
+    ):
+        if line:
+            click.echo(f"  {line}")
+
+
+def _place(found: DiagnosticDocument) -> str:
+    if found["line"] is not None:
+        return f":{found['line']}"
+    return "" if found["offset"] is None else f" at byte {found['offset']}"
+
+
+def _write_diagnostics(document: DoctorDocument) -> None:
+    shown, total = document["diagnostics"], document["diagnostics_total"]
+    if not shown:
+        return
+    click.echo("\nNot understood")
+    for found in shown:
+        click.echo(f"  {plain(found['path'])}{_place(found)}: {plain(found['reason'])}")
+    if total > len(shown):
+        click.echo(f"  … {figures.count(total - len(shown))} more; --limit shows them")

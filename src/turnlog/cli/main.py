@@ -1,0 +1,112 @@
+"""The entry point: which commands there are, and what becomes of errors.
+
+Commands are imported when they are called, so that `turnlog --help` and every light command start fast.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn
+
+import click
+
+from turnlog import __version__
+from turnlog.cli.options import examples
+from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, TurnlogError
+
+
+class _Entry(NamedTuple):
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "sync": _Entry("sync", "Read what is new in the agents' logs."),
+    "sessions": _Entry("sessions", "List sessions."),
+    "show": _Entry("show", "Show a session as a transcript."),
+    "usage": _Entry("usage", "Add up tokens and costs."),
+    "serve": _Entry("serve", "Open turnlog in the browser."),
+    "restore": _Entry("archive", "Write a session's log files as they were."),
+    "forget": _Entry("archive", "Remove a session for good."),
+    "rebuild": _Entry("archive", "Make all sessions anew from the archived logs."),
+    "doctor": _Entry("doctor", "Say what was found, and what could not be read."),
+    "agents": _Entry("agents", "List the agents whose logs are read."),
+    "db": _Entry("database", "Where the store is."),
+    "completion": _Entry("completion", "Print completion for a shell."),
+}
+"""Command -> the module that holds it, under its own name, and what it does; in the order of `--help`."""
+
+EXIT_CODES: dict[type[Exception], int] = {NotFoundError: 3, ConflictError: 4, StoreBusyError: 5, TurnlogError: 1}
+"""What a failure exits with, the first class that fits (docs/cli.md). 2 is wrong use."""
+
+INTERRUPTED, PIPE_CLOSED = 130, 141
+"""As a shell reports a process that SIGINT or SIGPIPE ended."""
+
+
+class Commands(click.Group):
+    """A group that imports a command when it is asked for, and turns errors into one line and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        return getattr(import_module(f"turnlog.cli.{entry.module}"), cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands, without importing one of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except TurnlogError as error:
+            _fail(str(error), next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind)))
+        except KeyboardInterrupt:
+            _fail("interrupted", INTERRUPTED)
+        except OSError as error:
+            if error.errno != errno.EPIPE:
+                _fail(str(error), EXIT_CODES[TurnlogError])
+            # Whoever read has gone: nothing more can be said, not even what is still buffered.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(PIPE_CLOSED) from error
+
+
+def _fail(reason: str, code: int) -> NoReturn:
+    from turnlog.cli.terminal import plain
+
+    click.echo(f"turnlog: {plain(reason)}", err=True)
+    raise click.exceptions.Exit(code)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=examples(
+        "turnlog sync                       read what is new",
+        'turnlog search "connection reset"  find it again',
+        "turnlog show 3f2a91c0              see it all",
+        "turnlog usage --by model           what it cost",
+        "turnlog serve                      all of it in the browser",
+    ),
+)
+@click.version_option(__version__, message="turnlog %(version)s")
+def cli() -> None:
+    """Every turn of every coding agent, kept, searchable and priced, on your machine only."""
+
+
+def main() -> None:
+    """Run the command that the shell asked for."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a substitute instead of failing.
+        stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    cli(prog_name="turnlog")

@@ -1,0 +1,40 @@
+"""`turnlog serve`: the web app and the HTTP API, on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from turnlog.cli.options import examples, store_option
+
+
+@click.command(
+    epilog=examples(
+        "turnlog serve",
+        "turnlog serve --port 9000 --no-browser",
+        "turnlog serve --host 0.0.0.0 --token s3cret    # for others: they need the token",
+    )
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on.  [default: 8765, or a free one]")
+@click.option("--token", help="What visitors must present. Made up where it is needed and not given.")
+@click.option("--sync/--no-sync", default=True, help="Whether logs are read while it runs.")
+@click.option("--browser/--no-browser", default=True, help="Whether to open the page.")
+@store_option
+def serve(host: str, port: int | None, token: str | None, sync: bool, browser: bool, store_path: Path) -> None:
+    """Open turnlog in the browser, and keep it up to date until Ctrl-C.
+
+    Only this machine can reach it, and nothing leaves the machine. With --host others can, who know the token.
+    """
+    from turnlog.server import serve as run
+
+    run(
+        store_path,
+        host=host,
+        port=port,
+        token=token,
+        sync=sync,
+        open_browser=browser,
+        announce=lambda address: click.echo(f"turnlog is at {address}"),
+    )

@@ -1,0 +1,256 @@
+"""What `--json` writes, a type a command. Stable: fields are added, never renamed or given another meaning.
+
+The same shapes as the HTTP API's where it answers the same (docs/http-api.md). Sessions and events stand in them as
+the model's own JSON, where what is empty or unknown is left out; elsewhere unknown is null. Times are ISO 8601 in
+UTC, sizes bytes, money US dollars.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class UsageNumbers(TypedDict):
+    """Sums over model calls, and what they do not contain."""
+
+    calls: int
+    unknown_calls: int
+    unpriced_calls: int
+    lower_bound_calls: int
+    tokens: int
+    input: int
+    cache_read: int
+    cache_write_5m: int
+    cache_write_1h: int
+    cache_write: int
+    output: int
+    reasoning: int
+    tool_prompt: int
+    cost: float | None
+    reported_cost: float | None
+
+
+class UsageRowDocument(TypedDict):
+    """One day, model, project, session or agent; `name` is null where the log does not tell."""
+
+    name: str | None
+    label: str | None
+    totals: UsageNumbers
+
+
+class UsageDocument(TypedDict):
+    """`turnlog usage`."""
+
+    by: str
+    rows: list[UsageRowDocument]
+    totals: UsageNumbers
+
+
+class ProblemDocument(TypedDict):
+    """A file that could not be read."""
+
+    path: str
+    reason: str
+
+
+class SyncDocument(TypedDict):
+    """`turnlog sync`."""
+
+    sources: int
+    changed: int
+    vanished: int
+    bytes: int
+    sessions: int
+    new_sessions: int
+    messages: int
+    diagnostics: int
+    problems: list[ProblemDocument]
+    seconds: float
+
+
+class SessionsDocument(TypedDict):
+    """`turnlog sessions`: items are the model's sessions."""
+
+    items: list[dict[str, Any]]
+    next_cursor: str | None
+    total: int | None
+
+
+class ShowDocument(TypedDict):
+    """`turnlog show`: the model's session and history events."""
+
+    session: dict[str, Any]
+    events: list[dict[str, Any]]
+
+
+class PlaceDocument(TypedDict):
+    """A session that holds the message of a hit, and where."""
+
+    session_id: str
+    position: int
+    title: str | None
+    project: str | None
+
+
+class HitDocument(TypedDict):
+    """A part in which the query was found; `marks` are characters of the snippet."""
+
+    message_id: str
+    agent: str
+    role: str
+    sequence: int
+    field: str
+    tool_name: str | None
+    created_at: str | None
+    snippet: str
+    marks: list[list[int]]
+    places: list[PlaceDocument]
+
+
+class SearchDocument(TypedDict):
+    """`turnlog search`. `behind`: messages that are not searchable yet."""
+
+    hits: list[HitDocument]
+    next_cursor: str | None
+    total: int | None
+    total_is_exact: bool
+    behind: int
+
+
+class RestoredFileDocument(TypedDict):
+    """A file that was written, and where it lay."""
+
+    path: str
+    source: str
+    size: int
+
+
+class RestoreDocument(TypedDict):
+    """`turnlog restore`."""
+
+    files: list[RestoredFileDocument]
+
+
+class ForgetDocument(TypedDict):
+    """`turnlog forget`; `shared` says how many messages other sessions hold too and keep."""
+
+    forgotten: bool
+    session_ids: list[str]
+    messages: int
+    files: list[str]
+    archived_bytes: int
+    shared: dict[str, int]
+
+
+class RebuildDocument(TypedDict):
+    """`turnlog rebuild`."""
+
+    sources: int
+    messages: int
+    diagnostics: int
+    skipped: list[str]
+    seconds: float
+
+
+class DatabaseDocument(TypedDict):
+    """`turnlog db path`."""
+
+    path: str
+    exists: bool
+
+
+class AgentDocument(TypedDict):
+    """An agent, its homes on this machine, and how much of it the store holds."""
+
+    agent: str
+    display_name: str | None
+    roots: list[str]
+    sources: int
+    sessions: int
+    subagents: int
+    updated_at: str | None
+
+
+class AgentsDocument(TypedDict):
+    """`turnlog agents`."""
+
+    items: list[AgentDocument]
+
+
+class StoreDocument(TypedDict):
+    """The store, as `Store.status` says."""
+
+    path: str
+    schema_version: int
+    file_size: int
+    sessions: int
+    subagents: int
+    messages: int
+    sources: int
+    source_bytes: int
+    archive_bytes: int
+    vanished: int
+    unreadable: int
+    diagnostics: int
+    last_sync_at: str | None
+    change_sequence: int
+
+
+class RootDocument(TypedDict):
+    """An agent's home: files found, and how many of them the store does not have as they are now.
+
+    `retention_days`: after how many days the agent deletes its logs; null where it does not or where nobody knows.
+    """
+
+    path: str
+    sources: int
+    pending: int
+    retention_days: int | None
+
+
+class FoundAgentDocument(TypedDict):
+    """An agent and its homes here."""
+
+    agent: str
+    display_name: str
+    roots: list[RootDocument]
+
+
+class DiagnosticDocument(TypedDict):
+    """What could not be read: a file (no line), or a record of it."""
+
+    path: str
+    line: int | None
+    offset: int | None
+    severity: str
+    reason: str
+
+
+class UnknownKindDocument(TypedDict):
+    """Records of a kind that this version has never heard of; they are kept as they are."""
+
+    agent: str
+    kind: str
+    count: int
+
+
+class VersionsDocument(TypedDict):
+    """What is at work."""
+
+    turnlog: str
+    python: str
+    sqlite: str
+    prices: str
+
+
+class DoctorDocument(TypedDict):
+    """`turnlog doctor`. `search_behind`: messages that are not searchable yet; null without a store."""
+
+    versions: VersionsDocument
+    store: StoreDocument | None
+    search_behind: int | None
+    agents: list[FoundAgentDocument]
+    diagnostics: list[DiagnosticDocument]
+    diagnostics_total: int
+    unknown_kinds: list[UnknownKindDocument]
+    warnings: list[str]

@@ -1,0 +1,108 @@
+"""`turnlog show`: one session as a transcript, as history events, or as the agent's own bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from turnlog.cli.lookup import complete_session, find_session, open_existing
+from turnlog.cli.options import examples, json_option, store_option
+from turnlog.cli.terminal import is_terminal, plain, write_json_text
+from turnlog.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from turnlog.model import Session
+    from turnlog.store.base import PlacedMessage, Store
+
+PAGE = 200
+"""Messages that are read at a time, so that the first are shown before the last are read."""
+
+
+@click.command(
+    epilog=examples(
+        "turnlog show 3f2a91c0",
+        "turnlog show 3f2a91c0 --full | less",
+        "turnlog show claude-code:3f2a91c0-… --json | jq '.events[].type'",
+        "turnlog show 3f2a91c0 --raw > session.jsonl",
+    )
+)
+@click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
+@click.option("--reasoning", is_flag=True, help="Show reasoning in full.")
+@click.option("--full", is_flag=True, help="Show everything in full: inputs, outputs, reasoning, the harness's texts.")
+@click.option("--raw", is_flag=True, help="Write the log as the agent wrote it, byte for byte.")
+@click.option("--pager/--no-pager", default=True, help="Whether a terminal pages.")
+@json_option
+@store_option
+def show(session_id: str, reasoning: bool, full: bool, raw: bool, pager: bool, as_json: bool, store_path: Path) -> None:
+    """Show a session as a transcript.
+
+    SESSION is its id, or the beginning of one, with or without the agent's name. Reasoning and tool calls take one
+    line each; subagents are sessions of their own, and named where they were called.
+    """
+    if raw and as_json:
+        raise click.UsageError("--raw and --json cannot be combined.")
+    with open_existing(store_path) as store:
+        session = find_session(store, session_id)
+        if raw:
+            _write_raw(store, session)
+        elif as_json:
+            _write_document(store, session)
+        else:
+            _write_transcript(store, session, reasoning=reasoning, full=full, pager=pager)
+
+
+def _write_raw(store: Store, session: Session) -> None:
+    """The session's own log. The bytes are the agent's: a terminal gets them without what it would obey."""
+    source = next(store.raw(session.id), None)
+    if source is None:
+        raise NotFoundError(f"session {session.id} was not read from a file")
+    for piece in source.pieces:
+        if is_terminal():
+            click.echo(plain(piece.decode(errors="replace")), nl=False)
+        else:
+            click.echo(piece, nl=False)
+
+
+def _write_document(store: Store, session: Session) -> None:
+    from turnlog.model.codec import encode
+
+    write_json_text(f'{{"session":{encode(session).decode()},"events":[')
+    for number, event in enumerate(store.history(session.id)):
+        write_json_text(f"{',' if number else ''}\n{encode(event).decode()}")
+    write_json_text("\n]}\n")
+
+
+def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: bool, pager: bool) -> None:
+    from turnlog.cli.transcript import Detail, transcript
+
+    def read_spill(name: str) -> str | None:
+        try:
+            return store.spill(session.id, name).decode(errors="replace")
+        except NotFoundError:
+            return None
+
+    events = store.history(session.id, resolve_blobs=False)
+    lines = transcript(
+        session,
+        _iter_messages(store, session.id, resolve_blobs=full),
+        events,
+        Detail(reasoning=reasoning, full=full, read_spill=read_spill),
+    )
+    if pager and is_terminal():
+        click.echo_via_pager(f"{line}\n" for line in lines)
+    else:
+        for line in lines:
+            click.echo(line)
+
+
+def _iter_messages(store: Store, session_id: str, *, resolve_blobs: bool) -> Iterator[PlacedMessage]:
+    after: int | None = None
+    while True:
+        page = store.messages(session_id, after=after, limit=PAGE, resolve_blobs=resolve_blobs)
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1].membership.position

@@ -1,0 +1,115 @@
+"""Writing to a terminal, a pipe or a file: text of logs made harmless, tables, JSON.
+
+A log may hold anything, also sequences that recolour, retitle or rewrite a terminal, or type into it. Everything
+that came from a log goes through `plain` or `one_line` before it is written. JSON escapes instead of leaving out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+PARTIAL = 6
+"""Exit code of what was done, though some logs could not be read."""
+
+_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, modes
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
+    r"|\x1b[ -/]*[0-~]"  # two-character escapes
+)
+_LINE_ENDS = re.compile(r"\r\n?|\x85")
+# Whatever a sequence could begin with: once these are gone, no sequence is left, however the others were nested.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_SPACES = re.compile(r"\s+")
+_UNESCAPED = re.compile(r"[\x7f-\x9f]")
+
+
+def plain(text: str) -> str:
+    """The text without terminal control sequences: of all control characters only newline and tab stay."""
+    return _CONTROLS.sub("", _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text)))
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """The text in one harmless line, cut to `limit` characters with an ellipsis."""
+    line = _SPACES.sub(" ", plain(text)).strip()
+    return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def is_terminal() -> bool:
+    """Whether somebody is looking: colours, tables that fit the screen and a pager are for them only."""
+    return sys.stdout.isatty()
+
+
+def write_json(value: Any) -> None:
+    """Write a document of `shapes`; in a pipe on one line, for somebody looking indented."""
+    write_json_text(json.dumps(value, ensure_ascii=False, indent=2 if is_terminal() else None) + "\n")
+
+
+def write_json_text(text: str) -> None:
+    """Write JSON that was encoded elsewhere: what JSON may hold unescaped and a terminal would obey is escaped."""
+    click.echo(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text), nl=False)
+
+
+class Column(NamedTuple):
+    """A column of a table."""
+
+    title: str
+    right: bool = False
+    gives_way: bool = False
+    """Cut where the screen is too narrow. In a pipe nothing is cut."""
+    style: str | None = None
+
+
+def write_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], footer: Sequence[str] | None = None) -> None:
+    """Write rows under their titles: fitted to a terminal, or aligned, whole and without colour in a pipe."""
+    lines = [[one_line(cell) for cell in row] for row in rows]
+    last = [] if footer is None else [[one_line(cell) for cell in footer]]
+    if is_terminal():
+        _write_rich_table(columns, lines, last)
+    else:
+        _write_plain_table(columns, [[column.title for column in columns], *lines, *last])
+
+
+def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: list[list[str]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    titles = [column.title for column in columns]
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for number, column in enumerate(columns):
+        table.add_column(
+            column.title,
+            justify="right" if column.right else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=None if column.gives_way else max(_width(row[number]) for row in (titles, *rows, *footer)),
+            style=column.style,
+        )
+    for number, row in enumerate((*rows, *footer)):
+        table.add_row(*(Text(cell) for cell in row), style="bold" if number >= len(rows) else None)
+    Console(highlight=False).print(table)
+
+
+def _write_plain_table(columns: Sequence[Column], lines: list[list[str]]) -> None:
+    widths = [max(_width(line[number]) for line in lines) for number in range(len(columns))]
+    for line in lines:
+        cells = [
+            " " * (width - _width(cell)) + cell if column.right else cell + " " * (width - _width(cell))
+            for column, cell, width in zip(columns, line, widths, strict=True)
+        ]
+        click.echo("  ".join(cells).rstrip())
+
+
+def _width(text: str) -> int:
+    """Columns that a text takes: wide East Asian characters take two."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text)

@@ -1,0 +1,350 @@
+"""A session as text for a terminal: turns, steps, and what happened in them, a piece at a time.
+
+One table says how a message of each origin is shown, one what a tool's state is called. Everything a log said is made
+harmless (`terminal.plain`) here; colours are ours, and are left out by whoever writes them into a pipe.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+from msgspec import UNSET
+
+from turnlog.cli import figures
+from turnlog.cli.terminal import one_line, plain
+from turnlog.model import (
+    CompactionEvent,
+    DataPart,
+    ErrorEvent,
+    Fate,
+    FilePart,
+    HistoryEvent,
+    InterruptEvent,
+    MessageEvent,
+    Origin,
+    Part,
+    ReasoningPart,
+    RecordEvent,
+    RewindEvent,
+    RunMetadataEvent,
+    Session,
+    SourceDocumentPart,
+    SourceUrlPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+    ToolResultEvent,
+    ToolState,
+    UnknownPart,
+)
+from turnlog.store.base import PlacedMessage
+
+SUMMARY_LENGTH = 100
+"""Characters of a text that is told in one line."""
+
+
+class Detail(NamedTuple):
+    """How much is shown."""
+
+    reasoning: bool = False
+    full: bool = False
+    read_spill: Callable[[str], str | None] = lambda name: None
+    """The whole of an output that was written to a file of its own, by its name."""
+
+
+def transcript(
+    session: Session, messages: Iterable[PlacedMessage], events: Iterable[HistoryEvent], detail: Detail
+) -> Iterator[str]:
+    """The lines of a session, in the order in which things were logged."""
+    yield from _head(session)
+    waiting = iter(
+        sorted((event for event in events if not _stands_in_a_message(event)), key=lambda each: each.position)
+    )
+    event = next(waiting, None)
+    turn: int | None = None
+    for placed in messages:
+        while event is not None and event.position < placed.membership.position:
+            yield from _event(event, detail)
+            event = next(waiting, None)
+        if placed.membership.turn not in (None, turn):
+            turn = placed.membership.turn
+            yield from _rule(f"turn {turn}", placed.message.created_at and figures.moment(placed.message.created_at))
+        yield from _message(placed, detail)
+    while event is not None:
+        yield from _event(event, detail)
+        event = next(waiting, None)
+
+
+def _stands_in_a_message(event: HistoryEvent) -> bool:
+    return isinstance(event, MessageEvent) or (isinstance(event, ToolResultEvent) and event.message_id is not None)
+
+
+def _head(session: Session) -> Iterator[str]:
+    yield click.style(one_line(session.title or session.id), bold=True)
+    place = session.project.path if session.project else session.cwd
+    branch = f" ({session.git_branch})" if session.git_branch else ""
+    counts = session.counts
+    facts = (
+        session.id,
+        f"{place}{branch}" if place else None,
+        ", ".join(session.models) or None,
+        f"{figures.moment(session.created_at)} to {figures.moment(session.updated_at)}",
+        f"{figures.plural(counts.prompts, 'prompt')}, {figures.plural(counts.steps, 'step')},"
+        f" {figures.plural(counts.tool_calls, 'tool call')} ({figures.count(counts.failed_tool_calls)} failed),"
+        f" {figures.money(session.cost.amount if session.cost else None, session.unpriced_calls)}",
+        *(f"{link.kind} of {link.parent_session_id}" for link in session.relationships),
+    )
+    for fact in facts:
+        if fact is not None:
+            yield _dim(one_line(fact))
+
+
+def _rule(*words: str | None) -> Iterator[str]:
+    yield ""
+    yield click.style(f"── {' · '.join(word for word in words if word)} ──", fg="cyan")
+
+
+# Messages
+
+
+class _Look(NamedTuple):
+    """How the text of a message that no model wrote is shown."""
+
+    mark: str
+    """Before each line; with a `name`, before the only one."""
+    name: str | None = None
+    """Told in one line under this name, unless everything is wanted."""
+
+
+_LOOKS: dict[Origin | None, _Look] = {
+    Origin.PROMPT: _Look("> "),
+    Origin.COMMAND: _Look("> "),
+    Origin.SHELL: _Look("! "),
+    Origin.SUBAGENT_PROMPT: _Look("> "),
+    Origin.COMMAND_OUTPUT: _Look("· ", "command output"),
+    Origin.SHELL_OUTPUT: _Look("· ", "shell output"),
+    Origin.NOTIFICATION: _Look("· ", "notification"),
+    Origin.COMPACTION: _Look("· ", "summary"),
+    Origin.HARNESS: _Look("· ", "harness"),
+}
+
+
+def _message(placed: PlacedMessage, detail: Detail) -> Iterator[str]:
+    if placed.message.role == "assistant":
+        yield from _step(placed, detail)
+        return
+    message = placed.message
+    look = _LOOKS.get(message.origin, _Look("· ", message.role))
+    fate = _fate(placed)
+    for part in message.parts:
+        if not isinstance(part, TextPart):
+            yield from _part(part, detail)
+        elif look.name is not None and not detail.full:
+            yield _dim(f"{look.mark}{look.name}{fate}: {_summary(part.text)}")
+        else:
+            yield ""
+            yield from _marked(part, look.mark, fate, dim=look.name is not None)
+
+
+def _marked(part: TextPart, mark: str, fate: str, *, dim: bool) -> Iterator[str]:
+    for number, line in enumerate(_lines(part)):
+        shown = _dim(mark + line) if dim else click.style(mark + line, fg="green", bold=True)
+        yield shown if number or not fate else shown + _dim(fate)
+
+
+def _step(placed: PlacedMessage, detail: Detail) -> Iterator[str]:
+    message, membership = placed.message, placed.membership
+    cost = placed.cost or message.cost
+    head = [
+        f"step {membership.step}" if membership.step is not None else "answer",
+        one_line(message.model or ""),
+        figures.clock(message.created_at) if message.created_at else None,
+        figures.money(cost.amount) if cost else None,
+    ]
+    yield ""
+    yield _dim("  ".join(word for word in head if word) + _fate(placed))
+    for part in message.parts:
+        yield from _part(part, detail)
+    if message.error is not None:
+        yield click.style(f"! {one_line(message.error.text)}", fg="red")
+
+
+def _fate(placed: PlacedMessage) -> str:
+    fate = placed.membership.fate
+    return "" if fate is Fate.ACTIVE else f" [{fate}]"
+
+
+# Parts
+
+
+def _part(part: Part, detail: Detail) -> Iterator[str]:
+    match part:
+        case TextPart():
+            yield from _lines(part)
+        case ReasoningPart():
+            yield from _reasoning(part, detail)
+        case ToolCallPart():
+            yield from _tool_call(part, detail)
+        case FilePart():
+            yield _dim(f"[{_file(part)}]")
+        case SourceUrlPart():
+            yield _dim(f"[source: {one_line(' '.join((part.title or '', part.url)))}]")
+        case SourceDocumentPart():
+            yield _dim(f"[source: {one_line(part.title)}]")
+        case DataPart():
+            yield _dim(f"[{one_line(part.name)}: {_summary(bytes(part.data).decode(errors='replace'))}]")
+        case UnknownPart():
+            yield _dim(f"[{one_line(part.kind)}: {_summary(bytes(part.data).decode(errors='replace'))}]")
+
+
+def _lines(part: TextPart) -> Iterator[str]:
+    yield from plain(part.text).splitlines() or [""]
+    if part.blob is not None and part.blob.size > len(part.text.encode(errors="replace")):
+        yield _dim(f"… {figures.size(part.blob.size)} in all; --full shows the rest")
+
+
+def _reasoning(part: ReasoningPart, detail: Detail) -> Iterator[str]:
+    if part.redacted or not part.text:
+        yield _dim("∴ reasoning, withheld by the provider")
+    elif detail.reasoning or detail.full:
+        yield _dim("∴ reasoning")
+        for line in plain(part.text).splitlines():
+            yield _dim(f"  {line}")
+    else:
+        yield _dim(f"∴ reasoning: {_summary(part.text)}")
+
+
+def _file(part: FilePart) -> str:
+    size = part.blob.size if part.blob else None if part.data is None else len(part.data)
+    words = (part.media_type, part.filename or part.url, None if size is None else figures.size(size))
+    return one_line(" ".join(word for word in words if word), SUMMARY_LENGTH)
+
+
+# Tool calls
+
+_STATES: dict[ToolState, tuple[str, str | None]] = {
+    ToolState.INPUT_STREAMING: ("not sent", "yellow"),
+    ToolState.INPUT_AVAILABLE: ("no result", "yellow"),
+    ToolState.APPROVAL_REQUESTED: ("waiting for approval", "yellow"),
+    ToolState.APPROVAL_RESPONDED: ("no result", "yellow"),
+    ToolState.OUTPUT_AVAILABLE: ("done", None),
+    ToolState.OUTPUT_ERROR: ("failed", "red"),
+    ToolState.OUTPUT_DENIED: ("denied", "yellow"),
+    ToolState.ABORTED: ("aborted", "yellow"),
+}
+"""What a state is called, and its colour."""
+
+_TELLING = ("command", "file_path", "path", "pattern", "query", "url", "prompt", "description", "skill", "cmd")
+"""Fields of an input that say what a call is about, the most telling first."""
+
+
+def _tool_call(part: ToolCallPart, detail: Detail) -> Iterator[str]:
+    word, colour = _STATES[part.state]
+    exit_code = next((result.exit_code for result in reversed(part.results) if result.exit_code), None)
+    ends = [
+        word if exit_code is None else f"{word} (exit {exit_code})",
+        *([figures.duration(took)] if (took := _duration(part)) is not None else []),
+    ]
+    name = click.style(one_line(part.title or part.tool_name), bold=True)
+    about = "" if detail.full else _about(part)
+    yield f"• {name}{f' {about}' if about else ''}  {click.style(' · '.join(ends), fg=colour, dim=colour is None)}"
+    if part.child_session_id is not None:
+        yield _dim(f"  ↳ subagent: turnlog show {one_line(part.child_session_id)}")
+    if part.state is ToolState.OUTPUT_DENIED and part.approval is not None and part.approval.reason:
+        yield _dim(f"  {_summary(part.approval.reason)}")
+    if detail.full:
+        yield from _indented(_input(part), "  ◂ ")
+        for result in part.results:
+            yield from _result(result, detail)
+    elif part.state is ToolState.OUTPUT_ERROR and part.results:
+        reason = part.results[-1].error_text or part.results[-1].output_text
+        if reason:
+            yield click.style(f"  {_summary(reason)}", fg="red")
+
+
+def _duration(part: ToolCallPart) -> int | None:
+    """Milliseconds from call to last result, as the agent said or as the times tell; never negative (R-C9)."""
+    for result in reversed(part.results):
+        if result.duration_ms is not None:
+            return result.duration_ms
+        if result.completed_at is not None and part.started_at is not None:
+            return max(0, round((result.completed_at - part.started_at).total_seconds() * 1000))
+    return None
+
+
+def _about(part: ToolCallPart) -> str:
+    """What a call is about, in a few words."""
+    if part.input is UNSET:
+        return _summary(part.input_text or "")
+    try:
+        told = msgspec.json.decode(part.input, type=dict[str, Any])
+    except msgspec.ValidationError:
+        told = {}
+    for key in _TELLING:
+        if isinstance(told.get(key), str) and told[key].strip():
+            return _summary(told[key])
+    return _summary(bytes(part.input).decode())
+
+
+def _input(part: ToolCallPart) -> str:
+    if part.input is UNSET:
+        return part.input_text or ""
+    value = part.input_value()
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _result(result: ToolResult, detail: Detail) -> Iterator[str]:
+    whole = detail.read_spill(result.spilled_to) if result.spilled_to is not None else None
+    if whole is not None:
+        yield from _indented(whole, "  ▸ ")
+    for part in result.content if whole is None else ():
+        text = (
+            part.text if isinstance(part, TextPart) else "\n".join(click.unstyle(each) for each in _part(part, detail))
+        )
+        yield from _indented(text, "  ▸ ")
+    if result.error_text is not None and result.error_text != result.output_text:
+        yield from (click.style(line, fg="red") for line in _indented(result.error_text, "  ▸ "))
+
+
+def _indented(text: str, mark: str) -> Iterator[str]:
+    for number, line in enumerate(plain(text).splitlines()):
+        yield (mark if number == 0 else " " * len(mark)) + line
+
+
+# Events
+
+
+def _event(event: HistoryEvent, detail: Detail) -> Iterator[str]:
+    match event:
+        case CompactionEvent():
+            tokens = [figures.tokens(count) for count in (event.tokens_before, event.tokens_after) if count is not None]
+            yield from _rule("context compacted", event.trigger and one_line(event.trigger), " to ".join(tokens))
+        case RewindEvent():
+            yield from _rule("rewound" if event.to_message_id else "rewound to the start")
+        case InterruptEvent():
+            yield click.style(f"■ interrupted{f' during {event.during}' if event.during else ''}", fg="yellow")
+        case ErrorEvent():
+            yield click.style(f"! {one_line(event.error_text)}", fg="red")
+        case ToolResultEvent():
+            yield _dim(f"· result of an unknown call: {_summary(event.output_text)}")
+        case RecordEvent() if not event.known:
+            yield _dim(f"· unknown record: {one_line(event.kind)}")
+        case RecordEvent() | RunMetadataEvent():
+            if detail.full:
+                yield _dim(f"· {one_line(event.kind)}")
+        case MessageEvent():
+            return
+
+
+def _summary(text: str) -> str:
+    """A text in one line, with its length where most of it is not shown."""
+    line = one_line(text, SUMMARY_LENGTH)
+    return f"{line} ({figures.count(len(text))} characters)" if line.endswith("…") else line
+
+
+def _dim(text: str) -> str:
+    return click.style(text, dim=True)

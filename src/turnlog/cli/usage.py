@@ -1,0 +1,129 @@
+"""`turnlog usage`: tokens and costs by day, model, project, session or agent.
+
+Answers from totals in the store and imports nothing of the model, so that it starts fast.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from turnlog.cli import figures
+from turnlog.cli.lookup import open_existing
+from turnlog.cli.options import examples, json_option, period_options, store_option
+from turnlog.cli.shapes import UsageDocument, UsageNumbers
+from turnlog.cli.terminal import Column, write_json, write_table
+from turnlog.store.base import UsageBy, UsageFilter, UsageReport, UsageRow, UsageTotals
+
+BY: tuple[UsageBy, ...] = ("day", "model", "project", "session", "agent")
+
+
+@click.command(
+    epilog=examples(
+        "turnlog usage --since 30d",
+        "turnlog usage --by model --since 2026-11 --until 2026-11",
+        "turnlog usage --by session --project webshop --json",
+    )
+)
+@click.option("--by", type=click.Choice(BY), default="day", show_default=True, help="What a row is.")
+@period_options(utc=True)
+@click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
+@click.option("--project", help="Only this project: its path or name.")
+@click.option("--model", help="Only this model.")
+@json_option
+@store_option
+def usage(
+    by: UsageBy,
+    since: datetime | None,
+    until: datetime | None,
+    agent: str | None,
+    project: str | None,
+    model: str | None,
+    as_json: bool,
+    store_path: Path,
+) -> None:
+    """Add up tokens and costs. Days are UTC.
+
+    Costs are computed from tokens and the prices of the day (docs/pricing.md). A `+` behind a cost says that some
+    calls have no known price and are not in it.
+    """
+    wanted = UsageFilter(since=since, until=until, agent=agent, project=project, model=model)
+    with open_existing(store_path) as store:
+        report = store.usage(by, wanted)
+    if as_json:
+        write_json(_document(report))
+    else:
+        _write_report(report)
+
+
+def _document(report: UsageReport) -> UsageDocument:
+    return {
+        "by": report.by,
+        "rows": [{"name": row.name, "label": row.label, "totals": _numbers(row.totals)} for row in report.rows],
+        "totals": _numbers(report.totals),
+    }
+
+
+def _numbers(totals: UsageTotals) -> UsageNumbers:
+    return {
+        "calls": totals.calls,
+        "unknown_calls": totals.unknown_calls,
+        "unpriced_calls": totals.unpriced_calls,
+        "lower_bound_calls": totals.lower_bound_calls,
+        "tokens": totals.tokens,
+        "input": totals.input,
+        "cache_read": totals.cache_read,
+        "cache_write_5m": totals.cache_write_5m,
+        "cache_write_1h": totals.cache_write_1h,
+        "cache_write": totals.cache_write,
+        "output": totals.output,
+        "reasoning": totals.reasoning,
+        "tool_prompt": totals.tool_prompt,
+        "cost": figures.dollars(totals.cost),
+        "reported_cost": figures.dollars(totals.reported_cost),
+    }
+
+
+def _write_report(report: UsageReport) -> None:
+    columns = (
+        Column(report.by.capitalize(), gives_way=report.by != "day"),
+        Column("Calls", right=True),
+        Column("Input", right=True),
+        Column("Cache write", right=True),
+        Column("Cache read", right=True),
+        Column("Output", right=True),
+        Column("Cost", right=True),
+    )
+    rows = [(_shown_name(row), *_cells(row.totals)) for row in report.rows]
+    write_table(columns, rows, ("Total", *_cells(report.totals)))
+    for note in _notes(report.totals):
+        click.echo(note, err=True)
+
+
+def _shown_name(row: UsageRow) -> str:
+    if row.name is None:
+        return "unknown"
+    return row.name if row.label is None else f"{row.label} ({row.name})"
+
+
+def _cells(totals: UsageTotals) -> tuple[str, ...]:
+    return (
+        figures.count(totals.calls),
+        figures.tokens(totals.input + totals.tool_prompt),
+        figures.tokens(totals.cache_write_5m + totals.cache_write_1h + totals.cache_write),
+        figures.tokens(totals.cache_read),
+        figures.tokens(totals.output + totals.reasoning),
+        figures.money(totals.cost, totals.unpriced_calls + totals.unknown_calls),
+    )
+
+
+def _notes(totals: UsageTotals) -> list[str]:
+    """What the sums do not contain, for whoever reads them."""
+    facts = (
+        (totals.unpriced_calls, "without a known price: their tokens are counted, their cost is not"),
+        (totals.unknown_calls, "without any token count: they are in no sum"),
+        (totals.lower_bound_calls, "whose output is known only as “at least”"),
+    )
+    return [f"{figures.plural(number, 'call')} {what}." for number, what in facts if number]

@@ -1,0 +1,89 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_runner import Command, on_terminal
+from plain_agent import PlainAgent
+from plain_history import OTHER, SESSION, SUBAGENT
+from turnlog.sync import rebuild
+
+pytestmark = pytest.mark.usefixtures("store")
+
+LOG = f"{SESSION.partition(':')[2]}.jsonl"
+
+
+def test_a_session_is_restored_byte_for_byte(run: Command, logs: Path, tmp_path: Path) -> None:
+    original = (logs / LOG).read_bytes()
+    (logs / LOG).unlink()
+    result = run("restore", "3f2a", "--to", str(tmp_path / "back"), "--json")
+    files = json.loads(result.stdout)["files"]
+    assert (tmp_path / "back" / LOG).read_bytes() == original
+    assert [file["path"] for file in files] == [
+        str(tmp_path / "back" / name) for name in (LOG, f"{SUBAGENT.partition(':')[2]}.jsonl")
+    ]
+    assert files[0]["source"] == str(logs / LOG)
+
+
+def test_restoring_never_overwrites_what_differs(run: Command, tmp_path: Path) -> None:
+    assert run("restore", "3f2a", "--to", str(tmp_path)).exit_code == 0
+    assert run("restore", "3f2a", "--to", str(tmp_path)).exit_code == 0
+    (tmp_path / LOG).write_text("mine")
+    result = run("restore", "3f2a", "--to", str(tmp_path))
+    assert result.exit_code == 4
+    assert str(tmp_path / LOG) in result.stderr
+    assert (tmp_path / LOG).read_text() == "mine"
+
+
+def test_forgetting_says_first_what_would_go(run: Command) -> None:
+    result = run("forget", "3f2a")
+    assert result.exit_code == 0
+    assert SESSION in result.stdout
+    assert SUBAGENT in result.stdout
+    assert "2 sessions" in result.stdout
+    assert result.stdout.endswith("Nothing was removed; --yes removes it.\n")
+    assert run("show", SESSION).exit_code == 0
+
+
+def test_a_session_is_forgotten_for_good(run: Command, logs: Path) -> None:
+    document = json.loads(run("forget", "3f2a", "--yes", "--json").stdout)
+    assert document["forgotten"]
+    assert document["session_ids"] == [SESSION, SUBAGENT]
+    assert (document["messages"], len(document["files"]), document["shared"]) == (9, 2, {})
+    assert run("show", SESSION).exit_code == run("show", SUBAGENT).exit_code == 3
+    assert run("show", OTHER).exit_code == 0
+    assert (logs / LOG).exists()
+
+
+def test_a_dry_run_as_json_says_that_nothing_happened(run: Command) -> None:
+    assert json.loads(run("forget", "3f2a", "--json").stdout)["forgotten"] is False
+    assert run("show", SESSION).exit_code == 0
+
+
+def test_rebuilding_makes_everything_anew_from_the_archive(
+    run: Command, logs: Path, plain_agent: PlainAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuild, "registered_agents", lambda: [plain_agent])
+    before = json.loads(run("show", SESSION, "--json").stdout)["events"]
+    for log in logs.glob("*.jsonl"):
+        log.unlink()
+    document = json.loads(run("rebuild", "--json").stdout)
+    assert (document["sources"], document["skipped"]) == (3, [])
+    assert json.loads(run("show", SESSION, "--json").stdout)["events"] == before
+
+
+def test_rebuilding_without_an_agent_says_what_was_left_out(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuild, "registered_agents", list)
+    result = run("rebuild")
+    assert result.exit_code == 6
+    assert len([line for line in result.stderr.splitlines() if "its agent is not installed" in line]) == 3
+
+
+def test_a_terminal_asks_before_it_forgets() -> None:
+    code, written = on_terminal("forget", "3f2a", answer="n\n")
+    assert code == 0
+    assert "Forget it? [y/N]" in written
+    assert "Nothing was removed" in written
+    code, written = on_terminal("forget", "3f2a", answer="y\n")
+    assert "Forgotten." in written
+    assert on_terminal("show", "3f2a")[0] == 3

@@ -1,0 +1,178 @@
+"""The command as a whole: its help, its exit codes, and what it imports."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from cli_runner import Command, command, in_pipe
+from plain_history import SESSION
+from turnlog import __version__
+from turnlog.cli.main import COMMANDS, INTERRUPTED, PIPE_CLOSED
+from turnlog.errors import ConflictError, NotFoundError, SchemaTooNewError, StoreBusyError, TurnlogError
+
+HEAVY = ["fastapi", "genai_prices", "pydantic", "rich", "starlette", "turnlog.model", "uvicorn"]
+
+
+def commands() -> dict[str, click.Command]:
+    """Every command that can be called, by its words."""
+    found: dict[str, click.Command] = {}
+    for name, entry in COMMANDS.items():
+        command = getattr(import_module(f"turnlog.cli.{entry.module}"), name)
+        if isinstance(command, click.Group):
+            found |= {f"{name} {child}": each for child, each in command.commands.items()}
+        else:
+            found[name] = command
+    return found
+
+
+def test_help_lists_every_command_and_imports_none() -> None:
+    script = "import sys; from turnlog.cli.main import main\ntry: main()\nfinally: print(sorted(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", script, "--help"], capture_output=True, text=True, check=True)
+    *help, modules = result.stdout.splitlines()
+    for name, entry in COMMANDS.items():
+        assert any(name in line and entry.summary in line for line in help)
+        assert f"turnlog.cli.{entry.module}'" not in modules
+
+
+@pytest.mark.parametrize("name", commands())
+def test_every_command_has_help_with_examples(name: str, run: Command) -> None:
+    result = run(*name.split(), "--help")
+    assert result.exit_code == 0
+    assert f"turnlog {name}" in result.stdout.partition("Examples:")[2]
+    assert name == "completion" or name == "serve" or "--json" in result.stdout
+
+
+def test_the_version_is_told(run: Command) -> None:
+    assert run("--version").stdout == f"turnlog {__version__}\n"
+
+
+def test_wrong_use_exits_with_2(run: Command) -> None:
+    for arguments in (["nonsense"], ["usage", "--by", "mood"], ["show"], ["usage", "--since", "soon"]):
+        assert run(*arguments).exit_code == 2
+
+
+def test_without_a_store_reading_says_how_to_make_one(run: Command, home: Path) -> None:
+    for arguments in (["usage"], ["sessions"], ["show", "x"], ["restore", "x", "--to", "d"], ["rebuild"]):
+        result = run(*arguments)
+        assert (result.exit_code, result.stdout) == (3, "")
+        assert "turnlog sync" in result.stderr
+    assert list(home.rglob("*.db")) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (TurnlogError("broken"), 1),
+        (SchemaTooNewError("too new"), 1),
+        (NotFoundError("not there"), 3),
+        (ConflictError("changed"), 4),
+        (StoreBusyError("busy"), 5),
+        (PermissionError(13, "Permission denied", "/x"), 1),
+        (KeyboardInterrupt(), INTERRUPTED),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.usefixtures("store")
+def test_each_kind_of_failure_has_its_exit_code_and_one_line(
+    error: BaseException, code: int, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("turnlog.store.sqlite.SqliteStore.usage", fail)
+    result = run("usage")
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith("turnlog: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_what_a_failure_quotes_is_harmless(run: Command, store: Path) -> None:
+    result = run("show", "\x1b[31mx", "--store", str(store))
+    assert result.exit_code == 3
+    assert "\x1b" not in result.stderr
+
+
+def test_a_file_that_is_no_store_is_a_clear_error(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "notes.db"
+    path.write_text("no database" * 1000)
+    result = run("usage", "--store", str(path))
+    assert result.exit_code == 1
+    assert str(path) in result.stderr
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly(store: Path) -> None:
+    process = subprocess.Popen(
+        command("show", SESSION, "--json", "--store", str(store)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(), errors) == (PIPE_CLOSED, b"")
+
+
+def test_output_that_no_encoding_can_hold_is_replaced(store: Path) -> None:
+    result = in_pipe("sessions", "--store", str(store), PYTHONIOENCODING="ascii")
+    assert result.returncode == 0
+    assert "Write a post" in result.stdout
+
+
+def test_usage_imports_nothing_heavy(store: Path) -> None:
+    script = (
+        "import sys\nfrom turnlog.cli.main import main\n"
+        f"try: main()\nfinally: print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script, "usage", "--json"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(result.stdout)["totals"]["calls"] == 4
+    assert result.stderr.strip() == "[]"
+
+
+def test_completion_is_printed_for_each_shell(run: Command) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_TURNLOG_COMPLETE" in run("completion", shell).stdout
+    assert run("completion", "tcsh").exit_code == 2
+
+
+def complete(*words: str) -> list[str]:
+    """What bash is offered for the last of these words."""
+    line = " ".join(("turnlog", *words))
+    result = in_pipe(_TURNLOG_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(words)))
+    return [answer.partition(",")[2] for answer in result.stdout.splitlines() if "," in answer]
+
+
+def test_commands_and_options_complete() -> None:
+    assert complete("sea") == ["search"]
+    assert "--by" in complete("usage", "--")
+
+
+def test_session_ids_complete_from_the_store(store: Path) -> None:
+    assert complete("show", "3f2") == ["3f2a91c0-1111-4111-8111-000000000001"]
+    assert complete("restore", "77") == ["77aa0000-1111-4111-8111-000000000002"]
+    assert complete("show", "zz") == []
+
+
+@pytest.mark.usefixtures("home")
+def test_without_a_store_nothing_completes() -> None:
+    assert complete("show", "3f") == []
+
+
+def test_an_interrupt_ends_a_process_as_shells_expect(store: Path) -> None:
+    script = (
+        "import os, signal; from turnlog.cli import usage; from turnlog.cli.main import main\n"
+        "usage.open_existing = lambda path: os.kill(os.getpid(), signal.SIGINT)\nmain()"
+    )
+    result = subprocess.run([sys.executable, "-c", script, "usage"], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (128 + signal.SIGINT, "turnlog: interrupted\n")

@@ -1,0 +1,66 @@
+"""Times as people write them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import click
+import pytest
+
+from turnlog.cli.options import When
+
+
+@pytest.fixture(autouse=True)
+def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine nine hours before UTC."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def utc(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("text", "since", "until"),
+    [
+        ("2026-11-20", utc(2026, 11, 19, 15), utc(2026, 11, 20, 15)),
+        ("2026-12", utc(2026, 11, 30, 15), utc(2026, 12, 31, 15)),
+        ("2026-11-20T10:30", utc(2026, 11, 20, 1, 30), utc(2026, 11, 20, 1, 30)),
+        ("2026-11-20T10:30:00Z", utc(2026, 11, 20, 10, 30), utc(2026, 11, 20, 10, 30)),
+        (" 2026-11-20t10:30+01:00 ", utc(2026, 11, 20, 9, 30), utc(2026, 11, 20, 9, 30)),
+    ],
+)
+def test_a_time_without_a_zone_is_this_machines(text: str, since: datetime, until: datetime) -> None:
+    assert When().convert(text, None, None) == since
+    assert When(end=True).convert(text, None, None) == until
+
+
+def test_days_of_usage_are_utc() -> None:
+    assert When(utc=True).convert("2026-11-20", None, None) == utc(2026, 11, 20)
+    assert When(utc=True, end=True).convert("2026-11-20", None, None) == utc(2026, 11, 21)
+    assert When(utc=True, end=True).convert("2026-12", None, None) == utc(2027, 1, 1)
+
+
+@pytest.mark.parametrize(("text", "ago"), [("12h", timedelta(hours=12)), ("7d", timedelta(7)), ("2w", timedelta(14))])
+def test_a_while_ago(text: str, ago: timedelta) -> None:
+    moment = When().convert(text, None, None)
+    assert abs(datetime.now(UTC) - ago - moment) < timedelta(seconds=5)
+
+
+def test_today_and_yesterday_begin_at_midnight() -> None:
+    today, yesterday = (When().convert(word, None, None) for word in ("today", "yesterday"))
+    assert today - yesterday == timedelta(days=1)
+    assert (today.utcoffset(), today.hour, today.minute) == (timedelta(hours=9), 0, 0)
+    assert When(end=True).convert("today", None, None) - today == timedelta(days=1)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "2026-13", "2026-02-30", "7y", "99999999999d", "2026-11-20T25:00"])
+def test_what_is_no_time_is_wrong_use(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is no time"):
+        When().convert(text, None, None)

@@ -1,0 +1,129 @@
+"""`db path`, `agents` and `doctor`: what is where, and in which state."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cli_runner import Command, in_pipe
+from plain_agent import PlainAgent
+from plain_history import SESSION
+from turnlog import __version__, paths
+
+RETENTION = "Claude Code deletes sessions that were not used for {} days"
+
+
+def is_log(path: Path) -> bool:
+    """What the plain agent takes for a log while this stands for `Path.is_file`, links that lead nowhere too."""
+    return path.suffix == ".jsonl"
+
+
+@pytest.fixture
+def claude_home(home: Path) -> Path:
+    """A home of Claude Code with one log that nobody has read."""
+    project = home / ".claude/projects/-work"
+    project.mkdir(parents=True)
+    (project / "bbbbbbbb-0000-4000-8000-000000000001.jsonl").write_text("{}\n")
+    return home / ".claude"
+
+
+def test_the_path_of_the_store_is_told_whether_it_is_there_or_not(run: Command) -> None:
+    assert run("db", "path").stdout == f"{paths.database_path()}\n"
+    assert json.loads(run("db", "path", "--json").stdout) == {"path": str(paths.database_path()), "exists": False}
+
+
+def test_the_store_follows_the_environment(tmp_path: Path) -> None:
+    assert in_pipe("db", "path", TURNLOG_DATA_DIR=str(tmp_path)).stdout == f"{tmp_path / 'turnlog.db'}\n"
+
+
+@pytest.mark.usefixtures("store", "plain_agent")
+def test_agents_are_listed_with_their_homes_and_sessions(run: Command, logs: Path) -> None:
+    [item] = json.loads(run("agents", "--json").stdout)["items"]
+    assert (item["agent"], item["display_name"], item["roots"]) == ("plain", "Plain", [str(logs)])
+    assert (item["sources"], item["sessions"], item["subagents"]) == (3, 2, 1)
+    assert str(logs) in run("agents").stdout
+
+
+@pytest.mark.usefixtures("store")
+def test_agents_that_only_the_store_knows_are_listed_too(run: Command) -> None:
+    items = {item["agent"]: item for item in json.loads(run("agents", "--json").stdout)["items"]}
+    assert items["plain"]["display_name"] is None
+    assert items["claude-code"]["sessions"] == 0
+
+
+def test_without_a_store_agents_are_listed_all_the_same(run: Command) -> None:
+    assert "none here" in run("agents").stdout
+
+
+@pytest.mark.usefixtures("store", "plain_agent")
+def test_doctor_tells_what_could_not_be_read_and_where(run: Command, logs: Path) -> None:
+    """R-S34."""
+    result = run("doctor", "--json")
+    assert result.exit_code == 6
+    document = json.loads(result.stdout)
+    [found] = document["diagnostics"]
+    assert (found["path"], found["severity"]) == (str(logs / f"{SESSION.partition(':')[2]}.jsonl"), "error")
+    assert found["offset"] > 0
+    assert document["unknown_kinds"] == [{"agent": "plain", "kind": "hologram", "count": 1}]
+    assert document["versions"]["turnlog"] == __version__
+    assert (document["store"]["sessions"], document["store"]["subagents"]) == (2, 1)
+    assert document["agents"][0]["roots"] == [{"path": str(logs), "sources": 3, "pending": 0, "retention_days": None}]
+    text = run("doctor").stdout
+    assert f"{found['path']} at byte {found['offset']}: {found['reason']}" in text
+    assert "plain: hologram (1)" in text
+
+
+@pytest.mark.usefixtures("store")
+def test_doctor_lists_as_much_as_it_is_asked_for(run: Command, logs: Path, plain_agent: PlainAgent) -> None:
+    document = json.loads(run("doctor", "--limit", "0", "--json").stdout)
+    assert (document["diagnostics"], document["diagnostics_total"]) == ([], 1)
+
+
+@pytest.mark.usefixtures("store")
+def test_doctor_sees_files_that_were_not_read_yet_or_cannot_be(
+    run: Command, logs: Path, plain_agent: PlainAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (logs / "new.jsonl").write_text("")
+    loop = logs / "loop.jsonl"
+    loop.symlink_to(loop.name)
+    monkeypatch.setattr(Path, "is_file", is_log)
+    document = json.loads(run("doctor", "--json").stdout)
+    assert document["agents"][0]["roots"][0] == {
+        "path": str(logs),
+        "sources": 5,
+        "pending": 2,
+        "retention_days": None,
+    }
+    assert [found["reason"] for found in document["diagnostics"] if found["path"] == str(loop)] == [os.strerror(40)]
+
+
+def test_doctor_says_when_there_is_no_store(run: Command, home: Path) -> None:
+    result = run("doctor")
+    assert result.exit_code == 0
+    assert "There is no store yet: `turnlog sync` makes it." in result.stdout
+    assert list(home.rglob("*.db")) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "days"),
+    [(None, 30), ('{"cleanupPeriodDays": 90}', 90), ("{broken", 30), ('{"cleanupPeriodDays": "x"}', 30), ("[]", 30)],
+)
+def test_doctor_warns_of_logs_that_the_agent_will_delete(
+    settings: str | None, days: int, run: Command, claude_home: Path
+) -> None:
+    if settings is not None:
+        (claude_home / "settings.json").write_text(settings)
+    document = json.loads(run("doctor", "--json").stdout)
+    assert document["agents"][0]["roots"][0]["retention_days"] == days
+    [warning] = [warning for warning in document["warnings"] if RETENTION.format(days) in warning]
+    assert warning.endswith("1 file may go unread; run `turnlog sync` now.")
+
+
+def test_a_recent_sync_turns_the_warning_into_advice(run: Command, claude_home: Path) -> None:
+    assert in_pipe("sync").returncode == 0
+    [warning] = json.loads(run("doctor", "--json").stdout)["warnings"]
+    assert warning.endswith("run `turnlog sync` more often than that.")
+    synced = json.loads(run("doctor", "--json").stdout)["store"]["last_sync_at"]
+    assert datetime.now(UTC) - datetime.fromisoformat(synced) < timedelta(minutes=5)

@@ -1,0 +1,51 @@
+import json
+import os
+import signal
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_runner import Command, command
+from turnlog import server
+
+
+def test_the_page_and_the_api_answer_until_the_process_is_told_to_stop(store: Path) -> None:
+    process = subprocess.Popen(
+        command("serve", "--no-browser", "--no-sync", "--port", "0"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    try:
+        address = process.stdout.readline().removeprefix("turnlog is at ").strip()
+        assert address.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(f"{address}api/status", timeout=10) as answer:
+            assert json.load(answer)["store"]["path"] == str(store)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+
+def test_what_was_asked_for_is_passed_on(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def serve(store_path: Path, **settings: Any) -> None:
+        asked.update(settings, store_path=store_path)
+        settings["announce"]("http://127.0.0.1:1/")
+
+    monkeypatch.setattr(server, "serve", serve, raising=False)
+    store = tmp_path / "other.db"
+    result = run("serve", "--port", "9000", "--no-sync", "--no-browser", "--token", "t", "--store", str(store))
+    assert result.stdout == "turnlog is at http://127.0.0.1:1/\n"
+    expected = {"host": "127.0.0.1", "port": 9000, "token": "t", "sync": False, "open_browser": False}
+    assert {name: asked[name] for name in expected} == expected
+    assert asked["store_path"] == store
+
+
+def test_a_port_that_cannot_be_is_wrong_use(run: Command) -> None:
+    assert run("serve", "--port", "70000").exit_code == 2

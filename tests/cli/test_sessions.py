@@ -1,0 +1,64 @@
+import json
+
+import click
+import pytest
+
+from cli_runner import Command, on_terminal
+from plain_history import OTHER, SESSION, SUBAGENT
+from turnlog.model.codec import decode_session
+
+pytestmark = pytest.mark.usefixtures("store")
+
+
+def ids(run: Command, *arguments: str) -> list[str]:
+    result = run("sessions", "--json", *arguments)
+    assert result.exit_code == 0, result.stderr
+    return [session["id"] for session in json.loads(result.stdout)["items"]]
+
+
+def test_sessions_are_listed_newest_first_without_subagents(run: Command) -> None:
+    assert ids(run) == [OTHER, SESSION]
+    assert ids(run, "--subagents") == [OTHER, SESSION, SUBAGENT]
+
+
+def test_filters_hold(run: Command) -> None:
+    assert ids(run, "--project", "webshop") == [SESSION]
+    assert ids(run, "--model", "small") == [OTHER]
+    assert ids(run, "--branch", "main") == [SESSION]
+    assert ids(run, "--title", "POST") == [OTHER]
+    assert ids(run, "--since", "2026-11-03T00:00Z") == [OTHER]
+    assert ids(run, "--until", "2026-11-02T23:00Z") == [SESSION]
+    assert ids(run, "--parent", "3f2a") == [SUBAGENT]
+    assert ids(run, "--agent", "nobody") == []
+    assert ids(run, "--sort", "messages") == [SESSION, OTHER]
+
+
+def test_pages_go_on_where_the_last_one_ended(run: Command) -> None:
+    first = json.loads(run("sessions", "--json", "--limit", "1").stdout)
+    assert first["total"] == 2
+    second = json.loads(run("sessions", "--json", "--limit", "1", "--cursor", first["next_cursor"]).stdout)
+    assert [page["items"][0]["id"] for page in (first, second)] == [OTHER, SESSION]
+    assert second["next_cursor"] is None
+    assert run("sessions", "--cursor", "nonsense").exit_code == 2
+
+
+def test_items_are_the_models_sessions(run: Command) -> None:
+    items = json.loads(run("sessions", "--json").stdout)["items"]
+    session = decode_session(json.dumps(items[1]).encode())
+    assert (session.title, session.counts.tool_calls, session.unpriced_calls) == ("Repair the webshop", 5, 1)
+
+
+def test_in_a_pipe_nothing_is_cut(run: Command) -> None:
+    result = run("sessions", "--limit", "1")
+    assert OTHER in result.stdout
+    assert "Write a post" in result.stdout
+    assert result.stderr == "1 of 2 sessions; --limit shows more.\n"
+
+
+def test_a_terminal_gets_short_ids_in_colour_that_fit() -> None:
+    code, written = on_terminal("sessions", "--subagents", columns=70)
+    assert code == 0
+    assert "\x1b[36m" in written
+    assert "-1111-" not in written
+    assert {"77aa0000", "3f2a91c0", "3f2a91c0.scout"} <= set(click.unstyle(written).split())
+    assert max(len(line) for line in click.unstyle(written).splitlines()) <= 70

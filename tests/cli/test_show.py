@@ -1,0 +1,158 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_runner import Command, in_pipe, on_terminal
+from plain_history import OTHER, SESSION, SUBAGENT
+from turnlog.model.codec import decode_event, decode_session
+
+pytestmark = pytest.mark.usefixtures("store")
+
+
+def transcript(run: Command, *arguments: str) -> str:
+    result = run("show", SESSION, *arguments)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def test_a_transcript_tells_everything_in_its_order(run: Command) -> None:
+    """R-S19."""
+    expected = [
+        "Repair the webshop",
+        SESSION,
+        "/work/webshop (main)",
+        "── turn 1 · ",
+        "> Please repair",
+        "> the webshop",
+        "· harness: <system-reminder> be nice </system-reminder>",
+        "step 1  large  ",
+        "∴ reasoning: First thought. Then a second one.",
+        "I look at it. redbell tail",
+        "• Bash pytest -q  done · 300 ms",
+        "• Read missing.py  failed (exit 2)",
+        "  no such file: missing.py",
+        "• Bash sleep 100  aborted · 30.0 s",
+        "• Bash rm -rf /  denied",
+        "  too dangerous",
+        "• Task scout it  no result",
+        f"  ↳ subagent: turnlog show {SUBAGENT}",
+        "■ interrupted during tool",
+        "── turn 2 · ",
+        "> Another way [rewound]",
+        "── rewound ──",
+        "── context compacted · auto · 150.0k to 12.0k ──",
+        "── turn 3 · ",
+        "> This picture?",
+        "[image/png shop.png 8 B]",
+        "answer  secret  ",
+        "∴ reasoning, withheld by the provider",
+        "A shop.",
+        "! overloaded",
+        "· unknown record: hologram",
+    ]
+    lines = iter(transcript(run).splitlines())
+    for beginning in expected:
+        assert any(line.startswith(beginning) for line in lines), beginning
+
+
+def test_reasoning_opens(run: Command) -> None:
+    """R-S17."""
+    lines = transcript(run, "--reasoning").splitlines()
+    start = lines.index("∴ reasoning")
+    assert lines[start + 1 : start + 3] == ["  First thought.", "  Then a second one."]
+
+
+def test_full_shows_inputs_outputs_and_the_harness(run: Command) -> None:
+    text = transcript(run, "--full")
+    for part in (
+        '  ◂ {\n      "command": "pytest -q"\n    }\n  ▸ all\n    green\n',
+        "  ▸ no such file: missing.py\n",
+        "· <system-reminder>\n· be nice\n",
+        "∴ reasoning\n  First thought.\n",
+        "· duration\n",
+    ):
+        assert part in text
+
+
+def test_no_word_of_a_log_reaches_a_terminal_unharmed(run: Command) -> None:
+    for arguments in ([], ["--full"], ["--reasoning"]):
+        assert not set(transcript(run, *arguments)) & set("\x1b\x07\x08\x9b")
+    code, written = on_terminal("show", SESSION)
+    assert code == 0
+    assert "\x1b]0;" not in written
+    assert "\x1b[31mred" not in written
+    assert "\x9b" not in written
+
+
+def test_json_is_the_session_and_its_events(run: Command) -> None:
+    text = transcript(run, "--json")
+    assert not set(text) & set("\x1b\x07\x9b")
+    document = json.loads(text)
+    assert decode_session(json.dumps(document["session"]).encode()).id == SESSION
+    events = [decode_event(json.dumps(event).encode()) for event in document["events"]]
+    kinds = [event["type"] for event in document["events"]]
+    assert len(events) == len(kinds) == 13
+    assert {"message", "interrupt", "rewind", "compaction", "error", "record", "run-metadata"} == set(kinds)
+
+
+def test_raw_is_the_log_byte_for_byte(logs: Path) -> None:
+    log = logs / f"{SESSION.partition(':')[2]}.jsonl"
+    assert in_pipe("show", SESSION, "--raw").stdout == log.read_text()
+    log.unlink()
+    assert in_pipe("show", SESSION, "--raw").stdout.endswith("{this is no record\n")
+
+
+def test_raw_on_a_terminal_is_harmless(logs: Path) -> None:
+    code, written = on_terminal("show", SESSION, "--raw")
+    assert code == 0
+    assert "\x9b" not in written
+    assert "pytest -q" in written
+
+
+def test_raw_and_json_cannot_be_combined(run: Command) -> None:
+    assert run("show", SESSION, "--raw", "--json").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (SESSION, SESSION),
+        ("3f2a91c0-1111-4111-8111-000000000001", SESSION),
+        ("3f2", SESSION),
+        ("plain:77", OTHER),
+        (SUBAGENT, SUBAGENT),
+        ("3f2a91c0-1111-4111-8111-000000000001.s", SUBAGENT),
+        ("plain:3f2.sc", SUBAGENT),
+    ],
+)
+def test_a_session_is_found_by_the_beginning_of_its_id(text: str, found: str, run: Command) -> None:
+    assert json.loads(run("show", text, "--json").stdout)["session"]["id"] == found
+
+
+@pytest.mark.parametrize(("text", "reason"), [("", "there is no"), ("zz", "there is no"), ("plain:", "could be any")])
+def test_what_is_no_session_or_several_is_not_found(text: str, reason: str, run: Command) -> None:
+    result = run("show", text)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert reason in result.stderr
+
+
+def test_an_ambiguous_id_names_the_candidates(run: Command) -> None:
+    assert f"  {OTHER}  Write a post\n" in run("show", "plain:").stderr
+
+
+def test_a_terminal_pages_in_colour(tmp_path: Path) -> None:
+    pager = tmp_path / "less"
+    pager.write_text("#!/bin/sh\necho paged\ncat\n")
+    pager.chmod(0o755)
+    code, written = on_terminal("show", SESSION, PAGER=str(pager))
+    assert code == 0
+    assert written.startswith("paged")
+    assert "\x1b[1mRepair the webshop" in written
+    assert "paged" not in on_terminal("show", SESSION, "--no-pager", PAGER=str(pager))[1]
+
+
+def test_a_pipe_gets_no_colour_and_no_pager() -> None:
+    result = in_pipe("show", SESSION, PAGER="false")
+    assert result.returncode == 0
+    assert "\x1b" not in result.stdout

@@ -1,0 +1,106 @@
+"""No log can make a terminal obey it."""
+
+import json
+import re
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from turnlog.cli import terminal
+from turnlog.cli.terminal import Column, one_line, plain, write_json, write_table
+
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+INTRODUCERS = ("\x1b", "\x1b[", "\x9b", "\x1b]0;", "\x9d", "\x90", "\x1bP", "\x1b^")
+ENDS = ("31m", "2J", "c", "\x07", "\x1b\\", "\x9c")
+OTHERS = ("\x08", "\x7f", "\x85", "\r", "\n", "\t", "\x00", "\ud800", "a", "é", "你", "[", "]", ";")
+pieces = st.sampled_from((*INTRODUCERS, *ENDS, *OTHERS))
+hostile = st.lists(pieces | st.text(max_size=3), max_size=30).map("".join)
+
+
+@given(hostile)
+@example("\x1b\x1b[31m[31m")
+@example("\x1b]0;title without an end")
+def test_of_all_control_characters_only_newline_and_tab_are_left(text: str) -> None:
+    assert CONTROLS.search(plain(text)) is None
+
+
+@given(hostile)
+def test_what_was_made_plain_stays_as_it_is_and_can_be_written(text: str) -> None:
+    once = plain(text)
+    assert plain(once) == once
+    once.encode()
+
+
+@given(st.text(st.characters(exclude_categories=("Cc", "Cs")) | st.sampled_from("\n\t")))
+def test_text_without_controls_is_not_touched(text: str) -> None:
+    assert plain(text) == text
+
+
+@given(hostile)
+def test_one_line_is_one_harmless_line(text: str) -> None:
+    line = one_line(text, 20)
+    assert len(line) <= 20
+    assert not any(unicodedata.category(character) == "Cc" for character in line)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x9b31mred", "red"),
+        ("\x1b[?25lhidden cursor", "hidden cursor"),
+        ("\x1b]0;new title\x07text", "text"),
+        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]52;c;cm0gLXJmIH4=\x07clipboard", "clipboard"),
+        ("\x9d0;title\x9ctext", "text"),
+        ("\x1bPq#0;2;0;0;0\x1b\\sixel", "sixel"),
+        ("\x1bcreset", "reset"),
+        ("\x1b(0lines", "lines"),
+        ("over\rwritten", "over\nwritten"),
+        ("line\r\nend", "line\nend"),
+        ("back\x08space", "backspace"),
+        ("nul\x00", "nul"),
+    ],
+)
+def test_sequences_go_and_text_stays(text: str, left: str) -> None:
+    assert plain(text) == left
+
+
+def test_a_sequence_without_an_end_does_not_swallow_the_next_line() -> None:
+    assert plain("\x1b]0;no end\nnext").endswith("\nnext")
+
+
+def test_json_escapes_what_a_terminal_would_obey(capsys: pytest.CaptureFixture[str]) -> None:
+    value = "\x1b[31m\x9b2J\x7f\x85 é 你"
+    write_json({"text": value})
+    written = capsys.readouterr().out
+    assert CONTROLS.search(written) is None
+    assert "é 你" in written
+    assert json.loads(written) == {"text": value}
+
+
+COLUMNS = (Column("Name"), Column("Number", right=True))
+
+
+def test_a_table_in_a_pipe_is_aligned_whole_and_without_colour(capsys: pytest.CaptureFixture[str]) -> None:
+    write_table(COLUMNS, [("a" * 300, "1"), ("你好", "22")], ("Total", "23"))
+    head, long, wide, total = capsys.readouterr().out.splitlines()
+    assert long == "a" * 300 + "       1"
+    assert head.endswith("Number")
+    assert wide == "你好" + " " * 296 + "      22"
+    assert total.startswith("Total ")
+
+
+def test_a_table_takes_no_control_from_its_cells(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for looked_at in (False, True):
+        monkeypatch.setattr(terminal, "is_terminal", lambda looked_at=looked_at: looked_at)
+        write_table(COLUMNS, [("\x1b[31mred\nnext [bold]x[/bold] :smile:", "\x9b2J1")])
+        written = capsys.readouterr().out
+        assert "red next [bold]x[/bold] :smile:" in written
+        assert "\x1b[31m" not in written
+        assert "\x9b" not in written

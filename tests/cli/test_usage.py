@@ -1,0 +1,72 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_runner import Command
+from plain_history import OTHER, SESSION, SUBAGENT
+
+pytestmark = pytest.mark.usefixtures("store")
+
+
+def rows(run: Command, *arguments: str) -> dict[str, dict[str, object]]:
+    result = run("usage", "--json", *arguments)
+    assert result.exit_code == 0, result.stderr
+    return {row["name"]: row["totals"] for row in json.loads(result.stdout)["rows"]}
+
+
+def test_usage_adds_up_by_day_and_in_all(run: Command) -> None:
+    """R-S41."""
+    document = json.loads(run("usage", "--json").stdout)
+    assert [row["name"] for row in document["rows"]] == ["2026-11-02", "2026-11-03"]
+    assert [row["totals"]["calls"] for row in document["rows"]] == [3, 1]
+    assert (document["by"], document["totals"]["tokens"], document["totals"]["cost"]) == ("day", 600, 0.45)
+
+
+def test_a_call_of_unknown_price_is_counted_and_not_priced(run: Command) -> None:
+    """R-C22."""
+    secret = rows(run, "--by", "model")["secret"]
+    assert (secret["calls"], secret["unpriced_calls"], secret["tokens"], secret["cost"]) == (1, 1, 150, None)
+
+
+@pytest.mark.parametrize(
+    ("by", "names"),
+    [
+        ("model", {"large", "small", "secret"}),
+        ("project", {"/work/webshop", "/work/blog", None}),
+        ("session", {SESSION, SUBAGENT, OTHER}),
+        ("agent", {"plain"}),
+    ],
+)
+def test_usage_is_grouped_by(by: str, names: set[str | None], run: Command) -> None:
+    assert set(rows(run, "--by", by)) == names
+
+
+def test_filters_hold(run: Command) -> None:
+    assert set(rows(run, "--by", "model", "--project", "blog")) == {"small"}
+    assert set(rows(run, "--by", "project", "--model", "large")) == {"/work/webshop"}
+    assert set(rows(run, "--since", "2026-11-03")) == {"2026-11-03"}
+    assert set(rows(run, "--until", "2026-11-02")) == {"2026-11-02"}
+    assert rows(run, "--agent", "nobody") == {}
+
+
+def test_for_people_it_is_a_table_with_what_is_missing_beside_it(run: Command) -> None:
+    result = run("usage", "--by", "project")
+    head, *lines, total = result.stdout.splitlines()
+    assert head.split() == ["Project", "Calls", "Input", "Cache", "write", "Cache", "read", "Output", "Cost"]
+    assert {line.split()[0] for line in lines} == {"webshop", "blog", "unknown"}
+    assert total.split() == ["Total", "4", "400", "0", "0", "200", "$0.45+"]
+    assert result.stderr.startswith("1 call without a known price")
+
+
+def test_nothing_used_is_an_empty_table(run: Command) -> None:
+    result = run("usage", "--since", "2030-01-01")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1].split() == ["Total", "0", "0", "0", "0", "0", "$0.00"]
+
+
+def test_another_store_can_be_named(run: Command, tmp_path: Path, store: Path) -> None:
+    copy = tmp_path / "copy.db"
+    store.rename(copy)
+    assert run("usage").exit_code == 3
+    assert run("usage", "--store", str(copy)).exit_code == 0

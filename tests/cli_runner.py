@@ -1,0 +1,52 @@
+"""Calling the command: in this process, as a process of its own in a pipe, and on a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TypeAlias
+
+from click.testing import CliRunner, Result
+
+from turnlog.cli.main import cli
+
+Command: TypeAlias = Callable[..., Result]
+
+
+def call(*arguments: str, input: str | None = None) -> Result:
+    """Call the command in this process. What is not an exit is raised, so that a crash fails the test."""
+    result = CliRunner().invoke(cli, list(arguments), input=input, prog_name="turnlog")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "turnlog", *arguments]
+
+
+def in_pipe(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Call the command as a process, its output in a pipe."""
+    return subprocess.run(
+        command(*arguments), env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+
+
+def on_terminal(*arguments: str, columns: int = 80, answer: str = "", **environment: str) -> tuple[int, str]:
+    """Call the command as a process on a terminal where `answer` is typed; its exit code, and all that stands there."""
+    controller, terminal = pty.openpty()
+    settings = os.environ | {"TERM": "xterm-256color", "COLUMNS": str(columns), "PAGER": "cat"} | environment
+    process = subprocess.Popen(command(*arguments), stdin=terminal, stdout=terminal, stderr=terminal, env=settings)
+    os.close(terminal)
+    os.write(controller, answer.encode())
+    written = b""
+    # Linux reports the end of a terminal as an error.
+    with suppress(OSError):
+        while piece := os.read(controller, 65536):
+            written += piece
+    os.close(controller)
+    return process.wait(), written.decode()
