@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future
 from typing import NamedTuple
 
-import zstandard
-
 from turnlog.errors import NotFoundError, StoreError
+from turnlog.store import zstd
 
 SEGMENT_SIZE = 1 << 20
 """Raw bytes of one frame: large enough to compress well, small enough to reach one record in about a millisecond."""
@@ -23,12 +22,6 @@ _REFILL_BELOW = 1 << 16
 
 _MAX_PENDING = 16
 """Frames that may wait for a worker: bounds the memory they hold."""
-
-_compressor = zstandard.ZstdCompressor(level=1)
-_compressor_of_worker = zstandard.ZstdCompressor(level=1)
-"""A compressor is not to be used by two threads at once; there is one worker."""
-
-_decompressor = zstandard.ZstdDecompressor()
 
 
 class Generation(NamedTuple):
@@ -62,10 +55,10 @@ class Archive:
         for begin in range(0, len(data), SEGMENT_SIZE):
             piece = view[begin : begin + SEGMENT_SIZE]
             if self._worker is not None and len(piece) > _REFILL_BELOW:
-                frame = self._worker.submit(_compressor_of_worker.compress, piece)
+                frame = self._worker.submit(zstd.compress, piece)
                 self._pending.append((source_key, generation, start + begin, len(piece), frame))
             else:
-                self._insert([(source_key, generation, start + begin, len(piece), _compressor.compress(piece))])
+                self._insert([(source_key, generation, start + begin, len(piece), zstd.compress(piece))])
         if len(self._pending) >= _MAX_PENDING:
             self.flush()
 
@@ -141,7 +134,7 @@ class Archive:
             (source_key, generation, end, own),
         )
         for segment_start, length, data in rows.fetchall():
-            piece = _decompressor.decompress(data)
+            piece = zstd.decompress(data)
             if len(piece) != length:
                 raise StoreError(f"a frame of source {source_key}.{generation} at {segment_start} is damaged")
             yield piece[max(0, own - segment_start) : end - segment_start]
@@ -159,4 +152,4 @@ class Archive:
             "DELETE FROM archive WHERE source_key = ? AND generation = ? AND start = ?",
             (source_key, generation, row[0]),
         )
-        return row[0], _decompressor.decompress(row[2]) + data
+        return row[0], zstd.decompress(row[2]) + data

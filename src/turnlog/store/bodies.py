@@ -24,6 +24,7 @@ from turnlog.model import (
     ToolResult,
 )
 from turnlog.model.codec import decode_message, encode, encode_known
+from turnlog.store import zstd
 
 TEXT_LIMIT = 65536
 """Characters (of JSON: bytes) above which a text becomes a blob."""
@@ -31,11 +32,8 @@ TEXT_LIMIT = 65536
 PREVIEW_LENGTH = 8000
 """Characters of a large text that stay in the body."""
 
-_compressor = zstandard.ZstdCompressor(level=1)
-_batch_compressor = zstandard.ZstdCompressor(level=1)
+_batch_compressor = zstandard.ZstdCompressor(level=zstd.LEVEL)
 """Of the thread that compresses many at once; a compressor is not to be used by two threads."""
-
-_decompressor = zstandard.ZstdDecompressor()
 
 Frames: TypeAlias = zstandard.BufferWithSegmentsCollection
 """Frames of many bodies, in order: each item is a buffer."""
@@ -69,12 +67,12 @@ def decode(body: bytes) -> Message:
 
 def unpack(frame: bytes) -> Message:
     """The message in a stored frame, still externalized."""
-    return decode_message(_decompressor.decompress(frame))
+    return decode_message(zstd.decompress(frame))
 
 
 def compress(body: bytes) -> bytes:
     """The frame that is stored and sent as it is."""
-    return _compressor.compress(body)
+    return zstd.compress(body)
 
 
 def compress_all(pieces: Sequence[bytes]) -> Frames:
@@ -84,7 +82,7 @@ def compress_all(pieces: Sequence[bytes]) -> Frames:
 
 def decompress(frame: bytes) -> bytes:
     """The JSON of a stored frame."""
-    return _decompressor.decompress(frame)
+    return zstd.decompress(frame)
 
 
 def externalize(message: Message, blobs: list[Blob]) -> Message:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import msgspec
-import zstandard
 
-_compressor = zstandard.ZstdCompressor(level=1)
+from turnlog.store import zstd
 
 _OPEN = b'{"items":['
 _COMMA = b","
-_OPEN_FRAME = _compressor.compress(_OPEN)
-_COMMA_FRAME = _compressor.compress(_COMMA)
+_OPEN_FRAME = zstd.compress(_OPEN)
+_COMMA_FRAME = zstd.compress(_COMMA)
 
 
 class Window(NamedTuple):
@@ -33,12 +32,11 @@ class Window(NamedTuple):
 
     def to_zstd(self) -> bytes:
         """The answer for a client that takes `Content-Encoding: zstd`."""
-        return _document(_OPEN_FRAME, _COMMA_FRAME, self.frames, _compressor.compress(self._rest()))
+        return _document(_OPEN_FRAME, _COMMA_FRAME, self.frames, zstd.compress(self._rest()))
 
     def to_json(self) -> bytes:
         """The same document as plain JSON."""
-        decompress = zstandard.ZstdDecompressor().decompress
-        return _document(_OPEN, _COMMA, [decompress(frame) for frame in self.frames], self._rest())
+        return _document(_OPEN, _COMMA, [zstd.decompress(frame) for frame in self.frames], self._rest())
 
     def _rest(self) -> bytes:
         flags = msgspec.json.encode({"has_before": self.has_before, "has_after": self.has_after})
