@@ -1,4 +1,4 @@
-"""zstd for any number of threads: each has contexts of its own, since two threads in one corrupt each other's memory."""
+"""zstd for any number of threads: each has contexts of its own, since two in one would corrupt its memory."""
 
 from __future__ import annotations
 
