@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SearchGroup, SearchHit, UsageRow } from "@/api/types";
+import { projectLabels } from "@/filters/project-label";
 import { joinGroups } from "@/search/use-search";
 import { commandText } from "@/session/command-text";
 import { groupByDay } from "@/sessions/group-by-day";
@@ -65,3 +66,12 @@ it.each([
   ["<bash-input>ls -la</bash-input>", "! ls -la"],
   ["/already plain", "/already plain"],
 ])("shows %j as it was typed", (text, typed) => expect(commandText(text)).toBe(typed));
+
+it("tells projects of one name apart by the folder above", () => {
+  const labels = projectLabels([
+    { path: "/home/ada/shop", name: "shop" },
+    { path: "/srv/shop", name: "shop" },
+    { path: "/srv/bank", name: "bank" },
+  ]);
+  expect([...labels.values()]).toEqual(["shop · /home/ada", "shop · /srv", "bank"]);
+});

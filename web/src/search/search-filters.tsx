@@ -1,13 +1,14 @@
 /** What a search can be narrowed down to. */
 
-import { AGENTS, PROJECTS, TOOLS } from "@/api/paths";
-import type { AgentSummary, ProjectSummary, ToolUsage } from "@/api/types";
+import { TOOLS } from "@/api/paths";
+import type { ToolUsage } from "@/api/types";
 import { useItems } from "@/api/use-items";
-import { FilterBar } from "@/design/filter-bar";
-import { FilterDates } from "@/design/filter-dates";
-import { FilterSelect } from "@/design/filter-select";
-import { agentName } from "@/sessions/agent-name";
-import { countSet } from "@/shell/url-filters";
+import { AgentFilter } from "@/filters/agent-filter";
+import { FilterBar } from "@/filters/filter-bar";
+import { FilterDates } from "@/filters/filter-dates";
+import { FilterSelect } from "@/filters/filter-select";
+import { ProjectFilter } from "@/filters/project-filter";
+import { countSet } from "@/filters/url-filters";
 import { SEARCH_FILTERS, type SearchFilters } from "./use-search";
 
 interface SearchFiltersBarProps {
@@ -37,11 +38,6 @@ const OUTCOMES = [
 const SORTS = [{ value: "relevance", label: "Best match first" }];
 
 export function SearchFiltersBar({ filters, onChange }: SearchFiltersBarProps) {
-  const agents = useItems<AgentSummary>(AGENTS).map(({ agent }) => ({
-    value: agent,
-    label: agentName(agent),
-  }));
-  const projects = useItems<ProjectSummary>(PROJECTS).map(({ path, name }) => ({ value: path, label: name }));
   const tools = useItems<ToolUsage>(TOOLS).map(({ tool_name }) => ({ value: tool_name, label: tool_name }));
   return (
     <FilterBar
@@ -76,22 +72,8 @@ export function SearchFiltersBar({ filters, onChange }: SearchFiltersBarProps) {
         choices={OUTCOMES}
         onChange={(failed) => onChange({ failed })}
       />
-      {(agents.length > 1 || filters.agent) && (
-        <FilterSelect
-          label="Agent"
-          everything="All agents"
-          value={filters.agent}
-          choices={agents}
-          onChange={(agent) => onChange({ agent })}
-        />
-      )}
-      <FilterSelect
-        label="Project"
-        everything="All projects"
-        value={filters.project}
-        choices={projects}
-        onChange={(project) => onChange({ project })}
-      />
+      <AgentFilter value={filters.agent} onChange={(agent) => onChange({ agent })} />
+      <ProjectFilter value={filters.project} onChange={(project) => onChange({ project })} />
       <FilterDates since={filters.since} until={filters.until} onChange={onChange} />
       <FilterSelect
         label="Sort"

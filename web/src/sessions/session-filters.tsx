@@ -1,16 +1,14 @@
-/** What the list can be narrowed down to. A filter with nothing to choose between is not shown. */
+/** What the list can be narrowed down to, and its order. */
 
 import { useCallback } from "react";
-import { AGENTS, MODELS, PROJECTS } from "@/api/paths";
-import type { AgentSummary, ModelSummary, ProjectSummary } from "@/api/types";
-import { useItems } from "@/api/use-items";
-import { FilterBar } from "@/design/filter-bar";
-import { FilterDates } from "@/design/filter-dates";
-import { FilterSelect } from "@/design/filter-select";
-import { FilterText } from "@/design/filter-text";
-import { formatCount } from "@/format/numbers";
-import { countSet } from "@/shell/url-filters";
-import { agentName } from "./agent-name";
+import { AgentFilter } from "@/filters/agent-filter";
+import { FilterBar } from "@/filters/filter-bar";
+import { FilterDates } from "@/filters/filter-dates";
+import { FilterSelect } from "@/filters/filter-select";
+import { FilterText } from "@/filters/filter-text";
+import { ModelFilter } from "@/filters/model-filter";
+import { ProjectFilter } from "@/filters/project-filter";
+import { countSet } from "@/filters/url-filters";
 import { SORTS } from "./sorts";
 import type { SessionFilters } from "./use-sessions";
 
@@ -20,7 +18,6 @@ interface SessionFiltersBarProps {
 }
 
 export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps) {
-  const { agents, projects, models } = useChoices();
   const changeTitle = useCallback((title: string) => onChange({ title }), [onChange]);
   const changeBranch = useCallback((branch: string) => onChange({ branch }), [onChange]);
   return (
@@ -36,29 +33,9 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
       }
       active={countSet(filters, ["agent", "project", "model", "branch", "since", "sort"])}
     >
-      {(agents.length > 1 || filters.agent) && (
-        <FilterSelect
-          label="Agent"
-          everything="All agents"
-          value={filters.agent}
-          choices={agents}
-          onChange={(agent) => onChange({ agent })}
-        />
-      )}
-      <FilterSelect
-        label="Project"
-        everything="All projects"
-        value={filters.project}
-        choices={projects}
-        onChange={(project) => onChange({ project })}
-      />
-      <FilterSelect
-        label="Model"
-        everything="All models"
-        value={filters.model}
-        choices={models}
-        onChange={(model) => onChange({ model })}
-      />
+      <AgentFilter value={filters.agent} onChange={(agent) => onChange({ agent })} />
+      <ProjectFilter value={filters.project} onChange={(project) => onChange({ project })} />
+      <ModelFilter value={filters.model} onChange={(model) => onChange({ model })} />
       <span className="filter-branch">
         <FilterText label="Branch" placeholder="Branch" value={filters.branch} onChange={changeBranch} />
       </span>
@@ -72,18 +49,4 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
       />
     </FilterBar>
   );
-}
-
-function useChoices() {
-  const agents = useItems<AgentSummary>(AGENTS);
-  const projects = useItems<ProjectSummary>(PROJECTS);
-  const models = useItems<ModelSummary>(MODELS);
-  return {
-    agents: agents.map(({ agent }) => ({ value: agent, label: agentName(agent) })),
-    projects: projects.map(({ path, name, sessions }) => ({
-      value: path,
-      label: `${name} (${formatCount(sessions)})`,
-    })),
-    models: models.map(({ name }) => ({ value: name, label: name })),
-  };
 }

@@ -30,16 +30,19 @@ export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; 
   );
 }
 
-/** The day, and what the figures below it are. */
-export function SessionListHead({ title }: { title: string }) {
+const FIGURES = ["duration", "messages", "tokens", "cost", "active"];
+
+/** The day, and above the first one what the figures are. */
+export function SessionListHead({ title, labelled }: { title: string; labelled: boolean }) {
   return (
     <div className="session-head session-link">
       <h2>{title}</h2>
-      {["duration", "messages", "tokens", "cost", "active"].map((figure) => (
-        <span key={figure} className="session-figure" aria-hidden="true">
-          {figure}
-        </span>
-      ))}
+      {labelled &&
+        FIGURES.map((figure) => (
+          <span key={figure} className="session-figure" aria-hidden="true">
+            {figure}
+          </span>
+        ))}
     </div>
   );
 }

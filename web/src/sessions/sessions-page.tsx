@@ -3,10 +3,10 @@
 import { useRef } from "react";
 import { MoreButton } from "@/design/more-button";
 import { Problem } from "@/design/problem";
+import { useUrlFilters } from "@/filters/url-filters";
 import { plural } from "@/format/numbers";
 import { useListKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
-import { useUrlFilters } from "@/shell/url-filters";
 import { groupByDay } from "./group-by-day";
 import { NoSessions } from "./no-sessions";
 import { SessionFiltersBar } from "./session-filters";
@@ -45,9 +45,9 @@ export function SessionsPage() {
         <NoSessions filtered={filtered} onClear={() => change(CLEARED)} />
       )}
       <div ref={list} aria-busy={sessions.isFetching}>
-        {groups.map((group) => (
+        {groups.map((group, index) => (
           <section key={group.key} className="session-group" aria-label={group.title || "Sessions"}>
-            <SessionListHead title={group.title} />
+            <SessionListHead title={group.title} labelled={index === 0} />
             <ul>
               {group.sessions.map((session) => (
                 <SessionRow key={session.id} session={session} now={now} />

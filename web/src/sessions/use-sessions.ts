@@ -4,8 +4,8 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { getJson } from "@/api/client";
 import { SESSIONS } from "@/api/paths";
 import type { SessionPage } from "@/api/types";
+import type { Filters } from "@/filters/url-filters";
 import { dayAfter, startOf } from "@/format/time";
-import type { Filters } from "@/shell/url-filters";
 
 export const SESSION_FILTERS = [
   "title",

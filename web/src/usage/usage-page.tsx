@@ -2,18 +2,18 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { getJson } from "@/api/client";
-import { AGENTS, MODELS, PROJECTS, USAGE } from "@/api/paths";
-import type { AgentSummary, ModelSummary, ProjectSummary, UsageAnswer, UsageBy } from "@/api/types";
-import { useItems } from "@/api/use-items";
-import { FilterBar } from "@/design/filter-bar";
-import { FilterDates } from "@/design/filter-dates";
-import { FilterSelect } from "@/design/filter-select";
+import { USAGE } from "@/api/paths";
+import type { UsageAnswer, UsageBy } from "@/api/types";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
+import { AgentFilter } from "@/filters/agent-filter";
+import { FilterBar } from "@/filters/filter-bar";
+import { FilterDates } from "@/filters/filter-dates";
+import { ModelFilter } from "@/filters/model-filter";
+import { ProjectFilter } from "@/filters/project-filter";
+import { countSet, useUrlFilters } from "@/filters/url-filters";
 import { dayAfter } from "@/format/time";
-import { agentName } from "@/sessions/agent-name";
 import { useTitle } from "@/shell/title";
-import { countSet, useUrlFilters } from "@/shell/url-filters";
 import { DayChart } from "./day-chart";
 import { COST, MEASURES } from "./measures";
 import "./usage.css";
@@ -68,7 +68,10 @@ export default function UsagePage() {
           value={measure.value}
           onChange={(value) => change({ measure: value === "cost" ? "" : value })}
         />
-        <UsageFilters filters={filters} onChange={change} />
+        <AgentFilter value={filters.agent} onChange={(agent) => change({ agent })} />
+        <ProjectFilter value={filters.project} onChange={(project) => change({ project })} />
+        <ModelFilter value={filters.model} onChange={(model) => change({ model })} />
+        <FilterDates since={filters.since} until={filters.until} onChange={change} />
       </FilterBar>
       {usage.isError && <Problem error={usage.error} what="The usage" />}
       {usage.data && <Report answer={usage.data} measure={measure} />}
@@ -99,48 +102,6 @@ function Report({ answer, measure }: { answer: UsageAnswer; measure: typeof COST
         </p>
       )}
       <UsageContents totals={totals} />
-    </>
-  );
-}
-
-interface UsageFiltersProps {
-  filters: Record<(typeof FILTERS)[number], string>;
-  onChange: (changes: Partial<UsageFiltersProps["filters"]>) => void;
-}
-
-function UsageFilters({ filters, onChange }: UsageFiltersProps) {
-  const agents = useItems<AgentSummary>(AGENTS).map(({ agent }) => ({
-    value: agent,
-    label: agentName(agent),
-  }));
-  const projects = useItems<ProjectSummary>(PROJECTS).map(({ path, name }) => ({ value: path, label: name }));
-  const models = useItems<ModelSummary>(MODELS).map(({ name }) => ({ value: name, label: name }));
-  return (
-    <>
-      {(agents.length > 1 || filters.agent) && (
-        <FilterSelect
-          label="Agent"
-          everything="All agents"
-          value={filters.agent}
-          choices={agents}
-          onChange={(agent) => onChange({ agent })}
-        />
-      )}
-      <FilterSelect
-        label="Project"
-        everything="All projects"
-        value={filters.project}
-        choices={projects}
-        onChange={(project) => onChange({ project })}
-      />
-      <FilterSelect
-        label="Model"
-        everything="All models"
-        value={filters.model}
-        choices={models}
-        onChange={(model) => onChange({ model })}
-      />
-      <FilterDates since={filters.since} until={filters.until} onChange={onChange} />
     </>
   );
 }

@@ -3,6 +3,7 @@
 import { Link } from "wouter";
 import { sessionPage } from "@/api/paths";
 import type { UsageBy, UsageRow, UsageTotals } from "@/api/types";
+import { projectLabels } from "@/filters/project-label";
 import { formatCompact, formatCount, formatTotalCost, UNKNOWN } from "@/format/numbers";
 import { agentName } from "@/sessions/agent-name";
 import type { Measure } from "./measures";
@@ -47,6 +48,7 @@ const TITLES: Record<UsageBy, string> = {
 
 export function UsageTable({ by, rows, totals, measure }: UsageTableProps) {
   const columns = columnsOf(totals);
+  const labels = labelsOf(by, rows);
   const largest = Math.max(0, ...rows.map((row) => measure.of(row.totals) ?? 0));
   return (
     <div className="usage-table" tabIndex={0}>
@@ -71,7 +73,7 @@ export function UsageTable({ by, rows, totals, measure }: UsageTableProps) {
             <tr key={row.name ?? ""}>
               <th scope="row">
                 <Share value={measure.of(row.totals)} largest={largest} />
-                <Name by={by} row={row} />
+                <Name by={by} row={row} label={labels.get(row.name) ?? ""} />
               </th>
               <Figures totals={row.totals} columns={columns} />
             </tr>
@@ -80,6 +82,15 @@ export function UsageTable({ by, rows, totals, measure }: UsageTableProps) {
       </table>
     </div>
   );
+}
+
+/** What each row is called, by its name. */
+function labelsOf(by: UsageBy, rows: UsageRow[]): Map<string | null, string> {
+  const named = rows.flatMap(({ name, label }) =>
+    name === null ? [] : [{ path: name, name: label ?? name }],
+  );
+  if (by === "project") return projectLabels(named);
+  return new Map(named.map(({ path, name }) => [path, by === "agent" ? agentName(path) : name]));
 }
 
 function Figures({ totals, columns }: { totals: UsageTotals; columns: Column[] }) {
@@ -107,9 +118,8 @@ function Share({ value, largest }: { value: number | null; largest: number }) {
   return <span className="usage-share" style={{ width: `${width}%` }} />;
 }
 
-function Name({ by, row }: { by: UsageBy; row: UsageRow }) {
+function Name({ by, row, label }: { by: UsageBy; row: UsageRow; label: string }) {
   if (row.name === null) return <span className="unknown">{UNKNOWN}</span>;
-  const label = by === "agent" ? agentName(row.name) : (row.label ?? row.name);
   if (by === "session") return <Link href={sessionPage(row.name)}>{label}</Link>;
   if (by === "day") return <Link href={`/?since=${row.name}&until=${row.name}`}>{label}</Link>;
   return (

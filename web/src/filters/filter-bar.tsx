@@ -1,7 +1,7 @@
 /** Filters in a row. On a phone all but the first ones wait behind a button. */
 
 import { type ReactNode, useState } from "react";
-import { Icon } from "./icon";
+import { Icon } from "@/design/icon";
 import "./filters.css";
 
 interface FilterBarProps {
