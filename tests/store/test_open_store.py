@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from plain_agent import Log
+from plain_store import at, read_home
+from turnlog.errors import NotFoundError, SchemaTooNewError, StoreError
+from turnlog.model import Message
+from turnlog.paths import database_path
+from turnlog.store import open_store
+from turnlog.store.sqlite import SqliteStore
+
+
+def path_of(store: object) -> Path:
+    assert isinstance(store, SqliteStore)
+    return store.path
+
+
+@pytest.fixture(params=["path", "text", "url"])
+def named(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
+    path = tmp_path / "new" / "turnlog.db"
+    return {"path": path, "text": str(path), "url": f"sqlite:///{path}"}[request.param]
+
+
+def test_a_store_is_made_where_it_is_named(named: str | Path, tmp_path: Path) -> None:
+    with open_store(named) as store:
+        assert path_of(store) == tmp_path / "new" / "turnlog.db"
+        assert store.sessions().items == ()
+    assert (tmp_path / "new" / "turnlog.db").is_file()
+
+
+def test_a_url_with_three_slashes_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_store("sqlite:///turnlog.db"):
+        pass
+    assert (tmp_path / "turnlog.db").is_file()
+
+
+def test_without_a_name_it_is_the_users_own(home: Path) -> None:
+    with open_store() as store:
+        assert path_of(store) == database_path()
+        assert database_path().is_relative_to(home)
+
+
+def test_other_databases_are_refused() -> None:
+    with pytest.raises(StoreError, match="postgresql stores are not supported"):
+        open_store("postgresql://localhost/turnlog")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("not a database, though long enough to be read as one " * 100)
+    with pytest.raises(StoreError, match=r"notes\.txt"):
+        open_store(file)
+
+
+def test_a_newer_schema_is_a_clear_error(tmp_path: Path) -> None:
+    """R-S30."""
+    path = tmp_path / "turnlog.db"
+    open_store(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 9999")
+    connection.close()
+    with pytest.raises(SchemaTooNewError, match="newer turnlog"):
+        open_store(path)
+
+
+def test_a_closed_store_answers_nothing(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "turnlog.db")
+    store.sessions()
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.sessions()
+
+
+def test_many_threads_read_at_once_while_one_writes(tmp_path: Path) -> None:
+    home, path = tmp_path / "home", tmp_path / "turnlog.db"
+    home.mkdir()
+    log = Log(home, "one")
+    problems: list[Exception] = []
+    seen: set[int] = set()
+
+    def read() -> None:
+        try:
+            for _ in range(30):
+                try:
+                    messages = store.messages("plain:one")
+                except NotFoundError:
+                    continue
+                assert [placed.membership.position for placed in messages] == sorted(
+                    placed.membership.position for placed in messages
+                )
+                seen.add(len(messages))
+        except Exception as error:
+            problems.append(error)
+
+    with open_store(path) as store:
+        readers = [threading.Thread(target=read) for _ in range(4)]
+        for reader in readers:
+            reader.start()
+        for number in range(10):
+            log.message(Message(id=f"m{number}", role="user", created_at=at(number)))
+            read_home(path, home)
+        for reader in readers:
+            reader.join()
+        assert len(store.messages("plain:one")) == 10
+    assert problems == []
+    assert seen <= set(range(11))
+
+
+def test_the_connections_of_threads_that_ended_are_closed(tmp_path: Path) -> None:
+    with open_store(tmp_path / "turnlog.db") as store:
+        for _ in range(5):
+            thread = threading.Thread(target=store.status)
+            thread.start()
+            thread.join()
+        store.status()
+        assert isinstance(store, SqliteStore)
+        assert len(store._connections) == 1  # pyright: ignore[reportPrivateUsage]
