@@ -112,7 +112,7 @@ class Gathered:
             msgspec.json.encode(
                 {
                     "messages": dict(sorted(self.messages.items())),
-                    "placements": {"/".join(key): place for key, place in sorted(self.placements.items())},
+                    "placements": {"/".join(key): _sorted_ids(place) for key, place in sorted(self.placements.items())},
                     "events": dict(sorted(self.events.items())),
                     "sessions": {
                         name: msgspec.structs.replace(change, position=0)
@@ -125,6 +125,11 @@ class Gathered:
                 }
             )
         )
+
+
+def _sorted_ids(place: Placement) -> Placement:
+    """Record ids are names that lead to the message: their order means nothing."""
+    return msgspec.structs.replace(place, record_ids=tuple(sorted(place.record_ids)))
 
 
 def calls_of(message: Message) -> list[ToolCallPart]:

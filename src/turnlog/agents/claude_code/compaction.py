@@ -15,6 +15,7 @@ from turnlog.model import CompactionEvent
 def open_compaction(reading: Reading, record: Record, session: Session) -> None:
     """A boundary. It begins a chain of its own, but logically hangs under what it compacted."""
     if record.parent_uuid is None:
+        # The logical parent may be a record that was never written.
         record.parent_uuid = record.logical_parent_uuid or UNSET
     facts = record.compact_metadata
     kept, lost = _kept_messages(reading, record)

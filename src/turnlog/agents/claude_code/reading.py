@@ -9,8 +9,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal
 
-from msgspec import UNSET
-
 from turnlog.agents.base import (
     Changes,
     Diagnostic,
@@ -22,7 +20,7 @@ from turnlog.agents.base import (
 from turnlog.agents.claude_code.drafts import CallDraft, MessageDraft
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.sources import session_id
-from turnlog.agents.claude_code.state import ROOT, State, Thread, message_in, unresolved
+from turnlog.agents.claude_code.state import RECENT_RECORDS, ROOT, State, Thread, message_in, unresolved
 from turnlog.model import Fate, HistoryEvent
 
 
@@ -187,15 +185,19 @@ class Reading:
     def parent_node(self, record: Record, session: Session) -> str:
         """The message that a record hangs under, through results and events.
 
-        Records without ids follow the one before them, and so does an answer that names no parent.
+        Records without ids follow the one before them, and so does an answer that names no parent. Only a prompt
+        goes back further than is remembered; any other parent that is not known was lost with a damaged line.
         """
-        parent = record.parent_uuid
-        if parent is UNSET or record.uuid is None or (parent is None and record.type == "assistant"):
-            return session.thread.leaf or ROOT
-        if parent is None:
+        parent, nodes = record.parent_uuid, self.state.nodes
+        if isinstance(parent, str) and record.uuid is not None:
+            node = nodes.get(parent)
+            if node is not None:
+                return node
+            if record.type == "user" and len(nodes) >= RECENT_RECORDS:
+                return unresolved(parent)
+        elif parent is None and record.uuid is not None and record.type != "assistant":
             return ROOT
-        node = self.state.nodes.get(parent)
-        return unresolved(parent) if node is None else node
+        return session.thread.leaf or ROOT
 
     def attach(self, record: Record, session: Session) -> tuple[str, bool]:
         """The parent of a new message, and whether a branch begins with it.
