@@ -8,7 +8,7 @@ from pathlib import Path
 from plain_agent import PlainAgent
 from turnlog.agents.base import Agent
 from turnlog.model import Usage
-from turnlog.store.connection import connect, write_transaction
+from turnlog.store.connection import connect
 from turnlog.sync.read import Reader
 
 START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
@@ -33,9 +33,6 @@ def read_home(store: Path, home: Path, agent: Agent | None = None) -> None:
     agent = agent or PlainAgent()
     connection = connect(store)
     try:
-        with write_transaction(connection):
-            reader = Reader(connection, price, PRICE_VERSION)
-            for source in agent.discover([home]):
-                reader.read(agent, source)
+        Reader(connection, price, PRICE_VERSION).read([(agent, source) for source in agent.discover([home])])
     finally:
         connection.close()

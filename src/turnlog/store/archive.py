@@ -83,11 +83,13 @@ class Archive:
             (source_key, generation, shared_prefix, shared_prefix, now),
         )
 
-    def settle(self, source_key: int, generation: int, size: int, mode: int, mtime_ns: int) -> None:
+    def settle(self, source_key: int, generation: int, size: int, mode: int, mtime_ns: int, now: int) -> None:
         """Write down how long the generation is now, and the file's mode and time."""
         self._connection.execute(
-            "UPDATE generations SET size = ?, mode = ?, mtime_ns = ? WHERE source_key = ? AND generation = ?",
-            (size, mode, mtime_ns, source_key, generation),
+            "INSERT INTO generations (source_key, generation, size, mode, mtime_ns, started_at)"
+            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
+            " SET size = excluded.size, mode = excluded.mode, mtime_ns = excluded.mtime_ns",
+            (source_key, generation, size, mode, mtime_ns, now),
         )
 
     def generations(self, source_key: int) -> list[Generation]:
@@ -120,24 +122,36 @@ class Archive:
         raise NotFoundError(f"the archive has no generation {generation} of source {source_key}")
 
     def _pieces(self, source_key: int, generation: int, start: int, end: int) -> Iterator[bytes]:
-        own = start
-        if generation > 0:
-            shared = self._generation(source_key, generation).shared_prefix
-            if start < shared:
-                yield from self._pieces(source_key, generation - 1, start, min(end, shared))
-                own = shared
-        if own >= end:
-            return
+        for number, first, last in self._ranges(source_key, generation, start, end):
+            yield from self._own_pieces(source_key, number, first, last)
+
+    def _ranges(self, source_key: int, generation: int, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Which generation stores which bytes: (generation, from, to), in the order of the bytes."""
+        rows = self._connection.execute(
+            "SELECT generation, shared_prefix FROM generations WHERE source_key = ? AND generation <= ?"
+            " ORDER BY generation DESC",
+            (source_key, generation),
+        )
+        ranges: list[tuple[int, int, int]] = []
+        for number, shared in rows:
+            if max(start, shared) < end:
+                ranges.append((number, max(start, shared), end))
+            end = min(end, shared)
+            if end <= start:
+                break
+        return ranges[::-1]
+
+    def _own_pieces(self, source_key: int, generation: int, start: int, end: int) -> Iterator[bytes]:
         rows = self._connection.execute(
             "SELECT start, length, data FROM archive WHERE source_key = ? AND generation = ? AND start < ?"
             " AND start + length > ? ORDER BY start",
-            (source_key, generation, end, own),
+            (source_key, generation, end, start),
         )
         for segment_start, length, data in rows.fetchall():
             piece = zstd.decompress(data)
             if len(piece) != length:
                 raise StoreError(f"a frame of source {source_key}.{generation} at {segment_start} is damaged")
-            yield piece[max(0, own - segment_start) : end - segment_start]
+            yield piece[max(0, start - segment_start) : end - segment_start]
 
     def _refill(self, source_key: int, generation: int, start: int, data: bytes) -> tuple[int, bytes]:
         """Take back a small last frame to write it again with `data` behind it."""

@@ -16,6 +16,9 @@ from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
 
 BUSY_TIMEOUT_SECONDS = 60.0
 
+_PRIMARY_CODE = 0xFF
+"""The bits of an extended result code of SQLite that name the kind of error."""
+
 PAGE_SIZE = 16384
 """Bodies are a few KB: with 16 KB pages most lie in one page, and writing is a quarter faster than with 4 KB."""
 
@@ -27,10 +30,14 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """
     connection = _open(path, read_only=read_only)
     try:
-        _check_version(connection, path)
+        _check(connection, path, read_only=read_only)
+        _prepare(connection, read_only=read_only)
         if not read_only:
             _migrate(connection)
             make_indexes(connection)
+    except sqlite3.Error as error:
+        connection.close()
+        raise StoreError(f"cannot use the store {path}: {error}") from error
     except BaseException:
         connection.close()
         raise
@@ -43,26 +50,17 @@ def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
     try:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & _PRIMARY_CODE != sqlite3.SQLITE_BUSY:
+            raise StoreError(f"cannot write to the store: {error}") from error
         raise StoreBusyError(f"another process has been writing to the store for too long: {error}") from error
     try:
         yield
+        connection.execute("COMMIT")
     except BaseException:
-        connection.execute("ROLLBACK")
+        # A full disk has ended the transaction already.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
-    connection.execute("COMMIT")
-
-
-@contextmanager
-def savepoint(connection: sqlite3.Connection) -> Generator[None]:
-    """All or nothing inside a transaction that goes on: on an error only what was written here is undone."""
-    connection.execute("SAVEPOINT part")
-    try:
-        yield
-    except BaseException:
-        connection.execute("ROLLBACK TO part")
-        connection.execute("RELEASE part")
-        raise
-    connection.execute("RELEASE part")
 
 
 def make_indexes(connection: sqlite3.Connection) -> None:
@@ -93,35 +91,42 @@ def _open(path: Path, *, read_only: bool) -> sqlite3.Connection:
     try:
         if not read_only:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        connection = sqlite3.connect(
+        return sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
             uri=True,
             timeout=BUSY_TIMEOUT_SECONDS,
             isolation_level=None,
             check_same_thread=False,
         )
-        if not read_only:
-            connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            # A cold import writes some tens of MB in one transaction; a larger cache keeps it out of the WAL.
-            connection.execute("PRAGMA cache_size = -32768")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA temp_store = MEMORY")
     except (sqlite3.Error, OSError) as error:
         raise StoreError(f"cannot open the store {path}: {error}") from error
-    return connection
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    try:
-        found = connection.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        raise StoreError(f"{path} is not a turnlog store: {error}") from error
+def _prepare(connection: sqlite3.Connection, *, read_only: bool) -> None:
+    if not read_only:
+        connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        # A cold import writes some tens of MB in one transaction; a larger cache keeps it out of the WAL.
+        connection.execute("PRAGMA cache_size = -32768")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+
+
+def _check(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> None:
+    """Raise when the file is no store, or not one that this version can use; it is left as it is."""
+    found = _version(connection)
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if tables and "memberships" not in tables:
+        raise StoreError(f"{path} is a database of something else, not a turnlog store")
     if found > schema_version():
         raise SchemaTooNewError(
-            f"{path} was written by a newer turnlog (schema {found}, this version knows up to {schema_version()})"
+            f"{path} was written by a newer turnlog (schema {found}, this version knows up to {schema_version()})",
+            found=found,
+            supported=schema_version(),
         )
+    if read_only and found < schema_version():
+        raise StoreError(f"{path} has the older schema {found}: it is brought up when it is opened for writing")
 
 
 def _migrate(connection: sqlite3.Connection) -> None:

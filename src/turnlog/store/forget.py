@@ -18,6 +18,7 @@ from turnlog.store.families import family, session_key
 from turnlog.store.names import Names
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
+from turnlog.store.sessions import SessionRows
 from turnlog.store.totals import Totals
 
 
@@ -138,7 +139,10 @@ def _pay_elsewhere(connection: sqlite3.Connection, others: list[int]) -> None:
         f" WHERE m.pays_key IS NULL AND o.session_key IN ({marks}) GROUP BY m.key",
         others,
     ).fetchall()
-    totals = Totals(connection, Names(connection))
+    names = Names(connection)
+    sessions = SessionRows(connection, names)
+    totals = Totals(connection, names, sessions)
     for message_key, payer in unpaid:
         totals.move(message_key, None, payer)
     totals.write()
+    sessions.write()

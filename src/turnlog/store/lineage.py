@@ -19,6 +19,8 @@ from turnlog.store import bodies
 from turnlog.store.joining import messages_of_records, parent_of, place_messages
 from turnlog.store.places import unpack_ids
 
+_LOOKUP_SIZE = 500
+
 
 class PayerChange(NamedTuple):
     """A message whose cost moves from one session's totals to another's."""
@@ -193,10 +195,14 @@ def _session_id(connection: sqlite3.Connection, key: int) -> str:
 def attach_parents(connection: sqlite3.Connection, session_ids: set[str]) -> None:
     """Set `parent_key` and `relationship` of these sessions, and of the children that name them, from the links."""
     children: set[str] = set()
-    for session_id in session_ids:
+    ids = sorted(session_ids)
+    for start in range(0, len(ids), _LOOKUP_SIZE):
+        piece = ids[start : start + _LOOKUP_SIZE]
+        marks = ",".join("?" * len(piece))
         rows = connection.execute(
-            "SELECT child_id FROM links WHERE parent_id = ?1 UNION SELECT child_id FROM links WHERE child_id = ?1",
-            (session_id,),
+            f"SELECT child_id FROM links WHERE parent_id IN ({marks})"
+            f" UNION SELECT child_id FROM links WHERE child_id IN ({marks})",
+            (*piece, *piece),
         )
         children.update(row[0] for row in rows)
     for child in children:

@@ -8,16 +8,12 @@ from os import stat_result
 from typing import NamedTuple
 
 import msgspec
-import zstandard
 
 from turnlog.agents.base import Source
+from turnlog.store import zstd
 
 SAMPLE_SIZE = 4096
 """Bytes hashed at the head of a file, and before the end of what is archived, to know it again."""
-
-
-_compressor = zstandard.ZstdCompressor(level=1)
-_decompressor = zstandard.ZstdDecompressor()
 
 
 class Fingerprint(NamedTuple):
@@ -49,6 +45,8 @@ class SourceState(msgspec.Struct, kw_only=True):
     state: bytes | None = None
     parser_version: int = 0
     problem: str | None = None
+    is_new: bool = False
+    """Has no row yet: `save_source` makes it."""
 
 
 def known_fingerprints(connection: sqlite3.Connection) -> dict[str, Fingerprint]:
@@ -59,56 +57,73 @@ def known_fingerprints(connection: sqlite3.Connection) -> dict[str, Fingerprint]
     return {path: Fingerprint(*fingerprint) for path, *fingerprint in rows}
 
 
-def ensure_source(connection: sqlite3.Connection, source: Source, now: int) -> SourceState:
-    """The state of a source; a row is made, with an empty first generation, if it has none."""
+def load_source(connection: sqlite3.Connection, path: str) -> SourceState | None:
+    """The state of a source; None when it has never been read."""
     row = connection.execute(
         "SELECT s.key, s.size, s.mtime_ns, s.device, s.inode, s.generation, g.size, s.cursor, s.head_hash, s.tail_hash,"
         " s.state, s.parser_version, s.problem FROM sources s"
         " JOIN generations g ON g.source_key = s.key AND g.generation = s.generation WHERE s.path = ?",
-        (source.path,),
+        (path,),
     ).fetchone()
-    if row is not None:
-        return _state(row)
-    cursor = connection.execute(
-        "INSERT INTO sources (agent, path, root, kind, session_id, appendable) VALUES (?, ?, ?, ?, ?, ?)",
-        (source.agent, source.path, source.root, source.kind, source.session_id, source.appendable),
-    )
-    key = cursor.lastrowid or 0
-    connection.execute("INSERT INTO generations (source_key, generation, started_at) VALUES (?, 0, ?)", (key, now))
-    return SourceState(key=key, fingerprint=Fingerprint(0, 0, 0, 0))
-
-
-def _state(row: tuple[object, ...]) -> SourceState:
+    if row is None:
+        return None
     key, size, mtime_ns, device, inode, *rest = row
+    found = SourceState(key=key, fingerprint=Fingerprint(size, mtime_ns, device, inode))
     names = ("generation", "archived", "cursor", "head_hash", "tail_hash", "state", "parser_version", "problem")
-    fingerprint = msgspec.convert((size, mtime_ns, device, inode), Fingerprint)
-    found = msgspec.convert(
-        {"key": key, "fingerprint": fingerprint, **dict(zip(names, rest, strict=True))}, SourceState
-    )
-    found.state = None if found.state is None else _decompressor.decompress(found.state)
+    for name, value in zip(names, rest, strict=True):
+        setattr(found, name, value)
+    found.state = None if found.state is None else zstd.decompress(found.state)
     return found
 
 
-def save_source(connection: sqlite3.Connection, state: SourceState, *, lines: int, now: int) -> None:
-    """Write back what a pass has reached; `lines` are added to the count."""
-    connection.execute(
-        "UPDATE sources SET size = ?, mtime_ns = ?, device = ?, inode = ?, generation = ?, cursor = ?, head_hash = ?,"
-        " tail_hash = ?, state = ?, parser_version = ?, problem = ?, lines = lines + ?, vanished_at = NULL, read_at = ?"
-        " WHERE key = ?",
-        (
-            *state.fingerprint,
-            state.generation,
-            state.cursor,
-            state.head_hash,
-            state.tail_hash,
-            _packed(state.state),
-            state.parser_version,
-            state.problem,
-            lines,
-            now,
-            state.key,
-        ),
+def next_source_key(connection: sqlite3.Connection) -> int:
+    """The key that the next new source gets."""
+    return (connection.execute("SELECT max(key) FROM sources").fetchone()[0] or 0) + 1
+
+
+def save_source(connection: sqlite3.Connection, source: Source, state: SourceState, *, lines: int, now: int) -> None:
+    """Write what a pass has reached; `lines` are added to the count of records."""
+    row = (
+        *state.fingerprint,
+        state.generation,
+        state.cursor,
+        state.head_hash,
+        state.tail_hash,
+        _packed(state.state),
+        state.parser_version,
+        state.problem,
+        lines,
+        now,
     )
+    if not state.is_new:
+        connection.execute(_UPDATE, (*row, state.key))
+        return
+    place = (source.agent, source.path, source.root, source.kind, source.session_id, source.appendable)
+    connection.execute(_INSERT, (*row, state.key, *place))
+    state.is_new = False
+
+
+_COLUMNS = (
+    "size",
+    "mtime_ns",
+    "device",
+    "inode",
+    "generation",
+    "cursor",
+    "head_hash",
+    "tail_hash",
+    "state",
+    "parser_version",
+    "problem",
+)
+_UPDATE = (
+    f"UPDATE sources SET {', '.join(f'{name} = ?' for name in _COLUMNS)},"
+    " lines = lines + ?, read_at = ?, vanished_at = NULL WHERE key = ?"
+)
+_INSERT = (
+    f"INSERT INTO sources ({', '.join(_COLUMNS)}, lines, read_at, key, agent, path, root, kind, session_id, appendable)"
+    f" VALUES ({', '.join('?' * (len(_COLUMNS) + 9))})"
+)
 
 
 def save_fold_state(connection: sqlite3.Connection, key: int, state: bytes, parser_version: int) -> None:
@@ -119,7 +134,7 @@ def save_fold_state(connection: sqlite3.Connection, key: int, state: bytes, pars
 
 
 def _packed(state: bytes | None) -> bytes | None:
-    return None if state is None else _compressor.compress(state)
+    return None if state is None else zstd.compress(state)
 
 
 def mark_vanished(connection: sqlite3.Connection, paths: list[str], now: int) -> None:

@@ -8,9 +8,8 @@ transaction, the source's cursor and the archive.
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from datetime import datetime
 from functools import partial
@@ -27,16 +26,14 @@ from turnlog.agents.base import (
     Placement,
     RecordRef,
     ResultChange,
-    SessionChange,
     SourceKind,
 )
 from turnlog.errors import NotFoundError
 from turnlog.model import BlobRef, Message, RecordEvent, RunMetadataEvent, ToolResultEvent, Usage
 from turnlog.model.codec import decode_event, encode
 from turnlog.model.merge import merge_messages
-from turnlog.model.session import TitleSource
 from turnlog.store import bodies, lineage
-from turnlog.store.joining import add_late_result, choose_title, join_placements, join_records
+from turnlog.store.joining import add_late_result, join_placements, join_records
 from turnlog.store.names import Names
 from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
 from turnlog.store.rows import (
@@ -48,6 +45,7 @@ from turnlog.store.rows import (
     milliseconds,
     nanos,
 )
+from turnlog.store.sessions import SessionRows
 from turnlog.store.totals import Totals
 
 Pricer = Callable[[Usage | None, str | None, str | None, datetime | None], int | None]
@@ -60,19 +58,6 @@ _MESSAGE_INSERT = (
 )
 _MESSAGE_UPDATE = f"UPDATE messages SET {', '.join(f'{name} = ?' for name in MESSAGE_COLUMNS[3:])} WHERE key = ?"
 _PART_INSERT = f"INSERT INTO parts ({', '.join(PART_COLUMNS)}) VALUES ({', '.join('?' * len(PART_COLUMNS))})"
-_LATER_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_cost", "active_leaf")
-_SESSION_FACTS = (
-    "UPDATE sessions SET project_key = :project_key, title = :title, title_source = :title_source, titles = :titles,"
-    " metadata = :metadata, relink = :relink,"
-    " created_at = min(coalesce(created_at, :first_at), coalesce(:first_at, created_at)),"
-    " updated_at = max(coalesce(updated_at, :last_at), coalesce(:last_at, updated_at)),"
-    + "".join(
-        f" {name} = CASE WHEN :newer THEN coalesce(:{name}, {name}) ELSE coalesce({name}, :{name}) END,"
-        for name in _LATER_WINS
-    )
-    + " patch_position = max(patch_position, :position) WHERE key = :key"
-)
-
 _MEMBER_COLUMNS = (
     "session_key",
     "position",
@@ -113,7 +98,7 @@ class SourceRow(msgspec.Struct, frozen=True):
 class Saved(msgspec.Struct):
     """What a batch brought."""
 
-    sessions: set[str]
+    sessions: set[str] = msgspec.field(default_factory=set[str])
     new_sessions: int = 0
     messages: int = 0
     diagnostics: int = 0
@@ -121,39 +106,34 @@ class Saved(msgspec.Struct):
 
 
 class Batch:
-    """Everything one transaction writes for one source. Call `save` for each feed, then `close` once."""
+    """Everything one transaction writes. Call `save` for each feed of each source, then `close` once."""
 
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        source: SourceRow,
-        price: Pricer,
-        price_version: str,
-        worker: Executor | None = None,
+        self, connection: sqlite3.Connection, price: Pricer, price_version: str, worker: Executor | None = None
     ) -> None:
         self._connection = connection
-        # Parts go in before their messages, whose bodies are still being compressed.
+        # Parts go in before their messages, whose bodies are still being compressed; sessions go in last.
         connection.execute("PRAGMA defer_foreign_keys = ON")
         self._worker = worker
-        self._source = source
         self._price = price
         self._names = Names(connection)
-        self._totals = Totals(connection, self._names)
+        self._sessions = SessionRows(connection, self._names)
+        self._totals = Totals(connection, self._names, self._sessions)
         self._price_key = self._names.price_version(price_version)
-        self._now = int(time.time() * 1000)
-        self._saved = Saved(sessions=set())
-        self._sessions: dict[str, int | None] = {}
-        self._created: set[str] = set()
-        self._sequences: dict[int, int] = {}
-        self._relink: set[int] = set()
-        self._shared: set[int] = set()
+        self._source = SourceRow(0, "", SourceKind.SESSION, 0, None)
+        self._saved = Saved()
         self._linked: set[str] = set()
+        self._orphaned = {
+            row[0]
+            for row in connection.execute("SELECT DISTINCT session_key FROM events WHERE kind = ?", (_EVENT_ORPHAN,))
+        }
         self._next_key = self._max_message_key() + 1
 
-    def save(self, changes: Changes) -> None:
-        """Write what one feed brought."""
+    def save(self, source: SourceRow, changes: Changes) -> None:
+        """Write what one feed of a source brought."""
+        self._source = source
         for change in changes.sessions.values():
-            self._save_session(change)
+            self._sessions.learn(change)
         self._save_messages(changes.messages)
         for result in changes.results:
             self._save_late_result(result)
@@ -165,92 +145,18 @@ class Batch:
         self._save_diagnostics(changes.diagnostics)
 
     def close(self) -> Saved:
-        """Settle what depends on whole sessions, write the totals, and say what was saved."""
-        for key in sorted(self._relink):
+        """Write the sessions and totals, settle what depends on whole sessions, and say what was saved."""
+        self._sessions.write()
+        for key in sorted(self._sessions.relink):
             lineage.relink(self._connection, key)
-        self._settle_shared()
+        if self._sessions.shared:
+            self._settle_shared()
         self._totals.write()
-        self._note_changes()
-        lineage.attach_parents(self._connection, self._created | self._linked)
+        lineage.attach_parents(self._connection, self._sessions.created | self._linked)
+        self._saved.sessions = self._sessions.touched
+        self._saved.new_sessions = len(self._sessions.created)
+        self._saved.last_change = self._sessions.last_change
         return self._saved
-
-    # -- sessions
-
-    def _session_key(self, session_id: str) -> int | None:
-        """The key of a session, made if it is new; None for one the user has forgotten."""
-        if session_id in self._sessions:
-            return self._sessions[session_id]
-        agent, _, external_id = session_id.partition(":")
-        row = self._connection.execute(
-            "SELECT key FROM sessions WHERE owner_key = 1 AND agent = ? AND external_id = ?", (agent, external_id)
-        ).fetchone()
-        key = row[0] if row else self._create_session(session_id, agent, external_id)
-        self._sessions[session_id] = key
-        if key is not None:
-            self._saved.sessions.add(session_id)
-        return key
-
-    def _create_session(self, session_id: str, agent: str, external_id: str) -> int | None:
-        gone = self._connection.execute("SELECT 1 FROM tombstones WHERE session_id = ?", (session_id,)).fetchone()
-        if gone:
-            return None
-        cursor = self._connection.execute(
-            "INSERT INTO sessions (agent, external_id) VALUES (?, ?)", (agent, external_id)
-        )
-        self._created.add(session_id)
-        self._saved.new_sessions += 1
-        return cursor.lastrowid
-
-    def _save_session(self, change: SessionChange) -> None:
-        key = self._session_key(change.session_id)
-        if key is None:
-            return
-        self._sequence(key)
-        project_key, titles, metadata, patch_position, shares, relink = self._connection.execute(
-            "SELECT project_key, titles, metadata, patch_position, shares, relink FROM sessions WHERE key = ?", (key,)
-        ).fetchone()
-        newer = change.position >= patch_position
-        if project_key is None and change.project_path is not None:
-            project_key = self._names.project(change.project_path)
-        joined_titles = _join_titles(titles, change.titles, newer=newer)
-        title, title_source = choose_title(joined_titles) or (None, None)
-        if change.relink or (relink and change.active_leaf is not None):
-            self._relink.add(key)
-        if shares:
-            self._shared.add(key)
-        self._connection.execute(
-            _SESSION_FACTS,
-            {
-                "key": key,
-                "project_key": project_key,
-                "title": title,
-                "title_source": title_source,
-                "titles": msgspec.json.encode(joined_titles).decode() if joined_titles else None,
-                "metadata": lineage.join_link_metadata(metadata, change.metadata),
-                "relink": bool(relink or change.relink),
-                "first_at": milliseconds(change.first_at),
-                "last_at": milliseconds(change.last_at),
-                "newer": newer,
-                "cwd": change.cwd,
-                "git_branch": change.git_branch,
-                "git_commit": change.git_commit,
-                "agent_version": change.agent_version,
-                "reported_cost": nanos(change.reported_cost),
-                "active_leaf": change.active_leaf,
-                "position": change.position,
-            },
-        )
-
-    def _sequence(self, session_key: int) -> int:
-        """This transaction's number in the change sequence, for one session."""
-        sequence = self._sequences.get(session_key)
-        if sequence is None:
-            cursor = self._connection.execute(
-                "INSERT INTO changes (session_key, kind, at) VALUES (?, 'session', ?)", (session_key, self._now)
-            )
-            sequence = self._sequences[session_key] = cursor.lastrowid or 0
-            self._saved.last_change = sequence
-        return sequence
 
     # -- messages
 
@@ -263,7 +169,7 @@ class Batch:
         blobs: list[tuple[bodies.Blob, int]] = []
         later: list[MessageChange] = []
         for change in changes:
-            session_key = self._session_key(change.placement.session_id)
+            session_key = self._sessions.key(change.placement.session_id)
             if session_key is None:
                 continue
             if change.message.id in stored:
@@ -282,8 +188,9 @@ class Batch:
         self._saved.messages += len(messages)
         for change in later:
             self._save_reading(stored[change.message.id], change)
-        for session_id in {change.placement.session_id for change in changes}:
-            self._adopt_orphans(session_id)
+        if self._orphaned:
+            for session_id in {change.placement.session_id for change in changes}:
+                self._adopt_orphans(session_id)
 
     def _stored_ids(self, ids: list[str]) -> dict[str, int]:
         """Id -> key of the messages that are there already."""
@@ -313,7 +220,7 @@ class Batch:
         facts = message_facts(external, key)
         parts.extend(facts.parts)
         cost = self._cost(message)
-        self._totals.count(session_key, facts.counts, 1)
+        self._sessions.count(session_key, facts.counts, 1)
         self._totals.pay(session_key, message, cost, 1)
         body = bodies.pack_fresh(external)
         texts.append(body)
@@ -321,7 +228,7 @@ class Batch:
             key,
             self._source.agent,
             message.id,
-            *self._columns(message, facts, cost, 1, self._sequence(session_key)),
+            *self._columns(message, facts, cost, 1, self._sessions.sequence(session_key)),
             session_key,
             len(body),
         )
@@ -358,6 +265,7 @@ class Batch:
         )
 
     def _member_row(self, session_key: int, message_key: int, placement: Placement) -> tuple[Any, ...]:
+        self._sessions.note_turn(session_key, placement.turn)
         return (
             session_key,
             placement.position,
@@ -377,7 +285,7 @@ class Batch:
     def _save_reading(self, key: int, change: MessageChange) -> None:
         """Join one more reading into a message that is there, and see to its place in this session."""
         self._update_message(key, change.placement.session_id, lambda known: merge_messages(known, change.message))
-        session_key = self._session_key(change.placement.session_id)
+        session_key = self._sessions.key(change.placement.session_id)
         assert session_key is not None
         row = self._connection.execute(
             "SELECT position, source_key, generation, parent_id, parent_record, turn, step, copied, records,"
@@ -402,20 +310,20 @@ class Batch:
         body = bodies.pack(external)
         if body == old_body:
             return
-        session_key = self._session_key(session_id)
+        session_key = self._sessions.key(session_id)
         assert session_key is not None
         new_cost = self._cost(new)
         before, facts = message_facts(old, key), message_facts(external, key)
         for (member,) in self._connection.execute(
             "SELECT session_key FROM memberships WHERE message_key = ?", (key,)
         ).fetchall():
-            self._totals.count(member, before.counts, -1)
-            self._totals.count(member, facts.counts, 1)
-            self._sequence(member)
+            self._sessions.count(member, before.counts, -1)
+            self._sessions.count(member, facts.counts, 1)
+            self._sessions.sequence(member)
         if pays_key is not None:
             self._totals.pay(pays_key, old, cost, -1)
             self._totals.pay(pays_key, new, new_cost, 1)
-        columns = self._columns(new, facts, new_cost, revision + 1, self._sequence(session_key))
+        columns = self._columns(new, facts, new_cost, revision + 1, self._sessions.sequence(session_key))
         self._connection.execute(_MESSAGE_UPDATE, (*columns, pays_key, len(body), bodies.compress(body), key))
         self._connection.execute("DELETE FROM parts WHERE message_key = ?", (key,))
         self._connection.executemany(_PART_INSERT, facts.parts)
@@ -427,14 +335,13 @@ class Batch:
         message = bodies.unpack(
             self._connection.execute("SELECT body FROM messages WHERE key = ?", (key,)).fetchone()[0]
         )
-        self._totals.count(session_key, message_facts(message, key).counts, 1)
+        self._sessions.count(session_key, message_facts(message, key).counts, 1)
         members = [
             row[0]
             for row in self._connection.execute("SELECT session_key FROM memberships WHERE message_key = ?", (key,))
         ]
         if len(members) > 1:
-            self._connection.execute(f"UPDATE sessions SET shares = 1 WHERE key IN ({_marks(members)})", members)
-            self._shared.update(members)
+            self._sessions.share(members)
 
     def _join_membership(self, session_key: int, key: int, known: _Place, placement: Placement) -> None:
         """The same message again in the same session: from another feed, another file, or the file written anew.
@@ -474,7 +381,7 @@ class Batch:
     # -- results that come later than their call, and orphans
 
     def _save_late_result(self, change: ResultChange) -> None:
-        session_key = self._session_key(change.session_id)
+        session_key = self._sessions.key(change.session_id)
         if session_key is None:
             return
         key = self._call_key(change)
@@ -507,7 +414,7 @@ class Batch:
         row = self._connection.execute(
             "SELECT p.message_key FROM parts p JOIN memberships m ON m.message_key = p.message_key"
             " WHERE p.tool_call_id = ? AND m.session_key = ? ORDER BY m.position DESC LIMIT 1",
-            (change.tool_call_id, self._session_key(change.session_id)),
+            (change.tool_call_id, self._sessions.key(change.session_id)),
         ).fetchone()
         return row[0] if row else None
 
@@ -519,13 +426,18 @@ class Batch:
             result=change.result,
         )
         record_id = change.record_ids[0] if change.record_ids else None
+        session_key = self._sessions.key(change.session_id)
+        if session_key is not None:
+            self._orphaned.add(session_key)
         self._save_events(
             [EventChange(session_id=change.session_id, event=event, record=change.record, record_id=record_id)]
         )
 
     def _adopt_orphans(self, session_id: str) -> None:
         """Give results that came before their call to it, now that it may be there."""
-        session_key = self._session_key(session_id)
+        session_key = self._sessions.key(session_id)
+        if session_key not in self._orphaned:
+            return
         rows = self._connection.execute(
             "SELECT key, position, length, record_id, body FROM events WHERE kind = ? AND session_key = ?",
             (_EVENT_ORPHAN, session_key),
@@ -544,7 +456,7 @@ class Batch:
             if self._call_key(change) is not None:
                 self._connection.execute("DELETE FROM events WHERE key = ?", (event_key,))
                 assert session_key is not None
-                self._totals.count_events(session_key, -1)
+                self._sessions.count_events(session_key, -1)
                 self._save_late_result(change)
 
     # -- events, links, spills, diagnostics
@@ -552,13 +464,13 @@ class Batch:
     def _save_events(self, changes: Iterable[EventChange]) -> None:
         rows: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         for change in changes:
-            session_key = self._session_key(change.session_id)
+            session_key = self._sessions.key(change.session_id)
             if session_key is not None:
                 rows[session_key].append(self._event_row(session_key, change))
         for session_key, found in rows.items():
-            self._sequence(session_key)
+            self._sessions.sequence(session_key)
             cursor = self._connection.executemany(_EVENT_INSERT, found)
-            self._totals.count_events(session_key, cursor.rowcount)
+            self._sessions.count_events(session_key, cursor.rowcount)
 
     def _event_row(self, session_key: int, change: EventChange) -> tuple[Any, ...]:
         event = change.event
@@ -613,7 +525,7 @@ class Batch:
         )
 
     def _save_spill(self, session_id: str, name: str, media_type: str, size: int) -> None:
-        session_key = self._session_key(session_id)
+        session_key = self._sessions.key(session_id)
         if session_key is None:
             return
         self._connection.execute(
@@ -622,8 +534,9 @@ class Batch:
         )
         # The messages that preview it have changed: their whole output is known now.
         self._connection.execute(
-            "UPDATE messages SET changed_seq = ? WHERE key IN (SELECT p.message_key FROM parts p WHERE p.spill = ?)",
-            (self._sequence(session_key), name),
+            "UPDATE messages SET changed_seq = ? WHERE key IN (SELECT p.message_key FROM parts p"
+            " JOIN memberships m ON m.message_key = p.message_key AND m.session_key = ? WHERE p.spill = ?)",
+            (self._sessions.sequence(session_key), session_key, name),
         )
 
     def _save_diagnostics(self, diagnostics: Sequence[Diagnostic]) -> None:
@@ -670,22 +583,11 @@ class Batch:
         provider = message.provider.name if message.provider else None
         return self._price(message.usage, message.model, provider, message.created_at)
 
-    # -- what depends on whole sessions
-
     def _settle_shared(self) -> None:
-        if not self._shared:
-            return
-        for change in lineage.settle(self._connection, self._shared):
+        for change in lineage.settle(self._connection, self._sessions.shared):
             self._totals.move(change.message_key, change.old, change.new)
-        self._linked.update(lineage.session_ids(self._connection, self._shared))
-
-    def _note_changes(self) -> None:
-        for session_key, sequence in self._sequences.items():
-            self._connection.execute(
-                "UPDATE sessions SET changed_seq = ?, turns = coalesce((SELECT max(turn) FROM memberships"
-                " WHERE session_key = ?), 0) WHERE key = ?",
-                (sequence, session_key, session_key),
-            )
+        self._linked |= lineage.session_ids(self._connection, self._sessions.shared)
+        self._sessions.write()
 
     def _max_message_key(self) -> int:
         row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
@@ -736,12 +638,6 @@ def _smallest(data: bytes) -> tuple[bool, bytes]:
     """Compressed when that helps (text), as it is when not (most images)."""
     packed = bodies.compress(data)
     return (True, packed) if len(packed) < len(data) * 0.9 else (False, data)
-
-
-def _join_titles(known: str | None, titles: Mapping[TitleSource, str], *, newer: bool) -> dict[TitleSource, str]:
-    """Titles by where they come from; the later of two wins."""
-    before = msgspec.json.decode(known, type=dict[TitleSource, str]) if known else {}
-    return {**before, **titles} if newer else {**titles, **before}
 
 
 def _marks(values: Sequence[object]) -> str:

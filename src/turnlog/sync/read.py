@@ -1,7 +1,7 @@
-"""Reading one source: what is new since the cursor goes through the fold into the archive and the store.
+"""Reading sources: what is new since the cursor goes through the fold into the archive and the store.
 
 A source is read whole or not at all. A file that only grew is read from where the last pass ended; one that was
-becomes a new generation and is folded from its start (readings join, so nothing doubles).
+written anew becomes a new generation and is folded from its start (readings join, so nothing doubles).
 """
 
 from __future__ import annotations
@@ -10,20 +10,45 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from io import FileIO
 
 import msgspec
 
-from turnlog.agents.base import Agent, Changes, Fold, Source
+from turnlog.agents.base import Agent, Changes, Source
+from turnlog.errors import StoreError
 from turnlog.store.archive import Archive
-from turnlog.store.connection import savepoint
-from turnlog.store.sources import SAMPLE_SIZE, Fingerprint, SourceState, ensure_source, sample_hash, save_source
+from turnlog.store.connection import write_transaction
+from turnlog.store.sources import (
+    SAMPLE_SIZE,
+    Fingerprint,
+    SourceState,
+    load_source,
+    next_source_key,
+    sample_hash,
+    save_source,
+)
 from turnlog.store.writer import Batch, Pricer, Saved, SourceRow
 
 CHUNK_SIZE = 4 << 20
 """Bytes read and folded at a time: memory stays the same however large a file is."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A source that could not be read in this pass."""
+
+    path: str
+    reason: str
+
+
+class GroupResult(msgspec.Struct, kw_only=True):
+    """What reading a group of sources brought."""
+
+    saved: Saved = msgspec.field(default_factory=Saved)
+    changed: int = 0
+    """Sources that had something new."""
+    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
 
 
 class Reader:
@@ -44,55 +69,95 @@ class Reader:
         self._price_version = price_version
         self._on_bytes = on_bytes
 
-    def read(self, agent: Agent, source: Source) -> Saved | None:
-        """Bring the store up to date with one source; None when there was nothing new.
+    def read(self, group: Sequence[tuple[Agent, Source]]) -> GroupResult:
+        """Bring the store up to date with some sources, in one transaction.
 
-        Runs in a savepoint of the caller's transaction: it is read whole or not at all. Raises OSError when the file
-        cannot be read.
+        A source that cannot be opened is a problem in the result and does not hold up the others. One that fails
+        while it is read takes nothing with it: the others are then read each in a transaction of its own.
         """
-        with FileIO(source.path) as file, savepoint(self._connection):
-            now = int(time.time() * 1000)
-            state = ensure_source(self._connection, source, now)
-            status = os.fstat(file.fileno())
-            fingerprint = Fingerprint.of(status)
-            start = self._where_to_go_on(file, source, state, fingerprint, now)
-            saved = None
-            lines = 0
-            if start is not None:
-                try:
-                    saved, lines = self._read_from(start, file, agent, source, state)
-                    self._archive.flush()
-                except BaseException:
-                    self._archive.discard()
-                    raise
-                self._archive.settle(state.key, state.generation, state.archived, status.st_mode, status.st_mtime_ns)
-                state.head_hash, state.tail_hash = _samples(file, state.archived)
-            state.fingerprint, state.problem = fingerprint, None
-            save_source(self._connection, state, lines=lines, now=now)
-            return saved
+        try:
+            with write_transaction(self._connection):
+                return self._read_together(group)
+        except (sqlite3.Error, StoreError):
+            raise
+        except Exception as error:
+            self._archive.discard()
+            if len(group) == 1:
+                return self._with_problem(group[0][1], error)
+        result = GroupResult()
+        for item in group:
+            _add(result, self.read([item]))
+        return result
 
-    def _read_from(
-        self, start: int, file: FileIO, agent: Agent, source: Source, state: SourceState
-    ) -> tuple[Saved, int]:
-        """What is new goes through the fold; also how many records it was."""
-        if start == 0:
-            state.parser_version = agent.parser_version
-        fold = agent.fold(source, state.state if start else None)
-        row = SourceRow(state.key, agent.name, source.kind, state.generation, source.session_id)
-        batch = Batch(self._connection, row, self._price, self._price_version, self._worker)
-        if source.appendable:
-            lines = self._read_lines(file, fold, batch, state)
-        else:
-            lines = self._read_whole(file, fold, batch, state)
-        state.state = fold.state()
-        return batch.close(), lines
-
-    def note_problem(self, source: Source, problem: str) -> None:
-        """Keep why a source could not be read."""
+    def _read_together(self, group: Sequence[tuple[Agent, Source]]) -> GroupResult:
+        batch = Batch(self._connection, self._price, self._price_version, self._worker)
+        result = GroupResult()
         now = int(time.time() * 1000)
-        state = ensure_source(self._connection, source, now)
-        state.problem = problem
-        save_source(self._connection, state, lines=0, now=now)
+        for agent, source in group:
+            try:
+                file = FileIO(source.path)
+            except FileNotFoundError:
+                continue  # it went away meanwhile: the next pass will note it
+            except OSError as error:
+                result.problems.append(self._note_problem(source, error, now))
+                continue
+            with file:
+                result.changed += self._read_source(file, agent, source, batch, now)
+        self._archive.flush()
+        result.saved = batch.close()
+        return result
+
+    def _read_source(self, file: FileIO, agent: Agent, source: Source, batch: Batch, now: int) -> bool:
+        """Bring the store up to date with one open file; whether there was anything new."""
+        state = self._load(source)
+        status = os.fstat(file.fileno())
+        fingerprint = Fingerprint.of(status)
+        start = self._where_to_go_on(file, source, state, fingerprint, now)
+        lines = 0
+        if start is not None:
+            if start == 0:
+                state.parser_version = agent.parser_version
+            fold = agent.fold(source, state.state if start else None)
+            row = SourceRow(state.key, agent.name, source.kind, state.generation, source.session_id)
+            lines = sum(
+                self._save(batch, row, state, fold.feed(data, offset), offset + len(data))
+                for offset, data in (self._iter_lines if source.appendable else self._whole)(file, state)
+            )
+            state.state = fold.state()
+            state.head_hash, state.tail_hash = _samples(file, state.archived)
+        state.fingerprint, state.problem = fingerprint, None
+        mode, mtime_ns = status.st_mode, status.st_mtime_ns
+        self._archive.settle(state.key, state.generation, state.archived, mode, mtime_ns, now)
+        save_source(self._connection, source, state, lines=lines, now=now)
+        return start is not None
+
+    def _save(self, batch: Batch, row: SourceRow, state: SourceState, changes: Changes, cursor: int) -> int:
+        """Write what one feed brought; return how many records it was."""
+        batch.save(row, changes)
+        state.cursor = cursor
+        return sum(msgspec.structs.astuple(changes.counts))
+
+    def _load(self, source: Source) -> SourceState:
+        state = load_source(self._connection, source.path)
+        if state is None:
+            key = next_source_key(self._connection)
+            state = SourceState(key=key, fingerprint=Fingerprint(0, 0, 0, 0), is_new=True)
+        return state
+
+    def _with_problem(self, source: Source, error: Exception) -> GroupResult:
+        with write_transaction(self._connection):
+            return GroupResult(problems=[self._note_problem(source, error, int(time.time() * 1000))])
+
+    def _note_problem(self, source: Source, error: Exception, now: int) -> Problem:
+        """Keep why a source could not be read."""
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: {error}"
+        self._connection.execute("PRAGMA defer_foreign_keys = ON")
+        state = self._load(source)
+        state.problem = reason
+        if state.is_new:
+            self._archive.begin(state.key, 0, 0, now)
+        save_source(self._connection, source, state, lines=0, now=now)
+        return Problem(source.path, reason)
 
     # -- is it the file we know?
 
@@ -131,22 +196,12 @@ class Reader:
 
     # -- reading
 
-    def _read_lines(self, file: FileIO, fold: Fold, batch: Batch, state: SourceState) -> int:
-        lines = 0
-        for offset, data in self._iter_records(file, state):
-            changes = fold.feed(data, offset)
-            batch.save(changes)
-            state.cursor = offset + len(data)
-            lines += _record_count(changes)
-        return lines
-
-    def _iter_records(self, file: FileIO, state: SourceState) -> Iterator[tuple[int, bytes]]:
+    def _iter_lines(self, file: FileIO, state: SourceState) -> Iterator[tuple[int, bytes]]:
         """Whole lines from the cursor on, in pieces; all bytes up to the end go into the archive, the torn tail too."""
         offset = self._behind_newline(file, state)
         pending = b""
         while piece := os.pread(file.fileno(), CHUNK_SIZE, offset + len(pending)):
             self._keep(state, offset + len(pending), piece)
-            self._on_bytes(len(piece))
             data = pending + piece if pending else piece
             cut = data.rfind(b"\n") + 1
             if cut:
@@ -156,6 +211,16 @@ class Reader:
         if pending and _is_complete(pending):
             yield offset, pending
 
+    def _whole(self, file: FileIO, state: SourceState) -> Iterator[tuple[int, bytes]]:
+        """All bytes of a file that is written whole."""
+        pieces: list[bytes] = []
+        offset = 0
+        while piece := os.pread(file.fileno(), CHUNK_SIZE, offset):
+            self._keep(state, offset, piece)
+            pieces.append(piece)
+            offset += len(piece)
+        yield 0, b"".join(pieces)
+
     def _behind_newline(self, file: FileIO, state: SourceState) -> int:
         """The cursor, past the newline of a last line that the pass before took without it."""
         offset = state.cursor
@@ -164,21 +229,9 @@ class Reader:
             state.cursor = offset = offset + 1
         return offset
 
-    def _read_whole(self, file: FileIO, fold: Fold, batch: Batch, state: SourceState) -> int:
-        pieces: list[bytes] = []
-        offset = 0
-        while piece := os.pread(file.fileno(), CHUNK_SIZE, offset):
-            self._keep(state, offset, piece)
-            self._on_bytes(len(piece))
-            pieces.append(piece)
-            offset += len(piece)
-        changes = fold.feed(b"".join(pieces), 0)
-        batch.save(changes)
-        state.cursor = offset
-        return _record_count(changes)
-
     def _keep(self, state: SourceState, offset: int, piece: bytes) -> None:
         """Archive what of `piece` is not archived yet."""
+        self._on_bytes(len(piece))
         known = max(0, state.archived - offset)
         if known < len(piece):
             self._archive.append(state.key, state.generation, offset + known, piece[known:])
@@ -205,8 +258,14 @@ def _samples(file: FileIO, size: int) -> tuple[bytes, bytes]:
     return sample_hash(head), sample_hash(tail)
 
 
-def _record_count(changes: Changes) -> int:
-    return sum(msgspec.structs.astuple(changes.counts))
+def _add(total: GroupResult, result: GroupResult) -> None:
+    total.changed += result.changed
+    total.problems += result.problems
+    total.saved.sessions |= result.saved.sessions
+    total.saved.new_sessions += result.saved.new_sessions
+    total.saved.messages += result.saved.messages
+    total.saved.diagnostics += result.saved.diagnostics
+    total.saved.last_change = max(total.saved.last_change, result.saved.last_change)
 
 
 def _is_complete(line: bytes) -> bool:

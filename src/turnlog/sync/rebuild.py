@@ -102,19 +102,19 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
         appendable=archived.appendable,
     )
     archive = Archive(connection)
+    batch = Batch(connection, price_nanos, price_version())
     generations = archive.generations(archived.key)
     for generation in generations:
         fold = agent.fold(source)
         row = SourceRow(archived.key, agent.name, archived.kind, generation.number, archived.session_id)
-        batch = Batch(connection, row, price_nanos, price_version())
         end = archived.cursor if generation is generations[-1] else generation.size
         pieces = archive.iter_bytes(archived.key, generation.number)
         for offset, data in _lines(pieces, end) if archived.appendable else _whole(pieces):
-            batch.save(fold.feed(data, offset))
-        saved = batch.close()
-        summary.messages += saved.messages
-        summary.diagnostics += saved.diagnostics
+            batch.save(row, fold.feed(data, offset))
         save_fold_state(connection, archived.key, fold.state(), agent.parser_version)
+    saved = batch.close()
+    summary.messages += saved.messages
+    summary.diagnostics += saved.diagnostics
     summary.sources += 1
 
 

@@ -23,9 +23,8 @@ from turnlog.agents.base import Agent, Source
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect, drop_indexes, make_indexes, write_transaction
 from turnlog.store.sources import Fingerprint, known_fingerprints, mark_vanished
-from turnlog.store.writer import Saved
 from turnlog.sync.indexing import indexing
-from turnlog.sync.read import Reader
+from turnlog.sync.read import Problem, Reader
 
 Phase = Literal["find", "read", "index"]
 
@@ -43,13 +42,6 @@ COMMIT_SIZE = 8 << 20
 """Bytes of logs that go into one transaction, give or take the last file: about a tenth of a second of work."""
 
 COMMIT_SOURCES = 100
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """A source that could not be read in this pass."""
-
-    path: str
-    reason: str
 
 
 class SyncSummary(msgspec.Struct, kw_only=True):
@@ -150,20 +142,14 @@ def _read_all(
     with _prepared(connection, total) as worker, _no_garbage_runs():
         reader = Reader(connection, price_nanos, price_version(), count, worker)
         for group in _groups(changed):
-            with write_transaction(connection):
-                for agent, source, _ in group:
-                    saved = _read_one(reader, agent, source, summary)
-                    if saved is not None:
-                        _add_up(summary, saved)
-                        sessions |= saved.sessions
+            result = reader.read([(item.agent, item.source) for item in group])
+            summary.changed += result.changed
+            summary.problems += result.problems
+            summary.new_sessions += result.saved.new_sessions
+            summary.messages += result.saved.messages
+            summary.diagnostics += result.saved.diagnostics
+            sessions |= result.saved.sessions
     summary.sessions = len(sessions)
-
-
-def _add_up(summary: SyncSummary, saved: Saved) -> None:
-    summary.changed += 1
-    summary.new_sessions += saved.new_sessions
-    summary.messages += saved.messages
-    summary.diagnostics += saved.diagnostics
 
 
 @contextmanager
@@ -199,18 +185,6 @@ def _groups(changed: list[_Found]) -> Iterator[list[_Found]]:
             group, size = [], 0
     if group:
         yield group
-
-
-def _read_one(reader: Reader, agent: Agent, source: Source, summary: SyncSummary) -> Saved | None:
-    try:
-        return reader.read(agent, source)
-    except FileNotFoundError:
-        return None  # it went away meanwhile: the next pass will note it
-    except OSError as error:
-        reason = error.strerror or str(error)
-        summary.problems.append(Problem(source.path, reason))
-        reader.note_problem(source, reason)
-        return None
 
 
 def _note_vanished(

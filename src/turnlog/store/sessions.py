@@ -1,0 +1,262 @@
+"""The session rows that a transaction touches: keys at once, everything else in one statement at its end.
+
+What feeds learn about a session is joined in memory with what its row says (`joining.join_session_changes`), and
+totals are kept as differences, so that a session costs a row a transaction however many files and feeds speak of it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from turnlog.agents.base import SessionChange
+from turnlog.model.session import TitleSource
+from turnlog.store.joining import choose_title, join_session_changes
+from turnlog.store.names import Names
+from turnlog.store.rows import MESSAGE_COUNTS, NANO, USAGE_COUNTS, milliseconds, moment, nanos
+
+_COUNTS = (*MESSAGE_COUNTS, "events", *USAGE_COUNTS)
+_EVENTS = len(MESSAGE_COUNTS)
+_PAID = _EVENTS + 1
+"""Where events and the paid counts begin among a session's counts."""
+
+_FACTS = (
+    "project_key",
+    "title",
+    "title_source",
+    "titles",
+    "metadata",
+    "relink",
+    "created_at",
+    "updated_at",
+    "cwd",
+    "git_branch",
+    "git_commit",
+    "agent_version",
+    "reported_cost",
+    "active_leaf",
+    "patch_position",
+)
+_INSERT_COLUMNS = ("key", "agent", "external_id", *_FACTS, "turns", "changed_seq", *_COUNTS)
+_INSERT = f"INSERT INTO sessions ({', '.join(_INSERT_COLUMNS)}) VALUES ({', '.join('?' * len(_INSERT_COLUMNS))})"
+_UPDATE_FACTS = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _FACTS)} WHERE key = ?"
+_UPDATE_COUNTS = (
+    f"UPDATE sessions SET turns = max(turns, ?), changed_seq = max(changed_seq, ?),"
+    f" {', '.join(f'{name} = {name} + ?' for name in _COUNTS)} WHERE key = ?"
+)
+_SELECT = (
+    "SELECT key, shares, project_key, titles, metadata, relink, created_at, updated_at, cwd, git_branch, git_commit,"
+    " agent_version, reported_cost, active_leaf, patch_position FROM sessions"
+    " WHERE owner_key = 1 AND agent = ? AND external_id = ?"
+)
+
+
+class SessionRows:
+    """Sessions of one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, names: Names) -> None:
+        self._connection = connection
+        self._names = names
+        self._now = int(time.time() * 1000)
+        self._keys: dict[str, int | None] = {}
+        self._ids: dict[int, str] = {}
+        self._new: set[int] = set()
+        self._facts: dict[int, SessionChange] = {}
+        self._learned: set[int] = set()
+        self._projects: dict[int, int | None] = {}
+        self._counts: dict[int, list[int]] = defaultdict(lambda: [0] * len(_COUNTS))
+        self._turns: dict[int, int] = {}
+        self._sequences: dict[int, int] = {}
+        self._unwritten: list[tuple[int, int, int]] = []
+        self._forgotten = {row[0] for row in connection.execute("SELECT session_id FROM tombstones")}
+        self._next_key = _next(connection, "SELECT max(key) FROM sessions")
+        self._next_sequence = _next(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
+        self.created: set[str] = set()
+        """Ids of sessions that this transaction makes."""
+        self.relink: set[int] = set()
+        """Keys of sessions whose fates must be worked out anew."""
+        self._sharing: set[int] = set()
+        self.shared: set[int] = set()
+        """Keys of sessions that share messages with others, and were touched."""
+
+    @property
+    def touched(self) -> set[str]:
+        """Ids of the sessions that this transaction speaks of."""
+        return set(self._ids.values())
+
+    @property
+    def last_change(self) -> int:
+        """The newest number of the change sequence; 0 when nothing changed."""
+        return max(self._sequences.values(), default=0)
+
+    def key(self, session_id: str) -> int | None:
+        """The key of a session, made if it is new; None for one that the user has forgotten."""
+        if session_id in self._keys:
+            return self._keys[session_id]
+        key = self._find(session_id)
+        if key is None and session_id not in self._forgotten:
+            key = self._next_key
+            self._next_key += 1
+            self._new.add(key)
+            self._facts[key] = SessionChange(session_id=session_id)
+            self._projects[key] = None
+            self.created.add(session_id)
+        self._keys[session_id] = key
+        if key is not None:
+            self._ids[key] = session_id
+        return key
+
+    def _find(self, session_id: str) -> int | None:
+        agent, _, external_id = session_id.partition(":")
+        row = self._connection.execute(_SELECT, (agent, external_id)).fetchone()
+        if row is None:
+            return None
+        key, shares, project_key, *facts = row
+        self._projects[key] = project_key
+        self._facts[key] = _change_of(session_id, facts)
+        if shares:
+            self.shared.add(key)
+        return key
+
+    def learn(self, change: SessionChange) -> None:
+        """Join what a feed says about a session with what is known."""
+        key = self.key(change.session_id)
+        if key is None:
+            return
+        self.sequence(key)
+        known = self._facts[key]
+        if change.relink or (known.relink and change.active_leaf is not None):
+            self.relink.add(key)
+        self._facts[key] = join_session_changes(known, change)
+        self._learned.add(key)
+
+    def share(self, keys: Iterable[int]) -> None:
+        """These sessions hold a message together."""
+        self.shared.update(keys)
+        self._sharing.update(keys)
+
+    def count(self, key: int, counts: tuple[int, ...], sign: int) -> None:
+        """Add what a message is (`rows.MESSAGE_COUNTS`) to a session that holds it, or take it out."""
+        totals = self._counts[key]
+        for index, count in enumerate(counts):
+            totals[index] += sign * count
+
+    def count_paid(self, key: int, counts: tuple[int, ...], sign: int) -> None:
+        """Add what a call used and cost (`rows.USAGE_COUNTS`) to the session that pays for it, or take it out."""
+        totals = self._counts[key]
+        for index, count in enumerate(counts, _PAID):
+            totals[index] += sign * count
+
+    def count_events(self, key: int, count: int) -> None:
+        """Add to the number of events."""
+        self._counts[key][_EVENTS] += count
+
+    def note_turn(self, key: int, turn: int | None) -> None:
+        """A message of this turn is there."""
+        if turn is not None and turn > self._turns.get(key, 0):
+            self._turns[key] = turn
+
+    def sequence(self, key: int) -> int:
+        """This transaction's number in the change sequence, for one session."""
+        sequence = self._sequences.get(key)
+        if sequence is None:
+            sequence = self._sequences[key] = self._next_sequence
+            self._next_sequence += 1
+            self._unwritten.append((sequence, key, self._now))
+        return sequence
+
+    def write(self) -> None:
+        """Write all rows; what comes later goes into them by another `write`."""
+        self._connection.executemany(_INSERT, [self._new_row(key) for key in sorted(self._new)])
+        learned = self._learned - self._new
+        self._connection.executemany(_UPDATE_FACTS, [(*self._fact_columns(key), key) for key in sorted(learned)])
+        for key in self._new:
+            self._counts.pop(key, None)
+            self._turns.pop(key, None)
+        changed = {*self._counts, *self._turns, *(key for _, key, _ in self._unwritten)} - self._new
+        self._connection.executemany(
+            _UPDATE_COUNTS,
+            [
+                (self._turns.get(key, 0), self._sequences.get(key, 0), *self._counts[key], key)
+                for key in sorted(changed)
+            ],
+        )
+        self._connection.executemany(
+            "INSERT INTO changes (seq, session_key, kind, at) VALUES (?, ?, 'session', ?)", self._unwritten
+        )
+        self._connection.executemany(
+            "UPDATE sessions SET shares = 1 WHERE key = ? AND shares = 0", [(key,) for key in self._sharing]
+        )
+        for pending in (self._new, self._learned, self._counts, self._turns, self._unwritten, self._sharing):
+            pending.clear()
+
+    def _new_row(self, key: int) -> tuple[Any, ...]:
+        agent, _, external_id = self._ids[key].partition(":")
+        return (
+            key,
+            agent,
+            external_id,
+            *self._fact_columns(key),
+            self._turns.get(key, 0),
+            self._sequences.get(key, 0),
+            *self._counts[key],
+        )
+
+    def _fact_columns(self, key: int) -> tuple[Any, ...]:
+        """The columns of `_FACTS`."""
+        facts = self._facts[key]
+        project_key = self._projects[key]
+        if project_key is None and facts.project_path is not None:
+            project_key = self._projects[key] = self._names.project(facts.project_path)
+        title, title_source = choose_title(facts.titles) or (None, None)
+        return (
+            project_key,
+            title,
+            title_source,
+            _json(facts.titles),
+            _json(facts.metadata),
+            facts.relink,
+            milliseconds(facts.first_at),
+            milliseconds(facts.last_at),
+            facts.cwd,
+            facts.git_branch,
+            facts.git_commit,
+            facts.agent_version,
+            nanos(facts.reported_cost),
+            facts.active_leaf,
+            facts.position,
+        )
+
+
+def _change_of(session_id: str, facts: Sequence[Any]) -> SessionChange:
+    """What a session's row says, as a feed would have said it."""
+    titles, metadata, relink, created_at, updated_at, cwd, branch, commit, version, cost, leaf, position = facts
+    return SessionChange(
+        session_id=session_id,
+        position=position,
+        cwd=cwd,
+        git_branch=branch,
+        git_commit=commit,
+        agent_version=version,
+        titles=msgspec.json.decode(titles, type=dict[TitleSource, str]) if titles else {},
+        first_at=moment(created_at),
+        last_at=moment(updated_at),
+        reported_cost=None if cost is None else cost / NANO,
+        active_leaf=leaf,
+        relink=bool(relink),
+        metadata=msgspec.json.decode(metadata) if metadata else {},
+    )
+
+
+def _json(mapping: dict[Any, Any]) -> str | None:
+    return msgspec.json.encode(mapping, order="sorted").decode() if mapping else None
+
+
+def _next(connection: sqlite3.Connection, question: str) -> int:
+    row = connection.execute(question).fetchone()
+    return (row[0] or 0) + 1 if row else 1
