@@ -1,0 +1,451 @@
+"""What the server says: one struct an answer, encoded by msgspec and described in OpenAPI under the same name.
+
+Fields of an answer are always there (None is unknown); the model's own values inside it leave out their defaults.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Self
+
+import msgspec
+
+from turnlog.model import Fate, HistoryEvent, Membership, Message, Provenance, Role, Session
+from turnlog.store.base import Annotations, UsageBy, UsageTotals
+from turnlog.store.search.base import SearchField
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that only this server's clients see."""
+
+    @classmethod
+    def of(cls, value: object, **given: Any) -> Self:
+        """Make it of the attributes of the same names, but for those that are given."""
+        return cls(**{name: given[name] if name in given else getattr(value, name) for name in cls.__struct_fields__})
+
+
+# -- sessions
+
+
+class AnnotationsAnswer(Answer, frozen=True, kw_only=True):
+    """What the user said about a session."""
+
+    title: str | None
+    starred: bool
+    archived: bool
+    tags: list[str]
+    note: str | None
+    changed_at: datetime | None
+
+
+class SessionItem(Session, frozen=True, kw_only=True):
+    """A session, and what the user said about it."""
+
+    annotations: AnnotationsAnswer | None = None
+
+    @classmethod
+    def of(cls, session: Session, said: Annotations | None) -> Self:
+        """Join the two."""
+        facts: dict[str, Any] = {name: getattr(session, name) for name in session.__struct_fields__}
+        return cls(**facts, annotations=None if said is None else AnnotationsAnswer.of(said))
+
+
+class SessionPage(Answer, frozen=True, kw_only=True):
+    """A piece of the list of sessions."""
+
+    items: list[SessionItem]
+    next_cursor: str | None
+    total: int
+
+
+class SessionAnswer(Answer, frozen=True, kw_only=True):
+    """A session and its relatives."""
+
+    session: SessionItem
+    parent: SessionItem | None
+    children: list[SessionItem]
+    """Subagents, oldest first."""
+    forks: list[SessionItem]
+    """Forks and continuations, oldest first."""
+    first_position: int | None
+    last_position: int | None
+
+
+class OutlineItem(Answer, frozen=True, kw_only=True):
+    """A landmark of a session: a prompt, a compaction, a rewind."""
+
+    position: int
+    kind: str
+    text: str
+    message_id: str | None
+    turn: int | None
+    created_at: datetime | None
+    fate: Fate | None
+
+
+class OutlineAnswer(Answer, frozen=True, kw_only=True):
+    """The landmarks of a session, in order."""
+
+    items: list[OutlineItem]
+
+
+class Placement(Answer, frozen=True, kw_only=True):
+    """What a session adds to a message."""
+
+    position: int
+    message_id: str
+    turn: int | None
+    step: int | None
+    fate: Fate
+    fate_cause: str | None
+    cost: float | None
+    """US dollars; 0 when another session pays."""
+    children: dict[str, str]
+    """Tool call id -> id of the session it started."""
+    results: list[tuple[str, int]]
+    """Result id and the position at which it arrived."""
+
+
+class WindowPage(Answer, frozen=True, kw_only=True):
+    """A piece of a session: made of stored frames, so this class only describes it."""
+
+    items: list[Message]
+    rows: list[Placement]
+    events: list[HistoryEvent]
+    has_before: bool
+    has_after: bool
+
+
+class RawRecordAnswer(Answer, frozen=True, kw_only=True):
+    """A record as the agent wrote it."""
+
+    source: str
+    offset: int | None
+    length: int | None
+    text: str
+    exact: bool
+    """False when the bytes are not UTF-8 and `text` is repaired."""
+
+    @classmethod
+    def of_bytes(cls, place: Provenance, data: bytes) -> Self:
+        """A record as text; bytes that are no UTF-8 become U+FFFD, and are owned up to."""
+        text = data.decode("utf-8", "replace")
+        return cls.of(place, text=text, exact="\ufffd" not in text or text.encode() == data)
+
+
+class RawRecords(Answer, frozen=True, kw_only=True):
+    """Records in the order of the log."""
+
+    items: list[RawRecordAnswer]
+
+
+class EventRecord(Answer, frozen=True, kw_only=True):
+    """An event, and what the log says of it."""
+
+    event: HistoryEvent
+    records: list[RawRecordAnswer]
+
+
+class EventRecords(Answer, frozen=True, kw_only=True):
+    """The events at one position."""
+
+    items: list[EventRecord]
+
+
+# -- messages
+
+
+class MessageAnswer(Answer, frozen=True, kw_only=True):
+    """A message with everything that is known of it, and its place in each session."""
+
+    message: Message
+    memberships: list[Membership]
+
+
+class ToolCallItem(Answer, frozen=True, kw_only=True):
+    """A tool call as lists show it."""
+
+    tool_call_id: str
+    tool_name: str
+    kind: str
+    state: str
+    message_id: str
+    session_id: str
+    position: int
+    agent: str
+    started_at: datetime | None
+    completed_at: datetime | None
+    duration_ms: int | None
+    exit_code: int | None
+    path: str | None
+    input_size: int
+    output_size: int
+
+
+class ToolCallPage(Answer, frozen=True, kw_only=True):
+    """A piece of the list of tool calls."""
+
+    items: list[ToolCallItem]
+    next_cursor: str | None
+
+
+class ToolUsageItem(Answer, frozen=True, kw_only=True):
+    """How often a tool was called, and how that ended."""
+
+    tool_name: str
+    kind: str
+    calls: int
+    failed: int
+    denied: int
+    aborted: int
+    unanswered: int
+    duration_ms: int
+    unknown_durations: int
+
+
+class ToolsAnswer(Answer, frozen=True, kw_only=True):
+    """All tools, the most called first."""
+
+    items: list[ToolUsageItem]
+
+
+# -- search
+
+
+class SnippetPiece(Answer, frozen=True, kw_only=True):
+    """A piece of a snippet; the marked ones are what was found."""
+
+    text: str
+    marked: bool
+
+
+class SessionPosition(Answer, frozen=True, kw_only=True):
+    """A place in a session."""
+
+    session_id: str
+    position: int
+
+
+class SearchHit(Answer, frozen=True, kw_only=True):
+    """A part of a message in which the query was found."""
+
+    message_id: str
+    position: int
+    part: int
+    """Index in the message's parts."""
+    field: SearchField
+    role: Role
+    tool_name: str | None
+    created_at: datetime | None
+    snippet: list[SnippetPiece]
+    also_in: list[SessionPosition]
+    """Other sessions that hold the same message."""
+
+
+class FoundSession(Answer, frozen=True, kw_only=True):
+    """A session in which something was found."""
+
+    id: str
+    agent: str
+    title: str | None
+    project: str | None
+    """Path of its project."""
+
+
+class SearchGroup(Answer, frozen=True, kw_only=True):
+    """The hits of one session on one page."""
+
+    session: FoundSession
+    hits: list[SearchHit]
+
+
+class SearchAnswer(Answer, frozen=True, kw_only=True):
+    """A page of hits, by session in the order of their first hit."""
+
+    items: list[SearchGroup]
+    next_cursor: str | None
+    total: int | None
+    """Counted for the first page only."""
+    total_is_exact: bool
+    pending: int
+    """Messages that are not searchable yet."""
+
+
+# -- usage
+
+
+class UsageTotalsAnswer(Answer, frozen=True, kw_only=True):
+    """Tokens and US dollars of many model calls, and what these sums do not contain."""
+
+    calls: int
+    unknown_calls: int
+    unpriced_calls: int
+    lower_bound_calls: int
+    tokens: int
+    input: int
+    cache_read: int
+    cache_write_5m: int
+    cache_write_1h: int
+    cache_write: int
+    output: int
+    reasoning: int
+    tool_prompt: int
+    cost: float | None
+    reported_cost: float | None
+
+    @classmethod
+    def of_totals(cls, totals: UsageTotals) -> Self:
+        """Totals with their money as numbers."""
+        return cls.of(totals, cost=_dollars(totals.cost), reported_cost=_dollars(totals.reported_cost))
+
+
+class UsageRowAnswer(Answer, frozen=True, kw_only=True):
+    """The usage of one day, model, project, session or agent."""
+
+    name: str | None
+    label: str | None
+    totals: UsageTotalsAnswer
+
+
+class UsageAnswer(Answer, frozen=True, kw_only=True):
+    """Usage by something, and in all."""
+
+    by: UsageBy
+    rows: list[UsageRowAnswer]
+    totals: UsageTotalsAnswer
+
+
+# -- what there is
+
+
+class ProjectItem(Answer, frozen=True, kw_only=True):
+    """A project and how much of it there is."""
+
+    path: str
+    name: str
+    sessions: int
+    updated_at: datetime | None
+
+
+class ProjectsAnswer(Answer, frozen=True, kw_only=True):
+    """All projects, the last used first."""
+
+    items: list[ProjectItem]
+
+
+class AgentItem(Answer, frozen=True, kw_only=True):
+    """An agent and how much of it there is."""
+
+    agent: str
+    sessions: int
+    subagents: int
+    sources: int
+    updated_at: datetime | None
+
+
+class AgentsAnswer(Answer, frozen=True, kw_only=True):
+    """All agents of which there is anything."""
+
+    items: list[AgentItem]
+
+
+class ModelItem(Answer, frozen=True, kw_only=True):
+    """A model and how often it was called."""
+
+    name: str
+    calls: int
+    sessions: int
+
+
+class ModelsAnswer(Answer, frozen=True, kw_only=True):
+    """All models, the most called first."""
+
+    items: list[ModelItem]
+
+
+class DiagnosticItem(Answer, frozen=True, kw_only=True):
+    """What could not be read, where, and why."""
+
+    path: str
+    agent: str
+    session_id: str | None
+    offset: int
+    length: int
+    line: int | None
+    json_path: str | None
+    severity: str
+    reason: str
+
+
+class DiagnosticPage(Answer, frozen=True, kw_only=True):
+    """A piece of the list of diagnostics."""
+
+    items: list[DiagnosticItem]
+    next_cursor: str | None
+    total: int
+
+
+# -- status
+
+
+class SyncProblem(Answer, frozen=True, kw_only=True):
+    """A file that the last pass could not read."""
+
+    path: str
+    reason: str
+
+
+class SyncProgress(Answer, frozen=True, kw_only=True):
+    """Where the background's reading of logs stands."""
+
+    state: str = "off"
+    """`off`, `running`, `waiting` (between two passes) or `failed`."""
+    phase: str | None = None
+    """`find`, `read` or `index`, of the running pass."""
+    done: int = 0
+    total: int = 0
+    passes: int = 0
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    error: str | None = None
+    problems: list[SyncProblem] = []
+
+
+class SearchProgress(Answer, frozen=True, kw_only=True):
+    """How far search is behind the store."""
+
+    pending: int
+
+
+class StoreCounts(Answer, frozen=True, kw_only=True):
+    """How much the store holds, and how fresh it is."""
+
+    path: str
+    schema_version: int
+    file_size: int
+    sessions: int
+    subagents: int
+    messages: int
+    sources: int
+    source_bytes: int
+    archive_bytes: int
+    vanished: int
+    unreadable: int
+    diagnostics: int
+    last_sync_at: datetime | None
+
+
+class StatusAnswer(Answer, frozen=True, kw_only=True):
+    """What the server is and does."""
+
+    version: str
+    sample: bool
+    change_sequence: int
+    sync: SyncProgress
+    search: SearchProgress
+    store: StoreCounts
+
+
+def _dollars(amount: Decimal | None) -> float | None:
+    return None if amount is None else float(amount)

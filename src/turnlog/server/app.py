@@ -1,0 +1,57 @@
+"""The application: routes, errors, the guard in front of them, the web app behind them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from turnlog import __version__
+from turnlog.server import openapi
+from turnlog.server.context import Context
+from turnlog.server.errors import handle_errors
+from turnlog.server.network import Guard, require_token
+from turnlog.server.progress import Progress
+from turnlog.server.routes import ROUTERS
+from turnlog.server.settings import Settings
+from turnlog.server.static import add_web_app
+from turnlog.store import open_store
+
+DESCRIPTION = "Every turn of every coding agent, as one typed history. Docs: docs/http-api.md."
+
+
+def create_app(store_path: Path, settings: Settings | None = None, progress: Progress | None = None) -> FastAPI:
+    """An ASGI application over the store at `store_path`, which is made when it is not there.
+
+    Args:
+        store_path: The store; it is closed when the application shuts down.
+        settings: How it behaves; the defaults are right for loopback.
+        progress: Where a background pass says how far it is, shown by `/api/status`.
+
+    Raises:
+        StoreError: The store cannot be opened.
+        ValueError: The settings name an address off loopback and no token.
+    """
+    settings = settings or Settings()
+    require_token(settings)
+    store = open_store(store_path)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        yield
+        store.close()
+
+    # FastAPI's own documentation pages load scripts from another host.
+    app = FastAPI(
+        title="turnlog", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan
+    )
+    app.state.context = Context(store, settings, progress or Progress())
+    for router in ROUTERS:
+        app.include_router(router, prefix="/api")
+    handle_errors(app)
+    add_web_app(app, settings.static_folder)
+    openapi.describe_answers(app)
+    app.add_middleware(Guard, settings=settings)
+    return app

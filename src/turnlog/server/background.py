@@ -1,0 +1,74 @@
+"""Keeping the store up to date while the server runs: a process of its own, so that requests stay quick."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+
+from turnlog.server.answers import SyncProblem
+from turnlog.server.progress import Progress
+from turnlog.server.reports import Began, Ended, Failed, Moved, Report
+
+PASS_SECONDS = 2.0
+"""Shortest time between two passes."""
+
+STOP_SECONDS = 5.0
+"""How long a pass may take to notice that it should end. Killing it then harms nothing: it commits or it does not."""
+
+_decoder = msgspec.json.Decoder(Report)
+
+
+class Background:
+    """The process that reads logs, and a thread that listens to it."""
+
+    def __init__(self, store_path: Path, progress: Progress, seconds: float = PASS_SECONDS) -> None:
+        """Start nothing yet."""
+        self._command = [sys.executable, "-m", "turnlog.server.worker", str(store_path), str(seconds)]
+        self._progress = progress
+        self._process: subprocess.Popen[bytes] | None = None
+        self._listener: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin the first pass."""
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._listener = threading.Thread(target=self._listen, args=(self._process,), daemon=True)
+        self._listener.start()
+
+    def stop(self) -> None:
+        """End the process, in the middle of a pass too, and wait until it is gone. Does nothing when none runs."""
+        process, listener = self._process, self._listener
+        if process is None or listener is None:
+            return
+        self._process = None
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        listener.join()
+        self._progress.stop()
+
+    def _listen(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                self._take(_decoder.decode(line))
+        if self._process is not None:
+            self._progress.fail(f"the process that reads logs ended with status {process.wait()}")
+
+    def _take(self, report: Report) -> None:
+        match report:
+            case Began():
+                self._progress.begin()
+            case Moved(phase=phase, done=done, total=total):
+                self._progress.advance(phase, done, total)
+            case Ended(problems=problems):
+                self._progress.end([SyncProblem(path=problem.path, reason=problem.reason) for problem in problems])
+            case Failed(reason=reason):
+                self._progress.fail(reason)

@@ -1,0 +1,73 @@
+"""What every route works with: the store, how fresh it is, and how answers are written."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import Depends, Request
+from starlette.responses import Response
+
+from turnlog import __version__
+from turnlog.server.answers import StoreCounts, SyncProgress
+from turnlog.server.frames import json_response
+from turnlog.server.progress import Progress
+from turnlog.server.settings import Settings
+from turnlog.store.base import Store
+
+
+class Context:
+    """One application's store and settings, shared by its requests."""
+
+    def __init__(self, store: Store, settings: Settings, progress: Progress) -> None:
+        """Keep them; the store stays its opener's to close."""
+        self.store = store
+        self.settings = settings
+        self._progress = progress
+        self._lock = threading.Lock()
+        self._sequence = store.status().change_sequence
+        self._counts: tuple[int, StoreCounts] | None = None
+        # Another store behind the same address must not be taken for this one.
+        self._run = f"{__version__}-{secrets.token_hex(4)}"
+
+    def etag(self) -> str:
+        """Names the state of the store: equal as long as nothing in it changed."""
+        return f'W/"{self._run}-{self.change_sequence()}"'
+
+    def change_sequence(self) -> int:
+        """The number of the last change of the store."""
+        with self._lock:
+            while changes := self.store.changes(self._sequence):
+                self._sequence = changes[-1].sequence
+            return self._sequence
+
+    def pending(self) -> int:
+        """Messages that are not searchable yet."""
+        return 0
+
+    def sync(self) -> SyncProgress:
+        """Where the background's reading stands."""
+        return self._progress.current()
+
+    def counts(self) -> tuple[int, StoreCounts]:
+        """The change sequence and the store's figures, counted again only when something changed."""
+        sequence = self.change_sequence()
+        with self._lock:
+            if self._counts is None or self._counts[0] != sequence:
+                status = self.store.status()
+                self._counts = (status.change_sequence, StoreCounts.of(status))
+            return self._counts
+
+
+def write(request: Request, answer: Any, etag: str | None = None) -> Response:
+    """An answer as JSON."""
+    return json_response(msgspec.json.encode(answer), request.headers, etag)
+
+
+async def _context(request: Request) -> Context:
+    return request.app.state.context
+
+
+ContextOf = Annotated[Context, Depends(_context)]

@@ -1,0 +1,133 @@
+"""Errors as JSON: one shape (`{"error": {type, message, detail}}`), one table from exceptions to it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import msgspec
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from turnlog.errors import NotFoundError, StoreBusyError, StoreError
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """What is wrong with one parameter."""
+
+    field: str
+    reason: str
+
+
+class ErrorBody(msgspec.Struct, frozen=True):
+    """What went wrong: a word for programs, a sentence for people, and for bad parameters which."""
+
+    type: str
+    message: str
+    detail: list[FieldError] | None = None
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True):
+    """Every answer that is not a success."""
+
+    error: ErrorBody
+
+
+class InvalidParameterError(Exception):
+    """A parameter that only the store could judge."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        """Keep the name of the parameter and what is wrong with it."""
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class _Kind(NamedTuple):
+    status: int
+    type: str
+
+
+_STORE_ERRORS: dict[type[Exception], _Kind] = {
+    NotFoundError: _Kind(404, "not_found"),
+    StoreBusyError: _Kind(503, "busy"),
+    StoreError: _Kind(500, "store"),
+}
+
+_HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed", 415: "unsupported_media_type"}
+
+
+def error_response(
+    status: int,
+    type: str,
+    message: str,
+    detail: list[FieldError] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """An error as every client gets it."""
+    body = msgspec.json.encode(ErrorAnswer(ErrorBody(type, message, detail)))
+    return Response(body, status, {"Cache-Control": "no-store", **(headers or {})}, "application/json")
+
+
+@contextmanager
+def judging(field: str) -> Generator[None]:
+    """Blame a parameter for the ValueError that the store raises about it."""
+    try:
+        yield
+    except ValueError as error:
+        raise InvalidParameterError(field, str(error)) from error
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Give every exception its JSON."""
+    for kind in _STORE_ERRORS:
+        app.add_exception_handler(kind, _store_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(InvalidParameterError, _invalid_parameter)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _internal_error)
+
+
+async def _store_error(request: Request, error: Exception) -> Response:
+    kind = next(kind for known, kind in _STORE_ERRORS.items() if isinstance(error, known))
+    return error_response(kind.status, kind.type, str(error))
+
+
+async def _validation_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    if any(problem["type"] == "json_invalid" for problem in found):
+        return error_response(400, "invalid_json", "the body is not JSON")
+    fields = [FieldError(_field_name(problem["loc"]), _reason(problem["type"], problem["msg"])) for problem in found]
+    names = ", ".join(dict.fromkeys(field.field for field in fields))
+    return error_response(422, "invalid_parameter", f"cannot be used: {names}", fields)
+
+
+async def _invalid_parameter(request: Request, error: Exception) -> Response:
+    assert isinstance(error, InvalidParameterError)
+    fields = [FieldError(error.field, error.reason)]
+    return error_response(422, "invalid_parameter", f"cannot be used: {error.field}", fields)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    type = _HTTP_ERRORS.get(error.status_code, "internal")
+    return error_response(error.status_code, type, str(error.detail), headers=error.headers)
+
+
+async def _internal_error(request: Request, error: Exception) -> Response:
+    """What nobody foresaw: the server's log has it, the client learns nothing of its inside."""
+    return error_response(500, "internal", "the server failed to answer; its log says why")
+
+
+def _field_name(location: tuple[int | str, ...]) -> str:
+    """`limit` of `("query", "limit")`; `tags.0` of `("body", "tags", 0)`; `body` when it is no JSON at all."""
+    names = [str(step) for step in location[1:]]
+    return ".".join(names) if names and isinstance(location[1], str) else str(location[0])
+
+
+def _reason(type: str, message: str) -> str:
+    return "there is no such parameter" if type == "extra_forbidden" else message

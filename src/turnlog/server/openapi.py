@@ -1,0 +1,96 @@
+"""What OpenAPI says of answers: msgspec's schemas of them, under their own names.
+
+Routes return finished bytes and FastAPI does not look inside, so it is told here what they hold.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+
+from turnlog.server import answers
+from turnlog.server.errors import ErrorAnswer
+
+_TEMPLATE = "#/components/schemas/{name}"
+
+ANSWERS: tuple[type[msgspec.Struct], ...] = (
+    answers.AgentsAnswer,
+    answers.AnnotationsAnswer,
+    answers.DiagnosticPage,
+    ErrorAnswer,
+    answers.EventRecords,
+    answers.MessageAnswer,
+    answers.ModelsAnswer,
+    answers.OutlineAnswer,
+    answers.ProjectsAnswer,
+    answers.RawRecords,
+    answers.SearchAnswer,
+    answers.SessionAnswer,
+    answers.SessionPage,
+    answers.StatusAnswer,
+    answers.ToolCallPage,
+    answers.ToolsAnswer,
+    answers.UsageAnswer,
+    answers.WindowPage,
+)
+"""Everything that a route may answer; what they hold comes with them."""
+
+
+def answers_with(answer: type[msgspec.Struct]) -> dict[int | str, dict[str, Any]]:
+    """A route's `responses`: this answer, or an error."""
+    return {
+        200: {"description": _first_line(answer), "content": {"application/json": {"schema": _reference(answer)}}},
+        **ERRORS,
+    }
+
+
+def _reference(answer: type[msgspec.Struct]) -> dict[str, str]:
+    return {"$ref": _TEMPLATE.format(name=answer.__name__)}
+
+
+def _first_line(answer: type[msgspec.Struct]) -> str:
+    return (answer.__doc__ or "").partition("\n")[0]
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "default": {"description": "An error.", "content": {"application/json": {"schema": _reference(ErrorAnswer)}}}
+}
+
+BYTES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The bytes; pictures under their own type.",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    },
+    **ERRORS,
+}
+
+
+def describe_answers(app: FastAPI) -> None:
+    """Add the answers' schemas to what the application says of itself."""
+    describe_routes = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        described = describe_routes()
+        described.setdefault("components", {}).setdefault("schemas", {}).update(_schemas())
+        return described
+
+    app.openapi = openapi
+
+
+def _schemas() -> dict[str, Any]:
+    _, schemas = msgspec.json.schema_components(ANSWERS, ref_template=_TEMPLATE)
+    return {name: _open(schema) for name, schema in schemas.items()}
+
+
+def _open(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema as JSON has it: unknown fields stand beside the known ones, not in an `extra` of their own."""
+    schema = dict(schema)
+    if "description" in schema:
+        schema["description"] = inspect.cleandoc(schema["description"])
+    if "extra" in schema.get("properties", {}):
+        schema["properties"] = {name: field for name, field in schema["properties"].items() if name != "extra"}
+        schema["additionalProperties"] = True
+    return schema

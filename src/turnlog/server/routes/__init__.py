@@ -1,0 +1,14 @@
+"""The API's addresses, one module a concept; each is a thin function over one question of the store."""
+
+from turnlog.server.routes import blobs, inventory, messages, sessions, status, tool_calls, usage, windows
+
+ROUTERS = (
+    status.router,
+    sessions.router,
+    windows.router,
+    messages.router,
+    tool_calls.router,
+    blobs.router,
+    usage.router,
+    inventory.router,
+)

@@ -1,0 +1,113 @@
+"""`/api/sessions`: the list, one session with its relatives and landmarks, and what the user said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from starlette.responses import Response
+
+from turnlog.errors import NotFoundError
+from turnlog.model import Session
+from turnlog.server.answers import (
+    AnnotationsAnswer,
+    OutlineAnswer,
+    OutlineItem,
+    Placement,
+    SessionAnswer,
+    SessionItem,
+    SessionPage,
+)
+from turnlog.server.context import ContextOf, write
+from turnlog.server.errors import judging
+from turnlog.server.frames import not_modified
+from turnlog.server.openapi import answers_with
+from turnlog.server.parameters import LARGEST_POSITION, AnnotationsBody, SessionQuery
+from turnlog.store.base import Store
+
+router = APIRouter(prefix="/sessions", tags=["sessions"])
+
+_placements = msgspec.json.Decoder(list[Placement])
+
+
+@router.get("", responses=answers_with(SessionPage))
+def list_sessions(request: Request, context: ContextOf, query: Annotated[SessionQuery, Query()]) -> Response:
+    """Sessions, page by page."""
+    with judging("cursor"):
+        page = context.store.sessions(
+            query.to_filter(), sort=query.sort, limit=query.limit, cursor=query.cursor, count=True
+        )
+    items = _items(context.store, page.items)
+    return write(request, SessionPage(items=items, next_cursor=page.next_cursor, total=page.total or 0))
+
+
+@router.get("/{session_id}", responses=answers_with(SessionAnswer))
+def get_session(request: Request, context: ContextOf, session_id: str) -> Response:
+    """A session and its relatives."""
+    store = context.store
+    session = store.session(session_id)
+    parent = _parent(store, session)
+    children = store.children(session_id)
+    items = {item.id: item for item in _items(store, [session, *children, *([parent] if parent else [])])}
+    subagents = {child.id for child in children if _came_as_subagent(child, session_id)}
+    first, last = _extent(store, session_id)
+    answer = SessionAnswer(
+        session=items[session.id],
+        parent=items[parent.id] if parent else None,
+        children=[items[child.id] for child in children if child.id in subagents],
+        forks=[items[child.id] for child in children if child.id not in subagents],
+        first_position=first,
+        last_position=last,
+    )
+    return write(request, answer)
+
+
+@router.get("/{session_id}/outline", responses=answers_with(OutlineAnswer))
+def get_outline(request: Request, context: ContextOf, session_id: str) -> Response:
+    """Prompts, compactions and rewinds, in order."""
+    etag = context.etag()
+    entries = context.store.outline(session_id)
+    if known := not_modified(request.headers, etag):
+        return known
+    return write(request, OutlineAnswer(items=[OutlineItem.of(entry) for entry in entries]), etag)
+
+
+async def _takes_json(request: Request) -> None:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise HTTPException(415, "the body must be application/json")
+
+
+@router.put("/{session_id}/annotations", responses=answers_with(AnnotationsAnswer), dependencies=[Depends(_takes_json)])
+def put_annotations(request: Request, context: ContextOf, session_id: str, body: AnnotationsBody) -> Response:
+    """Replace what is said about a session."""
+    return write(request, AnnotationsAnswer.of(context.store.annotate(session_id, body.to_annotations())))
+
+
+def _items(store: Store, sessions: Iterable[Session]) -> list[SessionItem]:
+    found = list(sessions)
+    said = store.annotations(session.id for session in found)
+    return [SessionItem.of(session, said.get(session.id)) for session in found]
+
+
+def _parent(store: Store, session: Session) -> Session | None:
+    """The session it came out of; None when there is none, or when it was never read."""
+    if not session.relationships:
+        return None
+    try:
+        return store.session(session.relationships[0].parent_session_id)
+    except NotFoundError:
+        return None
+
+
+def _came_as_subagent(child: Session, session_id: str) -> bool:
+    return any(link.kind == "subagent" and link.parent_session_id == session_id for link in child.relationships)
+
+
+def _extent(store: Store, session_id: str) -> tuple[int | None, int | None]:
+    """Positions of the first and of the last message."""
+    first = _placements.decode(store.window(session_id, limit=1).rows)
+    last = _placements.decode(store.window(session_id, before=LARGEST_POSITION, limit=1).rows)
+    return (first[0].position, last[0].position) if first and last else (None, None)

@@ -1,0 +1,28 @@
+"""`/api/status`: what the server is, how far the logs are read, how far search is behind."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from turnlog import __version__
+from turnlog.server.answers import SearchProgress, StatusAnswer
+from turnlog.server.context import ContextOf, write
+from turnlog.server.openapi import answers_with
+
+router = APIRouter(tags=["status"])
+
+
+@router.get("/status", responses=answers_with(StatusAnswer))
+def get_status(request: Request, context: ContextOf) -> Response:
+    """Version, progress and freshness: cheap, made for asking every second."""
+    sequence, counts = context.counts()
+    answer = StatusAnswer(
+        version=__version__,
+        sample=context.settings.sample,
+        change_sequence=sequence,
+        sync=context.sync(),
+        search=SearchProgress(pending=context.pending()),
+        store=counts,
+    )
+    return write(request, answer)

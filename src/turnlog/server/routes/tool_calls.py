@@ -1,0 +1,34 @@
+"""`/api/tool-calls` and `/api/tools`: calls over all sessions, and how often each tool was called."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from turnlog.server.answers import ToolCallItem, ToolCallPage, ToolsAnswer, ToolUsageItem
+from turnlog.server.context import ContextOf, write
+from turnlog.server.errors import judging
+from turnlog.server.openapi import answers_with
+from turnlog.server.parameters import ToolCallQuery, ToolQuery
+
+router = APIRouter(tags=["tool calls"])
+
+
+@router.get("/tool-calls", responses=answers_with(ToolCallPage))
+def list_tool_calls(request: Request, context: ContextOf, query: Annotated[ToolCallQuery, Query()]) -> Response:
+    """Tool calls, newest first; those of one session in their order."""
+    with judging("cursor"):
+        page = context.store.tool_calls(query.to_filter(), limit=query.limit, cursor=query.cursor)
+    return write(
+        request, ToolCallPage(items=[ToolCallItem.of(call) for call in page.items], next_cursor=page.next_cursor)
+    )
+
+
+@router.get("/tools", responses=answers_with(ToolsAnswer))
+def list_tools(request: Request, context: ContextOf, query: Annotated[ToolQuery, Query()]) -> Response:
+    """How often each tool was called and failed, the most called first."""
+    return write(
+        request, ToolsAnswer(items=[ToolUsageItem.of(used) for used in context.store.tool_usage(query.to_filter())])
+    )

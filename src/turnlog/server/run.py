@@ -1,0 +1,136 @@
+"""`serve`: the application on a port of this machine, with the background beside it and the browser before it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from turnlog.errors import TurnlogError
+from turnlog.server.app import create_app
+from turnlog.server.background import Background
+from turnlog.server.network import is_loopback, new_token
+from turnlog.server.progress import Progress
+from turnlog.server.settings import DEFAULT_PORT, Settings
+
+SHUTDOWN_SECONDS = 3
+"""How long answers under way may take once the server is told to stop."""
+
+_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})
+
+
+def serve(
+    store_path: Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    token: str | None = None,
+    sync: bool = True,
+    sample: bool = False,
+    open_browser: bool = True,
+    announce: Callable[[str], None] = print,
+) -> None:
+    """Serve the store until the process is told to stop (Ctrl-C, SIGTERM).
+
+    Args:
+        store_path: The store; made when it is not there.
+        host: Address to bind. Off loopback every request needs a token.
+        port: Port to bind; without one the default, or any free one when that is taken.
+        token: What requests must present. Off loopback a random one is made when none is given.
+        sync: Whether logs are read in the background, now and every few seconds.
+        sample: Whether the store is the bundled sample; said to the page.
+        open_browser: Whether to open the page.
+        announce: Told the address, with the token in it, once it answers.
+
+    Raises:
+        StoreError: The store cannot be opened.
+        TurnlogError: The address cannot be bound.
+    """
+    if token is None and not is_loopback(host):
+        token = new_token()
+    progress = Progress()
+    app = create_app(store_path, Settings(host=host, token=token, sample=sample), progress)
+    background = Background(store_path, progress) if sync else None
+    with bind(host, port) as listener:
+        address = page_address(host, listener.getsockname()[1], token)
+
+        def begin() -> None:
+            announce(address)
+            if background is not None:
+                background.start()
+            if open_browser:
+                # In a thread of its own: some browsers keep their caller waiting.
+                threading.Thread(target=_open_browser, args=(address,), daemon=True).start()
+
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
+        try:
+            _Server(config, begin, background).run(sockets=[listener])
+        except KeyboardInterrupt:
+            # uvicorn has shut down by now and only passes the signal on.
+            return
+
+
+def bind(host: str, port: int | None) -> socket.socket:
+    """A listening socket; without a port the default one, or any that is free when that is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    name = host.strip("[]")
+    try:
+        return socket.create_server((name, DEFAULT_PORT if port is None else port), family=family)
+    except OSError as error:
+        if port is not None:
+            raise TurnlogError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+    try:
+        return socket.create_server((name, 0), family=family)
+    except OSError as error:
+        raise TurnlogError(f"cannot listen on {host}: {error.strerror or error}") from error
+
+
+def page_address(host: str, port: int, token: str | None) -> str:
+    """Where a browser finds the page."""
+    name = socket.gethostname() if host in _EVERY_ADDRESS else host
+    if ":" in name and not name.startswith("["):
+        name = f"[{name}]"
+    return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
+
+
+def _open_browser(address: str) -> None:
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return
+    # A browser inside the terminal would take it away from the server.
+    if isinstance(browser, webbrowser.GenericBrowser) and not isinstance(browser, webbrowser.BackgroundBrowser):
+        return
+    browser.open(address)
+
+
+class _Server(uvicorn.Server):
+    """Does something once it answers, and ends the background before it is gone."""
+
+    def __init__(self, config: uvicorn.Config, begin: Callable[[], None], background: Background | None) -> None:
+        super().__init__(config)
+        self._begin = begin
+        self._background = background
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._begin()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if self._background is not None:
+            await asyncio.to_thread(self._background.stop)

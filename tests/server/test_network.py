@@ -1,0 +1,206 @@
+"""Who may ask: hosts, origins, tokens, and the headers of every answer."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from server_history import MAIN
+from turnlog.server import Settings, create_app
+from turnlog.server.network import COOKIE, SECURITY_HEADERS, cookie_value, is_loopback, new_token
+
+TOKEN = "a token that nobody guesses"
+NETWORK = Settings(host="0.0.0.0", token=TOKEN, static_folder=Path("nowhere"))
+
+OpenClient = Callable[..., TestClient]
+
+
+def error_type(response: object) -> str:
+    return response.json()["error"]["type"]  # type: ignore[attr-defined]
+
+
+# -- host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:1", "localhost:65535", "LocalHost", "[::1]", "[::1]:8765"])
+def test_loopback_names_are_answered_on_any_port(client: TestClient, host: str) -> None:
+    assert client.get("/api/agents", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:8765",
+        "localhost.",
+        "127.0.0.1@evil.example",
+        "127.0.0.1:80@evil.example",
+        "127.0.0.2",
+        "0.0.0.0",
+        "[::2]:8765",
+        "[::1",
+        "192.168.1.7:8765",
+        "localhost:port",
+        "local host",
+        "",
+    ],
+)
+def test_every_other_host_is_refused(client: TestClient, host: str) -> None:
+    response = client.get("/api/agents", headers={"Host": host})
+    assert response.status_code == 421
+    assert error_type(response) == "wrong_host"
+
+
+@pytest.mark.parametrize("path", ["/", "/sessions/x", "/openapi.json", "/assets/app.js", "/api/blobs/00"])
+def test_the_host_is_checked_before_every_route(client: TestClient, path: str) -> None:
+    assert client.get(path, headers={"Host": "evil.example"}).status_code == 421
+
+
+def test_on_a_network_numbers_and_the_machine_itself_are_answered(library: Path, open_client: OpenClient) -> None:
+    client = open_client(library, NETWORK)
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    for host in ("192.168.1.7:8765", "[fe80::1]:8765", socket.gethostname(), "localhost"):
+        assert client.get("/api/agents", headers={**bearer, "Host": host}).status_code == 200
+    assert client.get("/api/agents", headers={**bearer, "Host": "evil.example"}).status_code == 421
+
+
+# -- origin
+
+
+PUT = f"/api/sessions/{MAIN}/annotations"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Origin": "http://localhost:8765"},
+        {"Origin": "null"},
+        {"Origin": "file://127.0.0.1:8765"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_writes_from_another_site_are_refused(client: TestClient, headers: dict[str, str]) -> None:
+    response = client.put(PUT, json={"starred": True}, headers=headers)
+    assert response.status_code == 403
+    assert error_type(response) == "forbidden"
+
+
+@pytest.mark.parametrize("headers", [{}, {"Origin": "http://127.0.0.1:8765"}, {"Sec-Fetch-Site": "same-origin"}])
+def test_writes_from_the_page_and_from_programs_are_taken(
+    own_store: Path, open_client: OpenClient, headers: dict[str, str]
+) -> None:
+    assert open_client(own_store).put(PUT, json={"starred": True}, headers=headers).status_code == 200
+
+
+def test_no_answer_is_shared_with_another_site(client: TestClient) -> None:
+    answers = [
+        client.get("/api/agents", headers={"Origin": "http://evil.example"}),
+        client.options("/api/agents", headers={"Origin": "http://e.example", "Access-Control-Request-Method": "PUT"}),
+    ]
+    for answer in answers:
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+# -- token
+
+
+def test_an_address_off_loopback_needs_a_token(library: Path) -> None:
+    for host in ("0.0.0.0", "::", "192.168.1.7", "machine.example"):
+        with pytest.raises(ValueError, match="needs a token"):
+            create_app(library, Settings(host=host))
+        assert not is_loopback(host)
+    assert all(is_loopback(host) for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"))
+
+
+@pytest.mark.parametrize("path", ["/api/status", "/api/sessions", "/", "/sessions/x", "/openapi.json", "/api/nothing"])
+def test_without_the_token_nothing_is_answered(library: Path, open_client: OpenClient, path: str) -> None:
+    """C-a: 401."""
+    client = open_client(library, NETWORK)
+    wrong = [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": f"Basic {TOKEN}"},
+        {"Authorization": f"Bearer {TOKEN}x"},
+        {"Authorization": "Bearer"},
+        {"Cookie": f"{COOKIE}={TOKEN}"},
+        {"Cookie": f"{COOKIE}="},
+        {"Cookie": "=;;{"},
+    ]
+    for headers in wrong:
+        response = client.get(path, headers=headers)
+        assert response.status_code == 401
+        assert response.headers["WWW-Authenticate"] == "Bearer"
+        assert TOKEN not in response.text
+    assert client.get(f"{path}?token=wrong").status_code == 401
+
+
+def test_the_token_is_taken_as_bearer(library: Path, open_client: OpenClient) -> None:
+    client = open_client(library, NETWORK)
+    assert client.get("/api/agents", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+    assert client.get("/api/agents", headers={"Authorization": f"bearer  {TOKEN}"}).status_code == 200
+
+
+def test_the_token_of_an_address_becomes_a_cookie(library: Path, open_client: OpenClient) -> None:
+    client = open_client(library, NETWORK)
+    first = client.get("/sessions/a%3Ab%3Fc", params={"token": TOKEN, "turn": "3"})
+    assert first.status_code == 303
+    assert first.headers["Location"] == "/sessions/a%3Ab%3Fc?turn=3"
+    cookie = first.headers["Set-Cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert TOKEN not in cookie
+    assert client.cookies[COOKIE] == cookie_value(TOKEN)
+    assert client.get("/api/agents").status_code == 200
+
+
+def test_the_token_leads_to_no_other_host(library: Path, open_client: OpenClient) -> None:
+    client = open_client(library, NETWORK)
+    response = client.get(f"http://127.0.0.1:8765//evil.example/?token={TOKEN.replace(' ', '%20')}")
+    assert response.status_code == 303
+    assert response.headers["Location"] == "/evil.example/"
+
+
+def test_a_token_in_an_address_allows_no_write(own_store: Path, open_client: OpenClient) -> None:
+    client = open_client(own_store, NETWORK)
+    assert client.put(PUT, params={"token": TOKEN}, json={"starred": True}).status_code == 401
+
+
+def test_a_token_guards_loopback_too_when_one_is_given(library: Path, open_client: OpenClient) -> None:
+    client = open_client(library, Settings(token=TOKEN))
+    assert client.get("/api/agents").status_code == 401
+    assert client.get("/api/agents", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def test_tokens_have_256_bits_and_differ() -> None:
+    tokens = {new_token() for _ in range(20)}
+    assert len(tokens) == 20
+    assert all(len(token) >= 43 for token in tokens)
+
+
+# -- headers
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api/status", "/api/nothing", "/api/sessions/nope", "/api/sessions?limit=x&no=1", "/openapi.json"]
+)
+def test_every_answer_carries_the_security_headers(client: TestClient, path: str) -> None:
+    headers = client.get(path).headers
+    assert {name: headers[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
+    refused = client.get(path, headers={"Host": "evil.example"}).headers
+    assert {name: refused[name] for name in SECURITY_HEADERS} == SECURITY_HEADERS
+
+
+def test_the_policy_lets_a_page_load_from_this_server_only() -> None:
+    policy = dict(rule.strip().split(" ", 1) for rule in SECURITY_HEADERS["Content-Security-Policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["frame-ancestors"] == "'none'"
+    sources = {source for rule in policy.values() for source in rule.split()}
+    assert sources == {"'none'", "'self'", "data:", "blob:"}

@@ -1,0 +1,205 @@
+"""Sessions over HTTP: the list and its filters, one session with its relatives, landmarks, annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from starlette.testclient import TestClient
+
+from server_history import FORK, MAIN, QUIET, SUBAGENT
+from turnlog.server.answers import AnnotationsAnswer, OutlineAnswer, SessionAnswer, SessionPage
+
+OpenClient = Callable[..., TestClient]
+
+
+def ids(page: dict[str, Any]) -> list[str]:
+    return [item["id"] for item in page["items"]]
+
+
+def test_the_list_is_newest_first_without_subagents(client: TestClient) -> None:
+    """R-C15, R-C16: listSessions over HTTP."""
+    response = client.get("/api/sessions")
+    page = msgspec.json.decode(response.content, type=SessionPage)
+    assert [item.id for item in page.items] == [QUIET, FORK, MAIN]
+    assert page.total == 3
+    assert page.next_cursor is None
+    main = page.items[2]
+    assert main.title == "Repair the shop"
+    assert main.project is not None
+    assert main.project.name == "shop"
+    assert main.counts.tool_calls == 3
+    assert main.unpriced_calls == 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "found"),
+    [
+        ({"agent": "plain"}, [QUIET, FORK, MAIN]),
+        ({"agent": "nobody"}, []),
+        ({"project": "blog"}, [QUIET]),
+        ({"project": "/work/shop"}, [FORK, MAIN]),
+        ({"model": "large"}, [MAIN]),
+        ({"branch": "main"}, [MAIN]),
+        ({"title": "WOOD"}, [FORK]),
+        ({"since": "2026-11-03"}, [QUIET]),
+        ({"until": "2026-11-02T09:10:00Z"}, [FORK, MAIN]),
+        ({"until": "2026-11-02T10:30:00+01:00"}, [FORK, MAIN]),
+        ({"relationship": "fork"}, [FORK]),
+        ({"parent": MAIN, "sort": "created"}, [SUBAGENT, FORK]),
+        ({"starred": "true"}, []),
+        ({"archived": "false"}, [QUIET, FORK, MAIN]),
+        ({"tag": "glass"}, []),
+        ({"subagents": "true", "agent": "plain"}, [QUIET, FORK, MAIN, SUBAGENT]),
+        ({"sort": "messages"}, [MAIN, FORK, QUIET]),
+        ({"agent": "", "title": ""}, [QUIET, FORK, MAIN]),
+    ],
+)
+def test_filters_and_sorts(client: TestClient, parameters: dict[str, str], found: list[str]) -> None:
+    response = client.get("/api/sessions", params=parameters)
+    assert response.status_code == 200
+    assert ids(response.json()) == found
+    assert response.json()["total"] == len(found)
+
+
+def test_pages_follow_each_other_and_end(client: TestClient) -> None:
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        page = client.get("/api/sessions", params={"limit": 1, "cursor": cursor}).json()
+        assert page["total"] == 3
+        seen += ids(page)
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == [QUIET, FORK, MAIN]
+
+
+def test_a_cursor_of_another_sort_is_refused(client: TestClient) -> None:
+    cursor = client.get("/api/sessions", params={"limit": 1}).json()["next_cursor"]
+    response = client.get("/api/sessions", params={"sort": "created", "cursor": cursor})
+    assert response.status_code == 422
+    assert response.json()["error"]["detail"][0]["field"] == "cursor"
+
+
+def test_a_session_with_its_relatives(client: TestClient) -> None:
+    found = msgspec.json.decode(client.get(f"/api/sessions/{MAIN}").content, type=SessionAnswer)
+    assert found.session.id == MAIN
+    assert found.parent is None
+    assert [child.id for child in found.children] == [SUBAGENT]
+    assert [fork.id for fork in found.forks] == [FORK]
+    window = client.get(f"/api/sessions/{MAIN}/window").json()
+    assert (found.first_position, found.last_position) == (
+        window["rows"][0]["position"],
+        window["rows"][-1]["position"],
+    )
+    for child in (SUBAGENT, FORK):
+        parent = client.get(f"/api/sessions/{child}").json()["parent"]
+        assert parent["id"] == MAIN
+
+
+def test_a_session_without_messages_has_no_extent(client: TestClient) -> None:
+    found = client.get(f"/api/sessions/{QUIET}").json()
+    assert (found["first_position"], found["last_position"]) == (None, None)
+    assert found["parent"] is None
+    assert found["children"] == found["forks"] == []
+
+
+def test_ids_may_be_percent_encoded(client: TestClient) -> None:
+    assert client.get(f"/api/sessions/{MAIN.replace(':', '%3A')}").json()["session"]["id"] == MAIN
+
+
+@pytest.mark.parametrize("rest", ["", "/outline", "/window", "/events/0", "/spills/x"])
+def test_an_unknown_session_is_404(client: TestClient, rest: str) -> None:
+    """R-C16: unknown session 404."""
+    for id in ("plain:nope", "nope", "plain:", "%00", "plain%3Amain%00"):
+        response = client.get(f"/api/sessions/{id}{rest}")
+        assert response.status_code == 404
+        assert response.json()["error"]["type"] == "not_found"
+
+
+def test_the_outline_names_prompts_and_compactions(client: TestClient) -> None:
+    outline = msgspec.json.decode(client.get(f"/api/sessions/{MAIN}/outline").content, type=OutlineAnswer)
+    assert [(entry.kind, entry.message_id) for entry in outline.items] == [
+        ("prompt", "m1"),
+        ("prompt", "m3"),
+        ("compaction", None),
+        ("prompt", "m4"),
+    ]
+    assert [entry.fate for entry in outline.items] == ["active", "rewound", None, "active"]
+    assert outline.items[0].text == "Please repair the shop window"
+
+
+def test_the_outline_is_sent_once(client: TestClient) -> None:
+    etag = client.get(f"/api/sessions/{MAIN}/outline").headers["etag"]
+    assert client.get(f"/api/sessions/{MAIN}/outline", headers={"If-None-Match": etag}).status_code == 304
+
+
+# -- annotations
+
+
+def test_annotations_are_kept_and_shown(own_store: Path, open_client: OpenClient) -> None:
+    client = open_client(own_store)
+    said = {"title": "Glass", "starred": True, "archived": False, "tags": ["glass", "shop"], "note": "nice"}
+    answer = client.put(f"/api/sessions/{MAIN}/annotations", json=said)
+    kept = msgspec.json.decode(answer.content, type=AnnotationsAnswer)
+    assert (kept.title, kept.starred, kept.tags, kept.note) == ("Glass", True, ["glass", "shop"], "nice")
+    assert kept.changed_at is not None
+    item = client.get("/api/sessions", params={"tag": "glass"}).json()["items"][0]
+    assert item["title"] == "Glass"
+    assert item["annotations"]["tags"] == ["glass", "shop"]
+    assert client.get(f"/api/sessions/{MAIN}").json()["session"]["annotations"]["starred"] is True
+
+
+def test_what_is_left_out_is_emptied(own_store: Path, open_client: OpenClient) -> None:
+    client = open_client(own_store)
+    client.put(f"/api/sessions/{MAIN}/annotations", json={"title": "Glass", "tags": ["a"]})
+    kept = client.put(f"/api/sessions/{MAIN}/annotations", json={"starred": True}).json()
+    assert (kept["title"], kept["tags"], kept["starred"]) == (None, [], True)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"starred": "yes"}, "starred"),
+        ({"tags": "glass"}, "tags"),
+        ({"tags": [""]}, "tags.0"),
+        ({"tags": ["x" * 101]}, "tags.0"),
+        ({"title": 7}, "title"),
+        ({"title": "x" * 1001}, "title"),
+        ({"title": "\ud800"}, "title"),
+        ({"color": "red"}, "color"),
+        ([], "body"),
+    ],
+)
+def test_a_wrong_body_is_422_and_names_the_field(
+    own_store: Path, open_client: OpenClient, body: object, field: str
+) -> None:
+    """R-C16: invalid body 400 or 422 with the field named."""
+    client = open_client(own_store)
+    data = msgspec.json.encode(body) if body != {"title": "\ud800"} else b'{"title": "\\ud800"}'
+    response = client.put(
+        f"/api/sessions/{MAIN}/annotations", content=data, headers={"Content-Type": "application/json"}
+    )
+    assert response.status_code == 422
+    assert response.json()["error"]["type"] == "invalid_parameter"
+    assert field in [wrong["field"] for wrong in response.json()["error"]["detail"]]
+
+
+def test_a_body_that_is_no_json_is_400_and_text_is_415(client: TestClient) -> None:
+    """R-C16, C-a."""
+    address = f"/api/sessions/{MAIN}/annotations"
+    broken = client.put(address, content=b'{"starred": tr', headers={"Content-Type": "application/json"})
+    assert broken.status_code == 400
+    assert broken.json()["error"]["type"] == "invalid_json"
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        text = client.put(address, content=b'{"starred": true}', headers={"Content-Type": kind})
+        assert text.status_code == 415
+        assert text.json()["error"]["type"] == "unsupported_media_type"
+
+
+def test_annotations_of_an_unknown_session_are_404(own_store: Path, open_client: OpenClient) -> None:
+    assert open_client(own_store).put("/api/sessions/plain:nope/annotations", json={}).status_code == 404
