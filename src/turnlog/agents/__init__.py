@@ -18,7 +18,9 @@ from turnlog.errors import TurnlogError
 
 GROUP = "turnlog.agents"
 
-_BUILT_IN = {"claude-code": "turnlog.agents.claude_code:ClaudeCode"}
+_BUILT_IN = {
+    "claude-code": metadata.EntryPoint("claude-code", "turnlog.agents.claude_code:ClaudeCode", GROUP),
+}
 
 _HEAD_SIZE = 1 << 16
 """Bytes at a file's beginning that tell who wrote it."""
@@ -26,10 +28,12 @@ _HEAD_SIZE = 1 << 16
 
 def agent(name: str) -> Agent:
     """The agent of that name. Raises TurnlogError, naming those there are, when there is none."""
-    entry = _entry_points().get(name)
-    if entry is None:
-        raise TurnlogError(f"no agent is named {name!r}; there are {', '.join(sorted(_entry_points()))}")
-    return _load(entry)
+    if name in _BUILT_IN:
+        return _load(_BUILT_IN[name])
+    entries = _entry_points()
+    if name not in entries:
+        raise TurnlogError(f"no agent is named {name!r}; there are {', '.join(sorted(entries))}")
+    return _load(entries[name])
 
 
 def agents() -> Sequence[Agent]:
@@ -66,10 +70,9 @@ def fold_bytes(agent: Agent, source: Source, data: bytes) -> Changes:
     return agent.fold(source).feed(data, 0)
 
 
-@cache
 def _entry_points() -> dict[str, metadata.EntryPoint]:
-    built_in = {name: metadata.EntryPoint(name, target, GROUP) for name, target in _BUILT_IN.items()}
-    return {**{entry.name: entry for entry in metadata.entry_points(group=GROUP)}, **built_in}
+    """All of them, by name. Looking takes milliseconds, so it is left until somebody else's agent may be meant."""
+    return {**{entry.name: entry for entry in metadata.entry_points(group=GROUP)}, **_BUILT_IN}
 
 
 @cache

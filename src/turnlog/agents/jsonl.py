@@ -115,6 +115,20 @@ class JsonLines(Generic[RecordT]):
         return self._plausible(record)
 
 
+def clean_json(text: bytes) -> bytes:
+    """JSON that the typed decoder has passed over, fit to be decoded or kept.
+
+    It checks the grammar of what it passes over, escapes included, but not that the bytes are UTF-8.
+    """
+    if text.isascii():
+        return text
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return text.decode(errors="replace").encode()
+    return text
+
+
 class _Problem(NamedTuple):
     reason: str
     json_path: str | None

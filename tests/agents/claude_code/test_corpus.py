@@ -94,10 +94,10 @@ def requests_of(scenario: str) -> list[dict[str, Any]]:
 
 def scripted_turn(script: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     """The turn that answered a request."""
-    scenario = script[request["step"]]
-    queues = {queue["name"]: queue["turns"] for queue in scenario.get("queues", [])}
-    turns = queues.get(request["queue"]) or scenario.get(request["queue"]) or []
-    last = scenario.get("after") or {"blocks": []}
+    scenario: dict[str, Any] = script[request["step"]]
+    queues: dict[str, list[dict[str, Any]]] = {queue["name"]: queue["turns"] for queue in scenario.get("queues", [])}
+    turns: list[dict[str, Any]] = queues.get(request["queue"], scenario.get(request["queue"], []))
+    last: dict[str, Any] = scenario.get("after", {"blocks": []})
     return turns[request["turn"]] if request["turn"] < len(turns) else last
 
 
@@ -175,9 +175,10 @@ def is_subsequence(wanted: Iterable[Any], whole: Iterable[Any]) -> bool:
 
 
 def without_reasoning(item: Any) -> Any:
-    if isinstance(item, tuple):
-        return (item[0], without_reasoning(item[1]))
-    return [part for part in item if part[0] != "reasoning"] if isinstance(item, list) else item
+    """An answer, alone or as a step of a flow, without its reasoning."""
+    if item[0] == "answer":
+        return ("answer", without_reasoning(item[1]))
+    return [part for part in item if part[0] != "reasoning"] if not isinstance(item[0], str) else item
 
 
 @pytest.mark.parametrize("scenario", SCRIPTED)

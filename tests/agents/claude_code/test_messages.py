@@ -205,7 +205,7 @@ def test_citations_and_sources_are_parts() -> None:
 
 def test_a_failed_server_tool_says_why() -> None:
     log = Log()
-    search = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
+    search = {**call("srv_1", "web_search"), "type": "server_tool_use"}
     answer = {
         "type": "web_search_tool_result",
         "tool_use_id": "srv_1",

@@ -102,8 +102,8 @@ def _number_of(reading: Reading, draft: MessageDraft, record: Record, block: Blo
         return record.api_block_index + index
     if block.id is not None:
         return draft.number_of("call", block.id, 0, "")
-    text = block.text or block.thinking or block.data
-    if text is None:
+    text = block.text or block.thinking or block.data or ""
+    if not text and block.type != "text":
         text = bytes(blocks.raw_at(reading.json, "message", "content", index)).decode(errors="replace")
     return draft.number_of(block.type, text_key(text), len(text), text)
 

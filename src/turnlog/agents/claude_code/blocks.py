@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import binascii
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.claude_code.records import Block, BlockCitation
+from turnlog.agents.jsonl import clean_json
 from turnlog.model import (
     Citation,
     DataPart,
@@ -22,7 +22,6 @@ from turnlog.model import (
     TextPart,
     UnknownPart,
 )
-from turnlog.model.codec import parse_json, to_json
 
 PROVIDER = "anthropic"
 
@@ -33,8 +32,6 @@ DATA_BLOCKS = frozenset({"tool_reference", "fallback", "search_result", "contain
 
 RawBlock = Callable[[], Raw]
 """Gets the exact JSON of a block, when it is wanted."""
-
-_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def part_of(block: Block, part_id: str | None, raw: RawBlock) -> Part:
@@ -84,27 +81,17 @@ def source_part(block: Block, part_id: str | None) -> SourceUrlPart:
 
 
 def exact_input(raw: Raw | UnsetType) -> tuple[Raw | UnsetType, bool]:
-    """A call's input, and whether bytes of it that are no text had to be replaced.
-
-    The typed decoder checks the grammar of what it passes over but not its encoding.
-    """
+    """A call's input, and whether bytes of it that are not UTF-8 had to be replaced."""
     if raw is UNSET:
         return UNSET, False
     data = bytes(raw)
-    if data.isascii() and b"\\ud" not in data and b"\\uD" not in data:
-        return raw, False
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return to_json(parse_json(data.decode(errors="replace"))), True
-    if _ESCAPED_SURROGATE.search(data):
-        return to_json(parse_json(data)), False
-    return raw, False
+    clean = clean_json(data)
+    return (raw, False) if clean is data else (Raw(clean), True)
 
 
 def raw_at(record: bytes, *path: str | int) -> Raw:
-    """The exact JSON at a place of a record."""
-    raw = Raw(record)
+    """The exact JSON at a place of a record, which has this place."""
+    raw = Raw(clean_json(record))
     for step in path:
         if isinstance(step, str):
             raw = msgspec.json.decode(raw, type=dict[str, Raw])[step]

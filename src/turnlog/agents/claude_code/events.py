@@ -6,9 +6,10 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.claude_code.kinds import KEPT_FIELDS, KINDS, Becomes, kind_of
-from turnlog.agents.claude_code.lines import decode_fields
+from turnlog.agents.claude_code.lines import fields_of
 from turnlog.agents.claude_code.reading import Reading, Session
 from turnlog.agents.claude_code.records import ApiFailure, Record
+from turnlog.agents.jsonl import clean_json
 from turnlog.model import ErrorEvent, HistoryEvent, InterruptEvent, RecordEvent, RewindEvent, RunMetadataEvent
 
 _SMALL = 4096
@@ -112,10 +113,10 @@ def _kept_data(reading: Reading, kind: str) -> Raw | UnsetType:
     fields = KEPT_FIELDS.get(kind)
     if not fields:
         return UNSET
-    found = decode_fields(reading.json)
+    found = fields_of(reading.json)
     kept = {name: found[name] for name in fields if name in found}
     return Raw(msgspec.json.encode(kept)) if kept else UNSET
 
 
 def _small_data(reading: Reading) -> Raw | UnsetType:
-    return Raw(reading.json) if len(reading.json) <= _SMALL else UNSET
+    return Raw(clean_json(reading.json)) if len(reading.json) <= _SMALL else UNSET

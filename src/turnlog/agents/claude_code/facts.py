@@ -7,7 +7,7 @@ from datetime import UTC
 import msgspec
 
 from turnlog.agents.claude_code.events import add_record
-from turnlog.agents.claude_code.lines import decode_fields
+from turnlog.agents.claude_code.lines import fields_of
 from turnlog.agents.claude_code.reading import Reading, Session, aware
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.sources import NAME
@@ -76,7 +76,7 @@ def _read_cost(reading: Reading, record: Record, session: Session) -> None:
 
 
 def _read_name(reading: Reading, record: Record, session: Session) -> None:
-    name = decode_fields(reading.json).get("agentName")
+    name = fields_of(reading.json).get("agentName")
     if name is not None:
         session.change.metadata = {NAME: {"agent_name": msgspec.json.decode(name)}}
 

@@ -6,7 +6,7 @@ import msgspec
 
 from turnlog.agents.claude_code.kinds import TYPES
 from turnlog.agents.claude_code.records import FIRST_KEYS, Record
-from turnlog.agents.jsonl import JsonLines
+from turnlog.agents.jsonl import JsonLines, clean_json
 
 
 def _is_record(record: Record) -> bool:
@@ -17,5 +17,10 @@ read_lines = JsonLines(Record, first_keys=FIRST_KEYS, plausible=_is_record).read
 """Reads records out of bytes: see `turnlog.agents.jsonl.JsonLines.read`."""
 
 decode_record = msgspec.json.Decoder(Record).decode
-decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-"""The fields of a record as exact JSON."""
+
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def fields_of(json: bytes) -> dict[str, msgspec.Raw]:
+    """The fields of a record as exact JSON."""
+    return _decode_fields(clean_json(json))

@@ -1,0 +1,50 @@
+"""The registry: built-in agents, and those of other packages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+
+from turnlog.agents import GROUP, agent, agents
+from turnlog.agents.base import Agent
+from turnlog.errors import TurnlogError
+
+
+def install(monkeypatch: pytest.MonkeyPatch, *entries: metadata.EntryPoint) -> None:
+    def entry_points(*, group: str) -> list[metadata.EntryPoint]:
+        return [entry for entry in entries if entry.group == group]
+
+    monkeypatch.setattr(metadata, "entry_points", entry_points)
+
+
+def test_claude_code_is_there_also_when_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-C1"""
+    install(monkeypatch)
+    assert agent("claude-code").display_name == "Claude Code"
+    assert [found.name for found in agents()] == ["claude-code"]
+    assert isinstance(agent("claude-code"), Agent)
+
+
+def test_a_package_adds_its_agent_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, metadata.EntryPoint("plain", "plain_agent:PlainAgent", GROUP))
+    assert [found.name for found in agents()] == ["claude-code", "plain"]
+    assert agent("plain").name == "plain"
+
+
+def test_a_package_that_cannot_be_loaded_takes_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, metadata.EntryPoint("broken", "no_such_module:Agent", GROUP))
+    with pytest.warns(RuntimeWarning, match="broken"):
+        assert [found.name for found in agents()] == ["claude-code"]
+
+
+def test_an_unknown_name_is_told_with_those_there_are() -> None:
+    with pytest.raises(TurnlogError, match="no agent is named 'codecks'; there are claude-code"):
+        agent("codecks")
+
+
+def test_no_agent_is_imported_before_it_is_asked_for() -> None:
+    program = "import sys, turnlog.agents; print([name for name in sys.modules if 'claude' in name])"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
