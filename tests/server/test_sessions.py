@@ -33,6 +33,8 @@ def test_the_list_is_newest_first_without_subagents(client: TestClient) -> None:
     assert main.project.name == "shop"
     assert main.counts.tool_calls == 3
     assert main.unpriced_calls == 1
+    assert main.first_prompt == "Please repair the shop window"
+    assert main.children == 2
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.store import open_store
-from turnlog.store.base import Annotations, SessionFilter, SessionSort, Store
+from turnlog.store.base import Annotations, SessionFilter, SessionPreview, SessionSort, Store
 from turnlog.store.sqlite import SqliteStore
 
 
@@ -375,3 +375,19 @@ def test_an_unknown_session_cannot_be_annotated(store: Store) -> None:
     with pytest.raises(NotFoundError):
         store.annotate("plain:none", Annotations(starred=True))
     assert store.status().change_sequence == before
+
+
+def test_a_preview_has_the_first_prompt_and_counts_what_came_out_of_a_session(store: Store) -> None:
+    previews = store.previews(["plain:shop", "plain:shop.scout", "plain:bare", "plain:nowhere"])
+    assert previews == {
+        "plain:shop": SessionPreview(first_prompt="do it", children=2),
+        "plain:shop.scout": SessionPreview(first_prompt="do it", children=0),
+        "plain:bare": SessionPreview(first_prompt=None, children=0),
+    }
+
+
+def test_previews_of_a_page_are_looked_up_by_index(store: Store) -> None:
+    (statement,) = statements_of(store, lambda: store.previews(["plain:shop", "plain:fork"]))
+    plan = plan_of(store, statement)
+    assert "SCAN s" not in plan
+    assert "sessions_by_parent" in plan

@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from turnlog.model import Fate, HistoryEvent, Membership, Message, Provenance, Role, Session
-from turnlog.store.base import Annotations, UsageBy, UsageTotals
+from turnlog.store.base import Annotations, SessionPreview, UsageBy, UsageTotals
 from turnlog.store.search.base import SearchField
 
 
@@ -40,15 +40,22 @@ class AnnotationsAnswer(Answer, frozen=True, kw_only=True):
 
 
 class SessionItem(Session, frozen=True, kw_only=True):
-    """A session, and what the user said about it."""
+    """A session, what the user said about it, and what a list shows besides."""
 
     annotations: AnnotationsAnswer | None = None
+    first_prompt: str | None = None
+    children: int = 0
 
     @classmethod
-    def of(cls, session: Session, said: Annotations | None) -> Self:
-        """Join the two."""
+    def of(cls, session: Session, said: Annotations | None, preview: SessionPreview | None) -> Self:
+        """Join the three."""
         facts: dict[str, Any] = {name: getattr(session, name) for name in session.__struct_fields__}
-        return cls(**facts, annotations=None if said is None else AnnotationsAnswer.of(said))
+        return cls(
+            **facts,
+            annotations=None if said is None else AnnotationsAnswer.of(said),
+            first_prompt=preview.first_prompt if preview else None,
+            children=preview.children if preview else 0,
+        )
 
 
 class SessionPage(Answer, frozen=True, kw_only=True):

@@ -74,6 +74,15 @@ class SessionFilter(NamedTuple):
     """Whether subagent sessions are listed too. `parent` and `relationship` list them in any case."""
 
 
+class SessionPreview(NamedTuple):
+    """What a list shows of a session besides itself."""
+
+    first_prompt: str | None
+    """The first 200 characters of what it was asked first; None when no prompt has text."""
+    children: int
+    """How many sessions came out of it: subagents, forks, continuations."""
+
+
 class SessionLink(NamedTuple):
     """One relationship, seen from either side."""
 
@@ -423,6 +432,10 @@ class Store(Protocol):
 
     def children(self, session_id: str) -> list[Session]:
         """Sessions that came out of this one, oldest first."""
+        ...
+
+    def previews(self, session_ids: Iterable[str]) -> Mapping[str, SessionPreview]:
+        """What lists show of these sessions besides themselves; one that is not stored is left out."""
         ...
 
     def relationships(self, session_id: str) -> list[SessionLink]:

@@ -36,6 +36,7 @@ from turnlog.store.base import (
     ReasoningVolume,
     SessionFilter,
     SessionLink,
+    SessionPreview,
     SessionSort,
     SourceInfo,
     StoredDiagnostic,
@@ -124,6 +125,13 @@ class SqliteStore:
 
         with self._snapshot() as connection:
             return load_children(connection, session_id)
+
+    def previews(self, session_ids: Iterable[str]) -> Mapping[str, SessionPreview]:
+        """What lists show of these sessions besides themselves."""
+        from turnlog.store.queries.previews import load_previews
+
+        with self._snapshot() as connection:
+            return load_previews(connection, session_ids)
 
     def relationships(self, session_id: str) -> list[SessionLink]:
         """Relationships in which the session is child or parent."""

@@ -27,7 +27,7 @@ from turnlog.server.openapi import answers_with
 from turnlog.server.parameters import LARGEST_POSITION, AnnotationsBody, SessionQuery
 from turnlog.store.base import Store
 
-router = APIRouter(prefix="/sessions", tags=["sessions"])
+router = APIRouter(prefix="/sessions", default_response_class=Response, tags=["sessions"])
 
 _placements = msgspec.json.Decoder(list[Placement])
 
@@ -88,8 +88,9 @@ def put_annotations(request: Request, context: ContextOf, session_id: str, body:
 
 def _items(store: Store, sessions: Iterable[Session]) -> list[SessionItem]:
     found = list(sessions)
-    said = store.annotations(session.id for session in found)
-    return [SessionItem.of(session, said.get(session.id)) for session in found]
+    ids = [session.id for session in found]
+    said, previews = store.annotations(ids), store.previews(ids)
+    return [SessionItem.of(session, said.get(session.id), previews.get(session.id)) for session in found]
 
 
 def _parent(store: Store, session: Session) -> Session | None:
