@@ -18,6 +18,8 @@ from turnlog.server.routes import ROUTERS
 from turnlog.server.settings import Settings
 from turnlog.server.static import add_web_app
 from turnlog.store import open_store
+from turnlog.store.search.base import search_path
+from turnlog.store.search.searcher import Searcher
 
 DESCRIPTION = "Every turn of every coding agent, as one typed history. Docs: docs/http-api.md."
 
@@ -36,18 +38,19 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pro
     """
     settings = settings or Settings()
     require_token(settings)
-    store = open_store(store_path)
+    searcher = Searcher(store_path, search_path(store_path))
+    context = Context(open_store(store_path), searcher, settings, progress or Progress())
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         yield
-        store.close()
+        context.close()
 
     # FastAPI's own documentation pages load scripts from another host.
     app = FastAPI(
         title="turnlog", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan
     )
-    app.state.context = Context(store, settings, progress or Progress())
+    app.state.context = context
     for router in ROUTERS:
         app.include_router(router, prefix="/api")
     handle_errors(app)

@@ -16,14 +16,16 @@ from turnlog.server.frames import json_response
 from turnlog.server.progress import Progress
 from turnlog.server.settings import Settings
 from turnlog.store.base import Store
+from turnlog.store.search.searcher import Searcher
 
 
 class Context:
     """One application's store and settings, shared by its requests."""
 
-    def __init__(self, store: Store, settings: Settings, progress: Progress) -> None:
-        """Keep them; the store stays its opener's to close."""
+    def __init__(self, store: Store, searcher: Searcher, settings: Settings, progress: Progress) -> None:
+        """Keep them; store and searcher are closed with `close`."""
         self.store = store
+        self.searcher = searcher
         self.settings = settings
         self._progress = progress
         self._lock = threading.Lock()
@@ -45,7 +47,12 @@ class Context:
 
     def pending(self) -> int:
         """Messages that are not searchable yet."""
-        return 0
+        return self.searcher.search("", limit=1).behind
+
+    def close(self) -> None:
+        """Close what was opened for the application."""
+        self.searcher.close()
+        self.store.close()
 
     def sync(self) -> SyncProgress:
         """Where the background's reading stands."""

@@ -11,10 +11,13 @@ from typing import Any
 import msgspec
 from fastapi import FastAPI
 
+from turnlog.model.base import Value
 from turnlog.server import answers
 from turnlog.server.errors import ErrorAnswer
 
 _TEMPLATE = "#/components/schemas/{name}"
+
+_UNKNOWN_FIELDS = next(field.encode_name for field in msgspec.structs.fields(Value) if field.name == "extra")
 
 ANSWERS: tuple[type[msgspec.Struct], ...] = (
     answers.AgentsAnswer,
@@ -86,11 +89,11 @@ def _schemas() -> dict[str, Any]:
 
 
 def _open(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema as JSON has it: unknown fields stand beside the known ones, not in an `extra` of their own."""
+    """A schema as JSON has it: unknown fields stand beside the known ones, not in a field of their own."""
     schema = dict(schema)
+    schema.pop("additionalProperties", None)
     if "description" in schema:
         schema["description"] = inspect.cleandoc(schema["description"])
-    if "extra" in schema.get("properties", {}):
-        schema["properties"] = {name: field for name, field in schema["properties"].items() if name != "extra"}
-        schema["additionalProperties"] = True
+    if "properties" in schema:
+        schema["properties"] = {name: field for name, field in schema["properties"].items() if name != _UNKNOWN_FIELDS}
     return schema

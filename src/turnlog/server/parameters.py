@@ -23,6 +23,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from turnlog.model import Role
 from turnlog.store.base import (
     Annotations,
     DiagnosticFilter,
@@ -32,6 +33,7 @@ from turnlog.store.base import (
     UsageBy,
     UsageFilter,
 )
+from turnlog.store.search.base import SearchField, SearchFilter, SearchSort
 
 LARGEST_POSITION = 2**62
 """Positions are 63-bit integers in the store; one more than the last must still be one."""
@@ -166,6 +168,29 @@ class ToolCallQuery(_ToolCallFilters):
 
 class ToolQuery(_ToolCallFilters):
     """Which calls to count."""
+
+
+class SearchQuery(_Query):
+    """What to find, and where."""
+
+    q: str = Field("", max_length=1000, description='Words, "phrases" and prefix*; all of them must be found.')
+    agent: str | None = None
+    project: str | None = Field(None, description="Path of the project, or its name.")
+    session: str | None = None
+    role: Role | None = None
+    field: SearchField | None = None
+    tool: str | None = None
+    failed: bool | None = Field(None, description="Whether the tool call ended in an error.")
+    has_image: bool | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    sort: SearchSort = "newest"
+    limit: SmallPage = 20
+    cursor: str | None = None
+
+    def to_filter(self) -> SearchFilter:
+        """The same for the index."""
+        return SearchFilter(**self.model_dump(include=set(SearchFilter._fields)))
 
 
 class UsageQuery(_Query):

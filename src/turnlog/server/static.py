@@ -88,7 +88,7 @@ def add_web_app(app: FastAPI, folder: Path) -> None:
             raise HTTPException(404, "there is no such address in the API")
         if path in files:
             return files[path].response(request)
-        if path.startswith("assets/"):
+        if path == "assets" or path.startswith("assets/"):
             raise HTTPException(404, "there is no such file")
         if "index.html" not in files:
             return HTMLResponse(_NOT_BUILT, 503)
@@ -99,6 +99,7 @@ def add_web_app(app: FastAPI, folder: Path) -> None:
 
 def _files(folder: Path) -> dict[str, _File]:
     """Address below `/` -> file."""
-    found = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
+    inside = folder.resolve()
+    found = [path for path in folder.rglob("*") if path.is_file() and path.resolve().is_relative_to(inside)]
     addresses = {path.relative_to(folder).as_posix(): path for path in found}
     return {address: _File(path, immutable=address.startswith("assets/")) for address, path in addresses.items()}

@@ -1,6 +1,6 @@
 """The API's addresses, one module a concept; each is a thin function over one question of the store."""
 
-from turnlog.server.routes import blobs, inventory, messages, sessions, status, tool_calls, usage, windows
+from turnlog.server.routes import blobs, inventory, messages, search, sessions, status, tool_calls, usage, windows
 
 ROUTERS = (
     status.router,
@@ -9,6 +9,7 @@ ROUTERS = (
     messages.router,
     tool_calls.router,
     blobs.router,
+    search.router,
     usage.router,
     inventory.router,
 )

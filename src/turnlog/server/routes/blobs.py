@@ -18,7 +18,7 @@ from turnlog.server.frames import not_modified
 from turnlog.server.openapi import BYTES
 from turnlog.server.parameters import BytesQuery
 
-router = APIRouter(tags=["blobs"])
+router = APIRouter(default_response_class=Response, tags=["blobs"])
 
 _PICTURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),

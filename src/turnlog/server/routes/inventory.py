@@ -22,7 +22,7 @@ from turnlog.server.errors import judging
 from turnlog.server.openapi import answers_with
 from turnlog.server.parameters import DiagnosticQuery
 
-router = APIRouter(tags=["inventory"])
+router = APIRouter(default_response_class=Response, tags=["inventory"])
 
 
 @router.get("/projects", responses=answers_with(ProjectsAnswer))

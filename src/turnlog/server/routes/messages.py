@@ -14,7 +14,7 @@ from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import answers_with
 from turnlog.server.parameters import PlacedQuery
 
-router = APIRouter(prefix="/messages", tags=["messages"])
+router = APIRouter(prefix="/messages", default_response_class=Response, tags=["messages"])
 
 # An agent may put a slash into a message's id; the longer address stands first, so that `/raw` is not part of it.
 

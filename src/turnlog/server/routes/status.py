@@ -10,7 +10,7 @@ from turnlog.server.answers import SearchProgress, StatusAnswer
 from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import answers_with
 
-router = APIRouter(tags=["status"])
+router = APIRouter(default_response_class=Response, tags=["status"])
 
 
 @router.get("/status", responses=answers_with(StatusAnswer))

@@ -13,7 +13,7 @@ from turnlog.server.errors import judging
 from turnlog.server.openapi import answers_with
 from turnlog.server.parameters import ToolCallQuery, ToolQuery
 
-router = APIRouter(tags=["tool calls"])
+router = APIRouter(default_response_class=Response, tags=["tool calls"])
 
 
 @router.get("/tool-calls", responses=answers_with(ToolCallPage))

@@ -12,7 +12,7 @@ from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import answers_with
 from turnlog.server.parameters import UsageQuery
 
-router = APIRouter(tags=["usage"])
+router = APIRouter(default_response_class=Response, tags=["usage"])
 
 
 @router.get("/usage", responses=answers_with(UsageAnswer))

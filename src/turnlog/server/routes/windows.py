@@ -17,7 +17,7 @@ from turnlog.server.openapi import answers_with
 from turnlog.server.parameters import LARGEST_POSITION, WindowQuery
 from turnlog.store.base import Store
 
-router = APIRouter(prefix="/sessions/{session_id}", tags=["sessions"])
+router = APIRouter(prefix="/sessions/{session_id}", default_response_class=Response, tags=["sessions"])
 
 
 @router.get("/window", responses=answers_with(WindowPage))

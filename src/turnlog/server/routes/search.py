@@ -1,0 +1,83 @@
+"""`/api/search`: parts in which words were found, by session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from turnlog.model import Role
+from turnlog.server.answers import FoundSession, SearchAnswer, SearchGroup, SearchHit, SessionPosition, SnippetPiece
+from turnlog.server.context import ContextOf, write
+from turnlog.server.errors import judging
+from turnlog.server.openapi import answers_with
+from turnlog.server.parameters import SearchQuery
+from turnlog.store.search.base import Hit, HitPlace
+
+router = APIRouter(default_response_class=Response, tags=["search"])
+
+
+@router.get("/search", responses=answers_with(SearchAnswer))
+def search(request: Request, context: ContextOf, query: Annotated[SearchQuery, Query()]) -> Response:
+    """Parts in which everything that was asked for is found; without words, everything that the filters leave."""
+    with judging("cursor"):
+        page = context.searcher.search(
+            query.q, query.to_filter(), sort=query.sort, limit=query.limit, cursor=query.cursor
+        )
+    answer = SearchAnswer(
+        items=group_hits(page.hits, query.session),
+        next_cursor=page.next_cursor,
+        total=page.total,
+        total_is_exact=page.total_is_exact,
+        pending=page.behind,
+    )
+    return write(request, answer)
+
+
+def group_hits(hits: Iterable[Hit], session_id: str | None) -> list[SearchGroup]:
+    """Hits by session, in the order of their first hit.
+
+    A hit that several sessions share stands in the one that was asked for, else in the one that pays for the message.
+    """
+    groups: dict[str, tuple[Hit, HitPlace, list[SearchHit]]] = {}
+    for hit in hits:
+        places = sorted(hit.places, key=lambda place: place.session_id != session_id)
+        if places:
+            first = places[0]
+            _, _, found = groups.setdefault(first.session_id, (hit, first, []))
+            found.append(_hit(hit, first, places[1:]))
+    return [
+        SearchGroup(
+            session=FoundSession(id=place.session_id, agent=hit.agent, title=place.title, project=place.project),
+            hits=found,
+        )
+        for hit, place, found in groups.values()
+    ]
+
+
+def _hit(hit: Hit, place: HitPlace, others: Iterable[HitPlace]) -> SearchHit:
+    return SearchHit(
+        message_id=hit.message_id,
+        position=place.position,
+        part=hit.sequence,
+        field=hit.field,
+        role=cast("Role", hit.role),
+        tool_name=hit.tool_name,
+        created_at=hit.created_at,
+        snippet=list(_pieces(hit.snippet, hit.marks)),
+        also_in=[SessionPosition.of(other) for other in others],
+    )
+
+
+def _pieces(snippet: str, marks: Iterable[tuple[int, int]]) -> Iterator[SnippetPiece]:
+    """The snippet cut at its marks: JavaScript counts characters in another way, so no offsets are sent."""
+    end = 0
+    for start, stop in marks:
+        if start > end:
+            yield SnippetPiece(text=snippet[end:start], marked=False)
+        yield SnippetPiece(text=snippet[start:stop], marked=True)
+        end = stop
+    if end < len(snippet):
+        yield SnippetPiece(text=snippet[end:], marked=False)

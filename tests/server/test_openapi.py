@@ -1,0 +1,102 @@
+"""What the server says of itself: complete, closed in itself, and no page that loads from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from turnlog.server import create_app
+from turnlog.server.openapi import ANSWERS
+
+ADDRESSES = {
+    "/api/agents",
+    "/api/blobs/{sha256}",
+    "/api/diagnostics",
+    "/api/messages/{message_id}",
+    "/api/messages/{message_id}/raw",
+    "/api/models",
+    "/api/projects",
+    "/api/search",
+    "/api/sessions",
+    "/api/sessions/{session_id}",
+    "/api/sessions/{session_id}/annotations",
+    "/api/sessions/{session_id}/events/{position}",
+    "/api/sessions/{session_id}/outline",
+    "/api/sessions/{session_id}/spills/{name}",
+    "/api/sessions/{session_id}/window",
+    "/api/status",
+    "/api/tool-calls",
+    "/api/tools",
+    "/api/usage",
+}
+
+
+@pytest.fixture(scope="module")
+def described(library: Path) -> dict[str, Any]:
+    app = create_app(library)
+    try:
+        return app.openapi()
+    finally:
+        app.state.context.close()
+
+
+def test_every_address_is_described(described: dict[str, Any]) -> None:
+    """R-C16, R-S40."""
+    assert set(described["paths"]) == ADDRESSES
+
+
+def test_the_docs_name_every_address(described: dict[str, Any]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "http-api.md").read_text()
+    documented = {re.sub(r"\{.*?\}", "{}", address) for address in re.findall(r"`(?:GET|PUT) (/api/[^`?\s]*)`", page)}
+    assert documented == {re.sub(r"\{.*?\}", "{}", address) for address in described["paths"]}
+
+
+def test_every_reference_leads_somewhere(described: dict[str, Any]) -> None:
+    names = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(described)))
+    assert names <= set(described["components"]["schemas"])
+    assert {answer.__name__ for answer in ANSWERS} <= names
+
+
+def test_answers_and_errors_are_described(described: dict[str, Any]) -> None:
+    for path, methods in described["paths"].items():
+        for operation in methods.values():
+            responses = operation["responses"]
+            assert set(responses) == {"200", "default"}, path
+            (content,) = responses["200"]["content"].values()
+            assert content["schema"], path
+            error = responses["default"]["content"]["application/json"]["schema"]
+            assert error == {"$ref": "#/components/schemas/ErrorAnswer"}
+
+
+def test_parameters_have_types_and_limits(described: dict[str, Any]) -> None:
+    parameters = {item["name"]: item for item in described["paths"]["/api/sessions"]["get"]["parameters"]}
+    assert parameters["limit"]["schema"]["maximum"] == 200
+    assert parameters["limit"]["schema"]["default"] == 50
+    assert set(parameters["sort"]["schema"]["enum"]) == {"updated", "created", "cost", "tokens", "messages"}
+    assert not parameters["agent"]["required"]
+    assert "since" in parameters
+
+
+def test_the_model_is_described_as_it_is_written(described: dict[str, Any]) -> None:
+    schemas = described["components"]["schemas"]
+    kinds = {"TextPart", "ReasoningPart", "ToolCallPart", "FilePart", "SourceUrlPart", "UnknownPart", "DataPart"}
+    assert kinds <= set(schemas)
+    assert schemas["TextPart"]["properties"]["type"]["enum"] == ["text"]
+    assert not [name for schema in schemas.values() for name in schema.get("properties", {}) if "extra" in name]
+    assert "additionalProperties" not in schemas["SessionItem"]
+    assert set(schemas["SessionItem"]["required"]) == {"id", "agent", "external_id"}
+
+
+def test_no_address_is_another_host(described: dict[str, Any]) -> None:
+    assert "servers" not in described
+    assert not re.findall(r"https?://(?!json-schema\.org)", json.dumps(described))
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc", "/docs/oauth2-redirect"])
+def test_pages_that_load_scripts_from_elsewhere_are_not_there(client: TestClient, path: str) -> None:
+    assert "cdn" not in client.get(path).text

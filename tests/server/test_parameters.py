@@ -1,0 +1,99 @@
+"""What requests may ask: page sizes, times, and names that do not exist."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import TypeAdapter
+from starlette.testclient import TestClient
+
+from server_history import MAIN
+from turnlog.server.parameters import ListPage, LongPage, Moment, SessionQuery, SmallPage, ToolCallQuery, WindowSize
+
+
+@pytest.mark.parametrize(
+    ("size", "default", "largest"),
+    [
+        (TypeAdapter[int](ListPage), 50, 200),
+        (TypeAdapter[int](LongPage), 100, 500),
+        (TypeAdapter[int](SmallPage), 20, 100),
+        (TypeAdapter[int](WindowSize), 40, 200),
+    ],
+)
+def test_page_sizes_that_make_no_sense_are_the_default(size: TypeAdapter[int], default: int, largest: int) -> None:
+    """C-b: 0, -1, NaN give the default; 10^6 gives the most there is."""
+    for value in ("0", "-1", "NaN", "inf", "1.5", "ten", "", " "):
+        assert size.validate_python(value) == default
+    assert size.validate_python("1000000") == largest
+    assert size.validate_python("9" * 400) == largest
+    assert size.validate_python(str(largest + 1)) == largest
+    assert size.validate_python("1") == 1
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "NaN", "1000000"])
+def test_odd_page_sizes_are_answered(client: TestClient, limit: str) -> None:
+    for address in ("/api/sessions", "/api/tool-calls", "/api/diagnostics", f"/api/sessions/{MAIN}/window"):
+        response = client.get(address, params={"limit": limit})
+        assert response.status_code == 200
+        assert response.json()["items"]
+
+
+def test_a_page_size_is_kept(client: TestClient) -> None:
+    assert len(client.get("/api/sessions", params={"limit": "2"}).json()["items"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "moment"),
+    [
+        ("2026-11-20", datetime(2026, 11, 20, tzinfo=UTC)),
+        ("2026-11-20T10:00:00Z", datetime(2026, 11, 20, 10, tzinfo=UTC)),
+        ("2026-11-20T10:00:00.250+02:00", datetime(2026, 11, 20, 8, 0, 0, 250_000, tzinfo=UTC)),
+    ],
+)
+def test_days_begin_in_utc_and_times_name_their_zone(value: str, moment: datetime) -> None:
+    assert TypeAdapter[datetime](Moment).validate_python(value) == moment
+
+
+@pytest.mark.parametrize("value", ["yesterday", "2026-13-01", "2026-11-20T10:00:00", "1732100000", "20261120"])
+@pytest.mark.parametrize("name", ["since", "until"])
+def test_other_times_are_422(client: TestClient, name: str, value: str) -> None:
+    for address in ("/api/sessions", "/api/usage", "/api/tool-calls"):
+        error = client.get(address, params={name: value}).json()["error"]
+        assert error["type"] == "invalid_parameter"
+        assert [wrong["field"] for wrong in error["detail"]] == [name]
+
+
+@pytest.mark.parametrize(
+    ("address", "parameters", "field"),
+    [
+        ("/api/sessions", {"projekt": "x"}, "projekt"),
+        ("/api/sessions", {"sort": "size"}, "sort"),
+        ("/api/sessions", {"relationship": "cousin"}, "relationship"),
+        ("/api/sessions", {"starred": "perhaps"}, "starred"),
+        ("/api/usage", {"by": "hour"}, "by"),
+        ("/api/tool-calls", {"failed": "2"}, "failed"),
+        ("/api/tools", {"limit": "3"}, "limit"),
+        ("/api/diagnostics", {"severity": "fatal"}, "severity"),
+        ("/api/messages/m1", {"sesion": "x"}, "sesion"),
+    ],
+)
+def test_what_cannot_be_asked_is_422_and_named(
+    client: TestClient, address: str, parameters: dict[str, str], field: str
+) -> None:
+    """R-C16."""
+    response = client.get(address, params=parameters)
+    assert response.status_code == 422
+    error = response.json()["error"]
+    assert error["type"] == "invalid_parameter"
+    assert [wrong["field"] for wrong in error["detail"]] == [field]
+    assert field in error["message"]
+
+
+def test_every_parameter_of_a_filter_reaches_the_store() -> None:
+    asked = SessionQuery.model_validate({"agent": "a", "tag": "t", "subagents": "true", "since": "2026-11-20"})
+    wanted = asked.to_filter()
+    assert (wanted.agent, wanted.tag, wanted.subagents) == ("a", "t", True)
+    assert wanted.since == datetime(2026, 11, 20, tzinfo=UTC)
+    calls = ToolCallQuery.model_validate({"tool": "Bash", "limit": "3", "cursor": "x"}).to_filter()
+    assert calls.tool == "Bash"

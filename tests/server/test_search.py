@@ -1,0 +1,170 @@
+"""Search over HTTP: hits by session, snippets in pieces, pages, and how far the index is behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from starlette.testclient import TestClient
+
+from server_history import FORK, MAIN, SUBAGENT
+from turnlog.server.answers import SearchAnswer, SearchHit
+from turnlog.server.routes.search import group_hits
+from turnlog.store.search.base import Hit, HitPlace, search_path
+from turnlog.store.search.indexer import Indexer
+
+OpenClient = Callable[..., TestClient]
+
+
+@pytest.fixture
+def indexed(own_store: Path, open_client: OpenClient) -> Iterator[TestClient]:
+    """A client of a store that is searchable."""
+    with Indexer(own_store, search_path(own_store)) as indexer:
+        indexer.catch_up()
+    yield open_client(own_store)
+
+
+def search(client: TestClient, **parameters: str | int) -> SearchAnswer:
+    response = client.get("/api/search", params=parameters)
+    assert response.status_code == 200, response.text
+    return msgspec.json.decode(response.content, type=SearchAnswer)
+
+
+def hits(answer: SearchAnswer) -> list[SearchHit]:
+    return [hit for group in answer.items for hit in group.hits]
+
+
+def marked(hit: SearchHit) -> list[str]:
+    return [piece.text for piece in hit.snippet if piece.marked]
+
+
+@pytest.mark.parametrize(
+    ("word", "message", "field", "part"),
+    [
+        ("repair", "m1", "text", 0),
+        ("glass first", "m2", "reasoning", 0),
+        ("make", "m2", "input", 2),
+        ("frame.py", "m2", "input", 3),
+        ("shop.png", "m4", "file", 0),
+        ("窓", "m5/odd", "text", 0),
+    ],
+)
+def test_every_field_is_found_and_leads_to_its_part(
+    indexed: TestClient, word: str, message: str, field: str, part: int
+) -> None:
+    answer = search(indexed, q=word)
+    assert answer.pending == 0
+    found = next(hit for hit in hits(answer) if hit.message_id == message and hit.field == field)
+    assert found.part == part
+    assert marked(found)
+    window = indexed.get(f"/api/sessions/{answer.items[0].session.id}/window", params={"around": found.position})
+    assert message in [item["id"] for item in window.json()["items"]]
+
+
+def test_a_snippet_in_pieces_is_the_whole_snippet(indexed: TestClient) -> None:
+    (hit,) = hits(search(indexed, q="repair window", session=MAIN))
+    assert [piece.text for piece in hit.snippet] == ["Please ", "repair", " the shop ", "window"]
+    assert marked(hit) == ["repair", "window"]
+
+
+def test_hits_stand_in_their_sessions(indexed: TestClient) -> None:
+    answer = search(indexed, q="scout")
+    groups = {group.session.id: group for group in answer.items}
+    assert set(groups) == {MAIN, SUBAGENT}
+    assert groups[MAIN].session.title == "Repair the shop"
+    assert groups[MAIN].session.project == "/work/shop"
+
+
+def test_a_shared_message_is_found_once(indexed: TestClient) -> None:
+    for asked, other in ((MAIN, FORK), (FORK, MAIN)):
+        answer = search(indexed, q="repair", session=asked)
+        (hit,) = hits(answer)
+        assert answer.items[0].session.id == asked
+        assert [place.session_id for place in hit.also_in] == [other]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "found"),
+    [
+        ({"q": "shop", "agent": "nobody"}, set[str]()),
+        ({"q": "shop", "role": "assistant"}, {"m5/odd"}),
+        ({"q": "shop", "project": "blog"}, set[str]()),
+        ({"q": "glass", "field": "reasoning"}, {"m2"}),
+        ({"q": "frame", "tool": "read"}, {"m2"}),
+        ({"q": "frame", "failed": "true"}, {"m2"}),
+        ({"q": "glass", "failed": "true"}, set[str]()),
+        ({"q": "shop", "since": "2026-11-02T09:08:00Z"}, {"m5/odd"}),
+        ({"q": "shop", "until": "2026-11-02T09:01:00Z"}, {"m1"}),
+        ({"q": "", "failed": "true"}, {"m2"}),
+        ({"q": "rep*"}, {"m1"}),
+        ({"q": '"shop window"'}, {"m1"}),
+        ({"q": "nowhere"}, set[str]()),
+    ],
+)
+def test_filters(indexed: TestClient, parameters: dict[str, str], found: set[str]) -> None:
+    assert {hit.message_id for hit in hits(search(indexed, **parameters))} == found
+
+
+def test_pages_follow_each_other(indexed: TestClient) -> None:
+    for sort in ("newest", "relevance"):
+        whole = [(hit.message_id, hit.field, hit.part) for hit in hits(search(indexed, q="shop", sort=sort))]
+        assert len(whole) > 2
+        seen: list[tuple[str, str, int]] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            answer = search(indexed, q="shop", sort=sort, limit=1, cursor=cursor)
+            seen += [(hit.message_id, hit.field, hit.part) for hit in hits(answer)]
+            cursor = answer.next_cursor
+        assert seen == whole
+
+
+@pytest.mark.parametrize(
+    "query", ['"', "*", "AND OR NOT", "a NEAR b", "x:y", "(", "'; DROP TABLE words", "\x00", "^ {}"]
+)
+def test_no_query_is_an_error(indexed: TestClient, query: str) -> None:
+    assert indexed.get("/api/search", params={"q": query}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("parameters", "field"),
+    [
+        ({"q": "x" * 1001}, "q"),
+        ({"q": "x", "field": "title"}, "field"),
+        ({"q": "x", "role": "robot"}, "role"),
+        ({"q": "x", "sort": "oldest"}, "sort"),
+        ({"q": "x", "cursor": "abc"}, "cursor"),
+    ],
+)
+def test_what_cannot_be_searched_for_is_422(indexed: TestClient, parameters: dict[str, str], field: str) -> None:
+    response = indexed.get("/api/search", params=parameters)
+    assert response.status_code == 422
+    assert [wrong["field"] for wrong in response.json()["error"]["detail"]] == [field]
+
+
+def test_without_an_index_nothing_is_found_and_all_is_pending(client: TestClient) -> None:
+    answer = search(client, q="shop")
+    assert answer.items == []
+    assert answer.pending == 8
+    assert client.get("/api/status").json()["search"]["pending"] == 8
+
+
+def test_the_status_says_when_search_is_up_to_date(indexed: TestClient) -> None:
+    assert indexed.get("/api/status").json()["search"]["pending"] == 0
+
+
+def test_groups_stand_in_the_order_of_their_first_hit() -> None:
+    def hit(message: str, *sessions: str) -> Hit:
+        places = tuple(HitPlace(session, 7, None, None) for session in sessions)
+        return Hit(message, "plain", "user", 0, "text", None, None, "ab", ((1, 2),), places)
+
+    groups = group_hits([hit("1", "x", "y"), hit("2", "z"), hit("3", "x"), hit("4", "y", "x"), hit("5")], None)
+    assert [(group.session.id, [found.message_id for found in group.hits]) for group in groups] == [
+        ("x", ["1", "3"]),
+        ("z", ["2"]),
+        ("y", ["4"]),
+    ]
+    asked = group_hits([hit("1", "x", "y")], "y")
+    assert asked[0].session.id == "y"
+    assert [place.session_id for place in asked[0].hits[0].also_in] == ["x"]

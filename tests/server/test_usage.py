@@ -1,0 +1,115 @@
+"""Usage, the inventory and the status over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from starlette.testclient import TestClient
+
+import turnlog
+from server_history import FORK, MAIN, SUBAGENT
+from turnlog.server import Settings
+from turnlog.server.answers import (
+    AgentsAnswer,
+    DiagnosticPage,
+    ModelsAnswer,
+    ProjectsAnswer,
+    StatusAnswer,
+    UsageAnswer,
+)
+
+OpenClient = Callable[..., TestClient]
+
+
+def usage(client: TestClient, **parameters: str) -> UsageAnswer:
+    return msgspec.json.decode(client.get("/api/usage", params=parameters).content, type=UsageAnswer)
+
+
+def test_usage_by_day_says_what_it_does_not_know(client: TestClient) -> None:
+    report = usage(client)
+    assert report.by == "day"
+    assert [row.name for row in report.rows] == ["2026-11-02"]
+    totals = report.totals
+    assert (totals.calls, totals.unpriced_calls, totals.unknown_calls) == (4, 1, 0)
+    assert (totals.input, totals.cache_read, totals.output, totals.tokens) == (400, 4000, 200, 4600)
+    assert totals.cost == pytest.approx(3.45)
+    assert totals.reported_cost is None
+
+
+def test_usage_by_other_things(client: TestClient) -> None:
+    assert {row.name for row in usage(client, by="model").rows} == {"large", "small", "secret"}
+    secret = next(row for row in usage(client, by="model").rows if row.name == "secret")
+    assert secret.totals.cost is None
+    sessions = {row.name: row.label for row in usage(client, by="session").rows}
+    assert sessions[MAIN] == "Repair the shop"
+    assert set(sessions) == {MAIN, FORK, SUBAGENT}
+    assert [row.name for row in usage(client, by="agent").rows] == ["plain"]
+    assert "/work/shop" in {row.name for row in usage(client, by="project").rows}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "calls"),
+    [
+        ({"model": "small"}, 2),
+        ({"session": FORK}, 1),
+        ({"project": "shop"}, 3),
+        ({"since": "2026-11-03"}, 0),
+        ({"until": "2026-11-03"}, 4),
+        ({"agent": "nobody"}, 0),
+    ],
+)
+def test_usage_of_a_part(client: TestClient, parameters: dict[str, str], calls: int) -> None:
+    assert usage(client, **parameters).totals.calls == calls
+
+
+def test_what_there_is(client: TestClient) -> None:
+    projects = msgspec.json.decode(client.get("/api/projects").content, type=ProjectsAnswer).items
+    assert [(project.name, project.sessions) for project in projects] == [("blog", 1), ("shop", 2)]
+    (agent,) = msgspec.json.decode(client.get("/api/agents").content, type=AgentsAnswer).items
+    assert (agent.agent, agent.sessions, agent.subagents) == ("plain", 3, 1)
+    models = msgspec.json.decode(client.get("/api/models").content, type=ModelsAnswer).items
+    assert {model.name: model.calls for model in models} == {"small": 2, "large": 1, "secret": 1}
+
+
+def test_what_could_not_be_read(client: TestClient, library: Path) -> None:
+    page = msgspec.json.decode(client.get("/api/diagnostics").content, type=DiagnosticPage)
+    (diagnostic,) = page.items
+    assert page.total == 1
+    log = library.parent / "home" / "main.jsonl"
+    assert diagnostic.path == str(log)
+    assert log.read_bytes()[diagnostic.offset :].startswith(b"{this is no record")
+    assert client.get("/api/diagnostics", params={"severity": "note"}).json()["items"] == []
+    assert client.get("/api/diagnostics", params={"session": MAIN}).json()["total"] == 1
+
+
+# -- status
+
+
+def status(client: TestClient) -> StatusAnswer:
+    return msgspec.json.decode(client.get("/api/status").content, type=StatusAnswer)
+
+
+def test_the_status_counts_what_there_is(client: TestClient, library: Path) -> None:
+    found = status(client)
+    assert found.version == turnlog.__version__
+    assert found.sample is False
+    assert found.sync.state == "off"
+    assert (found.store.sessions, found.store.subagents, found.store.messages) == (3, 1, 8)
+    assert found.store.diagnostics == 1
+    assert found.store.path == str(library)
+    assert found.change_sequence > 0
+
+
+def test_the_sample_is_marked(library: Path, open_client: OpenClient) -> None:
+    assert status(open_client(library, Settings(sample=True))).sample is True
+
+
+def test_the_change_sequence_grows_with_every_change(own_store: Path, open_client: OpenClient) -> None:
+    client = open_client(own_store)
+    before = status(client).change_sequence
+    assert status(client).change_sequence == before
+    client.put(f"/api/sessions/{MAIN}/annotations", json={"starred": True})
+    assert status(client).change_sequence > before
