@@ -95,10 +95,10 @@ def requests_of(scenario: str) -> list[dict[str, Any]]:
 def scripted_turn(script: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     """The turn that answered a request."""
     scenario: dict[str, Any] = script[request["step"]]
-    queues: dict[str, list[dict[str, Any]]] = {queue["name"]: queue["turns"] for queue in scenario.get("queues", [])}
-    turns: list[dict[str, Any]] = queues.get(request["queue"], scenario.get(request["queue"], []))
-    last: dict[str, Any] = scenario.get("after", {"blocks": []})
-    return turns[request["turn"]] if request["turn"] < len(turns) else last
+    turns: dict[str, list[dict[str, Any]]] = {"main": scenario.get("main", []), "side": scenario.get("side", [])}
+    turns |= {queue["name"]: queue["turns"] for queue in scenario.get("queues", [])}
+    queue, number = turns[request["queue"]], request["turn"]
+    return queue[number] if number < len(queue) else scenario.get("after", {"blocks": []})
 
 
 def is_summary(request: dict[str, Any]) -> bool:

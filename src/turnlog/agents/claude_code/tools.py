@@ -111,10 +111,12 @@ def exit_code_of(text: str) -> int | None:
 
 def duration_of(facts: ResultFacts) -> int | None:
     """Milliseconds that the tool ran, where its result tells."""
-    for value, factor in ((facts.total_duration_ms, 1), (facts.duration_ms, 1), (facts.duration_seconds, 1000)):
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return round(value * factor)
-    return None
+    value, factor = facts.total_duration_ms, 1
+    if value is None:
+        value = facts.duration_ms
+    if value is None:
+        value, factor = facts.duration_seconds, 1000
+    return round(value * factor) if type(value) in (int, float) else None
 
 
 def approval_of(decision: PermissionDecision) -> Approval:

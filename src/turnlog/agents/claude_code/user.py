@@ -35,8 +35,10 @@ def read_user(reading: Reading, record: Record) -> None:
         return
     session = reading.session_of(record)
     content = message.content or ""
-    if isinstance(content, list) and any(block.tool_use_id is not None for block in content):
-        _read_results(reading, record, session, content)
+    items = [] if isinstance(content, str) else content
+    answers = [(index, block) for index, block in enumerate(items) if block.tool_use_id is not None]
+    if answers:
+        _read_results(reading, record, session, items, answers)
     elif not _read_interrupt(reading, record, session, content):
         add_message(reading, record, session, content, _flagged_origin(record))
         reading.changes.counts.messages += 1
@@ -44,14 +46,14 @@ def read_user(reading: Reading, record: Record) -> None:
         reading.changes.counts.events += 1
 
 
-def _read_results(reading: Reading, record: Record, session: Session, content: list[Block]) -> None:
+def _read_results(
+    reading: Reading, record: Record, session: Session, content: list[Block], answers: list[tuple[int, Block]]
+) -> None:
     """Mostly one result a record; older versions and imports have several, and text beside them."""
-    for index, block in enumerate(content):
-        if block.tool_use_id is not None:
-            read_result(reading, record, session, block, index)
+    for index, block in answers:
+        read_result(reading, record, session, block, index)
     reading.changes.counts.results += 1
-    has_text = any(block.tool_use_id is None for block in content)
-    if has_text and not _read_interrupt(reading, record, session, content):
+    if len(answers) < len(content) and not _read_interrupt(reading, record, session, content):
         add_message(reading, record, session, content, _flagged_origin(record))
 
 
