@@ -56,9 +56,9 @@ def test_in_a_pipe_nothing_is_cut(run: Command) -> None:
 
 
 def test_a_terminal_gets_short_ids_in_colour_that_fit() -> None:
-    code, written = on_terminal("sessions", "--subagents", columns=70)
+    code, written = on_terminal("sessions", "--subagents", columns=80)
     assert code == 0
     assert "\x1b[36m" in written
     assert "-1111-" not in written
     assert {"77aa0000", "3f2a91c0", "3f2a91c0.scout"} <= set(click.unstyle(written).split())
-    assert max(len(line) for line in click.unstyle(written).splitlines()) <= 70
+    assert max(len(line) for line in click.unstyle(written).splitlines()) <= 80

@@ -1,9 +1,11 @@
 import json
+import re
 from pathlib import Path
 
+import click
 import pytest
 
-from cli_runner import Command
+from cli_runner import Command, on_terminal
 from plain_history import OTHER, SESSION, SUBAGENT
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -53,7 +55,7 @@ def test_filters_hold(run: Command) -> None:
 def test_for_people_it_is_a_table_with_what_is_missing_beside_it(run: Command) -> None:
     result = run("usage", "--by", "project")
     head, *lines, total = result.stdout.splitlines()
-    assert head.split() == ["Project", "Calls", "Input", "Cache", "write", "Cache", "read", "Output", "Cost"]
+    assert head.split() == ["Project", "Path", "Calls", "Input", "Cache", "write", "Cache", "read", "Output", "Cost"]
     assert {line.split()[0] for line in lines} == {"webshop", "blog", "unknown"}
     assert total.split() == ["Total", "4", "400", "0", "0", "200", "$0.45+"]
     assert result.stderr.startswith("1 call without a known price")
@@ -70,3 +72,14 @@ def test_another_store_can_be_named(run: Command, tmp_path: Path, store: Path) -
     store.rename(copy)
     assert run("usage").exit_code == 3
     assert run("usage", "--store", str(copy)).exit_code == 0
+
+
+def test_sessions_have_their_titles_beside_them(run: Command) -> None:
+    lines = run("usage", "--by", "session").stdout.splitlines()
+    assert re.search(rf"^{OTHER} +Write a post +1 +100 ", "\n".join(lines), re.MULTILINE)
+
+
+def test_a_narrow_terminal_cuts_names_and_no_numbers() -> None:
+    written = click.unstyle(on_terminal("usage", "--by", "session", columns=72)[1])
+    assert re.search(r"^3f2a91c0 +Repair .*… +2 +200 +0 +0 +100 +\$0\.15\+", written, re.MULTILINE)
+    assert max(len(line) for line in written.splitlines() if "call" not in line) <= 72

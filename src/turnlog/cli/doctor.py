@@ -84,6 +84,7 @@ def _examine(store_path: Path, limit: int) -> DoctorDocument:
             known = {source.path: source for source in store.sources()}
             _add_diagnostics(document, store, known.values(), limit)
         document["unknown_kinds"] = _unknown_kinds(store_path)
+        document["search_behind"] = _search_behind(store_path)
     for agent in agents():
         document["agents"].append(_found(agent, known, document["diagnostics"]))
     document["warnings"] = list(_warnings(document))
@@ -115,6 +116,14 @@ def _add_diagnostics(document: DoctorDocument, store: Store, sources: Iterable[S
     ]
     document["diagnostics"] = [*problems, *records]
     document["diagnostics_total"] = len(problems) + (page.total or 0)
+
+
+def _search_behind(store_path: Path) -> int:
+    from turnlog.store.search.base import search_path
+    from turnlog.store.search.searcher import Searcher
+
+    with Searcher(store_path, search_path(store_path)) as searcher:
+        return searcher.search("", limit=1).behind
 
 
 def _unknown_kinds(store_path: Path) -> list[UnknownKindDocument]:

@@ -27,6 +27,7 @@ COMMANDS = {
     "sync": _Entry("sync", "Read what is new in the agents' logs."),
     "sessions": _Entry("sessions", "List sessions."),
     "show": _Entry("show", "Show a session as a transcript."),
+    "search": _Entry("search", "Search in everything that was said and done."),
     "usage": _Entry("usage", "Add up tokens and costs."),
     "serve": _Entry("serve", "Open turnlog in the browser."),
     "restore": _Entry("archive", "Write a session's log files as they were."),

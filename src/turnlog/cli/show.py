@@ -84,13 +84,9 @@ def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: 
         except NotFoundError:
             return None
 
-    events = store.history(session.id, resolve_blobs=False)
-    lines = transcript(
-        session,
-        _iter_messages(store, session.id, resolve_blobs=full),
-        events,
-        Detail(reasoning=reasoning, full=full, read_spill=read_spill),
-    )
+    messages = _iter_messages(store, session.id, resolve_blobs=full)
+    detail = Detail(reasoning=reasoning, full=full, read_spill=read_spill)
+    lines = transcript(session, messages, store.events(session.id), detail)
     if pager and is_terminal():
         click.echo_via_pager(f"{line}\n" for line in lines)
     else:

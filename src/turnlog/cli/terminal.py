@@ -55,6 +55,13 @@ def write_json_text(text: str) -> None:
     click.echo(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text), nl=False)
 
 
+GAP = 2
+"""Spaces between columns."""
+
+NARROWEST = 8
+"""What is left of a column that gives way."""
+
+
 class Column(NamedTuple):
     """A column of a table."""
 
@@ -80,30 +87,46 @@ def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: 
     from rich.table import Table
     from rich.text import Text
 
-    titles = [column.title for column in columns]
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for number, column in enumerate(columns):
+    console = Console(highlight=False)
+    # Titles of numbers take a line a word: they are longer than the numbers.
+    titles = [column.title.split(" ") if column.right else [column.title] for column in columns]
+    widths = [
+        max(_width(text) for text in (*title, *cells)) for title, *cells in zip(titles, *rows, *footer, strict=True)
+    ]
+    _give_way(widths, columns, console.width)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
+    for column, width in zip(columns, widths, strict=True):
         table.add_column(
             column.title,
             justify="right" if column.right else "left",
-            no_wrap=True,
+            no_wrap=not column.right,
             overflow="ellipsis",
-            min_width=None if column.gives_way else max(_width(row[number]) for row in (titles, *rows, *footer)),
+            width=width,
             style=column.style,
         )
     for number, row in enumerate((*rows, *footer)):
         table.add_row(*(Text(cell) for cell in row), style="bold" if number >= len(rows) else None)
-    Console(highlight=False).print(table)
+    console.print(table)
+
+
+def _give_way(widths: list[int], columns: Sequence[Column], screen: int) -> None:
+    """Make columns that may be cut as narrow as a screen needs, the last one first."""
+    excess = sum(widths) + GAP * len(widths) - screen
+    for number in reversed(range(len(columns))):
+        if columns[number].gives_way and excess > 0:
+            cut = min(excess, max(0, widths[number] - NARROWEST))
+            widths[number] -= cut
+            excess -= cut
 
 
 def _write_plain_table(columns: Sequence[Column], lines: list[list[str]]) -> None:
-    widths = [max(_width(line[number]) for line in lines) for number in range(len(columns))]
+    widths = [max(_width(cell) for cell in cells) for cells in zip(*lines, strict=True)]
     for line in lines:
         cells = [
             " " * (width - _width(cell)) + cell if column.right else cell + " " * (width - _width(cell))
             for column, cell, width in zip(columns, line, widths, strict=True)
         ]
-        click.echo("  ".join(cells).rstrip())
+        click.echo((" " * GAP).join(cells).rstrip())
 
 
 def _width(text: str) -> int:

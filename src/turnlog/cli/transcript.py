@@ -59,11 +59,16 @@ class Detail(NamedTuple):
 def transcript(
     session: Session, messages: Iterable[PlacedMessage], events: Iterable[HistoryEvent], detail: Detail
 ) -> Iterator[str]:
-    """The lines of a session, in the order in which things were logged."""
+    """The lines of a session, in the order in which things were logged.
+
+    Args:
+        session: Whose.
+        messages: In order; read as the lines are taken.
+        events: What happened besides messages and results of known calls, in order.
+        detail: How much is shown.
+    """
     yield from _head(session)
-    waiting = iter(
-        sorted((event for event in events if not _stands_in_a_message(event)), key=lambda each: each.position)
-    )
+    waiting = iter(events)
     event = next(waiting, None)
     turn: int | None = None
     for placed in messages:
@@ -77,10 +82,6 @@ def transcript(
     while event is not None:
         yield from _event(event, detail)
         event = next(waiting, None)
-
-
-def _stands_in_a_message(event: HistoryEvent) -> bool:
-    return isinstance(event, MessageEvent) or (isinstance(event, ToolResultEvent) and event.message_id is not None)
 
 
 def _head(session: Session) -> Iterator[str]:

@@ -5,17 +5,21 @@ Answers from totals in the store and imports nothing of the model, so that it st
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.lookup import open_existing
+from turnlog.cli.lookup import abbreviations, open_existing
 from turnlog.cli.options import examples, json_option, period_options, store_option
 from turnlog.cli.shapes import UsageDocument, UsageNumbers
-from turnlog.cli.terminal import Column, write_json, write_table
-from turnlog.store.base import UsageBy, UsageFilter, UsageReport, UsageRow, UsageTotals
+from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
+from turnlog.store.base import UsageBy, UsageFilter, UsageReport, UsageTotals
+
+UNNAMED = "unknown"
+"""What a row is called of which the log does not tell the name."""
 
 BY: tuple[UsageBy, ...] = ("day", "model", "project", "session", "agent")
 
@@ -86,9 +90,14 @@ def _numbers(totals: UsageTotals) -> UsageNumbers:
     }
 
 
+_NAMES: dict[UsageBy, tuple[str, ...]] = {"session": ("Session", "Title"), "project": ("Project", "Path")}
+"""Titles of the columns that name a row, where it is not one with the title of what a row is."""
+
+
 def _write_report(report: UsageReport) -> None:
+    titles = _NAMES.get(report.by, (report.by.capitalize(),))
     columns = (
-        Column(report.by.capitalize(), gives_way=report.by != "day"),
+        *(Column(title, gives_way=title not in ("Day", "Session")) for title in titles),
         Column("Calls", right=True),
         Column("Input", right=True),
         Column("Cache write", right=True),
@@ -96,16 +105,22 @@ def _write_report(report: UsageReport) -> None:
         Column("Output", right=True),
         Column("Cost", right=True),
     )
-    rows = [(_shown_name(row), *_cells(row.totals)) for row in report.rows]
-    write_table(columns, rows, ("Total", *_cells(report.totals)))
+    rows = [(*name, *_cells(row.totals)) for name, row in zip(_row_names(report), report.rows, strict=True)]
+    write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *_cells(report.totals)))
     for note in _notes(report.totals):
         click.echo(note, err=True)
 
 
-def _shown_name(row: UsageRow) -> str:
-    if row.name is None:
-        return "unknown"
-    return row.name if row.label is None else f"{row.label} ({row.name})"
+def _row_names(report: UsageReport) -> Iterator[tuple[str, ...]]:
+    names = [row.name or UNNAMED for row in report.rows]
+    short = abbreviations(name.partition(":")[2] for name in names) if report.by == "session" else {}
+    for name, row in zip(names, report.rows, strict=True):
+        if report.by == "session":
+            yield short[name.partition(":")[2]] if is_terminal() else name, row.label or figures.UNKNOWN
+        elif report.by == "project":
+            yield row.label or UNNAMED, row.name or figures.UNKNOWN
+        else:
+            yield (name,)
 
 
 def _cells(totals: UsageTotals) -> tuple[str, ...]:

@@ -1,0 +1,147 @@
+"""`turnlog search`: find it again, in everything that was said, thought and done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from turnlog.cli import figures
+from turnlog.cli.lookup import abbreviations, complete_session, find_session, open_existing
+from turnlog.cli.options import examples, json_option, period_options, store_option
+from turnlog.cli.shapes import HitDocument, SearchDocument
+from turnlog.cli.terminal import is_terminal, one_line, plain, write_json
+from turnlog.store.search.base import FIELDS, Hit, SearchFilter, SearchPage, SearchSort, search_path
+
+
+@click.command(
+    epilog=examples(
+        "turnlog search connection reset                   # both words, anywhere in one text",
+        "turnlog search '\"connection reset\" -timeout'      # the phrase, and not that word",
+        "turnlog search 'ECONN* OR EPIPE' --field output --since 7d",
+        "turnlog search --failed --tool Bash               # no words: whatever fits",
+    )
+)
+@click.argument("words", metavar="[QUERY]", nargs=-1)
+@click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
+@click.option("--project", help="Only this project: its path or name.")
+@click.option("--session", metavar="SESSION", shell_complete=complete_session, help="Only this session.")
+@click.option("--role", type=click.Choice(["user", "assistant", "system", "developer"]), help="Only this role.")
+@click.option("--field", type=click.Choice(FIELDS), help="Only here.")
+@click.option("--tool", help="Only calls of this tool.")
+@click.option("--failed", is_flag=True, default=None, help="Only tool calls that failed.")
+@click.option("--image", "has_image", is_flag=True, default=None, help="Only where there is an image.")
+@period_options()
+@click.option("--sort", type=click.Choice(get_args(SearchSort)), default="newest", show_default=True)
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
+@click.option("--cursor", help="Go on where `next_cursor` of the last page says.")
+@json_option
+@store_option
+def search(
+    *,
+    words: tuple[str, ...],
+    session: str | None,
+    sort: SearchSort,
+    limit: int,
+    cursor: str | None,
+    as_json: bool,
+    store_path: Path,
+    **filters: Any,
+) -> None:
+    """Search in everything that was said and done.
+
+    QUERY is words that must all be there, "phrases" in quotes of their own, beginnings with a star, OR, and -words that
+    must not be there. Texts, reasoning, tool inputs, tool outputs and file names are searched.
+    """
+    if not words and session is None and all(value is None for value in filters.values()):
+        raise click.UsageError("Say what to search for: words, or a filter.")
+    with open_existing(store_path) as store:
+        wanted = SearchFilter(**filters, session=None if session is None else find_session(store, session).id)
+    page = _search(store_path, " ".join(words), wanted, sort, limit, cursor)
+    if as_json:
+        write_json(_document(page))
+    else:
+        _write_hits(page)
+
+
+def _search(
+    store_path: Path, query: str, wanted: SearchFilter, sort: SearchSort, limit: int, cursor: str | None
+) -> SearchPage:
+    from turnlog.store.search.searcher import Searcher
+
+    with Searcher(store_path, search_path(store_path)) as searcher:
+        try:
+            return searcher.search(query, wanted, sort=sort, limit=limit, cursor=cursor)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+
+
+def _document(page: SearchPage) -> SearchDocument:
+    return {
+        "hits": [_hit_document(hit) for hit in page.hits],
+        "next_cursor": page.next_cursor,
+        "total": page.total,
+        "total_is_exact": page.total_is_exact,
+        "behind": page.behind,
+    }
+
+
+def _hit_document(hit: Hit) -> HitDocument:
+    return {
+        "message_id": hit.message_id,
+        "agent": hit.agent,
+        "role": hit.role,
+        "sequence": hit.sequence,
+        "field": hit.field,
+        "tool_name": hit.tool_name,
+        "created_at": figures.iso(hit.created_at),
+        "snippet": hit.snippet,
+        "marks": [list(mark) for mark in hit.marks],
+        "places": [
+            {"session_id": place.session_id, "position": place.position, "title": place.title, "project": place.project}
+            for place in hit.places
+        ],
+    }
+
+
+def _write_hits(page: SearchPage) -> None:
+    short = abbreviations(hit.places[0].session_id.partition(":")[2] for hit in page.hits)
+    for hit in page.hits:
+        session_id = hit.places[0].session_id
+        shown = short[session_id.partition(":")[2]] if is_terminal() else session_id
+        click.echo("  ".join([click.style(one_line(shown), fg="cyan"), *_facts(hit)]))
+        click.echo(f"  {_marked(hit)}")
+    for note in _notes(page):
+        click.echo(note, err=True)
+
+
+def _facts(hit: Hit) -> Iterator[str]:
+    yield figures.moment(hit.created_at)
+    yield one_line(f"{hit.field} of {hit.tool_name}" if hit.tool_name else f"{hit.role} {hit.field}")
+    yield click.style(one_line(hit.places[0].title or figures.UNKNOWN), dim=True)
+    if len(hit.places) > 1:
+        yield click.style(f"and {figures.plural(len(hit.places) - 1, 'session')} more", dim=True)
+
+
+def _marked(hit: Hit) -> str:
+    """The snippet with what was found set off."""
+    pieces: list[str] = []
+    end = 0
+    for start, stop in hit.marks:
+        found = click.style(plain(hit.snippet[start:stop]), bold=True, fg="yellow")
+        pieces += [plain(hit.snippet[end:start]), found]
+        end = stop
+    return "".join([*pieces, plain(hit.snippet[end:])])
+
+
+def _notes(page: SearchPage) -> Iterator[str]:
+    if not page.hits:
+        yield "Nothing found."
+    elif page.next_cursor is not None:
+        least = "" if page.total_is_exact else "at least "
+        total = "" if page.total is None else f" of {least}{figures.count(page.total)}"
+        yield f"{figures.count(len(page.hits))}{total}; --limit shows more."
+    if page.behind:
+        yield f"{figures.plural(page.behind, 'message')} not searchable yet: `turnlog sync` goes on."

@@ -1,0 +1,117 @@
+import json
+from pathlib import Path
+
+import click
+import pytest
+
+from cli_runner import Command, on_terminal
+from plain_history import SESSION
+from turnlog import paths
+from turnlog.store.search.base import search_path
+from turnlog.store.search.indexer import Indexer
+
+
+@pytest.fixture(autouse=True)
+def index(store: Path) -> Path:
+    """The search database of the store, up to date."""
+    path = search_path(store)
+    with Indexer(store, path) as indexer:
+        indexer.catch_up()
+    return path
+
+
+def found(run: Command, *arguments: str) -> list[tuple[str, str]]:
+    """Message and field of each hit."""
+    result = run("search", "--json", *arguments)
+    assert result.exit_code == 0, result.stderr
+    return [(hit["message_id"], hit["field"]) for hit in json.loads(result.stdout)["hits"]]
+
+
+def test_words_are_found_in_every_field(run: Command) -> None:
+    assert found(run, "post") == []
+    assert found(run, "webshop") == [("m1", "text")]
+    assert found(run, "second", "thought") == [("m2", "reasoning")]
+    assert found(run, "pytest") == [("m2", "input")]
+    assert found(run, "green") == [("m2", "output")]
+    assert found(run, "shop.png") == [("m5", "file")]
+    assert found(run, "世界") == [("o1", "text")]
+
+
+def test_phrases_beginnings_alternatives_and_exclusions(run: Command) -> None:
+    assert found(run, '"repair the webshop"') == [("m1", "text")]
+    assert found(run, '"webshop repair"') == []
+    assert found(run, "websh*") == [("m1", "text")]
+    assert found(run, "webshop OR 世界") == [("o1", "text"), ("m1", "text")]
+    assert found(run, "scout") == [("s1", "text"), ("m2", "input")]
+    assert found(run, "scout -it") == []
+
+
+def test_filters_hold(run: Command) -> None:
+    assert found(run, "scout", "--field", "input") == [("m2", "input")]
+    assert found(run, "scout", "--role", "user") == [("s1", "text")]
+    assert found(run, "scout", "--session", "3f2.sc") == [("s1", "text")]
+    assert found(run, "scout", "--tool", "Task") == [("m2", "input")]
+    assert found(run, "scout", "--project", "blog") == []
+    assert found(run, "scout", "--agent", "nobody") == []
+    assert found(run, "done", "--since", "2026-11-03T00:00Z") == [("o2", "text")]
+    assert found(run, "done", "--until", "2026-11-02T23:00Z") == []
+
+
+def test_a_filter_alone_lists_what_fits(run: Command) -> None:
+    assert {message for message, _ in found(run, "--failed")} == {"m2"}
+    assert found(run, "--image", "--session", SESSION) == [("m5", "file")]
+    assert run("search").exit_code == 2
+
+
+def test_pages_go_on_where_the_last_one_ended(run: Command) -> None:
+    first = json.loads(run("search", "scout", "--limit", "1", "--json").stdout)
+    assert (first["total"], first["total_is_exact"], first["behind"]) == (2, True, 0)
+    assert found(run, "scout", "--limit", "1", "--cursor", first["next_cursor"]) == [("m2", "input")]
+    assert run("search", "scout", "--cursor", "nonsense").exit_code == 2
+    assert run("search", "scout", "--limit", "1").stderr == "1 of 2; --limit shows more.\n"
+
+
+def test_a_hit_says_where_it_is_and_what_was_found(run: Command) -> None:
+    [hit] = json.loads(run("search", "webshop", "--json").stdout)["hits"]
+    assert [hit["snippet"][start:end] for start, end in hit["marks"]] == ["webshop"]
+    assert [place["session_id"] for place in hit["places"]] == [SESSION]
+    assert hit["places"][0]["title"] == "Repair the webshop"
+    lines = run("search", "webshop").stdout.splitlines()
+    assert lines[0].startswith(f"{SESSION}  2026-11-02 ")
+    assert lines[0].endswith("  user text  Repair the webshop")
+    assert lines[1] == "  Please repair the webshop"
+
+
+def test_what_a_log_says_reaches_no_terminal_unharmed(run: Command) -> None:
+    code, written = on_terminal("search", "tail")
+    assert code == 0
+    assert "\x1b]0;" not in written
+    assert "\x1b[31m" not in written
+    assert not set(run("search", "tail").stdout) & set("\x1b\x07\x08\x9b")
+
+
+def test_a_terminal_shows_what_was_found_in_colour_and_short_ids() -> None:
+    _, written = on_terminal("search", "世界")
+    assert "\x1b[33m\x1b[1m世界\x1b[0m" in written
+    assert click.unstyle(written).startswith("77aa0000  ")
+
+
+def test_nothing_found_is_no_failure(run: Command) -> None:
+    result = run("search", "unheard-of")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "Nothing found.\n")
+
+
+def test_without_an_index_it_says_how_much_is_missing(run: Command, index: Path) -> None:
+    for file in index.parent.glob(f"{index.name}*"):
+        file.unlink()
+    result = run("search", "webshop")
+    assert result.exit_code == 0
+    assert "11 messages not searchable yet: `turnlog sync` goes on." in result.stderr
+    assert json.loads(run("doctor", "--json").stdout)["search_behind"] == 11
+
+
+def test_forgotten_words_are_gone(run: Command) -> None:
+    assert run("forget", "3f2a", "--yes").exit_code == 0
+    assert found(run, "webshop") == found(run, "scout") == []
+    assert found(run, "世界") == [("o1", "text")]
+    assert b"Please repair" not in paths.database_path().read_bytes()
