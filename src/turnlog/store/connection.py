@@ -23,15 +23,21 @@ PAGE_SIZE = 16384
 """Bodies are a few KB: with 16 KB pages most lie in one page, and writing is a quarter faster than with 4 KB."""
 
 
-def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+def connect(path: Path, *, read_only: bool = False, checked: bool = True) -> sqlite3.Connection:
     """Open the store at `path`, brought up to the newest schema; create it when it is not there.
+
+    Args:
+        path: The file.
+        read_only: Never write, not even a missing schema.
+        checked: Let SQLite check and cascade foreign keys. An import does without: it writes children before their
+            parents, and each parent would then be looked for in tables that have no index on it.
 
     Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is no store.
     """
     connection = _open(path, read_only=read_only)
     try:
         _check(connection, path, read_only=read_only)
-        _prepare(connection, read_only=read_only)
+        _prepare(connection, read_only=read_only, checked=checked)
         if not read_only:
             _migrate(connection)
             make_indexes(connection)
@@ -102,14 +108,14 @@ def _open(path: Path, *, read_only: bool) -> sqlite3.Connection:
         raise StoreError(f"cannot open the store {path}: {error}") from error
 
 
-def _prepare(connection: sqlite3.Connection, *, read_only: bool) -> None:
+def _prepare(connection: sqlite3.Connection, *, read_only: bool, checked: bool) -> None:
     if not read_only:
         connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         # A cold import writes some tens of MB in one transaction; a larger cache keeps it out of the WAL.
         connection.execute("PRAGMA cache_size = -32768")
-    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute(f"PRAGMA foreign_keys = {'ON' if checked else 'OFF'}")
     connection.execute("PRAGMA temp_store = MEMORY")
 
 

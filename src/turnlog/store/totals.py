@@ -64,4 +64,8 @@ class Totals:
         self._connection.executemany(
             _USAGE_UPSERT, [(*key, *counts) for key, counts in self._days.items() if any(counts)]
         )
+        # A day whose last call was moved to another session or another day is no row at all.
+        self._connection.executemany(
+            "DELETE FROM usage WHERE day = ? AND model_key = ? AND session_key = ? AND calls = 0", list(self._days)
+        )
         self._days.clear()

@@ -1,8 +1,10 @@
-"""Changes -> rows. One `Batch` is what one transaction writes: any number of feeds of one source.
+"""Changes -> rows. One `Batch` is what one transaction writes: any number of feeds of any number of sources.
 
 Joins readings of a message by `model.merge`, keeps totals by difference (what a message added before is taken out
 before what it adds now goes in), and hands what depends on whole sessions to `lineage`. The caller owns the
-transaction, the source's cursor and the archive.
+transaction, the sources' cursors and the archive. Children are written before their parents (parts while the bodies
+of their messages are still being compressed, sessions last), so the connection must not check foreign keys
+(`connect(checked=False)`).
 """
 
 from __future__ import annotations
@@ -112,8 +114,6 @@ class Batch:
         self, connection: sqlite3.Connection, price: Pricer, price_version: str, worker: Executor | None = None
     ) -> None:
         self._connection = connection
-        # Parts go in before their messages, whose bodies are still being compressed; sessions go in last.
-        connection.execute("PRAGMA defer_foreign_keys = ON")
         self._worker = worker
         self._price = price
         self._names = Names(connection)

@@ -52,7 +52,7 @@ class GroupResult(msgspec.Struct, kw_only=True):
 
 
 class Reader:
-    """Reads sources into one store connection."""
+    """Reads sources into one store connection, which must be one that does not check foreign keys."""
 
     def __init__(
         self,
@@ -151,7 +151,6 @@ class Reader:
     def _note_problem(self, source: Source, error: Exception, now: int) -> Problem:
         """Keep why a source could not be read."""
         reason = error.strerror if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: {error}"
-        self._connection.execute("PRAGMA defer_foreign_keys = ON")
         state = self._load(source)
         state.problem = reason
         if state.is_new:

@@ -51,7 +51,7 @@ def rebuild(store_path: Path, on_progress: Callable[[int, int], None] = lambda d
     started = time.monotonic()
     summary = RebuildSummary()
     by_name = {agent.name: agent for agent in registered_agents()}
-    connection = connect(store_path)
+    connection = connect(store_path, checked=False)
     try:
         with write_transaction(connection):
             _clear_derived(connection)
@@ -74,11 +74,16 @@ def rebuild(store_path: Path, on_progress: Callable[[int, int], None] = lambda d
 
 
 def _clear_derived(connection: sqlite3.Connection) -> None:
+    derived = "SELECT key FROM sessions WHERE native = 0"
+    for table in ("memberships", "events", "usage"):
+        connection.execute(f"DELETE FROM {table} WHERE session_key IN ({derived})")
     connection.execute("DELETE FROM sessions WHERE native = 0")
     connection.execute("DELETE FROM messages WHERE key NOT IN (SELECT message_key FROM memberships)")
+    for table in ("parts", "blob_uses"):
+        connection.execute(f"DELETE FROM {table} WHERE message_key NOT IN (SELECT key FROM messages)")
+    connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
     for table in ("links", "spills", "diagnostics"):
         connection.execute(f"DELETE FROM {table}")
-    connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
 
 
 def _archived(connection: sqlite3.Connection) -> list[_Archived]:

@@ -85,7 +85,7 @@ def sync(
     """
     started = time.monotonic()
     summary = SyncSummary()
-    connection = connect(store_path)
+    connection = connect(store_path, checked=False)
     try:
         known = known_fingerprints(connection)
         found = _find(agents if agents is not None else registered_agents(), roots, summary)

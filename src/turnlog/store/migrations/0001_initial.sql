@@ -104,8 +104,8 @@ CREATE INDEX sessions_by_task ON sessions (owner_key, updated_at DESC);
 
 -- What either side of a relationship said about it.
 CREATE TABLE links (
+    child_id TEXT NOT NULL, parent_id TEXT NOT NULL, kind TEXT NOT NULL,
     agent TEXT NOT NULL,
-    parent_id TEXT NOT NULL, child_id TEXT NOT NULL, kind TEXT NOT NULL,
     tool_call_id TEXT, message_id TEXT, inferred INTEGER NOT NULL DEFAULT 0, metadata TEXT,
     PRIMARY KEY (child_id, parent_id, kind)
 ) STRICT, WITHOUT ROWID;
@@ -216,8 +216,9 @@ CREATE TABLE diagnostics (
     source_key INTEGER NOT NULL REFERENCES sources (key) ON DELETE CASCADE,
     generation INTEGER NOT NULL,
     offset INTEGER NOT NULL,
+    reason TEXT NOT NULL,
     length INTEGER NOT NULL, line INTEGER, json_path TEXT,
-    severity TEXT NOT NULL, reason TEXT NOT NULL,
+    severity TEXT NOT NULL,
     PRIMARY KEY (source_key, generation, offset, reason)
 ) STRICT, WITHOUT ROWID;
 
