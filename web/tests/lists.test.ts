@@ -3,6 +3,7 @@ import type { SearchGroup, SearchHit, UsageRow } from "@/api/types";
 import { projectLabels } from "@/filters/project-label";
 import { joinGroups } from "@/search/use-search";
 import { commandText } from "@/session/command-text";
+import { foldFamilies } from "@/sessions/fold-families";
 import { groupByDay } from "@/sessions/group-by-day";
 import { titleOf } from "@/sessions/session-title";
 import { fillDays, ticksFor } from "@/usage/scale";
@@ -25,6 +26,18 @@ describe("sessions under their days", () => {
     expect(titleOf(session({ external_id: "0f3b9a77-1234" }))).toBe("Untitled 0f3b9a77");
     expect(titleOf(session({ title: "  Fix\n the build " }))).toBe("Fix the build");
   });
+});
+
+it("folds forks under the session they came out of, where the first of them stood", () => {
+  const fork = (id: string, parent: string) =>
+    session({ id, relationships: [{ kind: "fork", parent_session_id: parent }] });
+  const heads = (...sessions: ReturnType<typeof session>[]) => foldFamilies(sessions).map(({ id }) => id);
+  expect(heads(session({ id: "x" }), fork("c", "b"), fork("b", "a"), session({ id: "a" }))).toEqual([
+    "x",
+    "a",
+  ]);
+  expect(heads(fork("b", "elsewhere"), session({ id: "a" }))).toEqual(["b", "a"]);
+  expect(heads(fork("a", "b"), fork("b", "a"))).toEqual(["a", "b"]);
 });
 
 it("joins hits of one session that two pages share", () => {

@@ -380,6 +380,8 @@ export interface Annotations {
 }
 
 export interface SessionItem extends Session {
+  /** The first 200 characters of what it was asked first. */
+  first_prompt?: string;
   /** How many sessions came out of it: subagents, forks, continuations. */
   children?: number;
   annotations?: Annotations;

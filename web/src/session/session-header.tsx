@@ -88,7 +88,7 @@ function Facts({ session }: { session: Session }) {
           {duration !== null && `, ${formatDuration(duration)}`}
         </li>
       )}
-      <li>{plural(counts.prompts ?? 0, "prompt")}</li>
+      {counts.prompts && <li>{plural(counts.prompts, "prompt")}</li>}
       <li>{plural(counts.messages ?? 0, "message")}</li>
       <li>
         {plural(counts.tool_calls ?? 0, "tool call")}

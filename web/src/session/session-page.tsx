@@ -12,6 +12,7 @@ import { useKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
 import { DisclosureProvider, useDisclosures } from "./disclosure";
 import { Outline } from "./outline";
+import { Relatives } from "./relatives";
 import { SessionContext } from "./session-context";
 import { SessionHeader } from "./session-header";
 import "./session-page.css";
@@ -74,10 +75,16 @@ function OpenSession({ answer, outline }: { answer: SessionAnswer; outline: Outl
     () => ({ sessionId: session.id, cwd, linked, flashing }),
     [session.id, cwd, linked, flashing],
   );
-  const landmarks = <Outline entries={outline} position={position} onJump={jump} />;
+  const sidebar = (
+    <>
+      <Outline entries={outline} position={position} onJump={jump} />
+      <Relatives subagents={answer.children} forks={answer.forks} />
+    </>
+  );
+  const bare = outline.length + answer.children.length + answer.forks.length === 0;
   return (
     <SessionContext value={context}>
-      <main className="session-page">
+      <main className="session-page" data-bare={bare || undefined}>
         <SessionHeader
           answer={answer}
           onOutline={() => setDrawer(true)}
@@ -86,7 +93,7 @@ function OpenSession({ answer, outline }: { answer: SessionAnswer; outline: Outl
         />
         {(problem ?? loaded.error) && <p className="session-problem">{(problem ?? loaded.error)?.message}</p>}
         <nav className="session-outline" aria-label="Prompts">
-          {landmarks}
+          {sidebar}
         </nav>
         <Timeline
           loaded={loaded}
@@ -96,7 +103,7 @@ function OpenSession({ answer, outline }: { answer: SessionAnswer; outline: Outl
           handle={timeline}
         />
         <Drawer open={drawer} onClose={() => setDrawer(false)} label="Prompts">
-          {landmarks}
+          {sidebar}
         </Drawer>
       </main>
     </SessionContext>

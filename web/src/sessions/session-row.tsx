@@ -20,7 +20,10 @@ export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; 
       <div className="session-row">
         <ChildrenToggle session={session} open={open} onToggle={() => setOpen(!open)} />
         <Link href={sessionPage(session.id)} className="session-link" data-item>
-          <span className="session-title">{titleOf(session)}</span>
+          <span className="session-title">
+            {titleOf(session)}
+            <FirstPrompt session={session} />
+          </span>
           <Places session={session} />
           <Figures session={session} now={now} />
         </Link>
@@ -74,6 +77,13 @@ function ChildrenToggle({
   );
 }
 
+/** Where the title is not the prompt itself. */
+function FirstPrompt({ session }: { session: SessionItem }) {
+  const prompt = session.first_prompt?.replace(/\s+/g, " ").trim();
+  if (!prompt || session.title_source === "prompt") return null;
+  return <span className="session-prompt">{prompt}</span>;
+}
+
 function Places({ session }: { session: SessionItem }) {
   const relationship = session.relationships?.[0]?.kind;
   return (
@@ -94,19 +104,19 @@ function Figures({ session, now }: { session: SessionItem; now: Date }) {
   const moment = session.updated_at ?? session.created_at;
   return (
     <>
-      <span className="session-figure session-duration">
-        {duration === null ? "" : formatDuration(duration)}
-      </span>
-      <span className="session-figure session-messages">
-        {formatCount(session.counts?.messages ?? 0)}
-        <span className="session-unit"> messages</span>
-      </span>
-      <span className="session-figure session-tokens">
-        <Tokens session={session} />
-        <span className="session-unit"> tokens</span>
-      </span>
-      <span className="session-figure session-cost">
-        <Cost session={session} />
+      <span className="session-figures">
+        <span className="session-figure">{duration === null ? "" : formatDuration(duration)}</span>
+        <span className="session-figure">
+          {formatCount(session.counts?.messages ?? 0)}
+          <span className="session-unit"> messages</span>
+        </span>
+        <span className="session-figure">
+          <Tokens session={session} />
+          <span className="session-unit"> tokens</span>
+        </span>
+        <span className="session-figure">
+          <Cost session={session} />
+        </span>
       </span>
       <span className="session-figure session-when" title={moment && formatExact(moment)}>
         {moment ? formatRelative(moment, now) : "time unknown"}

@@ -7,6 +7,7 @@ import { useUrlFilters } from "@/filters/url-filters";
 import { plural } from "@/format/numbers";
 import { useListKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
+import { foldFamilies } from "./fold-families";
 import { groupByDay } from "./group-by-day";
 import { NoSessions } from "./no-sessions";
 import { SessionFiltersBar } from "./session-filters";
@@ -26,7 +27,8 @@ export function SessionsPage() {
   const items = sessions.data?.pages.flatMap((page) => page.items) ?? [];
   const total = sessions.data?.pages[0]?.total ?? 0;
   const filtered = Object.entries(filters).some(([name, value]) => value && name !== "sort");
-  const groups = isByTime(filters.sort)
+  const byTime = isByTime(filters.sort);
+  const groups = byTime
     ? groupByDay(
         items,
         (session) => (filters.sort === "created" ? session.created_at : session.updated_at),
@@ -49,7 +51,7 @@ export function SessionsPage() {
           <section key={group.key} className="session-group" aria-label={group.title || "Sessions"}>
             <SessionListHead title={group.title} labelled={index === 0} />
             <ul>
-              {group.sessions.map((session) => (
+              {(byTime ? foldFamilies(group.sessions) : group.sessions).map((session) => (
                 <SessionRow key={session.id} session={session} now={now} />
               ))}
             </ul>
