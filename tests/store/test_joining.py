@@ -40,6 +40,7 @@ from turnlog.store.joining import (
 SESSION = "plain:one"
 
 names = st.sampled_from(["a", "b", "c"])
+brought = st.sets(st.none() | st.integers(0, 2) | names)
 times = st.none() | st.integers(0, 5).map(at)
 
 
