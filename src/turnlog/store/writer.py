@@ -28,7 +28,6 @@ from turnlog.agents.base import (
     Placement,
     RecordRef,
     ResultChange,
-    SourceKind,
 )
 from turnlog.errors import NotFoundError
 from turnlog.model import BlobRef, Message, RecordEvent, RunMetadataEvent, ToolResultEvent, Usage
@@ -92,7 +91,7 @@ class SourceRow(msgspec.Struct, frozen=True):
 
     key: int
     agent: str
-    kind: SourceKind
+    path: str
     generation: int
     session_id: str | None
 
@@ -120,7 +119,7 @@ class Batch:
         self._sessions = SessionRows(connection, self._names)
         self._totals = Totals(connection, self._names, self._sessions)
         self._price_key = self._names.price_version(price_version)
-        self._source = SourceRow(0, "", SourceKind.SESSION, 0, None)
+        self._source = SourceRow(0, "", "", 0, None)
         self._saved = Saved()
         self._linked: set[str] = set()
         self._orphaned = {
@@ -352,7 +351,7 @@ class Batch:
         here, there = (self._source.key, self._source.generation), (known.source_key, known.generation)
         if here == there:
             joined, origin = join_placements(stored, placement), here
-        elif here[0] == there[0] or self._is_own_source(placement.session_id):
+        elif self._outranks(known, placement.session_id):
             joined, origin = placement, here
         else:
             joined, origin = stored, there
@@ -375,8 +374,19 @@ class Batch:
             ),
         )
 
-    def _is_own_source(self, session_id: str) -> bool:
-        return self._source.session_id == session_id
+    def _outranks(self, known: _Place, session_id: str) -> bool:
+        """Whether this source says where a message stands, and not the one that said so before.
+
+        The session's own file does, of several the one whose path sorts first; of one file its newest generation.
+        """
+        if known.source_key == self._source.key:
+            return self._source.generation > known.generation
+        row = self._connection.execute(
+            "SELECT session_id, path FROM sources WHERE key = ?", (known.source_key,)
+        ).fetchone()
+        if row is None:
+            return True
+        return (self._source.session_id != session_id, self._source.path) < (row[0] != session_id, row[1])
 
     # -- results that come later than their call, and orphans
 

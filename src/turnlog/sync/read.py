@@ -118,7 +118,7 @@ class Reader:
             if start == 0:
                 state.parser_version = agent.parser_version
             fold = agent.fold(source, state.state if start else None)
-            row = SourceRow(state.key, agent.name, source.kind, state.generation, source.session_id)
+            row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id)
             lines = sum(
                 self._save(batch, row, state, fold.feed(data, offset), offset + len(data))
                 for offset, data in (self._iter_lines if source.appendable else self._whole)(file, state)

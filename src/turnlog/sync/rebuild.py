@@ -111,7 +111,7 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
     generations = archive.generations(archived.key)
     for generation in generations:
         fold = agent.fold(source)
-        row = SourceRow(archived.key, agent.name, archived.kind, generation.number, archived.session_id)
+        row = SourceRow(archived.key, agent.name, archived.path, generation.number, archived.session_id)
         end = archived.cursor if generation is generations[-1] else generation.size
         pieces = archive.iter_bytes(archived.key, generation.number)
         for offset, data in _lines(pieces, end) if archived.appendable else _whole(pieces):
