@@ -1,0 +1,190 @@
+"""`serve` as people run it: a real port, logs that are read meanwhile, and an end that leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import zstandard
+
+from turnlog.errors import TurnlogError
+from turnlog.server.run import bind, page_address
+from turnlog.server.settings import DEFAULT_PORT
+
+pytestmark = pytest.mark.timeout(60)
+
+WINDOW = "/api/sessions/plain:main/window"
+
+RECORD = (
+    '{{"type":"user","uuid":"{id}","parentUuid":null,"sessionId":"11111111-1111-4111-8111-111111111111",'
+    '"timestamp":"2026-11-20T09:00:0{second}.000Z","cwd":"/work/shop","version":"2.1.329",'
+    '"message":{{"role":"user","content":"{text}"}}}}\n'
+)
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from turnlog.server import serve
+
+serve(Path(sys.argv[1]), port=int(sys.argv[2]), sync=sys.argv[3] == "sync", host=sys.argv[4], open_browser=False,
+      announce=lambda address: print(address, flush=True))
+"""
+
+
+class Served:
+    """A running server."""
+
+    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+        self.process = process
+        self.address = address
+        self.client = httpx2.Client(base_url=address.partition("?")[0], trust_env=False)
+
+    def get(self, path: str) -> Any:
+        return self.client.get(path).raise_for_status().json()
+
+    def wait_until(self, path: str, holds: Callable[[Any], bool], seconds: float = 20) -> Any:
+        """Ask until the answer is right."""
+        end = time.monotonic() + seconds
+        while not holds(answer := self.get(path)):
+            assert time.monotonic() < end, f"still {answer}"
+            time.sleep(0.05)
+        return answer
+
+    def children(self) -> list[int]:
+        task = Path(f"/proc/{self.process.pid}/task")
+        return [int(pid) for file in task.glob("*/children") for pid in file.read_text().split()]
+
+
+@contextmanager
+def serving(store: Path, *, sync: bool = False, host: str = "127.0.0.1") -> Generator[Served]:
+    command = [sys.executable, "-c", PROGRAM, str(store), "0", "sync" if sync else "no", host]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    served = Served(process, process.stdout.readline().strip())
+    try:
+        yield served
+    finally:
+        served.client.close()
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.fixture
+def logs(home: Path) -> Path:
+    """A log of Claude Code with one prompt, in the home that the server will look at."""
+    folder = home / ".claude" / "projects" / "-work-shop"
+    folder.mkdir(parents=True)
+    log = folder / "11111111-1111-4111-8111-111111111111.jsonl"
+    log.write_text(RECORD.format(id="a1", second=1, text="Please repair the shop window"))
+    return log
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until_gone(pids: list[int], seconds: float = 15) -> None:
+    end = time.monotonic() + seconds
+    while any(is_alive(pid) for pid in pids):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_real_server_answers(library: Path) -> None:
+    with serving(library) as served:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", served.address)
+        assert served.get("/api/sessions")["total"] == 3
+        assert "server" not in served.client.get("/api/status").headers
+        wrong = served.client.get("/api/status", headers={"Host": "evil.example"})
+        assert wrong.status_code == 421
+        with served.client.stream("GET", WINDOW, headers={"Accept-Encoding": "zstd"}) as answer:
+            assert answer.headers["content-encoding"] == "zstd"
+            frames = b"".join(answer.iter_raw())
+        window = zstandard.ZstdDecompressor().stream_reader(frames, read_across_frames=True).read()
+        assert json.loads(window) == served.get(WINDOW)
+
+
+def test_off_loopback_the_address_has_the_token(library: Path) -> None:
+    with serving(library, host="0.0.0.0") as served:
+        path, _, token = served.address.partition("?token=")
+        assert len(token) >= 43
+        port = int(path.rstrip("/").rpartition(":")[2])
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
+            assert client.get("/api/status").status_code == 401
+            assert client.get("/api/status", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+
+
+def test_logs_are_read_now_and_as_they_grow(tmp_path: Path, logs: Path) -> None:
+    with serving(tmp_path / "turnlog.db", sync=True) as served:
+        status = served.wait_until("/api/status", lambda found: found["sync"]["passes"] > 0)
+        assert status["sync"]["state"] == "waiting"
+        assert status["sync"]["error"] is None
+        assert status["store"]["sessions"] == 1
+        assert served.get("/api/search?q=repair")["items"][0]["hits"][0]["snippet"]
+        with logs.open("a") as file:
+            file.write(RECORD.format(id="a2", second=2, text="And the door"))
+        served.wait_until("/api/status", lambda found: found["change_sequence"] > status["change_sequence"])
+        found = served.wait_until("/api/search?q=door", lambda answer: bool(answer["items"]))
+        assert found["items"][0]["hits"][0]["message_id"] == "a2"
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_everything(tmp_path: Path, logs: Path, sign: signal.Signals) -> None:
+    with serving(tmp_path / "turnlog.db", sync=True) as served:
+        served.wait_until("/api/status", lambda found: found["sync"]["passes"] > 0)
+        children = served.children()
+        assert children
+        # As a terminal does it: Ctrl-C reaches the whole group.
+        os.killpg(served.process.pid, sign) if sign is signal.SIGINT else served.process.send_signal(sign)
+        served.process.wait(15)
+        assert served.process.returncode in (0, -signal.SIGTERM)
+        assert not any(is_alive(pid) for pid in children)
+
+
+def test_nothing_outlives_a_server_that_was_killed(tmp_path: Path, logs: Path) -> None:
+    with serving(tmp_path / "turnlog.db", sync=True) as served:
+        served.wait_until("/api/status", lambda found: found["sync"]["passes"] > 0)
+        children = served.children()
+        assert children
+        served.process.kill()
+        wait_until_gone(children)
+
+
+# -- addresses
+
+
+def test_the_default_port_is_left_when_it_is_taken() -> None:
+    with bind("127.0.0.1", None) as first, bind("127.0.0.1", None) as second:
+        ports = {first.getsockname()[1], second.getsockname()[1]}
+        assert len(ports) == 2
+        assert first.getsockname()[1] == DEFAULT_PORT or DEFAULT_PORT not in ports
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_an_error() -> None:
+    with bind("127.0.0.1", 0) as taken, pytest.raises(TurnlogError, match="cannot listen on"):
+        bind("127.0.0.1", taken.getsockname()[1])
+    with pytest.raises(TurnlogError, match="cannot listen on"):
+        bind("192.0.2.1", None)
+
+
+def test_addresses_are_written_as_browsers_want_them() -> None:
+    assert page_address("127.0.0.1", 1, None) == "http://127.0.0.1:1/"
+    assert page_address("::1", 1, None) == "http://[::1]:1/"
+    assert page_address("localhost", 1, "t") == "http://localhost:1/?token=t"
+    assert page_address("0.0.0.0", 1, "t") == f"http://{socket.gethostname()}:1/?token=t"
