@@ -24,7 +24,10 @@ StopReason = Literal[
 
 
 class Origin(StrEnum):
-    """Where a message that no model wrote came from. A turn starts at `PROMPT`, `COMMAND` and `SHELL`."""
+    """Where a message that no model wrote came from.
+
+    A turn starts at `PROMPT`, `COMMAND` and `SHELL`, in a subagent's session at `SUBAGENT_PROMPT`.
+    """
 
     PROMPT = "prompt"
     COMMAND = "command"

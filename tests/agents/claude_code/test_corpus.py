@@ -95,10 +95,12 @@ def requests_of(scenario: str) -> list[dict[str, Any]]:
 def scripted_turn(script: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     """The turn that answered a request."""
     scenario: dict[str, Any] = script[request["step"]]
+    queues: list[dict[str, Any]] = scenario.get("queues", [])
     turns: dict[str, list[dict[str, Any]]] = {"main": scenario.get("main", []), "side": scenario.get("side", [])}
-    turns |= {queue["name"]: queue["turns"] for queue in scenario.get("queues", [])}
+    turns |= {queue["name"]: queue["turns"] for queue in queues}
     queue, number = turns[request["queue"]], request["turn"]
-    return queue[number] if number < len(queue) else scenario.get("after", {"blocks": []})
+    after: dict[str, Any] = scenario.get("after") or {"blocks": []}
+    return queue[number] if number < len(queue) else after
 
 
 def is_summary(request: dict[str, Any]) -> bool:

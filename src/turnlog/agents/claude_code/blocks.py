@@ -27,7 +27,7 @@ PROVIDER = "anthropic"
 
 CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 REASONING_BLOCKS = frozenset({"thinking", "redacted_thinking"})
-DATA_BLOCKS = frozenset({"tool_reference", "fallback", "search_result", "container_upload"})
+DATA_BLOCKS = frozenset({"tool_reference", "fallback"})
 """Blocks that are known but have no part of their own: a `DataPart` holds their JSON."""
 
 RawBlock = Callable[[], Raw]

@@ -20,7 +20,7 @@ INTERRUPTS = {
 WARM_UP = "Warmup"
 """The whole prompt of the sidechains that 2.0.x ran to fill the cache."""
 
-_TAGGED: tuple[tuple[str, Origin], ...] = (
+TAGGED: tuple[tuple[str, Origin], ...] = (
     ("<task-notification>", Origin.NOTIFICATION),
     ("<command-name>", Origin.COMMAND),
     ("<command-message>", Origin.COMMAND),
@@ -31,6 +31,7 @@ _TAGGED: tuple[tuple[str, Origin], ...] = (
     ("<bash-stdout>", Origin.SHELL_OUTPUT),
     ("<bash-stderr>", Origin.SHELL_OUTPUT),
 )
+"""Opening tags, and what the text behind each is."""
 
 _INJECTED = re.compile(
     r"\s*<(?P<tag>system-reminder|ide_opened_file|ide_selection|ide_diagnostics)\b[^>]*>.*?</(?P=tag)>\s*", re.DOTALL
@@ -51,7 +52,7 @@ def origin_of_text(text: str) -> Origin:
     body = text.lstrip(_BOM + " \t\r\n")
     if not body.startswith("<"):
         return Origin.PROMPT
-    return next((origin for tag, origin in _TAGGED if body.startswith(tag)), Origin.PROMPT)
+    return next((origin for tag, origin in TAGGED if body.startswith(tag)), Origin.PROMPT)
 
 
 def split_injected(text: str) -> tuple[str, str]:

@@ -229,7 +229,6 @@ class Record(_Wire, gc=False):
     api_block_index: int | None = None
     requested_model: str | None = None
     request_session_id: str | None = None
-    origin_session_id: str | None = msgspec.field(name="session_id", default=None)
     forked_from: ForkedFrom | None = None
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
@@ -252,19 +251,16 @@ class Record(_Wire, gc=False):
     cost_usd: float | None = msgspec.field(name="costUSD", default=None)
     subtype: str | None = None
     content: str | list[Block] | None = None
-    level: str | None = None
     logical_parent_uuid: str | None = None
     compact_metadata: CompactMetadata | None = None
     retry_attempt: int | None = None
     max_retries: int | None = None
     retry_in_ms: float | None = None
-    source: str | None = None
     hook_errors: list[Any] | None = None
     attachment: Attachment | None = None
     rendered: list[Rendered] | None = None
     data: Progress | None = None
     parent_tool_use_id: str | None = msgspec.field(name="parentToolUseID", default=None)
-    operation: str | None = None
     summary: str | None = None
     leaf_uuid: str | None = None
     explicit: bool | None = None
