@@ -97,6 +97,20 @@ def test_without_input_or_output_the_cost_is_unknown(usage: Usage | None) -> Non
     assert price(usage, OPUS, at=AT) is None
 
 
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Usage(input=-1, output=5),
+        Usage(input=5, output=-1),
+        Usage(input=5, output=5, cache_read=-1),
+        Usage(input=10**20, output=5),
+        Usage(input=2**62, output=5),
+    ],
+)
+def test_counts_that_cannot_be_cost_nobody_knows_what(usage: Usage) -> None:
+    assert price_nanos(usage, OPUS, at=AT) is None
+
+
 def test_no_tokens_cost_nothing() -> None:
     assert price_nanos(Usage(input=0, output=0), OPUS, at=AT) == 0
 

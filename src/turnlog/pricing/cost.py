@@ -1,7 +1,7 @@
 """What a model call costs, from its usage: exact integers of nano-dollars, rounded once.
 
-Unknown is None, never zero: a model or a tariff without a known price, a usage without input or output. A cache
-bucket that is None was not used. A cost says nothing about who pays it; that is the store's.
+Unknown is None, never zero: a model or a tariff without a known price, a usage without input or output, counts that
+cannot be. A cache bucket that is None was not used. A cost says nothing about who pays it; that is the store's.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from turnlog.pricing.table import ModelPrices, Period, Rates
 
 _MILLION = 1_000_000
 _NANO = 1_000_000_000
+
+MOST = 10**18
+"""Nano-dollars that a call can cost: a billion dollars. A log that says more is wrong, and its cost is unknown."""
 
 _ORDINARY = frozenset({None, "", "standard", "default", "auto", "on_demand"})
 """Words for a request's speed and service tier that leave it at the standard tariff."""
@@ -85,6 +88,9 @@ def price_nanos(
     written = (usage.cache_write_5m or 0) + (usage.cache_write or 0)
     written_1h = usage.cache_write_1h or 0
     into = usage.input + (usage.tool_prompt or 0)
+    reasoning = usage.reasoning or 0
+    if min(into, read, written, written_1h, usage.output, reasoning) < 0:
+        return None
     units = prices.short
     if prices.long:
         prompt = into + read + written + written_1h
@@ -95,13 +101,14 @@ def price_nanos(
         + read * units.cache_read
         + written * units.cache_write
         + written_1h * units.cache_write_1h
-        + (usage.reasoning or 0) * units.reasoning
+        + reasoning * units.reasoning
     )
     if usage.web_searches:
         if units.web_search is None:
             return None
         total += usage.web_searches * units.web_search
-    return (total + _MILLION // 2) // _MILLION
+    nanos = (total + _MILLION // 2) // _MILLION
+    return nanos if nanos <= MOST else None
 
 
 def _holding(periods: tuple[_Prices, ...], at: datetime | None) -> _Prices | None:
