@@ -95,10 +95,13 @@ def requests_of(scenario: str) -> list[dict[str, Any]]:
 def scripted_turn(script: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
     """The turn that answered a request."""
     scenario: dict[str, Any] = script[request["step"]]
-    queues: list[dict[str, Any]] = scenario.get("queues", [])
-    turns: dict[str, list[dict[str, Any]]] = {"main": scenario.get("main", []), "side": scenario.get("side", [])}
-    turns |= {queue["name"]: queue["turns"] for queue in queues}
-    queue, number = turns[request["queue"]], request["turn"]
+    queues: list[dict[str, Any]] = [
+        *scenario.get("queues", []),
+        {"name": "main", "turns": scenario.get("main", [])},
+        {"name": "side", "turns": scenario.get("side", [])},
+    ]
+    queue: list[dict[str, Any]] = next(found["turns"] for found in queues if found["name"] == request["queue"])
+    number: int = request["turn"]
     after: dict[str, Any] = scenario.get("after") or {"blocks": []}
     return queue[number] if number < len(queue) else after
 
