@@ -1,0 +1,248 @@
+"""A message's body -> its documents: one for every text, reasoning, tool input, tool output and file name.
+
+Reads the stored JSON directly and skips what is not searched: importing and building the model would cost more than
+the rest of indexing. Texts that were moved out of the body are named by `Outside` and read when they are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import msgspec
+
+from turnlog.store.search.base import FIELDS
+from turnlog.store.zstd import decompress
+
+if TYPE_CHECKING:
+    from turnlog.model import Json
+
+TEXT, REASONING, INPUT, OUTPUT, FILE = range(len(FIELDS))
+
+FAILED = 1
+HAS_IMAGE = 2
+"""Flags of a document."""
+
+LONGEST = 4 << 20
+"""Bytes of one document. A longer text becomes several, so that memory stays small; all words must be in one."""
+
+_FAILED_STATE = "output-error"
+_SEARCHABLE_TYPES = ("text/", "application/json", "application/xml")
+
+
+class Outside(NamedTuple):
+    """A text that is not in the body: a blob (`sha256`), or an output in a file of its own (`spill`)."""
+
+    sha256: str | None = None
+    spill: str | None = None
+    is_json: bool = False
+    preview: str = ""
+
+
+Content: TypeAlias = tuple[str | Outside, ...]
+
+
+class Document(msgspec.Struct, frozen=True, gc=False):
+    """What is searched as one: a field of a part."""
+
+    sequence: int
+    """Index of the part in the message."""
+    field: int
+    """Index in `FIELDS`."""
+    flags: int
+    tool: str
+    content: Content
+
+    @property
+    def inline_text(self) -> str:
+        """As much of the text as the body holds."""
+        return "\n".join([piece if isinstance(piece, str) else piece.preview for piece in self.content])
+
+
+class _Blob(msgspec.Struct, gc=False):
+    sha256: str
+    media_type: str | None = None
+
+
+class _Block(msgspec.Struct, gc=False):
+    type: str = ""
+    text: str = ""
+    blob: _Blob | None = None
+    media_type: str = ""
+    filename: str | None = None
+    url: str | None = None
+    title: str | None = None
+    data: msgspec.Raw = msgspec.Raw()
+
+
+class _Result(msgspec.Struct, gc=False):
+    content: tuple[_Block, ...] = ()
+    error_text: str | None = None
+    preliminary: bool = False
+    spilled_to: str | None = None
+
+
+class _Part(_Block, gc=False):
+    tool_name: str = ""
+    state: str = ""
+    input: msgspec.Raw = msgspec.Raw()
+    input_text: str | None = None
+    input_blob: _Blob | None = None
+    results: tuple[_Result, ...] = ()
+
+
+class _Body(msgspec.Struct, gc=False):
+    parts: tuple[_Part, ...] = ()
+
+
+_body_decoder = msgspec.json.Decoder(_Body)
+_json_decoder = msgspec.json.Decoder()
+
+
+def documents_of(frame: bytes) -> list[Document]:
+    """The documents of a stored body, in the order of its parts; of one that reads oddly, all its strings as one."""
+    body = decompress(frame)
+    try:
+        parts = _body_decoder.decode(body).parts
+    except (msgspec.MsgspecError, RecursionError):
+        return [Document(0, TEXT, 0, "", ("\n".join(json_strings(body)),))]
+    found: list[Document] = []
+    flags = HAS_IMAGE if any([_is_image(part) for part in parts if part.type == "file"]) else 0
+    for sequence, part in enumerate(parts):
+        if part.type == "tool-call":
+            _add_call(found, sequence, part)
+        else:
+            _add_plain(found, sequence, part, flags)
+    return found
+
+
+def texts_of(document: Document, load: Callable[[Outside], Iterable[bytes]]) -> Iterable[bytes]:
+    """The document's text as UTF-8, in pieces of at most `LONGEST` bytes; one piece, perhaps empty, for nearly all."""
+    content = document.content
+    if len(content) == 1 and isinstance(content[0], str) and len(content[0]) < LONGEST // 4:
+        return (content[0].encode("utf-8", "replace"),)
+    return _cut(_joined(content, load))
+
+
+def _joined(content: Content, load: Callable[[Outside], Iterable[bytes]]) -> Iterator[bytes]:
+    for index, piece in enumerate(content):
+        if index:
+            yield b"\n"
+        if isinstance(piece, str):
+            yield piece.encode("utf-8", "replace")
+        elif piece.is_json:
+            yield "\n".join(json_strings(b"".join(load(piece)))).encode("utf-8", "replace")
+        else:
+            yield from load(piece)
+
+
+def _cut(stream: Iterable[bytes]) -> Iterator[bytes]:
+    """Join small pieces and cut large ones, between words where there is a space."""
+    pending = b""
+    for piece in stream:
+        pending += piece
+        while len(pending) > LONGEST:
+            end = _last_break(pending)
+            yield pending[:end]
+            pending = pending[end:]
+    yield pending
+
+
+def _last_break(data: bytes) -> int:
+    """Where to cut at most `LONGEST` bytes: behind the last line or word, at worst between two characters."""
+    for separator in (b"\n", b" "):
+        end = data.rfind(separator, LONGEST // 2, LONGEST)
+        if end > 0:
+            return end + 1
+    end = LONGEST
+    while data[end] & 0xC0 == 0x80 and end > LONGEST - 4:
+        end -= 1
+    return end
+
+
+def _add_plain(found: list[Document], sequence: int, part: _Part, flags: int) -> None:
+    if part.type == "text" or part.type == "reasoning":
+        if part.text or part.blob is not None:
+            field = TEXT if part.type == "text" else REASONING
+            found.append(Document(sequence, field, flags, "", (_text(part),)))
+    elif part.type == "file":
+        found.append(Document(sequence, FILE, flags, "", (_file_name(part),)))
+    elif part.type.startswith("source-"):
+        names = [name for name in (part.title, part.url, part.filename) if name]
+        found.append(Document(sequence, TEXT, flags, "", ("\n".join(names),)))
+    else:
+        found.append(Document(sequence, TEXT, flags, "", ("\n".join(json_strings(bytes(part.data))),)))
+
+
+def _add_call(found: list[Document], sequence: int, part: _Part) -> None:
+    flags = FAILED if part.state == _FAILED_STATE else 0
+    output: list[str | Outside] = []
+    names: list[str] = []
+    for result in part.results:
+        for block in result.content:
+            if block.type == "file":
+                names.append(_file_name(block))
+                flags |= HAS_IMAGE if _is_image(block) else 0
+        if not result.preliminary:
+            output += _output(result)
+    found.append(Document(sequence, INPUT, flags, part.tool_name, (_input(part),)))
+    if output:
+        found.append(Document(sequence, OUTPUT, flags, part.tool_name, tuple(output)))
+    if any(names):
+        found.append(Document(sequence, FILE, flags, part.tool_name, ("\n".join(names),)))
+
+
+def _input(part: _Part) -> str | Outside:
+    if part.input_blob is not None:
+        is_json = part.input_blob.media_type == "application/json"
+        return Outside(part.input_blob.sha256, is_json=is_json, preview=part.input_text or "")
+    if part.input_text is not None:
+        return part.input_text
+    return "\n".join(json_strings(bytes(part.input)))
+
+
+def _output(result: _Result) -> list[str | Outside]:
+    content = [_text(block) for block in result.content if block.type == "text"]
+    if not content and result.error_text:
+        content.append(result.error_text)
+    if result.spilled_to:
+        content.append(Outside(spill=result.spilled_to))
+    return content
+
+
+def _text(block: _Block) -> str | Outside:
+    return block.text if block.blob is None else Outside(block.blob.sha256, preview=block.text)
+
+
+def _file_name(block: _Block) -> str:
+    url = block.url if block.url and not block.url.startswith("data:") else None
+    return "\n".join([name for name in (block.filename, url) if name])
+
+
+def _is_image(block: _Block) -> bool:
+    return block.type == "file" and block.media_type.startswith("image/")
+
+
+def is_searchable_type(media_type: str) -> bool:
+    """Whether a spilled output of this type is text."""
+    return media_type.startswith(_SEARCHABLE_TYPES)
+
+
+def json_strings(data: bytes) -> list[str]:
+    """Every string value in a JSON text, in order; keys are left out. What is no JSON has none."""
+    found: list[str] = []
+    with suppress(msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        _collect(_json_decoder.decode(data), found)
+    return found
+
+
+def _collect(value: Json, found: list[str]) -> None:
+    if isinstance(value, str):
+        found.append(value)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _collect(item, found)
+    elif isinstance(value, list):
+        for item in value:
+            _collect(item, found)

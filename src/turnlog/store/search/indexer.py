@@ -1,0 +1,339 @@
+"""Follows the store's change sequence into the search database, and takes words out of it again.
+
+How far it got is written in the transaction of the documents, so a crash at any point leaves an index that goes on
+correctly. Several indexers may run: each holds the search database's write lock from before it reads the store until
+it has committed, so no change is indexed twice, and nothing that was forgotten comes back with a late commit.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from turnlog.errors import StoreBusyError, StoreError
+from turnlog.store.search import schema
+from turnlog.store.search.batch import Batch, MessageRow
+from turnlog.store.search.contents import Contents
+
+BUSY_TIMEOUT_SECONDS = 60.0
+
+_POLL_SECONDS = 0.02
+_LINGER_SECONDS = 0.5
+"""How long a batch that is not full waits for more, when more is to be expected."""
+
+_COMPACTION_PAGES = 256
+_MERGE_LEAST = 16
+_MERGE_SHARE = 2048
+"""Pages merged at each commit: a few, and one for so many bytes of text."""
+
+_ROW = (
+    "SELECT m.key, m.changed_seq, m.agent, m.role, m.created_at, coalesce(m.pays_key,"
+    " (SELECT min(session_key) FROM memberships WHERE message_key = m.key), 0) AS home,"
+    " (SELECT project_key FROM sessions WHERE key = coalesce(m.pays_key,"
+    " (SELECT min(session_key) FROM memberships WHERE message_key = m.key))), m.body FROM messages m"
+)
+_NEWER = " WHERE m.changed_seq >= ?1 AND (m.changed_seq > ?1 OR m.key > ?2)"
+_READ_NEWER = f"{_ROW}{_NEWER} ORDER BY m.changed_seq, m.key LIMIT 1000"
+
+
+class Indexer:
+    """Writes the search database of a store. Not for two threads at once."""
+
+    def __init__(self, store_path: Path, search_path: Path) -> None:
+        """Open both; the search database is made when it is not there.
+
+        Raises StoreError when the store cannot be read or the search database cannot be made.
+        """
+        self._path = search_path
+        self._store = schema.open_store(store_path)
+        self._contents = Contents(self._store)
+        self._search = schema.open_for_writing(search_path)
+        self._file = _identity(search_path)
+
+    def __enter__(self) -> Self:
+        """The indexer itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close both databases."""
+        self._search.close()
+        self._store.close()
+
+    def behind(self) -> int:
+        """Messages that changed and are not indexed yet."""
+        self._reopen_if_gone()
+        progress = schema.read_progress(self._search)
+        return count_behind(self._store, progress.sequence, progress.message_key)
+
+    def step(self, *, wait: bool = True) -> int:
+        """Index one batch of what changed; 0 when nothing is left, else about how many messages.
+
+        With `wait=False` also 0 when another process is indexing just now: it will see the same changes.
+        """
+        return self._step(wait=wait)
+
+    def catch_up(self) -> int:
+        """Index everything that changed; return how many messages."""
+        total = 0
+        while added := self._step(wait=True):
+            total += added
+        return total
+
+    def follow(self, finished: Callable[[float], bool]) -> None:
+        """Index what a writer commits meanwhile, in large batches, until `finished` and nothing is left.
+
+        `finished(seconds)` waits up to so long and says whether the writer has committed its last.
+        """
+        while True:
+            is_finished = finished(0)
+            added = self._step(wait=True, finished=finished)
+            if is_finished and not added:
+                return
+            if not added:
+                finished(_POLL_SECONDS)
+
+    def forget(self, *session_keys: int) -> bool:
+        """Take the words of sessions out of the file for good. Call it before their rows are deleted.
+
+        With tombstones written before, no other process indexes them meanwhile. Messages that other sessions hold too
+        stay and are found there. When it returns False, some words were of texts that no longer exist: the index was
+        emptied, and `catch_up` makes it anew once the rows are gone. Raises StoreBusyError when another process keeps
+        the database busy.
+        """
+        with self._transaction() as batch:
+            gone = {*session_keys} | self._forgotten_sessions()
+            is_complete = all([self._forget(batch, session_key, gone) for session_key in session_keys])
+            if is_complete:
+                batch.write()
+            else:
+                schema.clear(self._search)
+        self._scrub()
+        return is_complete
+
+    def reset(self) -> None:
+        """Empty the index; `catch_up` then makes it anew."""
+        with self._transaction():
+            schema.clear(self._search)
+
+    def compact(self, seconds: float) -> bool:
+        """Merge segments while nothing else is to be done, in small transactions; whether there is more to be merged.
+
+        Worth calling now and then in a process that indexes live: after a cold import the segments are large, and the
+        little that is merged at each commit would take long to get through them.
+        """
+        self._reopen_if_gone()
+        end = time.monotonic() + seconds
+        has_more = True
+        while has_more and time.monotonic() < end:
+            has_more = schema.merge(self._search, _COMPACTION_PAGES)
+        return has_more
+
+    # -- indexing
+
+    def _step(self, *, wait: bool, finished: Callable[[float], bool] | None = None) -> int:
+        try:
+            self._reopen_if_gone()
+            if not self._has_news():
+                return 0
+            with self._transaction(wait=wait) as batch:
+                added = self._fill(batch, finished)
+                batch.write()
+                # As much as keeps up with what is written, a little each time.
+                schema.merge(self._search, _MERGE_LEAST + batch.size // _MERGE_SHARE)
+            return added
+        except _Busy:
+            return 0
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"cannot index into {self._path}: {error}") from error
+        except sqlite3.DatabaseError as error:
+            if type(error) is not sqlite3.DatabaseError:
+                raise
+            # "Malformed": the file is damaged. Everything in it can be made again.
+            self._replace()
+            return 1
+
+    def _has_news(self) -> bool:
+        progress = schema.read_progress(self._search)
+        newest = self._store.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0]
+        return newest != progress.sessions_sequence or self._is_behind(progress)
+
+    def _is_behind(self, progress: schema.Progress) -> bool:
+        found = self._store.execute(f"SELECT 1 FROM messages m{_NEWER} LIMIT 1", progress[:2])
+        return found.fetchone() is not None
+
+    def _fill(self, batch: Batch, finished: Callable[[float], bool] | None) -> int:
+        """Read changed messages until the batch is full or none are left; with `finished`, until none will come."""
+        self._see_sessions(batch)
+        gone = self._forgotten_sessions()
+        added, idle_since = 0, time.monotonic()
+        while not batch.is_full:
+            is_finished = finished is None or finished(0)
+            found = self._read(batch, gone)
+            added += found
+            if found:
+                idle_since = time.monotonic()
+            elif is_finished or time.monotonic() - idle_since > _LINGER_SECONDS:
+                break
+            else:
+                assert finished is not None
+                finished(_POLL_SECONDS)
+        return added
+
+    def _read(self, batch: Batch, gone: set[int]) -> int:
+        found = 0
+        rows = self._store.execute(_READ_NEWER, batch.watermark)
+        for row in rows:
+            message = self._without_forgotten(MessageRow(*row), gone) if gone else MessageRow(*row)
+            found += 1
+            if message is not None:
+                batch.add(message)
+            batch.watermark = row[1], row[0]
+            if batch.is_full:
+                break
+        rows.close()
+        return found
+
+    def _see_sessions(self, batch: Batch) -> None:
+        """Take over what changed of sessions: the project is one of the words that documents are marked with."""
+        newest, origin = self._store.execute(
+            "SELECT max(seq), (SELECT at FROM changes ORDER BY seq LIMIT 1) FROM changes"
+        ).fetchone()
+        rows = self._store.execute(
+            "SELECT DISTINCT s.key, s.project_key FROM changes c JOIN sessions s ON s.key = c.session_key"
+            " WHERE c.seq > ?",
+            (batch.sessions_sequence,),
+        )
+        for session_key, project_key in rows.fetchall():
+            batch.set_project(session_key, project_key)
+        batch.sessions_sequence, batch.origin = newest or 0, origin
+
+    # -- forgetting
+
+    def _forgotten_sessions(self) -> set[int]:
+        """Sessions that are being forgotten just now: there is a tombstone, and still a row."""
+        rows = self._store.execute(
+            "SELECT s.key FROM tombstones t JOIN sessions s"
+            " ON s.agent = substr(t.session_id, 1, instr(t.session_id, ':') - 1)"
+            " AND s.external_id = substr(t.session_id, instr(t.session_id, ':') + 1)"
+        )
+        return {key for (key,) in rows}
+
+    def _without_forgotten(self, row: MessageRow, gone: set[int]) -> MessageRow | None:
+        """The row under a home that stays; None when no session that stays holds the message."""
+        if row.home not in gone:
+            return row
+        for home, project in self._other_homes(row.key, gone):
+            return msgspec.structs.replace(row, home=home, project=project)
+        return None
+
+    def _other_homes(self, message_key: int, gone: set[int]) -> list[tuple[int, int | None]]:
+        rows = self._store.execute(
+            "SELECT m.session_key, s.project_key FROM memberships m JOIN sessions s ON s.key = m.session_key"
+            " WHERE m.message_key = ? ORDER BY m.session_key",
+            (message_key,),
+        )
+        return [(home, project) for home, project in rows if home not in gone]
+
+    def _forget(self, batch: Batch, session_key: int, gone: set[int]) -> bool:
+        is_complete = True
+        rows = self._store.execute(
+            f"{_ROW} JOIN memberships x ON x.message_key = m.key WHERE x.session_key = ?", (session_key,)
+        )
+        for row in rows:
+            message = MessageRow(*row)
+            others = self._other_homes(message.key, gone)
+            if not others:
+                is_complete = batch.remove(message) and is_complete
+            elif batch.home_of(message.key) in gone:
+                batch.move_home(message.key, *others[0])
+        batch.drop_home(session_key)
+        return is_complete
+
+    def _scrub(self) -> None:
+        """Overwrite what was deleted: merge the index into one segment, write the file anew, empty its log."""
+        try:
+            for table in ("words", "sample"):
+                self._search.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+            self._search.execute("VACUUM main")
+            deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
+            while self._search.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() > deadline:
+                    raise StoreBusyError(f"{self._path} is being read; its log still holds forgotten words")
+                time.sleep(_POLL_SECONDS)
+        except sqlite3.OperationalError as error:
+            raise StoreBusyError(f"cannot take forgotten words out of {self._path}: {error}") from error
+
+    # -- the file
+
+    @contextmanager
+    def _transaction(self, *, wait: bool = True) -> Generator[Batch]:
+        """Hold the write lock around a batch; the index is emptied first if it is of another store."""
+        self._search.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_SECONDS * 1000) if wait else 0}")
+        try:
+            self._search.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if not wait:
+                raise _Busy from error
+            raise StoreBusyError(f"another process is using {self._path} for too long: {error}") from error
+        try:
+            if self._is_of_another_store():
+                schema.clear(self._search)
+            yield Batch(self._search, self._contents)
+        except BaseException:
+            self._search.rollback()
+            raise
+        self._search.execute("COMMIT")
+
+    def _is_of_another_store(self) -> bool:
+        progress = schema.read_progress(self._search)
+        newest, origin = self._store.execute(
+            "SELECT coalesce(max(seq), 0), (SELECT at FROM changes ORDER BY seq LIMIT 1) FROM changes"
+        ).fetchone()
+        if progress.origin is None:
+            return False
+        return origin != progress.origin or newest < progress.sessions_sequence
+
+    def _reopen_if_gone(self) -> None:
+        """Begin a new file when somebody has deleted the one that is open."""
+        if _identity(self._path) != self._file:
+            self._search.close()
+            self._search = schema.open_for_writing(self._path)
+            self._file = _identity(self._path)
+
+    def _replace(self) -> None:
+        """Begin anew with an empty file: the one there is damaged."""
+        self._search.close()
+        schema.remove(self._path)
+        self._search = schema.open_for_writing(self._path)
+        self._file = _identity(self._path)
+
+
+class _Busy(Exception):
+    """Another process holds the write lock."""
+
+
+def count_behind(connection: sqlite3.Connection, sequence: int, message_key: int) -> int:
+    """Messages of the store behind a watermark."""
+    query = f"SELECT count(*) FROM messages m{_NEWER}"
+    return connection.execute(query, (sequence, message_key)).fetchone()[0]
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino

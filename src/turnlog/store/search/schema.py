@@ -1,0 +1,202 @@
+"""The search database's file: opening it, its tables, and making it anew when it is not ours.
+
+A document's id is `block * 8 + slot`. A block is a quarter of a second since 2020 in which its message was made (or
+the next free one), so ids grow with the messages' own time. `documents` says which message a block belongs to.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import NamedTuple
+
+from turnlog.errors import StoreError
+
+VERSION = 1
+"""Raised when the tables, or what goes into them, change: an index of another version is made anew."""
+
+SLOT_BITS = 3
+SLOTS = 1 << SLOT_BITS
+"""Documents of one block. Nineteen of twenty messages have no more."""
+
+_MERGE_STEP = 256
+
+_EPOCH_MS = 1_577_836_800_000
+_BLOCK_MS = 250
+
+_TOKENIZER = 'tokenize = "unicode61 remove_diacritics 2"'
+
+# The texts themselves are not kept, nor their lengths: ranking uses those in `documents.layout`.
+# `sample` holds one document in 64, to tell common words from rare ones quickly.
+_TABLES = (
+    f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
+    f"CREATE VIRTUAL TABLE sample USING fts5 (text, content = '', columnsize = 0, detail = none, {_TOKENIZER})",
+    "CREATE TABLE documents (block INTEGER PRIMARY KEY, message_key INTEGER NOT NULL, home INTEGER NOT NULL,"
+    " layout BLOB NOT NULL) STRICT",
+    "CREATE INDEX documents_by_message ON documents (message_key, home)",
+    "CREATE TABLE homes (session_key INTEGER PRIMARY KEY, project_key INTEGER) STRICT",
+    "CREATE TABLE kinds (key INTEGER PRIMARY KEY, agent TEXT NOT NULL, role TEXT NOT NULL, field INTEGER NOT NULL,"
+    " UNIQUE (agent, role, field)) STRICT",
+    # How far the store's changes are indexed, which store it was, and the farthest a block lies from its time.
+    "CREATE TABLE progress (key INTEGER PRIMARY KEY CHECK (key = 1), sequence INTEGER NOT NULL DEFAULT 0,"
+    " message_key INTEGER NOT NULL DEFAULT 0, sessions_sequence INTEGER NOT NULL DEFAULT 0,"
+    " origin INTEGER, displacement INTEGER NOT NULL DEFAULT 0, documents INTEGER NOT NULL DEFAULT 0) STRICT",
+    "INSERT INTO progress (key) VALUES (1)",
+    # Words of a whole batch are collected in memory (a hash of 1 MB would make a hundred small segments of it).
+    "INSERT INTO words (words, rank) VALUES ('hashsize', 67108864)",
+    # Left to itself, FTS5 merges segments in the middle of some commit, however long that takes: see `merge`.
+    "INSERT INTO words (words, rank) VALUES ('automerge', 0)",
+    "INSERT INTO words (words, rank) VALUES ('usermerge', 8)",
+    "INSERT INTO words (words, rank) VALUES ('crisismerge', 1000)",
+    "INSERT INTO sample (sample, rank) VALUES ('automerge', 8)",
+)
+
+
+class Progress(NamedTuple):
+    """The one row of `progress`."""
+
+    sequence: int = 0
+    """Of the last message that was indexed; with `message_key`, the watermark."""
+    message_key: int = 0
+    sessions_sequence: int = 0
+    """Of the last change whose session was looked at."""
+    origin: int | None = None
+    """Time of the store's first change: another store has another."""
+    displacement: int = 0
+    """Blocks by which a document may lie behind its message's time."""
+    documents: int = 0
+    """Documents ever written: how large the index is."""
+
+
+def block_of(created_at: int | None) -> int:
+    """The block of a time in Unix milliseconds; what has no time is older than everything."""
+    return 0 if created_at is None else min(max(0, (created_at - _EPOCH_MS) // _BLOCK_MS), 1 << 48)
+
+
+def open_store(store_path: Path) -> sqlite3.Connection:
+    """Open the store to read it; raise StoreError when that cannot be done."""
+    try:
+        connection = _connect(store_path, "ro")
+        connection.execute("SELECT 1 FROM changes LIMIT 1")
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot read the store {store_path}: {error}") from error
+    return connection
+
+
+def open_for_writing(search_path: Path) -> sqlite3.Connection:
+    """Open the search database; make its tables if need be. A file that is damaged or foreign is replaced.
+
+    Raises StoreError when it cannot be opened or made.
+    """
+    try:
+        return _open_for_writing(search_path)
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise StoreError(f"cannot open the search database {search_path}: {error}") from error
+    remove(search_path)
+    return _open_for_writing(search_path)
+
+
+def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection | None:
+    """Open an index of this version with the store attached as `store`; None when there is none to be used.
+
+    Raises StoreError when the store cannot be read.
+    """
+    if not search_path.exists():
+        return None
+    connection = None
+    try:
+        connection = _connect(search_path, "ro")
+        if _version(connection) == VERSION:
+            connection.execute("ATTACH ? AS store", (f"{store_path.absolute().as_uri()}?mode=ro",))
+            for name, table in (("word_rows", "words"), ("sample_rows", "sample")):
+                connection.execute(f"CREATE VIRTUAL TABLE temp.{name} USING fts5vocab ('main', '{table}', 'row')")
+            connection.execute("CREATE VIRTUAL TABLE temp.word_list USING fts5vocab ('main', 'words', 'instance')")
+            return connection
+    except sqlite3.DatabaseError:
+        pass
+    if connection is not None:
+        connection.close()
+    return None
+
+
+def remove(search_path: Path) -> None:
+    """Delete the files of a search database."""
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{search_path}{suffix}").unlink(missing_ok=True)
+
+
+def clear(connection: sqlite3.Connection) -> None:
+    """Make all tables anew, inside the caller's transaction."""
+    # FTS5's own tables (words_data, ...) go with theirs and cannot be dropped alone.
+    tables = connection.execute(
+        "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        " ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"
+    ).fetchall()
+    for (name,) in tables:
+        connection.execute(f'DROP TABLE IF EXISTS main."{name}"')
+    for statement in _TABLES:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA main.user_version = {VERSION}")
+
+
+def merge(connection: sqlite3.Connection, pages: int) -> bool:
+    """Merge segments of the index, about `pages` of 4 KB; whether there is more to be merged.
+
+    Each transaction leaves a segment, and a search looks into each of them. Eight of a size become one.
+    """
+    while pages > 0:
+        before = connection.total_changes
+        connection.execute("INSERT INTO words (words, rank) VALUES ('merge', ?)", (min(pages, _MERGE_STEP),))
+        if connection.total_changes - before < 2:
+            return False
+        pages -= _MERGE_STEP
+    return True
+
+
+def read_progress(connection: sqlite3.Connection) -> Progress:
+    """How far the index is."""
+    return Progress(
+        *connection.execute(
+            "SELECT sequence, message_key, sessions_sequence, origin, displacement, documents FROM progress"
+        ).fetchone()
+    )
+
+
+def write_progress(connection: sqlite3.Connection, progress: Progress) -> None:
+    """Note how far the index is, inside the transaction that brought it there."""
+    connection.execute(
+        "UPDATE progress SET sequence = ?, message_key = ?, sessions_sequence = ?, origin = ?, displacement = ?,"
+        " documents = ?",
+        progress,
+    )
+
+
+def _open_for_writing(search_path: Path) -> sqlite3.Connection:
+    connection = _connect(search_path, "rwc")
+    try:
+        connection.execute("PRAGMA page_size = 16384")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        # Freed pages are overwritten when something is forgotten, not at every merge.
+        connection.execute("PRAGMA secure_delete = OFF")
+        connection.execute("PRAGMA journal_size_limit = 4194304")
+        if _version(connection) != VERSION:
+            connection.execute("BEGIN IMMEDIATE")
+            if _version(connection) != VERSION:
+                clear(connection)
+            connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=60, isolation_level=None, check_same_thread=False
+    )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return connection.execute("PRAGMA main.user_version").fetchone()[0]

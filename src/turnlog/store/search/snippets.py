@@ -1,0 +1,164 @@
+"""A short piece of a text around what was found, with marks.
+
+Finds what the index found: whole words in any case and with or without accents, phrases over any separators,
+beginnings of words, parts of CJK runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
+from typing import NamedTuple
+
+from turnlog.store.search.query import Term
+from turnlog.store.search.tokens import fold, is_cjk
+
+LENGTH = 160
+"""Characters of a snippet."""
+
+_LEAD = 40
+"""Characters before the first mark, about."""
+
+_RAW_LENGTH = 3 * LENGTH
+_MOST_OCCURRENCES = 12
+_MOST_ATTEMPTS = 48
+
+_GAP = r"[\W_]"
+_BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
+
+
+class Snippet(NamedTuple):
+    """A piece of text on one line."""
+
+    text: str
+    marks: tuple[tuple[int, int], ...]
+    """Start and end of what was found, in characters of `text`."""
+
+
+class Finder:
+    """Looks for the terms of one query."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self._searches = [_Search(term) for term in terms]
+
+    def snippet(self, text: str) -> Snippet:
+        """The first place where most terms stand close together; the beginning of the text when none is found."""
+        start = self._best_start(text)
+        return self._cut(text, start)
+
+    def count(self, text: str) -> list[int]:
+        """How often each term stands in the text, roughly: parts of longer words count too."""
+        return [search.count(text) for search in self._searches]
+
+    def _best_start(self, text: str) -> int:
+        if len(self._searches) == 1:
+            return min(self._searches[0].find(text, 1), default=(0, 0))[0]
+        found = sorted(
+            [(start, index) for index, search in enumerate(self._searches) for start, _ in search.find(text)]
+        )
+        best, best_count = 0, 0
+        for position, (start, _) in enumerate(found):
+            count = len({index for other, index in found[position:] if other - start < LENGTH - _LEAD})
+            if count > best_count:
+                best, best_count = start, count
+        return best
+
+    def _cut(self, text: str, start: int) -> Snippet:
+        begin = _word_start(text, max(0, start - _LEAD), start)
+        raw = text[begin : begin + _RAW_LENGTH]
+        line = _BLANK.sub(" ", raw).strip()
+        if len(line) > LENGTH:
+            end = line.rfind(" ", LENGTH - _LEAD, LENGTH)
+            line = f"{line[: end if end > 0 else LENGTH]}…"
+        elif begin + len(raw) < len(text):
+            line += "…"
+        if begin:
+            line = f"…{line}"
+        return Snippet(line, _merged([mark for search in self._searches for mark in search.find(line)]))
+
+
+class _Search:
+    """Looks for one term: first as it was typed, then by its first piece, then in any spelling."""
+
+    def __init__(self, term: Term) -> None:
+        first, last = term.pieces[0], term.pieces[-1]
+        self._spellings = [_spellings(term.typed), _spellings(first)]
+        self._pattern = _pattern(term.pieces)
+        self._folded = _pattern([fold(piece) for piece in term.pieces])
+        self._may_go_on = term.is_prefix
+        self._begins_in_cjk = is_cjk(first)
+        self._ends_in_cjk = is_cjk(last)
+
+    def find(self, text: str, most: int = _MOST_OCCURRENCES) -> list[tuple[int, int]]:
+        """Start and end of occurrences: the first `most` of each spelling."""
+        for spellings in self._spellings:
+            found = [span for spelling in spellings for span in self._find_spelling(text, spelling, most)]
+            if found:
+                return found
+        matches = (self._whole(text, match) for match in self._folded.finditer(fold(text)))
+        return list(islice((span for span in matches if span), most))
+
+    def count(self, text: str) -> int:
+        """How often the term stands in the text as it was typed, or in lower case."""
+        return sum([text.count(spelling) for spelling in self._spellings[0][:2]])
+
+    def _find_spelling(self, text: str, spelling: str, most: int) -> Iterator[tuple[int, int]]:
+        position = text.find(spelling)
+        for _ in range(_MOST_ATTEMPTS):
+            if position < 0 or not most:
+                return
+            match = self._pattern.match(text, position)
+            span = match and self._whole(text, match)
+            if span:
+                most -= 1
+                yield span
+            position = text.find(spelling, position + 1)
+
+    def _whole(self, text: str, match: re.Match[str]) -> tuple[int, int] | None:
+        """The match if it is whole words (a beginning with the rest of its word), else None."""
+        start, end = match.span()
+        if start and not self._begins_in_cjk and _is_letter(text[start - 1]):
+            return None
+        if self._ends_in_cjk or end == len(text) or not _is_letter(text[end]):
+            return start, end
+        if not self._may_go_on:
+            return None
+        while end < len(text) and _is_letter(text[end]):
+            end += 1
+        return start, end
+
+
+def _spellings(word: str) -> list[str]:
+    return list(dict.fromkeys([word, word.lower(), word.capitalize(), word.upper()]))
+
+
+def _pattern(words: Sequence[str]) -> re.Pattern[str]:
+    """The words one after the other, in any case. Only where a run of CJK begins or ends may they touch."""
+    pattern = re.escape(words[0])
+    for before, word in pairwise(words):
+        pattern += f"{_GAP}{'*' if is_cjk(before) != is_cjk(word) else '+'}{re.escape(word)}"
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _is_letter(character: str) -> bool:
+    """Whether a word goes on with this character."""
+    return character.isalnum() and not is_cjk(character)
+
+
+def _word_start(text: str, begin: int, start: int) -> int:
+    """The first beginning of a word from `begin` on, if one comes before `start`."""
+    if begin == 0:
+        return 0
+    space = text.find(" ", begin, start)
+    return space + 1 if space >= 0 else begin
+
+
+def _merged(marks: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(marks):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return tuple(merged)

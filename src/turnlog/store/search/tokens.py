@@ -1,0 +1,85 @@
+"""What a word is, for texts and for queries alike.
+
+The index splits texts with FTS5's `unicode61` (letters and digits are words, accents and case do not matter). Chinese,
+Japanese and Korean are written without spaces, so runs of them are cut before: every character and every pair of
+neighbours becomes a word, interleaved in the order of the text (`c1 c1c2 c2 c2c3 c3`). A part of a run is then a
+phrase that begins with its first pair, and can be found wherever it stands.
+
+Characters of the private-use areas are words to `unicode61`. Only the index's own markers may use them, so they are
+taken out of texts and queries.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import pairwise
+
+CJK = (
+    "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
+    "\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
+    "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+)
+"""Ranges of characters that are written without spaces, for use inside a regular expression's brackets."""
+
+_PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010ffff"
+
+_CJK_RUN = re.compile(f"[{CJK}]+")
+_FOREIGN = re.compile(f"[{CJK}]+|[{_PRIVATE}]+")
+_PIECE = re.compile(f"[{CJK}]+|[^\\W_{CJK}{_PRIVATE}]+")
+
+_PLAIN_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xF5)})
+"""Bytes of UTF-8 that begin no character of `_FOREIGN` (arrows, dashes and box drawing begin with E2)."""
+
+
+def searchable(data: bytes) -> bytes:
+    """UTF-8 text as it goes into the index: runs of CJK cut into words, private-use characters blanked."""
+    if data.isascii() or not data.translate(None, _PLAIN_BYTES):
+        return data
+    text = data.decode("utf-8", "replace")
+    if not unicodedata.is_normalized("NFC", text):
+        text = unicodedata.normalize("NFC", text)
+    return _FOREIGN.sub(_cut_foreign, text).encode("utf-8", "replace")
+
+
+def pieces(text: str) -> list[str]:
+    """The words of a query's term, in order; a run of CJK is one piece."""
+    return _PIECE.findall(unicodedata.normalize("NFC", text))
+
+
+def is_cjk(piece: str) -> bool:
+    """Whether a piece is a run of CJK."""
+    return _CJK_RUN.match(piece) is not None
+
+
+def cut(run: str) -> list[str]:
+    """The words of a run of CJK, as they stand in the index."""
+    words = [run[0]]
+    for left, right in pairwise(run):
+        words += (left + right, right)
+    return words
+
+
+def fold(text: str) -> str:
+    """The text in lower case without accents, character by character, so that positions stay."""
+    return text.lower() if text.isascii() else text.translate(_folding)
+
+
+class _Folding(dict[int, str]):
+    """Code point -> its base letter in lower case, worked out when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        folded = unicodedata.normalize("NFD", character)[0].lower()
+        if is_cjk(character) or len(folded) != 1:
+            folded = character
+        self[code] = folded
+        return folded
+
+
+_folding = _Folding()
+
+
+def _cut_foreign(match: re.Match[str]) -> str:
+    run = match.group()
+    return f" {' '.join(cut(run))} " if is_cjk(run) else " "
