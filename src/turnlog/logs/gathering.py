@@ -175,11 +175,24 @@ class Gathering:
         return {} if message_id is None else {message_id: link.parent_session_id}
 
     def _children_of_calls(self, session_id: str) -> dict[str, str]:
+        """Tool call id -> session it started; a fork's copy of a call has the subagents of the original."""
+        origins = self._origins(session_id)
         return {
             link.tool_call_id: link.child_session_id
             for link in sorted(self._links.values(), key=lambda link: link.child_session_id, reverse=True)
-            if link.parent_session_id == session_id and link.kind == "subagent" and link.tool_call_id is not None
+            if link.kind == "subagent" and link.tool_call_id is not None and link.parent_session_id in origins
         }
+
+    def _origins(self, session_id: str) -> set[str]:
+        """The session, and those that it came out of as a fork or continuation."""
+        found: set[str] = set()
+        waiting = [session_id]
+        while waiting:
+            child = waiting.pop()
+            if child not in found:
+                found.add(child)
+                waiting += [link.parent_session_id for link in self.links(child=child) if link.kind != "subagent"]
+        return found
 
 
 def _join(known: _Place, placement: Placement, source: Source) -> _Place:
