@@ -23,7 +23,7 @@ describe("sessions under their days", () => {
   });
 
   it("are called by their id where they have no title", () => {
-    expect(titleOf(session({ external_id: "0f3b9a77-1234" }))).toBe("Untitled 0f3b9a77");
+    expect(titleOf(session({ id: "claude-code:0f3b9a77-1234" }))).toBe("Untitled 0f3b9a77");
     expect(titleOf(session({ title: "  Fix\n the build " }))).toBe("Fix the build");
   });
 });
@@ -43,7 +43,7 @@ it("folds forks under the session they came out of, where the first of them stoo
 it("joins hits of one session that two pages share", () => {
   const hit = (message_id: string) => ({ message_id }) as SearchHit;
   const group = (id: string, ...hits: string[]): SearchGroup => ({
-    session: session({ id }),
+    session: { id, agent: "claude-code", title: null, project: null },
     hits: hits.map(hit),
   });
   const joined = joinGroups([group("a", "1"), group("b", "2"), group("b", "3"), group("a", "4")]);

@@ -33,7 +33,7 @@ export function spillTextPath(sessionId: string, name: string): string {
 }
 
 /** The page of a session, at a message or part of it. Colons stay as they are: nothing in a path needs them away. */
-export function sessionPage(id: string, messageId?: string, partId?: string | null): string {
+export function sessionPage(id: string, messageId?: string, part?: number | null): string {
   const page = `/sessions/${encodeURIComponent(id).replaceAll("%3A", ":")}`;
-  return messageId ? `${page}#${formatAnchor(messageId, partId)}` : page;
+  return messageId ? `${page}#${formatAnchor(messageId, part)}` : page;
 }

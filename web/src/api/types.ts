@@ -475,19 +475,20 @@ export interface Items<Item> {
 
 // ---- search, usage, status -----------------------------------------------------------------------------------
 
-export type SearchField = "text" | "reasoning" | "input" | "output";
+export type SearchField = "text" | "reasoning" | "input" | "output" | "file";
 
 export interface SearchHit {
   message_id: string;
   position: number;
-  turn: number | null;
-  fate: Fate;
-  role: Role;
-  created_at: string | null;
+  /** Index in the message's parts. */
+  part: number;
   field: SearchField;
-  tool_call_id: string | null;
+  role: Role;
   tool_name: string | null;
+  created_at: string | null;
   snippet: SnippetPiece[];
+  /** Forks that hold the same message. */
+  also_in: SessionPosition[];
 }
 
 export interface SnippetPiece {
@@ -495,14 +496,30 @@ export interface SnippetPiece {
   marked: boolean;
 }
 
+export interface SessionPosition {
+  session_id: string;
+  position: number;
+}
+
+export interface FoundSession {
+  id: string;
+  agent: string;
+  title: string | null;
+  /** Path of the project. */
+  project: string | null;
+}
+
 export interface SearchGroup {
-  session: SessionItem;
+  session: FoundSession;
   hits: SearchHit[];
 }
 
-export interface SearchPage {
+export interface SearchAnswer {
   items: SearchGroup[];
   next_cursor: string | null;
+  /** Hits in all; counted for the first page only. */
+  total: number | null;
+  total_is_exact: boolean;
   pending: number;
 }
 

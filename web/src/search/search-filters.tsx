@@ -21,6 +21,7 @@ const FIELDS = [
   { value: "reasoning", label: "Thinking" },
   { value: "input", label: "Tool input" },
   { value: "output", label: "Tool output" },
+  { value: "file", label: "File names" },
 ];
 
 const ROLES = [

@@ -3,7 +3,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { getJson } from "@/api/client";
 import { SEARCH } from "@/api/paths";
-import type { SearchGroup, SearchPage } from "@/api/types";
+import type { SearchAnswer, SearchGroup } from "@/api/types";
 import type { Filters } from "@/filters/url-filters";
 import { dayAfter, startOf } from "@/format/time";
 
@@ -29,12 +29,17 @@ export function useSearch(filters: SearchFilters) {
   return useInfiniteQuery({
     queryKey: ["search", filters],
     queryFn: ({ pageParam, signal }) =>
-      getJson<SearchPage>(SEARCH, { ...asAsked(filters), limit: PAGE, cursor: pageParam }, signal),
+      getJson<SearchAnswer>(SEARCH, { ...asAsked(filters), limit: PAGE, cursor: pageParam }, signal),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: (previous) => previous,
-    enabled: filters.q !== "",
+    enabled: isAsked(filters),
   });
+}
+
+/** Filters alone ask for something too: all failed calls of a tool, say. */
+export function isAsked({ sort: _, ...filters }: SearchFilters): boolean {
+  return Object.values(filters).some(Boolean);
 }
 
 function asAsked(filters: SearchFilters) {

@@ -4,7 +4,6 @@ import type { Message, Part, Placement } from "@/api/types";
 import { Icon } from "@/design/icon";
 import type { MessageEntry } from "./entries";
 import { MessageFrame } from "./message-frame";
-import { partId } from "./part-id";
 import { PartFrame } from "./parts/part-frame";
 import { PartView } from "./parts/part-view";
 import { Reasoning } from "./parts/reasoning";
@@ -21,13 +20,7 @@ export function AssistantMessage({ entry }: { entry: MessageEntry }) {
       label={`Step${placement.step ? ` ${placement.step}` : ""}`}
     >
       {parts.map((part, index) => (
-        <StepPart
-          key={partId(message, index)}
-          id={partId(message, index)}
-          part={part}
-          message={message}
-          placement={placement}
-        />
+        <StepPart key={index} index={index} part={part} message={message} placement={placement} />
       ))}
       {message.error && (
         <p className="answer-error" role="note">
@@ -42,17 +35,20 @@ export function AssistantMessage({ entry }: { entry: MessageEntry }) {
 }
 
 interface StepPartProps {
-  id: string;
+  index: number;
   part: Part;
   message: Message;
   placement: Placement;
 }
 
-function StepPart({ id, part, message, placement }: StepPartProps) {
-  if (part.type === "tool-call") return <ToolCall part={part} message={message} placement={placement} />;
-  if (part.type === "reasoning") return <Reasoning part={part} id={id} messageId={message.id} />;
+function StepPart({ index, part, message, placement }: StepPartProps) {
+  const place = { messageId: message.id, index };
+  if (part.type === "tool-call") {
+    return <ToolCall part={part} message={message} placement={placement} index={index} />;
+  }
+  if (part.type === "reasoning") return <Reasoning part={part} place={place} />;
   return (
-    <PartFrame messageId={message.id} id={id} className="part">
+    <PartFrame place={place} className="part">
       <PartView part={part} />
     </PartFrame>
   );

@@ -8,7 +8,6 @@ import { plural } from "@/format/numbers";
 import { useDisclosure } from "./disclosure";
 import type { MessageEntry } from "./entries";
 import { MessageFrame } from "./message-frame";
-import { partId } from "./part-id";
 import { PartFrame } from "./parts/part-frame";
 import { PartView } from "./parts/part-view";
 import { useSessionContext } from "./session-context";
@@ -45,12 +44,7 @@ export function InjectedMessage({ entry }: { entry: MessageEntry }) {
       {open && (
         <div className="injected-text">
           {message.parts?.map((part, index) => (
-            <PartFrame
-              key={partId(message, index)}
-              messageId={message.id}
-              id={partId(message, index)}
-              className="part"
-            >
+            <PartFrame key={index} place={{ messageId: message.id, index }} className="part">
               <InjectedPart part={part} origin={message.origin} />
             </PartFrame>
           ))}

@@ -5,7 +5,6 @@ import { Icon, type IconName } from "@/design/icon";
 import { commandText } from "./command-text";
 import type { MessageEntry } from "./entries";
 import { MessageFrame } from "./message-frame";
-import { partId } from "./part-id";
 import { PartFrame } from "./parts/part-frame";
 import { PartView } from "./parts/part-view";
 
@@ -31,12 +30,7 @@ export function PromptMessage({ entry }: { entry: MessageEntry }) {
         </p>
       )}
       {message.parts?.map((part, index) => (
-        <PartFrame
-          key={partId(message, index)}
-          messageId={message.id}
-          id={partId(message, index)}
-          className="part"
-        >
+        <PartFrame key={index} place={{ messageId: message.id, index }} className="part">
           {verbatim && part.type === "text" ? (
             <pre>{commandText(part.text)}</pre>
           ) : (

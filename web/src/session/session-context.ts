@@ -1,7 +1,7 @@
 /** What parts deep in the timeline need to know of their session. */
 
 import { createContext, useContext } from "react";
-import { type Anchor, REASONING } from "@/api/anchor";
+import type { Anchor } from "@/api/anchor";
 
 export interface SessionContextValue {
   sessionId: string;
@@ -24,10 +24,9 @@ export function useSessionContext(): SessionContextValue {
   return useContext(SessionContext);
 }
 
-/** Whether the address names this part (null: the message as a whole, or all of its reasoning). */
-export function useLinked(messageId: string, partId: string | null): { linked: boolean; flashing: boolean } {
+/** Whether the address names this part (null: the message as a whole), and has just led there. */
+export function useLinked(messageId: string, part: number | null): { linked: boolean; flashing: boolean } {
   const { linked, flashing } = useSessionContext();
-  const named = linked?.partId === REASONING ? null : (linked?.partId ?? null);
-  const matches = linked?.messageId === messageId && named === partId;
+  const matches = linked?.messageId === messageId && linked.part === part;
   return { linked: matches, flashing: matches && flashing };
 }

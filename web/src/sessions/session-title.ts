@@ -1,7 +1,10 @@
 /** What a session is called in lists; one that nobody named and that has no prompt is called by its id. */
 
-import type { Session } from "@/api/types";
+interface Titled {
+  id: string;
+  title?: string | null;
+}
 
-export function titleOf(session: Session): string {
-  return session.title?.replace(/\s+/g, " ").trim() || `Untitled ${session.external_id.slice(0, 8)}`;
+export function titleOf({ id, title }: Titled): string {
+  return title?.replace(/\s+/g, " ").trim() || `Untitled ${id.slice(id.indexOf(":") + 1).slice(0, 8)}`;
 }

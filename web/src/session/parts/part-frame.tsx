@@ -3,17 +3,27 @@
 import type { ReactNode } from "react";
 import { useLinked } from "../session-context";
 
-interface PartFrameProps {
+/** A part by its place in its message. */
+export interface PartPlace {
   messageId: string;
-  id: string;
+  index: number;
+}
+
+/** Under what it is remembered whether a part is open. */
+export function disclosureId({ messageId, index }: PartPlace): string {
+  return `${messageId}/${index}`;
+}
+
+interface PartFrameProps {
+  place: PartPlace;
   className: string;
   children: ReactNode;
 }
 
-export function PartFrame({ messageId, id, className, children }: PartFrameProps) {
-  const { flashing } = useLinked(messageId, id);
+export function PartFrame({ place, className, children }: PartFrameProps) {
+  const { flashing } = useLinked(place.messageId, place.index);
   return (
-    <div className={flashing ? `${className} flash` : className} data-part={id}>
+    <div className={flashing ? `${className} flash` : className} data-part={place.index}>
       {children}
     </div>
   );

@@ -1,29 +1,26 @@
 /** What the model thought, folded to its length; where the log has none, that is said. */
 
-import { REASONING } from "@/api/anchor";
 import type { ReasoningPart } from "@/api/types";
 import { Markdown } from "@/content/markdown";
 import { Icon } from "@/design/icon";
 import { plural } from "@/format/numbers";
 import { formatDuration } from "@/format/time";
 import { useDisclosure } from "../disclosure";
-import { useSessionContext } from "../session-context";
-import { PartFrame } from "./part-frame";
+import { useLinked } from "../session-context";
+import { disclosureId, PartFrame, type PartPlace } from "./part-frame";
 import { WholeText, wholeOf } from "./whole-text";
 
 interface ReasoningProps {
   part: ReasoningPart;
-  id: string;
-  messageId: string;
+  place: PartPlace;
 }
 
-export function Reasoning({ part, id, messageId }: ReasoningProps) {
-  const { linked } = useSessionContext();
-  const wanted = linked?.messageId === messageId && linked.partId === REASONING;
-  const [open, toggle] = useDisclosure(id, wanted);
-  if (!part.text && !part.blob) return <WithheldReasoning part={part} id={id} messageId={messageId} />;
+export function Reasoning({ part, place }: ReasoningProps) {
+  const { linked } = useLinked(place.messageId, place.index);
+  const [open, toggle] = useDisclosure(disclosureId(place), linked);
+  if (!part.text && !part.blob) return <WithheldReasoning part={part} place={place} />;
   return (
-    <PartFrame messageId={messageId} id={id} className="reasoning">
+    <PartFrame place={place} className="reasoning">
       <button type="button" className="fold" aria-expanded={open} onClick={toggle} data-toggle>
         <Icon name="think" />
         <span>Thinking</span>
@@ -41,9 +38,9 @@ export function Reasoning({ part, id, messageId }: ReasoningProps) {
   );
 }
 
-function WithheldReasoning({ part, id, messageId }: ReasoningProps) {
+function WithheldReasoning({ part, place }: ReasoningProps) {
   return (
-    <PartFrame messageId={messageId} id={id} className="reasoning">
+    <PartFrame place={place} className="reasoning">
       <p className="fold fold-still">
         <Icon name="think" />
         <span>{part.redacted ? "Thinking, withheld by the provider" : "Thinking, not recorded"}</span>

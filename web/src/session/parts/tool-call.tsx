@@ -8,7 +8,7 @@ import { formatDuration } from "@/format/time";
 import { useDisclosure } from "../disclosure";
 import { useLinked, useSessionContext } from "../session-context";
 import { KIND_ICONS } from "./kind-icon";
-import { PartFrame } from "./part-frame";
+import { disclosureId, PartFrame } from "./part-frame";
 import "./tool-call.css";
 import { ToolPanel } from "./tool-panel";
 import { durationOf, stateLabel } from "./tool-state";
@@ -18,16 +18,18 @@ interface ToolCallProps {
   part: ToolCallPart;
   message: Message;
   placement: Placement;
+  index: number;
 }
 
-export function ToolCall({ part, message, placement }: ToolCallProps) {
+export function ToolCall({ part, message, placement, index }: ToolCallProps) {
   const { cwd } = useSessionContext();
-  const { linked } = useLinked(message.id, part.tool_call_id);
-  const [open, toggle] = useDisclosure(part.tool_call_id, linked);
+  const place = { messageId: message.id, index };
+  const { linked } = useLinked(message.id, index);
+  const [open, toggle] = useDisclosure(disclosureId(place), linked);
   const { name, argument } = summarize(part, cwd);
   const child = placement.children[part.tool_call_id] ?? part.child_session_id;
   return (
-    <PartFrame messageId={message.id} id={part.tool_call_id} className="tool">
+    <PartFrame place={place} className="tool">
       <div className="tool-line">
         <button type="button" className="tool-row" aria-expanded={open} onClick={toggle} data-toggle>
           <Icon name={KIND_ICONS[part.kind ?? "other"]} />

@@ -1,0 +1,30 @@
+/** The hits of one session. */
+
+import { Link } from "wouter";
+import { sessionPage } from "@/api/paths";
+import type { SearchGroup as Group } from "@/api/types";
+import { agentName } from "@/sessions/agent-name";
+import { titleOf } from "@/sessions/session-title";
+import { SearchHit } from "./search-hit";
+
+export function SearchGroup({ group: { session, hits }, now }: { group: Group; now: Date }) {
+  const title = titleOf(session);
+  const folder = session.project?.split(/[/\\]/).at(-1);
+  return (
+    <section className="hit-group" aria-label={title}>
+      <h2>
+        <Link href={sessionPage(session.id)}>{title}</Link>
+        <span className="hit-places" title={session.project ?? undefined}>
+          {[folder, agentName(session.agent)].filter(Boolean).join(" · ")}
+        </span>
+      </h2>
+      <ul>
+        {hits.map((hit) => (
+          <li key={`${hit.message_id}/${hit.part}/${hit.field}`}>
+            <SearchHit sessionId={session.id} hit={hit} now={now} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
