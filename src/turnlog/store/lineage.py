@@ -99,13 +99,21 @@ def _events(connection: sqlite3.Connection, session_key: int, session_id: str) -
     ]
 
 
-def settle(connection: sqlite3.Connection, session_keys: set[int]) -> list[PayerChange]:
+class Settlement(NamedTuple):
+    """What `settle` found."""
+
+    payers: list[PayerChange]
+    session_ids: set[str]
+    """The sessions whose relationships may have changed."""
+
+
+def settle(connection: sqlite3.Connection, session_keys: set[int]) -> Settlement:
     """Work out who pays for the messages that these sessions share, and which session came out of which.
 
     A session that holds nothing of its own, or whose own messages begin earliest, is the origin; one whose records
     say they are copies never pays while another member does not say so.
     """
-    group = _neighbours(connection, session_keys)
+    group = _relatives(connection, session_keys)
     rank = {key: _rank(connection, key) for key in group}
     payers: list[PayerChange] = []
     latest: dict[int, tuple[int, int]] = {}
@@ -117,18 +125,22 @@ def settle(connection: sqlite3.Connection, session_keys: set[int]) -> list[Payer
             if key != new and position >= latest.get(key, (-1, 0))[0]:
                 latest[key] = (position, new)
     _infer_links(connection, group, {child: parent for child, (_, parent) in latest.items()}, rank)
-    return payers
+    return Settlement(payers, session_ids(connection, group))
 
 
-def _neighbours(connection: sqlite3.Connection, session_keys: set[int]) -> set[int]:
-    found = set(session_keys)
-    for key in session_keys:
+def _relatives(connection: sqlite3.Connection, session_keys: set[int]) -> set[int]:
+    """These sessions and all that share messages with them, directly or through others."""
+    found: set[int] = set()
+    pending = set(session_keys)
+    while pending:
+        key = pending.pop()
+        found.add(key)
         rows = connection.execute(
             "SELECT DISTINCT other.session_key FROM memberships own"
             " JOIN memberships other ON other.message_key = own.message_key WHERE own.session_key = ?",
             (key,),
         )
-        found.update(row[0] for row in rows)
+        pending.update({row[0] for row in rows} - found)
     return found
 
 

@@ -111,6 +111,10 @@ class SessionRows:
             self._ids[key] = session_id
         return key
 
+    def id(self, key: int) -> str:
+        """The id of a session that this transaction has asked for."""
+        return self._ids[key]
+
     def _find(self, session_id: str) -> int | None:
         agent, _, external_id = session_id.partition(":")
         row = self._connection.execute(_SELECT, (agent, external_id)).fetchone()

@@ -351,7 +351,7 @@ class Batch:
         here, there = (self._source.key, self._source.generation), (known.source_key, known.generation)
         if here == there:
             joined, origin = join_placements(stored, placement), here
-        elif self._outranks(known, placement.session_id):
+        elif self._outranks(known.source_key, known.generation, placement.session_id):
             joined, origin = placement, here
         else:
             joined, origin = stored, there
@@ -374,16 +374,14 @@ class Batch:
             ),
         )
 
-    def _outranks(self, known: _Place, session_id: str) -> bool:
-        """Whether this source says where a message stands, and not the one that said so before.
+    def _outranks(self, source_key: int | None, generation: int, session_id: str) -> bool:
+        """Whether this source says where something of a session stands, and not the one that said so before.
 
         The session's own file does, of several the one whose path sorts first; of one file its newest generation.
         """
-        if known.source_key == self._source.key:
-            return self._source.generation > known.generation
-        row = self._connection.execute(
-            "SELECT session_id, path FROM sources WHERE key = ?", (known.source_key,)
-        ).fetchone()
+        if source_key == self._source.key:
+            return self._source.generation > generation
+        row = self._connection.execute("SELECT session_id, path FROM sources WHERE key = ?", (source_key,)).fetchone()
         if row is None:
             return True
         return (self._source.session_id != session_id, self._source.path) < (row[0] != session_id, row[1])
@@ -481,6 +479,25 @@ class Batch:
             self._sessions.sequence(session_key)
             cursor = self._connection.executemany(_EVENT_INSERT, found)
             self._sessions.count_events(session_key, cursor.rowcount)
+            if cursor.rowcount < len(found):
+                self._claim_events(session_key, found)
+
+    def _claim_events(self, session_key: int, rows: list[tuple[Any, ...]]) -> None:
+        """Let events that are there already name the file that counts as the one they stand in."""
+        session_id = self._sessions.id(session_key)
+        for row in rows:
+            position, external_id, length = row[1], row[2], row[9]
+            key, source_key, generation = self._connection.execute(
+                "SELECT key, source_key, generation FROM events"
+                " WHERE session_key = ? AND position = ? AND external_id = ?",
+                (session_key, position, external_id),
+            ).fetchone()
+            is_same = (source_key, generation) == (self._source.key, self._source.generation)
+            if not is_same and self._outranks(source_key, generation, session_id):
+                self._connection.execute(
+                    "UPDATE events SET source_key = ?, generation = ?, length = ? WHERE key = ?",
+                    (self._source.key, self._source.generation, length, key),
+                )
 
     def _event_row(self, session_key: int, change: EventChange) -> tuple[Any, ...]:
         event = change.event
@@ -594,9 +611,10 @@ class Batch:
         return self._price(message.usage, message.model, provider, message.created_at)
 
     def _settle_shared(self) -> None:
-        for change in lineage.settle(self._connection, self._sessions.shared):
+        settled = lineage.settle(self._connection, self._sessions.shared)
+        for change in settled.payers:
             self._totals.move(change.message_key, change.old, change.new)
-        self._linked |= lineage.session_ids(self._connection, self._sessions.shared)
+        self._linked |= settled.session_ids
         self._sessions.write()
 
     def _max_message_key(self) -> int:
