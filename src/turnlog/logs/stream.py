@@ -12,8 +12,8 @@ from turnlog.errors import FormatError
 from turnlog.logs.gathering import Gathering
 from turnlog.model import Message
 
-_MOST_UNKNOWN = 1 << 20
-"""Bytes of a stream by which its agent must be told."""
+_HEAD_SIZE = 1 << 16
+"""Bytes of a stream by which its agent must be told, as for files."""
 
 _NAMELESS = Path("-")
 
@@ -50,6 +50,7 @@ class _Lines:
         self._gathering = Gathering()
         self._pending = bytearray()
         self._offset = 0
+        self._looked_at = 0
 
     def add(self, piece: bytes) -> list[Message]:
         """Take a piece; give the messages that it completes or changes."""
@@ -65,11 +66,7 @@ class _Lines:
     def close(self) -> list[Message]:
         """The stream has ended: the last line may lack its newline."""
         end = len(self._pending)
-        if not end:
-            return []
-        if not self._is_known(end):
-            raise FormatError(self._unknown())
-        return self._feed(end)
+        return self._feed(end) if end and self._is_known(end, last=True) else []
 
     def _feed(self, end: int) -> list[Message]:
         data = bytes(self._pending[:end])
@@ -87,15 +84,17 @@ class _Lines:
             )
         ]
 
-    def _is_known(self, end: int) -> bool:
+    def _is_known(self, end: int, *, last: bool = False) -> bool:
         """Whether it is told who writes the stream, perhaps by its first lines."""
-        if self._source is None:
-            head = bytes(self._pending[:end])
-            found = (candidate.detect(_NAMELESS, head) for candidate in agents())
-            self._source = next((detection.source for detection in found if detection.source is not None), None)
-            if self._source is None and end > _MOST_UNKNOWN:
-                raise FormatError(self._unknown())
+        if self._source is not None:
+            return True
+        # Twice as much each time, so that looking again and again costs no more than looking once.
+        if end < 2 * self._looked_at and not last:
+            return False
+        self._looked_at = end
+        head = bytes(self._pending[: min(end, _HEAD_SIZE)])
+        found = (candidate.detect(_NAMELESS, head) for candidate in agents())
+        self._source = next((detection.source for detection in found if detection.source is not None), None)
+        if self._source is None and (last or end >= _HEAD_SIZE):
+            raise FormatError("the stream is no agent's log")
         return self._source is not None
-
-    def _unknown(self) -> str:
-        return "the stream is no agent's log"
