@@ -1,11 +1,18 @@
 import json
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 
 from cli_runner import Command, in_pipe, on_terminal
 from plain_history import OTHER, SESSION, SUBAGENT
-from turnlog.model.codec import decode_event, decode_session
+from plain_store import at
+from turnlog.cli.transcript import Detail
+from turnlog.cli.transcript import transcript as transcript_lines
+from turnlog.model import Membership, Message, Session, ToolCallPart, ToolResult, ToolState
+from turnlog.model.codec import decode_event, decode_session, to_json
+from turnlog.store.base import PlacedMessage
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -156,3 +163,38 @@ def test_a_pipe_gets_no_colour_and_no_pager() -> None:
     result = in_pipe("show", SESSION, PAGER="false")
     assert result.returncode == 0
     assert "\x1b" not in result.stdout
+
+
+def shown(part: ToolCallPart) -> str:
+    message = Message(id="m", role="assistant", parts=(part,))
+    placed = PlacedMessage(message, Membership(session_id="s", message_id="m", position=0))
+    lines = transcript_lines(Session(id="a:s", agent="a", external_id="s"), [placed], [], Detail())
+    return click.unstyle("\n".join(lines))
+
+
+@pytest.mark.parametrize("state", ToolState)
+def test_every_state_of_a_call_has_its_word(state: ToolState) -> None:
+    assert "• Tool" in shown(ToolCallPart(tool_call_id="c", tool_name="Tool", state=state))
+
+
+def test_a_call_that_ends_before_it_began_took_no_time() -> None:
+    """R-C9."""
+    result = ToolResult(id="c.0", completed_at=at(0))
+    part = ToolCallPart(
+        tool_call_id="c", tool_name="Tool", state=ToolState.OUTPUT_AVAILABLE, started_at=at(1), results=(result,)
+    )
+    assert "done · 0 ms" in shown(part)
+
+
+@pytest.mark.parametrize(
+    ("input", "about"),
+    [
+        ({"description": "why", "command": "ls  -la\n/tmp"}, "• Tool ls -la /tmp "),
+        ({"a": 1}, '• Tool {"a":1} '),
+        ([1, 2], "• Tool [1,2] "),
+        ({"command": ["ls", "-la"]}, '• Tool {"command":["ls","-la"]} '),
+        ({"command": "x" * 300}, f"• Tool {'x' * 99}… (300 characters) "),
+    ],
+)
+def test_a_call_says_in_one_line_what_it_is_about(input: Any, about: str) -> None:
+    assert about in shown(ToolCallPart(tool_call_id="c", tool_name="Tool", input=to_json(input)))
