@@ -223,9 +223,8 @@ def _write(document: DoctorDocument) -> None:
     if document["unknown_kinds"]:
         click.echo("\nRecords of unknown kinds, kept as they are")
         for unknown in document["unknown_kinds"]:
-            click.echo(
-                f"  {plain(unknown['agent'])}: {plain(unknown['kind']) or 'without a kind'} ({figures.count(unknown['count'])})"
-            )
+            kind = plain(unknown["kind"]) or "without a kind"
+            click.echo(f"  {plain(unknown['agent'])}: {kind} ({figures.count(unknown['count'])})")
     for warning in document["warnings"]:
         click.echo(f"\n{plain(warning)}")
 
