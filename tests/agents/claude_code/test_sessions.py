@@ -13,23 +13,38 @@ from turnlog.agents.base import Link
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
+    Fate,
     InterruptEvent,
     Origin,
     RecordEvent,
     RewindEvent,
     RunMetadataEvent,
 )
-from turnlog.store.joining import place_messages
+from turnlog.model.tree import Compaction, Node, default_leaf, place
 
 ROOT = f"claude-code:{SESSION}"
 NOWHERE = "00000000-0000-0000-0000-000000000000"
 
 
 def fates(gathered: Gathered, session: str = ROOT) -> dict[str, str]:
-    """The fate of each message, worked out from the tree as the store does it."""
-    placements = {message: place for (name, message), place in gathered.placements.items() if name == session}
-    events = [change for change in gathered.events.values() if change.session_id == session]
-    placed = place_messages(placements, events, gathered.sessions[session].active_leaf)
+    """The fate of each message, worked out from the tree."""
+    places = {message: found for (name, message), found in gathered.placements.items() if name == session}
+    message_of = {record: message for message, found in places.items() for record in found.record_ids}
+    nodes = [
+        Node(
+            id=message,
+            parent=found.parent_id or message_of.get(found.parent_record or ""),
+            position=found.position,
+            sidecar=found.fate is Fate.SIDECAR,
+        )
+        for message, found in places.items()
+    ]
+    compactions = [
+        Compaction(id=event.id, position=event.position, kept=frozenset(event.kept_message_ids))
+        for event in events_of(gathered, CompactionEvent)
+    ]
+    leaf = gathered.sessions[session].active_leaf
+    placed = place(nodes, default_leaf(nodes) if leaf is None else message_of.get(leaf), compactions)
     return {name: str(found.fate) for name, found in placed.items()}
 
 
@@ -264,10 +279,10 @@ def test_a_summary_in_a_later_feed_completes_its_compaction() -> None:
 def test_messages_that_a_compaction_kept_and_nobody_remembers_are_named_by_their_records() -> None:
     log = Log()
     metadata = {"preservedMessages": {"uuids": ["gone"], "allUuids": ["gone", "gone too"]}}
-    (event,) = events_of(
-        fold(log.record("system", subtype="compact_boundary", compactMetadata=metadata)), CompactionEvent
-    )
+    boundary = log.record("system", subtype="compact_boundary", compactMetadata=metadata)
+    (event,) = events_of(fold(boundary, log.user("next")), CompactionEvent)
     assert (event.kept_message_ids, event.metadata) == ((), {"kept_records": ["gone", "gone too"]})
+    assert event.summary_message_id is None
 
 
 # Forks and copies

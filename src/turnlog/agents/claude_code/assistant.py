@@ -67,7 +67,7 @@ def _place(reading: Reading, message_id: str, record: Record, message: WireMessa
     forgotten = reading.state.remember_message(message_id, place)
     if forgotten is not None:
         reading.drafts.pop(forgotten, None)
-    reading.advance(record, session, message_id, harness=False)
+    reading.advance(record, session, message_id, None)
     return place
 
 

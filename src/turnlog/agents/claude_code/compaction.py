@@ -1,11 +1,10 @@
-"""Compactions: a boundary record, and the summary that follows it."""
+"""Compactions: a boundary record, which says what stays in the context, and the summary that follows it."""
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import UNSET
 
-from turnlog.agents.base import EventChange
 from turnlog.agents.claude_code.reading import Reading, Session
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.state import OpenCompaction, message_in
@@ -13,7 +12,10 @@ from turnlog.model import CompactionEvent
 
 
 def open_compaction(reading: Reading, record: Record, session: Session) -> None:
-    """A boundary. It begins a chain of its own, but logically hangs under what it compacted."""
+    """A boundary. It begins a chain of its own, but logically hangs under what it compacted.
+
+    Its event waits for the next message, which is the summary, so that it is told once and whole.
+    """
     if record.parent_uuid is None:
         # The logical parent may be a record that was never written.
         record.parent_uuid = record.logical_parent_uuid or UNSET
@@ -29,39 +31,19 @@ def open_compaction(reading: Reading, record: Record, session: Session) -> None:
         tokens_after=facts.post_tokens if facts else None,
         metadata={"kept_records": lost} if lost else {},
     )
-    session.change.relink = True
-    change = reading.add_event(event, record, session)
-    reading.changes.counts.events += 1
+    node = reading.parent_node(record, session)
+    if record.uuid is not None:
+        reading.state.remember_record(record.uuid, node)
+    reading.close_compaction(None)
     reading.state.compaction = OpenCompaction(
         event=msgspec.Raw(msgspec.json.encode(event)),
         session_id=session.id,
         position=reading.position,
         length=reading.length,
         record_id=record.uuid,
-        parent_id=change.parent_id,
+        parent_id=message_in(node),
     )
-
-
-def close_compaction(reading: Reading, summary_id: str) -> None:
-    """The summary has come: tell the compaction again, with it."""
-    pending = reading.state.compaction
-    if pending is None:
-        return
-    reading.state.compaction = None
-    event = msgspec.json.decode(pending.event, type=CompactionEvent)
-    told = EventChange(
-        session_id=pending.session_id,
-        event=msgspec.structs.replace(event, summary_message_id=summary_id),
-        record=(pending.position, pending.length),
-        record_id=pending.record_id,
-        parent_id=pending.parent_id,
-    )
-    events = reading.changes.events
-    at = next((at for at, change in enumerate(events) if change.record == told.record), None)
-    if at is None:
-        events.append(told)
-    else:
-        events[at] = told
+    reading.changes.counts.events += 1
 
 
 def _kept_messages(reading: Reading, record: Record) -> tuple[tuple[str, ...], list[str]]:

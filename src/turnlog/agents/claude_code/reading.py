@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal
 
+import msgspec
+
 from turnlog.agents.base import (
     Changes,
     Diagnostic,
@@ -21,7 +23,10 @@ from turnlog.agents.claude_code.drafts import CallDraft, MessageDraft
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.sources import session_id
 from turnlog.agents.claude_code.state import RECENT_RECORDS, ROOT, State, Thread, message_in, unresolved
-from turnlog.model import Fate, HistoryEvent
+from turnlog.model import CompactionEvent, Fate, HistoryEvent, Origin
+
+SAID = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
+"""Origins of what a person (or, to a subagent, the parent) said, which begins a turn. All others are the harness's."""
 
 
 class Session:
@@ -213,15 +218,36 @@ class Reading:
         thread.branched = session.change.relink = True
         return node, True
 
-    def advance(self, record: Record, session: Session, message_id: str, *, harness: bool) -> None:
+    def advance(self, record: Record, session: Session, message_id: str, origin: Origin | None) -> None:
         """A message was added: it is the newest of its session."""
         thread = session.thread
+        if self.state.compaction is not None:
+            self.close_compaction(message_id if origin is Origin.COMPACTION else None)
         thread.leaf = message_id
-        if not harness:
+        if origin is None or origin in SAID:
             thread.anchor = message_id
         if record.uuid is not None:
             self.state.remember_record(record.uuid, message_id)
             session.end_at(record.uuid)
+
+    def close_compaction(self, summary_id: str | None) -> None:
+        """Tell the compaction that waited for its summary; without one when another message came first."""
+        pending = self.state.compaction
+        if pending is None:
+            return
+        self.state.compaction = None
+        event = msgspec.json.decode(pending.event, type=CompactionEvent)
+        self.changes.events.append(
+            EventChange(
+                session_id=pending.session_id,
+                event=msgspec.structs.replace(event, summary_message_id=summary_id),
+                record=(pending.position, pending.length),
+                record_id=pending.record_id,
+                parent_id=pending.parent_id,
+            )
+        )
+        session = self.main if pending.session_id == self.main.id else self._child(pending.session_id)
+        session.change.relink = True
 
     # Events and diagnostics
 

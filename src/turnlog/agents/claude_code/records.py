@@ -7,7 +7,7 @@ nothing is required, because each version writes another subset. Names follow th
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -62,34 +62,38 @@ class BlockCitation(msgspec.Struct, gc=False):
     encrypted_index: str | None = None
 
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+"""A number of tokens that can be one: what lies outside was written by a fault."""
+
+
 class CacheCreation(msgspec.Struct, gc=False):
     """Tokens written to the cache, by time to live."""
 
-    ephemeral_5m_input_tokens: int | None = None
-    ephemeral_1h_input_tokens: int | None = None
+    ephemeral_5m_input_tokens: Count | None = None
+    ephemeral_1h_input_tokens: Count | None = None
 
 
 class OutputDetails(msgspec.Struct, gc=False):
     """What the output tokens were spent on."""
 
-    thinking_tokens: int | None = None
+    thinking_tokens: Count | None = None
 
 
 class ServerToolUse(msgspec.Struct, gc=False):
     """How often the provider's own tools ran."""
 
-    web_search_requests: int | None = None
-    web_fetch_requests: int | None = None
+    web_search_requests: Count | None = None
+    web_fetch_requests: Count | None = None
 
 
 class WireUsage(msgspec.Struct, gc=False):
     """Tokens as the Messages API counts them."""
 
-    input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
+    input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
     cache_creation: CacheCreation | None = None
-    output_tokens: int | None = None
+    output_tokens: Count | None = None
     output_tokens_details: OutputDetails | None = None
     server_tool_use: ServerToolUse | None = None
     service_tier: str | None = None

@@ -11,9 +11,8 @@ from turnlog.agents.base import MessageChange, Placement
 from turnlog.agents.claude_code import blocks
 from turnlog.agents.claude_code.assistant import prompt_key
 from turnlog.agents.claude_code.classify import INTERRUPTS, WARM_UP, command_of, origin_of_text, split_injected
-from turnlog.agents.claude_code.compaction import close_compaction
 from turnlog.agents.claude_code.events import add_interrupt, add_odd_record, add_rewind
-from turnlog.agents.claude_code.reading import Reading, Session
+from turnlog.agents.claude_code.reading import SAID, Reading, Session
 from turnlog.agents.claude_code.records import Block, Record
 from turnlog.agents.claude_code.results import add_report, read_result
 from turnlog.agents.claude_code.sources import NAME
@@ -21,8 +20,6 @@ from turnlog.agents.claude_code.state import message_in, record_in
 from turnlog.model import Message, Origin, Part, TextPart
 
 _TITLE_LENGTH = 200
-_TURN_STARTS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
-"""What a person (or, to a subagent, the parent) said. Everything else comes from the harness."""
 
 
 def read_user(reading: Reading, record: Record) -> None:
@@ -86,7 +83,7 @@ def add_message(
         origin = _origin_of(parts, spoken)
     if origin is Origin.PROMPT and (reading.is_subagent or record.is_sidechain):
         origin = Origin.SUBAGENT_PROMPT
-    starts_turn = origin in _TURN_STARTS
+    starts_turn = origin in SAID
     is_first = session.thread.leaf is None
     parent, branches = reading.attach(record, session)
     if starts_turn:
@@ -116,10 +113,8 @@ def add_message(
             ),
         )
     )
-    reading.advance(record, session, message_id, harness=not starts_turn)
-    if origin is Origin.COMPACTION:
-        close_compaction(reading, message_id)
-    elif origin is Origin.NOTIFICATION:
+    reading.advance(record, session, message_id, origin)
+    if origin is Origin.NOTIFICATION:
         add_report(reading, record, session, spoken)
 
 
