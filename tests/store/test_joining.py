@@ -212,7 +212,7 @@ def test_a_parent_is_found_through_the_event_between() -> None:
 
 
 def test_the_branch_that_was_left_is_rewound() -> None:
-    assert place_messages(TREE, EVENTS, None) == {
+    assert place_messages(TREE, EVENTS, messages_of_records(TREE, EVENTS), None) == {
         "start": Placed(fate=Fate.ACTIVE),
         "first": Placed(fate=Fate.REWOUND, cause="second"),
         "chatter": Placed(fate=Fate.SIDECAR),
@@ -232,7 +232,7 @@ def test_the_branch_that_was_left_is_rewound() -> None:
     ],
 )
 def test_the_agent_may_name_the_end_of_the_branch(leaf: str | None, active: set[str]) -> None:
-    placed = place_messages(TREE, EVENTS, leaf)
+    placed = place_messages(TREE, EVENTS, messages_of_records(TREE, EVENTS), leaf)
     assert {id for id, place in placed.items() if place.fate is Fate.ACTIVE} == active
 
 
@@ -240,7 +240,7 @@ def test_what_a_compaction_replaced_is_compacted() -> None:
     compaction = CompactionEvent(id="c", position=4, kept_message_ids=("start",))
     events = [*EVENTS, EventChange(session_id=SESSION, event=compaction)]
     tree = {**TREE, "second": place(3, "first")}
-    placed = place_messages(tree, events, None)
+    placed = place_messages(tree, events, messages_of_records(tree, events), None)
     assert (placed["start"].fate, placed["first"].fate, placed["answer"].fate) == (
         Fate.ACTIVE,
         Fate.COMPACTED,

@@ -102,7 +102,7 @@ class Gathering:
         events = [change for change, _ in self._events[session_id].values()]
         facts = self.sessions[session_id]
         message_of = messages_of_records(placements, events)
-        fates = place_messages(placements, events, facts.active_leaf) if facts.relink else {}
+        fates = place_messages(placements, events, message_of, facts.active_leaf) if facts.relink else {}
         memberships = [
             _membership(session_id, message_id, place, message_of, fates.get(message_id))
             for message_id, place in places.items()

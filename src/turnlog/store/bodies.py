@@ -87,10 +87,11 @@ def decompress(frame: bytes) -> bytes:
 
 def externalize(message: Message, blobs: list[Blob]) -> Message:
     """The message with large contents replaced by previews and references; the contents are added to `blobs`."""
-    parts = message.parts
-    if not any(_is_large(part) for part in parts):
-        return message
-    return msgspec.structs.replace(message, parts=tuple([_externalize_part(part, blobs) for part in parts]))
+    for part in message.parts:
+        if _is_large(part):
+            parts = tuple([_externalize_part(part, blobs) for part in message.parts])
+            return msgspec.structs.replace(message, parts=parts)
+    return message
 
 
 def resolve(message: Message, load: Callable[[BlobRef], bytes]) -> Message:
@@ -99,21 +100,26 @@ def resolve(message: Message, load: Callable[[BlobRef], bytes]) -> Message:
 
 
 def _is_large(part: Part) -> bool:
+    # Asked of every part of an import: plain loops, the common kinds first.
+    if isinstance(part, ToolCallPart):
+        if _has_large_input(part):
+            return True
+        for result in part.results:
+            if result.structured is not UNSET:
+                return True
+            for block in result.content:
+                if _is_large(block):
+                    return True
+        return False
     if isinstance(part, TextPart | ReasoningPart):
         return len(part.text) > TEXT_LIMIT
-    if isinstance(part, ToolCallPart):
-        return _has_large_input(part) or any(_is_large_result(result) for result in part.results)
     return isinstance(part, FilePart) and part.data is not None
 
 
 def _has_large_input(part: ToolCallPart) -> bool:
-    if part.input is not UNSET and len(memoryview(part.input)) > TEXT_LIMIT:
-        return True
+    if part.input is not UNSET:
+        return len(memoryview(part.input)) > TEXT_LIMIT
     return part.input_text is not None and len(part.input_text) > TEXT_LIMIT
-
-
-def _is_large_result(result: ToolResult) -> bool:
-    return result.structured is not UNSET or any(_is_large(part) for part in result.content)
 
 
 def _externalize_part(part: Part, blobs: list[Blob]) -> Part:

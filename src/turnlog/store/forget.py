@@ -104,6 +104,9 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in plan.message_keys])
     connection.execute(f"DELETE FROM sessions WHERE key IN ({marks})", keys)
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
+    connection.execute(
+        "DELETE FROM projects WHERE key NOT IN (SELECT project_key FROM sessions WHERE project_key IS NOT NULL)"
+    )
     now = int(time.time() * 1000)
     for forgotten in plan.session_ids:
         connection.execute("DELETE FROM links WHERE child_id = ? OR parent_id = ?", (forgotten, forgotten))

@@ -118,17 +118,19 @@ def messages_of_records(placements: Mapping[str, Placement], events: Iterable[Ev
 
 
 def place_messages(
-    placements: Mapping[str, Placement], events: Iterable[EventChange], active_leaf: str | None
+    placements: Mapping[str, Placement],
+    events: Iterable[EventChange],
+    message_of: Mapping[str, str],
+    active_leaf: str | None,
 ) -> dict[str, Placed]:
     """The fate of every message of one session, by message id, from all of its placements and events.
 
     Args:
         placements: Joined placement of each message, by message id.
-        events: The session's events; compactions and records that stand between messages matter.
+        events: The session's events; compactions matter.
+        message_of: What `messages_of_records` says of them.
         active_leaf: `SessionChange.active_leaf`: a record id, "" for the very start, None when no record names one.
     """
-    events = list(events)
-    message_of = messages_of_records(placements, events)
     nodes = [
         Node(
             id=message_id,

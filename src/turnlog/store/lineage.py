@@ -59,7 +59,7 @@ def relink(connection: sqlite3.Connection, session_key: int) -> None:
     events = _events(connection, session_key, session_id)
     active_leaf = connection.execute("SELECT active_leaf FROM sessions WHERE key = ?", (session_key,)).fetchone()[0]
     message_of = messages_of_records(placements, events)
-    placed = place_messages(placements, events, active_leaf)
+    placed = place_messages(placements, events, message_of, active_leaf)
     changed: list[tuple[str | None, str, str | None, int, int]] = []
     for member in members:
         parent = parent_of(placements[member.external_id], message_of)

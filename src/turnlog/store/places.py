@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import uuid
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -45,4 +44,11 @@ def unpack_ids(packed: bytes | None) -> tuple[str, ...]:
         return ()
     if packed[:1] == _WORDS:
         return msgspec.msgpack.decode(packed[1:], type=tuple[str, ...])
-    return tuple([str(uuid.UUID(bytes=packed[start : start + 16])) for start in range(1, len(packed), 16)])
+    digits = packed.hex()
+    return tuple(
+        [
+            f"{digits[i : i + 8]}-{digits[i + 8 : i + 12]}-{digits[i + 12 : i + 16]}-{digits[i + 16 : i + 20]}"
+            f"-{digits[i + 20 : i + 32]}"
+            for i in range(2, len(digits), 32)
+        ]
+    )

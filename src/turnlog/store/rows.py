@@ -6,7 +6,7 @@ The writer stores them, and takes an old reading's part out of the totals by the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -30,6 +30,10 @@ USAGE_COUNTS = ("calls", "unknown_calls", "unpriced_calls", *BUCKETS, "lower_bou
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL})
 
 _FAILED = frozenset({ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED})
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 class PathInput(msgspec.Struct):
@@ -105,7 +109,7 @@ class MessageFacts(NamedTuple):
 
 def milliseconds(moment: datetime | None) -> int | None:
     """A time as the store keeps it."""
-    return None if moment is None else int(moment.timestamp() * 1000)
+    return None if moment is None else (moment - _EPOCH) // _MILLISECOND
 
 
 def moment(value: int | None) -> datetime | None:

@@ -150,11 +150,11 @@ class SessionRows:
         for index, count in enumerate(counts):
             totals[index] += sign * count
 
-    def count_paid(self, key: int, counts: tuple[int, ...], sign: int) -> None:
-        """Add what a call used and cost (`rows.USAGE_COUNTS`) to the session that pays for it, or take it out."""
+    def count_paid(self, key: int, counts: Sequence[int]) -> None:
+        """Add what calls used and cost (`rows.USAGE_COUNTS` and more behind) to the session that pays for them."""
         totals = self._counts[key]
-        for index, count in enumerate(counts, _PAID):
-            totals[index] += sign * count
+        for index in range(_PAID, len(_COUNTS)):
+            totals[index] += counts[index - _PAID]
 
     def count_events(self, key: int, count: int) -> None:
         """Add to the number of events."""

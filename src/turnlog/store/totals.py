@@ -7,7 +7,6 @@ messages. Collects in memory and writes once, at the end of the transaction.
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
 
 from turnlog.model import Message
 from turnlog.store import bodies
@@ -22,6 +21,8 @@ _USAGE_UPSERT = (
     f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in _USAGE_COLUMNS)}"
 )
 
+_NOTHING = (0,) * len(_USAGE_COLUMNS)
+
 _NO_MODEL = 0
 """`usage.model_key` of calls whose model is not known."""
 
@@ -33,20 +34,22 @@ class Totals:
         self._connection = connection
         self._names = names
         self._sessions = sessions
-        self._days: dict[tuple[int, int, int], list[int]] = defaultdict(lambda: [0] * len(_USAGE_COLUMNS))
+        self._days: dict[tuple[int, int, int], list[int]] = {}
 
     def pay(self, session_key: int, message: Message, cost: int | None, sign: int) -> None:
         """Add what a model call used and cost to its payer and its day, or take it out."""
         counts = usage_counts(message, cost)
         if counts is None:
             return
-        self._sessions.count_paid(session_key, counts, sign)
         model_key = self._names.model(message.model) or _NO_MODEL
-        day = self._days[day_of(milliseconds(message.created_at)), model_key, session_key]
-        for index, count in enumerate(counts):
-            day[index] += sign * count
-        if message.cost is not None:
-            day[-1] += sign * (nanos(message.cost.amount) or 0)
+        key = (day_of(milliseconds(message.created_at)), model_key, session_key)
+        reported = nanos(message.cost.amount) or 0 if message.cost is not None else 0
+        known = self._days.get(key, _NOTHING)
+        added = (*counts, reported)
+        if sign > 0:
+            self._days[key] = [old + new for old, new in zip(known, added, strict=True)]
+        else:
+            self._days[key] = [old - new for old, new in zip(known, added, strict=True)]
 
     def move(self, message_key: int, old: int | None, new: int) -> None:
         """Let another session pay for a stored message."""
@@ -60,7 +63,9 @@ class Totals:
         self._connection.execute("UPDATE messages SET pays_key = ? WHERE key = ?", (new, message_key))
 
     def write(self) -> None:
-        """Add the differences to the rows by day."""
+        """Add the differences to the rows by day, and hand those of each session to its row."""
+        for (_, _, session_key), counts in self._days.items():
+            self._sessions.count_paid(session_key, counts)
         self._connection.executemany(
             _USAGE_UPSERT, [(*key, *counts) for key, counts in self._days.items() if any(counts)]
         )

@@ -145,12 +145,12 @@ class Batch:
 
     def close(self) -> Saved:
         """Write the sessions and totals, settle what depends on whole sessions, and say what was saved."""
+        self._totals.write()
         self._sessions.write()
         for key in sorted(self._sessions.relink):
             lineage.relink(self._connection, key)
         if self._sessions.shared:
             self._settle_shared()
-        self._totals.write()
         lineage.attach_parents(self._connection, self._sessions.created | self._linked)
         self._saved.sessions = self._sessions.touched
         self._saved.new_sessions = len(self._sessions.created)
@@ -615,6 +615,7 @@ class Batch:
         for change in settled.payers:
             self._totals.move(change.message_key, change.old, change.new)
         self._linked |= settled.session_ids
+        self._totals.write()
         self._sessions.write()
 
     def _max_message_key(self) -> int:
