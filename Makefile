@@ -58,6 +58,9 @@ wheel: .build/venv $(STATIC) ## Build sdist and wheel into dist/
 bench: .build/tools ## Time turnlog (ARGS are passed on)
 	$(BIN)/python benchmarks/sync.py $(ARGS)
 
+prices: .build/tools ## Take the prices of the pinned genai-prices
+	$(BIN)/python -m turnlog.pricing.generate
+
 clean: ## Remove everything that was made
 	rm -rf .build .venv dist src/turnlog/server/static web/node_modules web/dist
 	rm -rf .pytest_cache .ruff_cache .hypothesis .import_linter_cache
