@@ -18,7 +18,7 @@ STATIC := $(if $(WEB),src/turnlog/server/static/index.html)
 PACKAGES := $(if $(WEB),web/node_modules/.package-lock.json)
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
-.PHONY: help serve test lint types layers webcheck pytest format lock web browser wheel bench clean
+.PHONY: help serve test lint types layers webcheck pytest format lock web browser wheel bench clean prices
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
