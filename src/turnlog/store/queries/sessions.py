@@ -138,11 +138,13 @@ def find_session(
     connection: sqlite3.Connection, agent: str, external_id: str, ownership: Ownership | None
 ) -> Session | None:
     """The session of an agent's own id; of several owners' the named one, else the first."""
-    owner, parameters = "", ()
+    # By owner, agent and id: the order of the index that holds them.
+    owner, parameters = "1", ()
     if ownership is not None:
-        owner = " AND (o.user, o.team, o.task, o.machine) = (?, ?, ?, ?)"
+        owner = "(user, team, task, machine) = (?, ?, ?, ?)"
         parameters = tuple(name or "" for name in (ownership.user, ownership.team, ownership.task, ownership.machine))
-    found = _select(connection, f"s.agent = ? AND s.external_id = ?{owner}", (agent, external_id, *parameters))
+    condition = f"s.owner_key IN (SELECT key FROM owners WHERE {owner}) AND s.agent = ? AND s.external_id = ?"
+    found = _select(connection, condition, (*parameters, agent, external_id))
     return _sessions(connection, found[:1])[0] if found else None
 
 
