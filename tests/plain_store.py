@@ -31,7 +31,7 @@ def price(usage: Usage | None, model: str | None, provider: str | None, created_
 def read_home(store: Path, home: Path, agent: Agent | None = None) -> None:
     """Bring the store up to date with every log of a home."""
     agent = agent or PlainAgent()
-    connection = connect(store)
+    connection = connect(store, checked=False)
     try:
         Reader(connection, price, PRICE_VERSION).read([(agent, source) for source in agent.discover([home])])
     finally:
