@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { HistoryEvent, WindowPage } from "@/api/types";
-import { extendAfter, extendBefore, extent, holds, openWindow } from "@/session/window";
+import { extendAfter, extendBefore, extent, holds, openWindow, renewTail, tailStart } from "@/session/window";
 import { message, placement } from "./samples";
 
 function page(positions: number[], has: { before?: boolean; after?: boolean } = {}): WindowPage {
@@ -61,5 +61,24 @@ describe("what a window holds", () => {
   it("is nothing in a session without messages", () => {
     expect(extent(openWindow(page([])))).toBeNull();
     expect(holds(openWindow(page([])), 0)).toBe(false);
+  });
+});
+
+describe("the end of a session that grows", () => {
+  it("is asked for again only where it is loaded", () => {
+    expect(tailStart(openWindow(page([10, 20], { after: true })))).toBeNull();
+    expect(tailStart(openWindow(page([10, 20])))).toBe(-1);
+    const many = Array.from({ length: 50 }, (_, index) => index * 10);
+    expect(tailStart(openWindow(page(many)))).toBe(190);
+  });
+
+  it("takes the place of what was loaded", () => {
+    const window = openWindow(page([10, 20, 30]));
+    const fresh = page([20, 30, 40]);
+    const late = fresh.items[0];
+    if (late) late.parts = [{ type: "text", text: "came late" }];
+    const renewed = renewTail(window, 10, fresh);
+    expect(ids(renewed)).toEqual(["m10", "m20", "m30", "m40"]);
+    expect(renewed.messages[1]?.message.parts).toEqual([{ type: "text", text: "came late" }]);
   });
 });

@@ -23,8 +23,8 @@ export default function SearchPage() {
   useTitle(filters.q ? `“${filters.q}”` : "Search");
   useListKeys(list);
   useEffect(() => {
-    if (!filters.q) focusSearch();
-  }, [filters.q]);
+    if (!asked) focusSearch();
+  }, [asked]);
 
   const pages = search.data?.pages;
   const groups = useMemo(() => joinGroups(pages?.flatMap((page) => page.items) ?? []), [pages]);

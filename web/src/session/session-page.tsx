@@ -12,6 +12,7 @@ import { useKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
 import { DisclosureProvider, useDisclosures } from "./disclosure";
 import { Outline } from "./outline";
+import { type Place, placeAt, START } from "./place";
 import { Relatives } from "./relatives";
 import { SessionContext } from "./session-context";
 import { SessionHeader } from "./session-header";
@@ -32,10 +33,9 @@ export default function SessionPage({ id }: { id: string }) {
   const landmarks = useMemo(() => inOrder(outline.data?.items ?? []), [outline.data]);
   useTitle(answer.data && titleOf(answer.data.session));
   if (answer.isError) return <Problem error={answer.error} what="This session" />;
-  if (!answer.data) return <main className="session-page" aria-busy="true" />;
   return (
     <DisclosureProvider key={id}>
-      <OpenSession answer={answer.data} outline={landmarks} />
+      <OpenSession id={id} answer={answer.data} outline={landmarks} />
     </DisclosureProvider>
   );
 }
@@ -46,46 +46,53 @@ function inOrder(entries: OutlineEntry[]): OutlineEntry[] {
   return entries.toSorted((one, other) => one.position - other.position || rank(one) - rank(other));
 }
 
-function OpenSession({ answer, outline }: { answer: SessionAnswer; outline: OutlineEntry[] }) {
-  const { session } = answer;
+interface OpenSessionProps {
+  id: string;
+  /** Undefined until it is there: what was said is asked for at the same time. */
+  answer: SessionAnswer | undefined;
+  outline: OutlineEntry[];
+}
+
+function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const disclosures = useDisclosures();
-  const { openAround, loadBefore, loadAfter, ...loaded } = useSessionWindow(session.id);
+  const { loaded, open, loadBefore, loadAfter, renew } = useSessionWindow(id);
   const timeline = useRef<TimelineHandle>(null);
   const [position, setPosition] = useState(0);
   const [drawer, setDrawer] = useState(false);
   const [allOpen, setAllOpen] = useState(false);
 
   const jump = useCallback(
-    (to: number) => {
+    (place: Place) => {
       setDrawer(false);
-      if (!timeline.current?.scrollTo(to)) openAround(to);
+      if (!timeline.current?.scrollTo(place)) open(place);
     },
-    [openAround],
+    [open],
   );
-  const { linked, flashing, problem } = useAnchor(session.id, answer.first_position ?? 0, jump);
-  usePromptKeys(outline, position, answer, jump);
+  const jumpTo = useCallback((to: number) => jump(placeAt(to)), [jump]);
+  const { linked, flashing, problem } = useAnchor(id, jump);
+  usePromptKeys(outline, position, answer?.last_position ?? null, jump);
+  useRenewal(answer, renew);
 
   const toggleAll = useCallback(() => {
     disclosures.setAll(!disclosures.allOpen());
   }, [disclosures]);
   useEffect(() => disclosures.subscribe(() => setAllOpen(disclosures.allOpen())), [disclosures]);
 
-  const cwd = session.cwd ?? session.project?.path;
-  const context = useMemo(
-    () => ({ sessionId: session.id, cwd, linked, flashing }),
-    [session.id, cwd, linked, flashing],
-  );
+  const cwd = answer?.session.cwd ?? answer?.session.project?.path;
+  const context = useMemo(() => ({ sessionId: id, cwd, linked, flashing }), [id, cwd, linked, flashing]);
+  const { children: subagents = [], forks = [] } = answer ?? {};
+  const bare = answer !== undefined && outline.length + subagents.length + forks.length === 0;
   const sidebar = (
     <>
-      <Outline entries={outline} position={position} onJump={jump} />
-      <Relatives subagents={answer.children} forks={answer.forks} />
+      <Outline entries={outline} position={position} onJump={jumpTo} />
+      <Relatives subagents={subagents} forks={forks} />
     </>
   );
-  const bare = outline.length + answer.children.length + answer.forks.length === 0;
   return (
     <SessionContext value={context}>
       <main className="session-page" data-bare={bare || undefined}>
         <SessionHeader
+          id={id}
           answer={answer}
           onOutline={() => setDrawer(true)}
           allOpen={allOpen}
@@ -114,21 +121,33 @@ function OpenSession({ answer, outline }: { answer: SessionAnswer; outline: Outl
 function usePromptKeys(
   outline: OutlineEntry[],
   position: number,
-  answer: SessionAnswer,
-  jump: (position: number) => void,
+  last: number | null,
+  jump: (place: Place) => void,
 ): void {
   const handlers = useMemo(() => {
-    const go = (to: number | null | undefined) => (event: KeyboardEvent) => {
-      if (to == null) return;
+    const go = (place: Place | null) => (event: KeyboardEvent) => {
+      if (!place) return;
       event.preventDefault();
-      jump(to);
+      jump(place);
     };
+    const next = outline.find((entry) => entry.position > position);
+    const previous = outline.findLast((entry) => entry.position < position);
     return {
-      n: go(outline.find((entry) => entry.position > position)?.position),
-      p: go(outline.findLast((entry) => entry.position < position)?.position),
-      Home: go(answer.first_position),
-      End: go(answer.last_position),
+      n: go(next ? placeAt(next.position) : null),
+      p: go(previous ? placeAt(previous.position) : START),
+      Home: go(START),
+      End: go(last === null ? null : placeAt(last)),
     };
-  }, [outline, position, answer, jump]);
+  }, [outline, position, last, jump]);
   useKeys(handlers);
+}
+
+/** The agent goes on while one reads: what is new is added at the end. */
+function useRenewal(answer: SessionAnswer | undefined, renew: () => void): void {
+  const seen = useRef<SessionAnswer | undefined>(undefined);
+  useEffect(() => {
+    // The answer is another object only when something in it has changed.
+    if (seen.current && answer !== seen.current) renew();
+    seen.current = answer;
+  }, [answer, renew]);
 }

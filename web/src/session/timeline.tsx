@@ -19,16 +19,20 @@ import { type Entry, entriesOf } from "./entries";
 import { EventView, RecordsView } from "./event-view";
 import { FATES } from "./fates";
 import { MessageView } from "./message-view";
+import type { Place } from "./place";
 import type { LoadedWindow } from "./use-session-window";
 import { holds } from "./window";
 import "./timeline.css";
+
+/** Room above what was jumped to, so that one sees where one is. */
+const ABOVE = 56;
 
 /** How near the end of what is loaded one may come before more is asked for, in entries. */
 const NEAR = 12;
 
 export interface TimelineHandle {
-  /** Scrolls to a position if it is loaded; false when it must be loaded first. */
-  scrollTo: (position: number) => boolean;
+  /** Scrolls there if it is loaded; false when it must be loaded first. */
+  scrollTo: (place: Place) => boolean;
 }
 
 interface TimelineProps {
@@ -40,23 +44,21 @@ interface TimelineProps {
 }
 
 export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: TimelineProps) {
-  const { window: session, generation, around, grewBefore } = loaded;
+  const { window: session, generation, place, grewBefore } = loaded;
   const entries = useMemo(() => (session ? entriesOf(session) : []), [session]);
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
 
-  const indexOf = useCallback(
-    (position: number) => {
-      const index = entries.findLastIndex((entry) => entry.position <= position);
-      return Math.max(index, 0);
-    },
-    [entries],
-  );
+  const go = ({ position, part }: Place) => {
+    const index = position === null ? 0 : indexOf(entries, position);
+    list.current?.scrollToIndex(index, { align: "start", offset: index > 0 ? -ABOVE : 0 });
+    if (part !== null) requestAnimationFrame(() => showPart(scroller.current, index, part));
+  };
 
   const look = useCallback(() => {
     if (!list.current || !session || entries.length === 0) return;
     const { scrollOffset, viewportSize } = list.current;
-    const top = list.current.findItemIndex(scrollOffset + 1);
+    const top = list.current.findItemIndex(scrollOffset + ABOVE + 1);
     const bottom = list.current.findItemIndex(scrollOffset + viewportSize);
     onPosition(entries[top]?.position ?? 0);
     if (session.hasBefore && top < NEAR) loadBefore();
@@ -65,15 +67,15 @@ export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: 
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each jump, when its list is there
   useLayoutEffect(() => {
-    if (entries.length > 0) list.current?.scrollToIndex(indexOf(around), { align: "start" });
+    if (entries.length > 0) go(place);
   }, [generation]);
 
   useEffect(look, [look]);
 
   useImperativeHandle(handle, () => ({
-    scrollTo: (position) => {
-      if (!session || !holds(session, position)) return false;
-      list.current?.scrollToIndex(indexOf(position), { align: "start" });
+    scrollTo: (to) => {
+      if (!session || !holds(session, to.position)) return false;
+      go(to);
       return true;
     },
   }));
@@ -96,6 +98,25 @@ export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: 
       {session && !session.hasAfter && <p className="timeline-end">End of session</p>}
     </section>
   );
+}
+
+/** The message at a position; where there is none, what stands before it. */
+function indexOf(entries: Entry[], position: number): number {
+  const exact = entries.findIndex((entry) => entry.kind === "message" && entry.position === position);
+  return exact >= 0
+    ? exact
+    : Math.max(
+        entries.findLastIndex((entry) => entry.position <= position),
+        0,
+      );
+}
+
+/** A part of a long message may be far below the start of the message. */
+function showPart(scroller: HTMLElement | null, index: number, part: number): void {
+  const element = entryAt(scroller, index)?.querySelector(`[data-part="${part}"]`);
+  if (!scroller || !element) return;
+  const below = element.getBoundingClientRect().top > scroller.getBoundingClientRect().bottom - 120;
+  if (below) element.scrollIntoView({ block: "center" });
 }
 
 const EntryView = memo(function EntryView({ entry, index }: { entry: Entry; index: number }) {

@@ -3,11 +3,12 @@
 import { useCallback, useEffect, useState } from "react";
 import { type Anchor, parseAnchor } from "@/api/anchor";
 import { locate } from "./locate";
+import { type Place, START } from "./place";
 
 /** As long as the flash of `timeline.css`. */
 const FLASH = 2600;
 
-export function useAnchor(sessionId: string, start: number, jump: (position: number) => void) {
+export function useAnchor(sessionId: string, jump: (place: Place) => void) {
   const [linked, setLinked] = useState<Anchor | null>(null);
   const [flashing, setFlashing] = useState(false);
   const [problem, setProblem] = useState<Error | null>(null);
@@ -19,26 +20,25 @@ export function useAnchor(sessionId: string, start: number, jump: (position: num
         setLinked(anchor);
         setFlashing(true);
         setProblem(null);
-        jump(position);
+        jump({ position, part: anchor.part });
       } catch (error) {
         setProblem(error as Error);
-        jump(start);
+        jump(START);
       }
     },
-    [sessionId, start, jump],
+    [sessionId, jump],
   );
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each session, then at each change of the address
   useEffect(() => {
     const go = () => {
       const anchor = parseAnchor(location.hash);
       if (anchor) follow(anchor);
-      else jump(start);
+      else jump(START);
     };
     go();
     window.addEventListener("hashchange", go);
     return () => window.removeEventListener("hashchange", go);
-  }, [sessionId]);
+  }, [follow, jump]);
 
   useEffect(() => {
     if (!flashing) return;

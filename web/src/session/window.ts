@@ -43,6 +43,26 @@ export function extendAfter(window: SessionWindow, page: WindowPage): SessionWin
   };
 }
 
+/** How many of the last messages may still change: calls that wait for their results. */
+const TAIL = 30;
+
+/** The position after which a session may have changed since it was loaded; null where its end is not loaded. */
+export function tailStart({ messages, hasAfter }: SessionWindow): number | null {
+  if (hasAfter) return null;
+  return messages.at(-TAIL - 1)?.placement.position ?? -1;
+}
+
+/** The window with everything after a position as it is now. */
+export function renewTail(window: SessionWindow, after: number, page: WindowPage): SessionWindow {
+  const fresh = openWindow(page);
+  return {
+    messages: window.messages.filter(({ placement }) => placement.position <= after).concat(fresh.messages),
+    events: window.events.filter((event) => (event.position ?? 0) <= after).concat(fresh.events),
+    hasBefore: window.hasBefore,
+    hasAfter: page.has_after,
+  };
+}
+
 /** First and last position that is loaded; null for a session without messages. */
 export function extent(window: SessionWindow): { first: number; last: number } | null {
   const first = window.messages.at(0)?.placement.position;
@@ -50,7 +70,8 @@ export function extent(window: SessionWindow): { first: number; last: number } |
   return first === undefined || last === undefined ? null : { first, last };
 }
 
-export function holds(window: SessionWindow, position: number): boolean {
+export function holds(window: SessionWindow, position: number | null): boolean {
+  if (position === null) return !window.hasBefore;
   const loaded = extent(window);
   if (!loaded) return false;
   const fromStart = !window.hasBefore || position >= loaded.first;

@@ -1,0 +1,13 @@
+/** Where one can jump to in a session. */
+export interface Place {
+  /** Position of a message or event; null is the very start. */
+  position: number | null;
+  /** Index of the part of that message. */
+  part: number | null;
+}
+
+export const START: Place = { position: null, part: null };
+
+export function placeAt(position: number): Place {
+  return { position, part: null };
+}

@@ -1,0 +1,50 @@
+/** The facts of a session that people ask for first, in one line. */
+
+import type { Session } from "@/api/types";
+import { Icon } from "@/design/icon";
+import { formatCount, formatTotalCost, plural } from "@/format/numbers";
+import { formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
+import { agentName } from "@/sessions/agent-name";
+import { Cost, Tokens } from "@/sessions/session-figures";
+
+export function SessionFacts({ session }: { session: Session }) {
+  const counts = session.counts ?? {};
+  const duration = spanOf(session.created_at, session.updated_at);
+  return (
+    <ul className="session-facts">
+      <li>
+        {agentName(session.agent)} {session.agent_version}
+      </li>
+      {session.project && <li title={session.project.path}>{session.project.name}</li>}
+      {session.git_branch && (
+        <li>
+          <Icon name="branch" size={13} /> {session.git_branch}
+        </li>
+      )}
+      <li title={session.models?.join(", ")}>{session.models?.join(", ") || "model unknown"}</li>
+      {session.created_at && (
+        <li title={formatExact(session.created_at)}>
+          {formatRelative(session.created_at, new Date())}
+          {duration !== null && `, ${formatDuration(duration)}`}
+        </li>
+      )}
+      {counts.prompts && <li>{plural(counts.prompts, "prompt")}</li>}
+      <li>{plural(counts.messages ?? 0, "message")}</li>
+      <li>
+        {plural(counts.tool_calls ?? 0, "tool call")}
+        {counts.failed_tool_calls ? `, ${formatCount(counts.failed_tool_calls)} failed` : ""}
+      </li>
+      <li>
+        <Tokens session={session} /> tokens
+      </li>
+      <li>
+        <Cost session={session} />
+      </li>
+      {session.reported_cost && (
+        <li title="As the agent itself reported it; it may contain calls that no log shows">
+          reported {formatTotalCost(Number(session.reported_cost.amount), 0)}
+        </li>
+      )}
+    </ul>
+  );
+}
