@@ -111,6 +111,10 @@ class SessionRows:
             self._ids[key] = session_id
         return key
 
+    def has_branches(self, key: int) -> bool:
+        """Whether the session has left a branch or compacted its context, now or before."""
+        return self._facts[key].relink
+
     def id(self, key: int) -> str:
         """The id of a session that this transaction has asked for."""
         return self._ids[key]
@@ -134,7 +138,7 @@ class SessionRows:
             return
         self.sequence(key)
         known = self._facts[key]
-        if change.relink or (known.relink and change.active_leaf is not None):
+        if change.relink:
             self.relink.add(key)
         self._facts[key] = join_session_changes(known, change)
         self._learned.add(key)

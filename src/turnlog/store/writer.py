@@ -122,6 +122,7 @@ class Batch:
         self._source = SourceRow(0, "", "", 0, None)
         self._saved = Saved()
         self._linked: set[str] = set()
+        self._parents: dict[int, set[str]] = defaultdict(set)
         self._orphaned = {
             row[0]
             for row in connection.execute("SELECT DISTINCT session_key FROM events WHERE kind = ?", (_EVENT_ORPHAN,))
@@ -147,7 +148,7 @@ class Batch:
         """Write the sessions and totals, settle what depends on whole sessions, and say what was saved."""
         self._totals.write()
         self._sessions.write()
-        for key in sorted(self._sessions.relink):
+        for key in sorted(self._sessions.relink | self._left_the_branch()):
             lineage.relink(self._connection, key)
         if self._sessions.shared:
             self._settle_shared()
@@ -265,6 +266,8 @@ class Batch:
 
     def _member_row(self, session_key: int, message_key: int, placement: Placement) -> tuple[Any, ...]:
         self._sessions.note_turn(session_key, placement.turn)
+        if placement.parent_id is not None and self._sessions.has_branches(session_key):
+            self._parents[session_key].add(placement.parent_id)
         return (
             session_key,
             placement.position,
@@ -609,6 +612,22 @@ class Batch:
             return None
         provider = message.provider.name if message.provider else None
         return self._price(message.usage, message.model, provider, message.created_at)
+
+    def _left_the_branch(self) -> set[int]:
+        """Sessions with branches in which a new message follows one that was not on the active branch.
+
+        Else what was worked out before still holds, and a line more in a long session costs no more than in a short.
+        """
+        found: set[int] = set()
+        for session_key, parents in self._parents.items():
+            rows = self._connection.execute(
+                f"SELECT 1 FROM memberships s JOIN messages m ON m.key = s.message_key WHERE s.session_key = ?"
+                f" AND s.fate <> 'active' AND m.agent = ? AND m.external_id IN ({_marks([*parents])}) LIMIT 1",
+                (session_key, self._sessions.id(session_key).partition(":")[0], *parents),
+            )
+            if rows.fetchone():
+                found.add(session_key)
+        return found
 
     def _settle_shared(self) -> None:
         settled = lineage.settle(self._connection, self._sessions.shared)
