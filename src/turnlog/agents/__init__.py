@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from functools import cache
-from importlib import metadata
+from importlib import import_module
 from pathlib import Path
 
 from turnlog.agents.base import Agent, Changes, Detection, Source
@@ -18,9 +18,7 @@ from turnlog.errors import TurnlogError
 
 GROUP = "turnlog.agents"
 
-_BUILT_IN = {
-    "claude-code": metadata.EntryPoint("claude-code", "turnlog.agents.claude_code:ClaudeCode", GROUP),
-}
+_BUILT_IN = {"claude-code": "turnlog.agents.claude_code:ClaudeCode"}
 
 _HEAD_SIZE = 1 << 16
 """Bytes at a file's beginning that tell who wrote it."""
@@ -30,18 +28,18 @@ def agent(name: str) -> Agent:
     """The agent of that name. Raises TurnlogError, naming those there are, when there is none."""
     if name in _BUILT_IN:
         return _load(_BUILT_IN[name])
-    entries = _entry_points()
-    if name not in entries:
-        raise TurnlogError(f"no agent is named {name!r}; there are {', '.join(sorted(entries))}")
-    return _load(entries[name])
+    targets = _targets()
+    if name not in targets:
+        raise TurnlogError(f"no agent is named {name!r}; there are {', '.join(sorted(targets))}")
+    return _load(targets[name])
 
 
 def agents() -> Sequence[Agent]:
     """Every agent, by name. One that cannot be imported is left out with a warning."""
     found: list[Agent] = []
-    for name, entry in sorted(_entry_points().items()):
+    for name, target in sorted(_targets().items()):
         try:
-            found.append(_load(entry))
+            found.append(_load(target))
         except Exception as error:  # A stranger's package must not take everything down.
             warnings.warn(f"agent {name!r} cannot be loaded: {error!r}", RuntimeWarning, stacklevel=2)
     return found
@@ -70,11 +68,15 @@ def fold_bytes(agent: Agent, source: Source, data: bytes) -> Changes:
     return agent.fold(source).feed(data, 0)
 
 
-def _entry_points() -> dict[str, metadata.EntryPoint]:
-    """All of them, by name. Looking takes milliseconds, so it is left until somebody else's agent may be meant."""
-    return {**{entry.name: entry for entry in metadata.entry_points(group=GROUP)}, **_BUILT_IN}
+def _targets() -> dict[str, str]:
+    """Where each agent's class is, by the agent's name."""
+    # Imported here because it takes longer than all of this package.
+    from importlib.metadata import entry_points
+
+    return {**{entry.name: entry.value for entry in entry_points(group=GROUP)}, **_BUILT_IN}
 
 
 @cache
-def _load(entry: metadata.EntryPoint) -> Agent:
-    return entry.load()()
+def _load(target: str) -> Agent:
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)()

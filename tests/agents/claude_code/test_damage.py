@@ -102,6 +102,17 @@ def test_an_escaped_emoji_in_an_input_stays_as_it_was_written() -> None:
     assert not gathered.diagnostics
 
 
+def test_a_last_line_without_its_newline_is_one_line_when_that_comes() -> None:
+    log = Log()
+    data = lines(log.user("one"), log.assistant("msg_1", text("two")), b"{torn")
+    whole = gather(fold_bytes(AGENT, session_source(), data)).as_json()
+    for cut in (data.index(b"\n"), len(data) - len(b"\n{torn\n")):
+        opened = AGENT.fold(session_source())
+        first = opened.feed(data[:cut], 0)
+        resumed = AGENT.fold(session_source(), opened.state())
+        assert gather(first, resumed.feed(data[cut:], cut)).as_json() == whole
+
+
 @pytest.mark.parametrize("data", [b"", b"\n", b"\r\n\r\n"])
 def test_an_empty_log_is_nothing(data: bytes) -> None:
     """Claude Code 2.0.30 leaves one behind when a session cannot be resumed."""

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-import mimetypes
 from pathlib import PurePath
 
 import msgspec
 
 from turnlog.agents.base import Changes, Diagnostic, Link, SessionChange, Source, SourceKind, Spill
 from turnlog.agents.claude_code.sources import NAME, session_id
+
+_MEDIA_TYPES = {
+    ".gif": "image/gif",
+    ".html": "text/html",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".json": "application/json",
+    ".md": "text/markdown",
+    ".mp3": "audio/mpeg",
+    ".pdf": "application/pdf",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
+    ".wav": "audio/wav",
+    ".webp": "image/webp",
+}
+"""Ours and not the machine's, so that the same file is the same everywhere."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -53,9 +69,9 @@ class SidecarFold:
         return b""
 
     def _spill(self, session: str, size: int) -> Spill:
-        name = PurePath(self._source.path).name
-        media_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        return Spill(session_id=session, name=name, media_type=media_type, size=size)
+        path = PurePath(self._source.path)
+        media_type = _MEDIA_TYPES.get(path.suffix.lower(), "application/octet-stream")
+        return Spill(session_id=session, name=path.name, media_type=media_type, size=size)
 
 
 def _read_meta(meta: _Meta, child: str, changes: Changes) -> None:
