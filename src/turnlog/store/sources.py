@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Source, SourceKind
 from turnlog.store import zstd
 
 SAMPLE_SIZE = 4096
@@ -74,6 +74,24 @@ def load_source(connection: sqlite3.Connection, path: str) -> SourceState | None
         setattr(found, name, value)
     found.state = None if found.state is None else zstd.decompress(found.state)
     return found
+
+
+def load_known(connection: sqlite3.Connection, path: str) -> Source | None:
+    """The source at a path, as discovery described it when it was first read."""
+    row = connection.execute(
+        "SELECT agent, path, root, kind, session_id, appendable FROM sources WHERE path = ?", (path,)
+    ).fetchone()
+    if row is None:
+        return None
+    agent, path, root, kind, session_id, appendable = row
+    return Source(
+        agent=agent,
+        path=path,
+        root=root,
+        kind=SourceKind(kind),
+        session_id=session_id,
+        appendable=bool(appendable),
+    )
 
 
 def next_source_key(connection: sqlite3.Connection) -> int:

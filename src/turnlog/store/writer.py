@@ -620,6 +620,8 @@ class Batch:
         """
         found: set[int] = set()
         for session_key, parents in self._parents.items():
+            if session_key in self._sessions.relink:
+                continue
             rows = self._connection.execute(
                 f"SELECT 1 FROM memberships s JOIN messages m ON m.key = s.message_key WHERE s.session_key = ?"
                 f" AND s.fate <> 'active' AND m.agent = ? AND m.external_id IN ({_marks([*parents])}) LIMIT 1",

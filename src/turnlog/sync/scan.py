@@ -14,7 +14,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Literal, NamedTuple
+from types import TracebackType
+from typing import Literal, NamedTuple, Self
 
 import msgspec
 
@@ -22,9 +23,11 @@ from turnlog.agents import agents as registered_agents
 from turnlog.agents.base import Agent, Source
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect, drop_indexes, make_indexes, write_transaction
-from turnlog.store.sources import Fingerprint, known_fingerprints, mark_vanished
+from turnlog.store.search.base import search_path
+from turnlog.store.search.indexer import Indexer
+from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished
 from turnlog.sync.indexing import indexing
-from turnlog.sync.read import Problem, Reader
+from turnlog.sync.read import GroupResult, Problem, Reader
 
 Phase = Literal["find", "read", "index"]
 
@@ -75,31 +78,90 @@ def sync(
     agents: Sequence[Agent] | None = None,
     on_progress: Progress = lambda phase, done, total: None,
 ) -> SyncSummary:
-    """Bring the store at `store_path` up to date with the logs.
+    """Bring the store at `store_path` up to date with the logs: one pass of a `Syncer`."""
+    with Syncer(store_path, agents=agents) as syncer:
+        return syncer.scan(roots=roots, on_progress=on_progress)
 
-    Args:
-        store_path: The database; made when it is not there.
-        roots: Homes to look in instead of each agent's own.
-        agents: The agents to look for; all registered ones by default.
-        on_progress: Told of the phases `find` (files), `read` (bytes) and `index` (messages).
-    """
-    started = time.monotonic()
-    summary = SyncSummary()
-    connection = connect(store_path, checked=False)
-    try:
-        known = known_fingerprints(connection)
-        found = _find(agents if agents is not None else registered_agents(), roots, summary)
+
+class Syncer:
+    """Keeps a store up to date over one connection. Not for two threads at once."""
+
+    def __init__(self, store_path: Path, *, agents: Sequence[Agent] | None = None) -> None:
+        """Open the store, which is made when it is not there.
+
+        Args:
+            store_path: The database.
+            agents: The agents to look for; all registered ones by default.
+        """
+        self._path = store_path
+        self._agents = list(agents) if agents is not None else registered_agents()
+        self._connection = connect(store_path, checked=False)
+        self._indexer: Indexer | None = None
+
+    def __enter__(self) -> Self:
+        """The syncer itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._indexer is not None:
+            self._indexer.close()
+        self._connection.close()
+
+    def scan(
+        self, *, roots: Sequence[Path] | None = None, on_progress: Progress = lambda phase, done, total: None
+    ) -> SyncSummary:
+        """One pass over all sources.
+
+        Args:
+            roots: Homes to look in instead of each agent's own.
+            on_progress: Told of the phases `find` (files), `read` (bytes) and `index` (messages).
+        """
+        started = time.monotonic()
+        summary = SyncSummary()
+        known = known_fingerprints(self._connection)
+        found = _find(self._agents, roots, summary)
         on_progress("find", len(found), len(found))
         changed = [item for item in found if known.get(item.source.path) != item.fingerprint]
         changed.sort(key=lambda item: item.fingerprint.mtime_ns, reverse=True)
         total = sum(item.fingerprint.size for item in changed)
-        with _indexing(store_path, total, changed, on_progress):
-            _read_all(connection, changed, summary, on_progress, total)
-            _note_vanished(connection, found, known, roots, summary)
-    finally:
-        connection.close()
-    summary.seconds = time.monotonic() - started
-    return summary
+        with _indexing(self._path, total, changed, on_progress):
+            _read_all(self._connection, changed, summary, on_progress, total)
+            _note_vanished(self._connection, found, known, roots, summary)
+        summary.seconds = time.monotonic() - started
+        return summary
+
+    def read(self, paths: Iterable[Path]) -> SyncSummary:
+        """Read what is new in files that a pass has seen before, and index it; others wait for the next pass.
+
+        This is what costs milliseconds when somebody else has told which files have changed.
+        """
+        started = time.monotonic()
+        by_name = {agent.name: agent for agent in self._agents}
+        sources = [source for path in paths if (source := load_known(self._connection, str(path))) is not None]
+        reader = Reader(self._connection, price_nanos, price_version())
+        result = reader.read([(by_name[source.agent], source) for source in sources if source.agent in by_name])
+        if self._indexer is None:
+            self._indexer = Indexer(self._path, search_path(self._path))
+        self._indexer.catch_up()
+        summary = SyncSummary(sources=len(sources), sessions=len(result.saved.sessions))
+        _add_up(summary, result)
+        summary.seconds = time.monotonic() - started
+        return summary
+
+
+def _add_up(summary: SyncSummary, result: GroupResult) -> None:
+    summary.changed += result.changed
+    summary.problems += result.problems
+    summary.new_sessions += result.saved.new_sessions
+    summary.messages += result.saved.messages
+    summary.diagnostics += result.saved.diagnostics
 
 
 def _indexing(
@@ -143,11 +205,7 @@ def _read_all(
         reader = Reader(connection, price_nanos, price_version(), count, worker)
         for group in _groups(changed):
             result = reader.read([(item.agent, item.source) for item in group])
-            summary.changed += result.changed
-            summary.problems += result.problems
-            summary.new_sessions += result.saved.new_sessions
-            summary.messages += result.saved.messages
-            summary.diagnostics += result.saved.diagnostics
+            _add_up(summary, result)
             sessions |= result.saved.sessions
     summary.sessions = len(sessions)
 
