@@ -83,39 +83,38 @@ def add_message(
         origin = _origin_of(parts, spoken)
     if origin is Origin.PROMPT and (reading.is_subagent or record.is_sidechain):
         origin = Origin.SUBAGENT_PROMPT
-    starts_turn = origin in SAID
     is_first = session.thread.leaf is None
     parent, branches = reading.attach(record, session)
-    if starts_turn:
+    if origin in SAID:
         _begin_turn(reading, session, spoken, origin, is_first=is_first)
         if branches:
             add_rewind(reading, record, session, message_in(parent), record_in(parent))
-    reading.order.append(
-        MessageChange(
-            message=Message(
-                id=message_id,
-                role="user" if starts_turn else "developer",
-                parts=parts,
-                origin=origin,
-                created_at=record.timestamp,
-                metadata=_metadata_of(record, spoken, origin),
-            ),
-            placement=Placement(
-                session_id=session.id,
-                position=reading.position,
-                records=((reading.position, reading.length, None),),
-                record_ids=(record.uuid,) if record.uuid is not None else (),
-                parent_id=message_in(parent),
-                parent_record=record_in(parent),
-                turn=session.thread.turn or None,
-                fate=session.fate,
-                copied=reading.origin_of(record) is not None,
-            ),
-        )
+    message = Message(
+        id=message_id,
+        role="user" if origin in SAID else "developer",
+        parts=parts,
+        origin=origin,
+        created_at=record.timestamp,
+        metadata=_metadata_of(record, spoken, origin),
     )
+    reading.order.append(MessageChange(message=message, placement=_placement_of(reading, record, session, parent)))
     reading.advance(record, session, message_id, origin)
     if origin is Origin.NOTIFICATION:
         add_report(reading, record, session, spoken)
+
+
+def _placement_of(reading: Reading, record: Record, session: Session, parent: str) -> Placement:
+    return Placement(
+        session_id=session.id,
+        position=reading.position,
+        records=((reading.position, reading.length, None),),
+        record_ids=(record.uuid,) if record.uuid is not None else (),
+        parent_id=message_in(parent),
+        parent_record=record_in(parent),
+        turn=session.thread.turn or None,
+        fate=session.fate,
+        copied=reading.origin_of(record) is not None,
+    )
 
 
 def _parts_of(
