@@ -185,6 +185,19 @@ def test_tokens_have_256_bits_and_differ() -> None:
     assert all(len(token) >= 43 for token in tokens)
 
 
+# -- nothing leaves
+
+
+def test_no_environment_makes_the_framework_report_elsewhere(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    app = create_app(library)
+    configured = vars(app)["_telemetry"]
+    switches = ("tracing", "metrics", "logs", "operation_spans", "auto_configure")
+    assert [configured[name] for name in switches] == [False] * len(switches)
+    app.state.context.close()
+
+
 # -- headers
 
 

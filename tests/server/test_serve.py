@@ -183,6 +183,22 @@ def test_a_port_that_was_asked_for_and_is_taken_is_an_error() -> None:
         bind("192.0.2.1", None)
 
 
+def test_answers_do_not_wait_for_the_network() -> None:
+    """asyncio switches Nagle's delay off only for sockets that say they are TCP."""
+    with bind("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+
+
+def test_a_kept_connection_answers_at_once(library: Path) -> None:
+    with serving(library) as served:
+        times: list[float] = []
+        for _ in range(15):
+            start = time.perf_counter()
+            served.get("/api/agents")
+            times.append(time.perf_counter() - start)
+    assert sorted(times)[len(times) // 2] < 0.03
+
+
 def test_addresses_are_written_as_browsers_want_them() -> None:
     assert page_address("127.0.0.1", 1, None) == "http://127.0.0.1:1/"
     assert page_address("::1", 1, None) == "http://[::1]:1/"

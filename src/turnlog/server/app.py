@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 
@@ -21,7 +22,19 @@ from turnlog.store import open_store
 from turnlog.store.search.base import search_path
 from turnlog.store.search.searcher import Searcher
 
+if TYPE_CHECKING:
+    from fastapi.telemetry import TelemetryConfig
+
 DESCRIPTION = "Every turn of every coding agent, as one typed history. Docs: docs/http-api.md."
+
+_NO_TELEMETRY: TelemetryConfig = {
+    "tracing": False,
+    "metrics": False,
+    "logs": False,
+    "operation_spans": False,
+    "auto_configure": False,
+}
+"""Without this an environment variable is enough for FastAPI to send what is asked here to another host."""
 
 
 def create_app(store_path: Path, settings: Settings | None = None, progress: Progress | None = None) -> FastAPI:
@@ -46,9 +59,15 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pro
         yield
         context.close()
 
-    # FastAPI's own documentation pages load scripts from another host.
     app = FastAPI(
-        title="turnlog", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None, lifespan=lifespan
+        title="turnlog",
+        version=__version__,
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        # FastAPI's own documentation pages load scripts from another host.
+        docs_url=None,
+        redoc_url=None,
+        telemetry=_NO_TELEMETRY,
     )
     app.state.context = context
     for router in ROUTERS:
