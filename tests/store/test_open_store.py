@@ -12,6 +12,7 @@ from turnlog.errors import NotFoundError, SchemaTooNewError, StoreError
 from turnlog.model import Message
 from turnlog.paths import database_path
 from turnlog.store import open_store
+from turnlog.store.connection import schema_version
 from turnlog.store.sqlite import SqliteStore
 
 
@@ -56,6 +57,15 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     file.write_text("not a database, though long enough to be read as one " * 100)
     with pytest.raises(StoreError, match=r"notes\.txt"):
         open_store(file)
+
+
+def test_an_older_store_is_brought_up_when_it_is_opened(tmp_path: Path) -> None:
+    """R-S30: migrations go forwards; an empty file is a store of the oldest schema there is."""
+    path = tmp_path / "old.db"
+    path.touch()
+    with open_store(path) as store:
+        assert store.sessions().items == ()
+        assert store.status().schema_version == schema_version()
 
 
 def test_a_newer_schema_is_a_clear_error(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from turnlog.errors import StoreError
+from turnlog.errors import SchemaTooNewError, StoreError
 from turnlog.store.base import (
     ALL_USAGE,
     EVERY_DIAGNOSTIC,
@@ -48,7 +48,7 @@ from turnlog.store.base import (
     UsageFilter,
     UsageReport,
 )
-from turnlog.store.connection import connect, schema_version, write_transaction
+from turnlog.store.connection import connect, write_transaction
 
 if TYPE_CHECKING:
     from turnlog.model import Fate, HistoryEvent, Membership, Message, Ownership, Session
@@ -67,7 +67,12 @@ class SqliteStore:
         self._lock = threading.Lock()
         self._connections: dict[threading.Thread, sqlite3.Connection] = {}
         self._closed = False
-        if not path.exists() or self._is_old():
+        try:
+            self._connection()
+        except SchemaTooNewError:
+            raise
+        except StoreError:
+            # It is not there, or of an older schema: opening it for writing makes it, brings it up, or says why not.
             connect(path).close()
 
     def __enter__(self) -> Self:
@@ -360,13 +365,6 @@ class SqliteStore:
             return load_status(connection, self.path)
 
     # -- connections
-
-    def _is_old(self) -> bool:
-        connection = connect(self.path, read_only=True)
-        try:
-            return connection.execute("PRAGMA user_version").fetchone()[0] < schema_version()
-        finally:
-            connection.close()
 
     def _connection(self) -> sqlite3.Connection:
         """This thread's connection, opened when it first asks."""
