@@ -167,12 +167,9 @@ class Indexer:
 
     def _has_news(self) -> bool:
         progress = schema.read_progress(self._search)
-        newest = self._store.execute("SELECT coalesce(max(seq), 0) FROM changes").fetchone()[0]
-        return newest != progress.sessions_sequence or self._is_behind(progress)
-
-    def _is_behind(self, progress: schema.Progress) -> bool:
-        found = self._store.execute(f"SELECT 1 FROM messages m{_NEWER} LIMIT 1", progress[:2])
-        return found.fetchone() is not None
+        if self._newest_change() != (progress.sessions_sequence, progress.origin):
+            return True
+        return self._store.execute(f"SELECT 1 FROM messages m{_NEWER} LIMIT 1", progress[:2]).fetchone() is not None
 
     def _fill(self, batch: Batch, finished: Callable[[float], bool] | None) -> int:
         """Read changed messages until the batch is full or none are left; with `finished`, until none will come."""
@@ -208,9 +205,7 @@ class Indexer:
 
     def _see_sessions(self, batch: Batch) -> None:
         """Take over what changed of sessions: the project is one of the words that documents are marked with."""
-        newest, origin = self._store.execute(
-            "SELECT max(seq), (SELECT at FROM changes ORDER BY seq LIMIT 1) FROM changes"
-        ).fetchone()
+        newest, origin = self._newest_change()
         rows = self._store.execute(
             "SELECT DISTINCT s.key, s.project_key FROM changes c JOIN sessions s ON s.key = c.session_key"
             " WHERE c.seq > ?",
@@ -218,7 +213,7 @@ class Indexer:
         )
         for session_key, project_key in rows.fetchall():
             batch.set_project(session_key, project_key)
-        batch.sessions_sequence, batch.origin = newest or 0, origin
+        batch.sessions_sequence, batch.origin = newest, origin
 
     # -- forgetting
 
@@ -299,12 +294,14 @@ class Indexer:
 
     def _is_of_another_store(self) -> bool:
         progress = schema.read_progress(self._search)
-        newest, origin = self._store.execute(
+        newest, origin = self._newest_change()
+        return progress.origin is not None and (origin != progress.origin or newest < progress.sessions_sequence)
+
+    def _newest_change(self) -> tuple[int, int | None]:
+        """Where the store's change sequence ends, and the time of its first entry."""
+        return self._store.execute(
             "SELECT coalesce(max(seq), 0), (SELECT at FROM changes ORDER BY seq LIMIT 1) FROM changes"
         ).fetchone()
-        if progress.origin is None:
-            return False
-        return origin != progress.origin or newest < progress.sessions_sequence
 
     def _reopen_if_gone(self) -> None:
         """Begin a new file when somebody has deleted the one that is open."""

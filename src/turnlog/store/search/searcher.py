@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar, get_args
 from zlib import crc32
+
+import msgspec
 
 from turnlog.errors import StoreError
 from turnlog.store.queries.paging import aware_milliseconds, decode_cursor, encode_cursor
@@ -57,6 +59,12 @@ _PLACES = (
 )
 
 
+_Position: TypeAlias = tuple[int, str, int, int]
+"""Where a hit stands in a list: time, message, part, field."""
+
+_CursorT = TypeVar("_CursorT")
+
+
 class _Match(NamedTuple):
     """A document that matches. Compares by what comes later: time, message, part, field."""
 
@@ -70,7 +78,7 @@ class _Match(NamedTuple):
     entry: Entry
 
     @property
-    def position(self) -> tuple[int, str, int, int]:
+    def position(self) -> _Position:
         """What tells it apart in the list of hits."""
         return self[:4]
 
@@ -296,9 +304,9 @@ class _Search:
             yield _Match(time_, message_id, entry.sequence, entry.field, number, message_key, entry)
 
     def _newest(self, plan: _Plan, limit: int, cursor: str | None) -> SearchPage:
-        after = decode_cursor("newest", 4, cursor)
+        after = _decode("newest", _Position, cursor)
         last_id = plan.last_id if after is None else min(plan.last_id, self._last_id_of(after[0]))
-        found, is_complete = self._latest(plan, last_id, limit + 1, None if after is None else tuple(after))
+        found, is_complete = self._latest(plan, last_id, limit + 1, after)
         page = found[:limit]
         total, is_exact = (None, False)
         if after is None:
@@ -310,16 +318,14 @@ class _Search:
             total_is_exact=is_exact,
         )
 
-    def _latest(
-        self, plan: _Plan, last_id: int, wanted: int, after: tuple[Any, ...] | None
-    ) -> tuple[list[_Match], bool]:
+    def _latest(self, plan: _Plan, last_id: int, wanted: int, after: _Position | None) -> tuple[list[_Match], bool]:
         """The latest matches before `after`, and whether these are all.
 
         A document's block is never smaller than that of its message's time. So when enough are found, what is still to
         come can only be later than the earliest of them while blocks do not fall below that time's.
         """
         found: list[_Match] = []
-        seen: set[tuple[int, str, int, int]] = set()
+        seen: set[_Position] = set()
         floor = -1
         for match in self._matches(plan, last_id):
             if match.id >> schema.SLOT_BITS < floor:
@@ -354,7 +360,7 @@ class _Search:
 
     def _relevant(self, plan: _Plan, limit: int, cursor: str | None) -> SearchPage:
         """Ranks the matches that were newest when the first page was asked for."""
-        at = decode_cursor("relevance", 2, cursor)
+        at = _decode("relevance", tuple[int, int], cursor)
         newest_id, offset = (plan.last_id, 0) if at is None else (min(plan.last_id, at[0]), at[1])
         candidates = [match for match, _ in zip(self._matches(plan, newest_id), range(RANKED), strict=False)]
         ranked = self._rank(candidates)
@@ -371,7 +377,7 @@ class _Search:
     def _rank(self, candidates: list[_Match]) -> list[_Match]:
         ranking = Ranking(self._query.terms, self._vocabulary)
         documents = self._documents(candidates)
-        scored: dict[tuple[int, str, int, int], tuple[float, _Match]] = {}
+        scored: dict[_Position, tuple[float, _Match]] = {}
         for match in candidates:
             document = _find(documents[match.message_key], match)
             if document is None:
@@ -441,8 +447,17 @@ def _find(documents: Iterable[Document], match: _Match) -> Document | None:
     return None
 
 
-def _position(match: _Match) -> tuple[int, str, int, int]:
+def _position(match: _Match) -> _Position:
     return match.position
+
+
+def _decode(kind: str, shape: type[_CursorT], cursor: str | None) -> _CursorT | None:
+    """The place where a page begins; raise ValueError for a cursor of another list."""
+    values = decode_cursor(kind, len(get_args(shape)), cursor)
+    try:
+        return None if values is None else msgspec.convert(values, shape)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{cursor!r} is not a cursor of this list") from error
 
 
 def _time(match: _Match) -> int | None:

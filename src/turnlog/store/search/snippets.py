@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from turnlog.store.search.query import Term
-from turnlog.store.search.tokens import fold, is_cjk
+from turnlog.store.search.tokens import fold, is_cjk, without_terminal_sequences
 
 LENGTH = 160
 """Characters of a snippet."""
@@ -24,7 +24,11 @@ _RAW_LENGTH = 3 * LENGTH
 _MOST_OCCURRENCES = 12
 _MOST_ATTEMPTS = 48
 
-_GAP = r"[\W_]"
+_GAP = r"[\W_]*(?:\d+[→\t][\W_]*)*"
+"""What may stand between the words of a phrase: separators, and line numbers of a listing."""
+
+_LINE_NUMBER = re.compile(r"(?:^|\n) *\d{1,9}[→\t]")
+
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
 
 
@@ -44,8 +48,8 @@ class Finder:
 
     def snippet(self, text: str) -> Snippet:
         """The first place where most terms stand close together; the beginning of the text when none is found."""
-        start = self._best_start(text)
-        return self._cut(text, start)
+        text = without_terminal_sequences(text)
+        return self._cut(text, self._best_start(text))
 
     def count(self, text: str) -> list[int]:
         """How often each term stands in the text, roughly: parts of longer words count too."""
@@ -67,7 +71,7 @@ class Finder:
     def _cut(self, text: str, start: int) -> Snippet:
         begin = _word_start(text, max(0, start - _LEAD), start)
         raw = text[begin : begin + _RAW_LENGTH]
-        line = _BLANK.sub(" ", raw).strip()
+        line = _BLANK.sub(" ", _LINE_NUMBER.sub("\n", raw)).strip()
         if len(line) > LENGTH:
             end = line.rfind(" ", LENGTH - _LEAD, LENGTH)
             line = f"{line[: end if end > 0 else LENGTH]}…"
@@ -75,7 +79,7 @@ class Finder:
             line += "…"
         if begin:
             line = f"…{line}"
-        return Snippet(line, _merged([mark for search in self._searches for mark in search.find(line)]))
+        return Snippet(line, _merged([mark for search in self._searches for mark in search.find_all(line)]))
 
 
 class _Search:
@@ -96,8 +100,14 @@ class _Search:
             found = [span for spelling in spellings for span in self._find_spelling(text, spelling, most)]
             if found:
                 return found
-        matches = (self._whole(text, match) for match in self._folded.finditer(fold(text)))
-        return list(islice((span for span in matches if span), most))
+        return list(islice(self.find_all(text), most))
+
+    def find_all(self, text: str) -> Iterator[tuple[int, int]]:
+        """Start and end of every occurrence, in order."""
+        for match in self._folded.finditer(fold(text)):
+            span = self._whole(text, match)
+            if span:
+                yield span
 
     def count(self, text: str) -> int:
         """How often the term stands in the text as it was typed, or in lower case."""
@@ -137,7 +147,8 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str]:
     """The words one after the other, in any case. Only where a run of CJK begins or ends may they touch."""
     pattern = re.escape(words[0])
     for before, word in pairwise(words):
-        pattern += f"{_GAP}{'*' if is_cjk(before) != is_cjk(word) else '+'}{re.escape(word)}"
+        gap = _GAP if is_cjk(before) != is_cjk(word) else f"[\\W_]{_GAP}"
+        pattern += f"{gap}{re.escape(word)}"
     return re.compile(pattern, re.IGNORECASE)
 
 

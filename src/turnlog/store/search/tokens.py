@@ -16,7 +16,7 @@ import unicodedata
 from itertools import pairwise
 
 CJK = (
-    "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
+    "\u1100-\u11ff\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
     "\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
     "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003ffff"
 )
@@ -33,13 +33,32 @@ _PLAIN_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xF5)})
 
 
 def searchable(data: bytes) -> bytes:
-    """UTF-8 text as it goes into the index: runs of CJK cut into words, private-use characters blanked."""
+    """UTF-8 text as it goes into the index.
+
+    Runs of CJK are cut into words and private-use characters are blanked. The line numbers of a listing are left out:
+    they are a seventh of an index, nobody looks for them, and without them a phrase may go on over lines. So are the
+    sequences by which terminals colour a word, since their last letter would be the word's first.
+    """
+    if b"\x1b" in data:
+        data = _TERMINAL_SEQUENCE.sub(b" ", data)
+    listing = _LISTING.match(data)
+    if listing is not None and int(listing[3]) == int(listing[1]) + 1:
+        data = _LINE_NUMBER[listing[2]].sub(b"\n", b"\n" + data)
     if data.isascii() or not data.translate(None, _PLAIN_BYTES):
         return data
     text = data.decode("utf-8", "replace")
     if not unicodedata.is_normalized("NFC", text):
         text = unicodedata.normalize("NFC", text)
     return _FOREIGN.sub(_cut_foreign, text).encode("utf-8", "replace")
+
+
+_TERMINAL_SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+"""Control sequences (colours, cursor) and operating system commands (titles, links) of ECMA-48."""
+
+_LISTING = re.compile(rb" *(\d{1,9})(\t|\xe2\x86\x92)[^\n]*\n *(\d{1,9})\2")
+"""The first two lines of a file as tools show it: a number, a tab or an arrow, the line."""
+
+_LINE_NUMBER = {mark: re.compile(rb"\n *\d+" + mark) for mark in (b"\t", "→".encode())}
 
 
 def pieces(text: str) -> list[str]:
@@ -58,6 +77,13 @@ def cut(run: str) -> list[str]:
     for left, right in pairwise(run):
         words += (left + right, right)
     return words
+
+
+def without_terminal_sequences(text: str) -> str:
+    """The text without the sequences that are left out of the index."""
+    if "\x1b" not in text:
+        return text
+    return _TERMINAL_SEQUENCE.sub(b" ", text.encode("utf-8", "replace")).decode()
 
 
 def fold(text: str) -> str:

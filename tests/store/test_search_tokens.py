@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import sqlite3
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnlog.store.search.tokens import cut, fold, is_cjk, pieces, searchable
+
+
+def words_of(text: str) -> list[str]:
+    """What FTS5 makes of a text, in order, after `searchable`."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE t USING fts5 (x, tokenize = 'unicode61 remove_diacritics 2')")
+    connection.execute("CREATE VIRTUAL TABLE v USING fts5vocab ('t', 'instance')")
+    connection.execute("INSERT INTO t VALUES (?)", (searchable(text.encode()),))
+    rows = connection.execute("SELECT term FROM v ORDER BY offset").fetchall()
+    connection.close()
+    return [term for (term,) in rows]
+
+
+def test_runs_of_cjk_become_characters_and_pairs_in_the_order_of_the_text() -> None:
+    assert words_of("使用React框架x") == ["使", "使用", "用", "react", "框", "框架", "架", "x"]
+    assert words_of("日本語。カタカナ") == [
+        *("日", "日本", "本", "本語", "語"),
+        *("カ", "カタ", "タ", "タカ", "カ", "カナ", "ナ"),
+    ]
+    assert words_of("한국어로 말") == ["한", "한국", "국", "국어", "어", "어로", "로", "말"]
+    assert words_of("a𠮷b") == ["a", "𠮷", "b"]
+
+
+def test_decomposed_kana_and_hangul_are_the_composed_ones() -> None:
+    assert words_of(unicodedata.normalize("NFD", "がん")) == words_of("がん")
+    assert words_of(unicodedata.normalize("NFD", "한국")) == words_of("한국")
+
+
+@pytest.mark.parametrize("text", ["plain", "naïve Ünïcode", "a → b • c — d", "│ box ✅ 🚀 ½", ""])
+def test_texts_without_cjk_stay_as_they_are(text: str) -> None:
+    assert searchable(text.encode()) == text.encode()
+
+
+def test_no_text_holds_a_private_use_character() -> None:
+    # Terminals draw icons with them, right beside words.
+    assert words_of("\ue0b0home\uf015 \U000f0001disk\U0010fffd") == ["home", "disk"]
+
+
+def test_words_that_a_terminal_shows_in_colour_are_words() -> None:
+    coloured = "\x1b[31mred\x1b[0m\x1b[38;5;12mblue\x1b[K \x1b]0;title\x07done \x1b"
+    assert words_of(coloured) == ["red", "blue", "done"]
+
+
+def test_nul_separates_words() -> None:
+    assert words_of("before\0after") == ["before", "after"]
+
+
+@pytest.mark.parametrize("mark", ["→", "\t"])
+def test_line_numbers_of_a_listing_are_no_words(mark: str) -> None:
+    text = f"   98{mark}first 98\n   99{mark}\n  100{mark}second\n\nnote 101"
+    assert words_of(text) == ["first", "98", "second", "note", "101"]
+
+
+@pytest.mark.parametrize("text", ["17\tred\n23\tblue", "1→ only one line", "step 1\n2\tx", "1\ta\n2→b"])
+def test_numbers_that_do_not_count_lines_are_words(text: str) -> None:
+    assert searchable(text.encode()) == text.encode()
+
+
+def test_invalid_utf8_at_the_end_of_a_piece_does_no_harm() -> None:
+    assert searchable("中文".encode()[:-1]).decode().split() == ["中", "\ufffd"]
+
+
+def test_pieces_of_a_term() -> None:
+    assert pieces("ECONNRESET_4711") == ["ECONNRESET", "4711"]
+    assert pieces("foo::bar.baz-qux/0") == ["foo", "bar", "baz", "qux", "0"]
+    assert pieces("用React框") == ["用", "React", "框"]
+    assert pieces("\ue000x →—_ \0") == ["x"]
+
+
+def test_folding_keeps_positions_and_loses_case_and_accents() -> None:
+    assert fold("Résumé ÄÖÜ İ ẞ Ệ") == "resume aou i ß e"
+    assert fold("ASCII") == "ascii"
+    assert fold("がギ한") == "がギ한"
+
+
+@given(st.text())
+def test_folding_is_character_by_character(text: str) -> None:
+    assert len(fold(text)) == len(text)
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=40))
+def test_the_pieces_of_a_text_are_its_words(text: str) -> None:
+    """Queries and texts are split alike, for every character that Python's and SQLite's Unicode both know."""
+    known = "".join(character for character in text if _is_common(character))
+    expected = [word for piece in pieces(known) for word in (cut(piece) if is_cjk(piece) else [piece])]
+    assert len(words_of(known)) == len(expected)
+
+
+def _is_common(character: str) -> bool:
+    """Latin, Greek, Cyrillic, CJK, and what is neither letter nor digit."""
+    code = ord(character)
+    if not character.isalnum():
+        return not unicodedata.category(character).startswith(("M", "C"))
+    return code < 0x530 or is_cjk(character)
