@@ -29,11 +29,11 @@ from turnlog.agents.base import (
     RecordRef,
     ResultChange,
 )
-from turnlog.errors import NotFoundError
-from turnlog.model import BlobRef, Message, RecordEvent, RunMetadataEvent, ToolResultEvent, Usage
+from turnlog.model import Message, RecordEvent, RunMetadataEvent, ToolResultEvent, Usage
 from turnlog.model.codec import decode_event, encode
 from turnlog.model.merge import merge_messages
 from turnlog.store import bodies, lineage
+from turnlog.store.blobs import BlobLoader
 from turnlog.store.joining import add_late_result, join_placements, join_records
 from turnlog.store.names import Names
 from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
@@ -305,7 +305,7 @@ class Batch:
             "SELECT revision, cost, pays_key, body FROM messages WHERE key = ?", (key,)
         ).fetchone()
         old_body = bodies.decompress(frame)
-        old = bodies.resolve(bodies.decode(old_body), self._load_blob)
+        old = bodies.resolve(bodies.decode(old_body), BlobLoader(self._connection))
         new = change(old)
         found: list[bodies.Blob] = []
         external = bodies.externalize(new, found)
@@ -604,9 +604,6 @@ class Batch:
                 "INSERT OR IGNORE INTO blob_uses (sha256, message_key) VALUES (?, ?)", (blob.sha256, message_key)
             )
 
-    def _load_blob(self, reference: BlobRef) -> bytes:
-        return load_blob(self._connection, reference.sha256)
-
     def _cost(self, message: Message) -> int | None:
         if message.usage is None or message.role != "assistant":
             return None
@@ -642,14 +639,6 @@ class Batch:
     def _max_message_key(self) -> int:
         row = self._connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
         return row[0] if row else 0
-
-
-def load_blob(connection: sqlite3.Connection, sha256: str) -> bytes:
-    """The bytes of a blob; raise NotFoundError when the store does not hold it."""
-    row = connection.execute("SELECT compressed, data FROM blobs WHERE sha256 = ?", (bytes.fromhex(sha256),)).fetchone()
-    if row is None:
-        raise NotFoundError(f"the store holds no blob {sha256}")
-    return bodies.decompress(row[1]) if row[0] else row[1]
 
 
 class _Place(NamedTuple):
