@@ -224,8 +224,9 @@ class Fold(Protocol):
     def feed(self, data: bytes, offset: int) -> Changes:
         """Read `data`, which stands at byte `offset` of the source.
 
-        For an appendable source `data` is whole lines (its last byte is a newline, unless `data` is the source's
-        last line and is complete JSON); otherwise it is the whole file and `offset` is 0.
+        For an appendable source `data` is whole lines (its last byte is a newline, unless `data` ends with the
+        source's last line and that is complete JSON; a newline that comes behind it later is not fed); otherwise it
+        is the whole file and `offset` is 0.
         """
         ...
 

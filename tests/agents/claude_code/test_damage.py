@@ -102,7 +102,8 @@ def test_an_escaped_emoji_in_an_input_stays_as_it_was_written() -> None:
     assert not gathered.diagnostics
 
 
-def test_a_last_line_without_its_newline_is_one_line_when_that_comes() -> None:
+def test_a_last_line_is_one_line_also_without_its_newline() -> None:
+    """The newline that comes later is passed over by whoever feeds."""
     log = Log()
     data = lines(log.user("one"), log.assistant("msg_1", text("two")), b"{torn")
     whole = gather(fold_bytes(AGENT, session_source(), data)).as_json()
@@ -110,7 +111,7 @@ def test_a_last_line_without_its_newline_is_one_line_when_that_comes() -> None:
         opened = AGENT.fold(session_source())
         first = opened.feed(data[:cut], 0)
         resumed = AGENT.fold(session_source(), opened.state())
-        assert gather(first, resumed.feed(data[cut:], cut)).as_json() == whole
+        assert gather(first, resumed.feed(data[cut + 1 :], cut + 1)).as_json() == whole
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"\r\n\r\n"])

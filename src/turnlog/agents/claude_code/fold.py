@@ -45,19 +45,13 @@ class ClaudeCodeFold:
         reading = Reading(self._external_id(data), state, is_subagent=self._source.kind is SourceKind.SUBAGENT)
         readers = _READERS
         lines = data.split(b"\n")
-        if state.unended and not lines[0]:
-            # The newline of a last line that was read without it.
-            del lines[0]
-            offset += 1
-            state.lines += 1
         for record, json, position, length, number in read_lines(lines, offset, state.lines + 1, reading.changes):
             reading.json = json
             reading.position = position
             reading.length = length
             reading.line_number = number
             readers.get(record.type, read_fact)(reading, record)
-        state.lines += len(lines) - 1
-        state.unended = bool(lines[-1]) if lines else False
+        state.lines += len(lines) if lines[-1] else len(lines) - 1
         return reading.finish()
 
     def state(self) -> bytes:

@@ -103,8 +103,6 @@ class State(msgspec.Struct):
     session: str | None = None
     """External id of the file's own session, where the path does not tell."""
     lines: int = 0
-    unended: bool = False
-    """The last line had no newline yet."""
     thread: Thread = msgspec.field(default_factory=Thread)
     children: dict[str, Thread] = {}
     """Sessions inside the file besides its own, by session id."""
