@@ -42,7 +42,7 @@ class Progress:
         self._change(state="off", phase=None)
 
     def _finish(self, **facts: Any) -> None:
-        self._change(phase=None, passes=self._now.passes + 1, ended_at=datetime.now(UTC), **facts)
+        self._change(phase=None, done=0, total=0, passes=self._now.passes + 1, ended_at=datetime.now(UTC), **facts)
 
     def _change(self, **facts: Any) -> None:
         self._now = msgspec.structs.replace(self._now, **facts)

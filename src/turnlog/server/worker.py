@@ -22,7 +22,7 @@ from turnlog.server.reports import Began, Ended, Failed, Moved, Problem, Report
 from turnlog.sync.scan import sync
 
 SHARE_OF_TIME = 10
-"""After a pass the process rests this many times as long as the pass took, so that looking stays cheap."""
+"""A pass that finds nothing is followed by a rest of this many times its length, so that looking stays cheap."""
 
 REPORT_SECONDS = 0.1
 """Time between two reports of progress."""
@@ -50,7 +50,7 @@ def main() -> None:
 def keep_reading(store_path: Path, seconds: float, stopped: threading.Event, report: Callable[[Report], None]) -> None:
     """Make a pass, rest, and so on until `stopped`; a pass that fails is reported and tried again."""
     while not stopped.is_set():
-        started = time.monotonic()
+        rest = seconds
         report(Began())
         try:
             summary = sync(store_path, on_progress=_Teller(stopped, report))
@@ -61,7 +61,9 @@ def keep_reading(store_path: Path, seconds: float, stopped: threading.Event, rep
         else:
             problems = [Problem(path=problem.path, reason=problem.reason) for problem in summary.problems]
             report(Ended(problems=problems[:PROBLEM_LIMIT]))
-        stopped.wait(max(seconds, SHARE_OF_TIME * (time.monotonic() - started)))
+            if summary.changed == 0:
+                rest = max(seconds, SHARE_OF_TIME * summary.seconds)
+        stopped.wait(rest)
 
 
 class _Teller:
