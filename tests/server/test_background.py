@@ -1,0 +1,164 @@
+"""The process that reads logs while the server runs: what it reports, how it rests, and that it ends when told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from turnlog.errors import StoreBusyError
+from turnlog.server import worker
+from turnlog.server.background import Background
+from turnlog.server.progress import Progress
+from turnlog.server.reports import Ended, Failed, Moved, Report
+from turnlog.server.worker import keep_reading
+from turnlog.sync.read import Problem
+from turnlog.sync.scan import SyncSummary
+
+ReportProgress = Callable[[str, int, int], None]
+
+
+class Passes:
+    """Stands in for `sync`: does what each pass is told, and stops after the last."""
+
+    def __init__(self, *passes: Callable[[ReportProgress], SyncSummary]) -> None:
+        self.stopped = threading.Event()
+        self.reports: list[Report] = []
+        self.rests: list[float] = []
+        self._passes = list(passes)
+
+    def __call__(self, store_path: Path, *, on_progress: ReportProgress) -> SyncSummary:
+        return self._passes.pop(0)(on_progress)
+
+    def run(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """Run all passes; the kinds of reports they gave."""
+        monkeypatch.setattr(worker, "sync", self)
+        monkeypatch.setattr(self.stopped, "wait", self._rest)
+        keep_reading(Path("store.db"), 2.0, self.stopped, self.reports.append)
+        return [type(report).__name__ for report in self.reports]
+
+    def _rest(self, seconds: float) -> None:
+        self.rests.append(seconds)
+        if not self._passes:
+            self.stopped.set()
+
+
+def test_a_pass_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(on_progress: ReportProgress) -> SyncSummary:
+        on_progress("find", 3, 3)
+        for done in range(1000):
+            on_progress("read", done, 1000)
+        return SyncSummary(changed=3)
+
+    passes = Passes(read)
+    assert passes.run(monkeypatch)[:3] == ["Began", "Moved", "Moved"]
+    moves = [report for report in passes.reports if isinstance(report, Moved)]
+    assert [move.phase for move in moves[:2]] == ["find", "read"]
+    assert len(moves) < 10
+    assert passes.reports[-1] == Ended(problems=[])
+
+
+def test_a_pass_that_fails_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(on_progress: ReportProgress) -> SyncSummary:
+        raise StoreBusyError("somebody else is writing")
+
+    def find_problems(on_progress: ReportProgress) -> SyncSummary:
+        return SyncSummary(problems=[Problem(f"/logs/{number}", "no permission") for number in range(1000)])
+
+    passes = Passes(fail, find_problems)
+    assert passes.run(monkeypatch) == ["Began", "Failed", "Began", "Ended"]
+    assert passes.reports[1] == Failed(reason="somebody else is writing")
+    ended = passes.reports[3]
+    assert isinstance(ended, Ended)
+    assert ended.problems[0].path == "/logs/0"
+    assert len(ended.problems) == worker.PROBLEM_LIMIT
+
+
+def test_looking_takes_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = Passes(
+        lambda tell: SyncSummary(seconds=60, changed=500),
+        lambda tell: SyncSummary(seconds=0.05),
+        lambda tell: SyncSummary(seconds=1),
+    )
+    passes.run(monkeypatch)
+    assert passes.rests == [2.0, 2.0, 10.0]
+
+
+def test_a_pass_ends_in_the_middle_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    def be_stopped(on_progress: ReportProgress) -> SyncSummary:
+        on_progress("read", 1, 9)
+        passes.stopped.set()
+        on_progress("read", 2, 9)
+        raise AssertionError("it went on")
+
+    passes = Passes(be_stopped)
+    assert passes.run(monkeypatch) == ["Began", "Moved"]
+
+
+def test_progress_follows_the_reports() -> None:
+    progress = Progress()
+    assert progress.current().state == "off"
+    progress.begin()
+    progress.advance("read", 5, 10)
+    now = progress.current()
+    assert (now.state, now.phase, now.done, now.total, now.passes) == ("running", "read", 5, 10, 0)
+    assert now.started_at is not None
+    progress.end([])
+    now = progress.current()
+    assert (now.state, now.phase, now.done, now.passes, now.error) == ("waiting", None, 0, 1, None)
+    progress.fail("no room")
+    assert (progress.current().state, progress.current().error, progress.current().passes) == ("failed", "no room", 2)
+    progress.begin()
+    progress.end([])
+    assert progress.current().error is None
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_the_process_reads_and_ends(tmp_path: Path) -> None:
+    progress = Progress()
+    background = Background(tmp_path / "turnlog.db", progress, seconds=0.05)
+    background.stop()
+    background.start()
+    wait_for(lambda: progress.current().passes >= 2)
+    background.stop()
+    background.stop()
+    assert progress.current().state == "off"
+    assert progress.current().error is None
+
+
+def test_a_process_that_dies_is_noticed(tmp_path: Path) -> None:
+    progress = Progress()
+    background = Background(tmp_path / "turnlog.db", progress, seconds=30)
+    background.start()
+    wait_for(lambda: progress.current().passes >= 1)
+    (child,) = [pid for pid in children() if str(tmp_path) in Path(f"/proc/{pid}/cmdline").read_text()]
+    os.kill(child, signal.SIGKILL)
+    wait_for(lambda: progress.current().state == "failed")
+    assert "ended with status -9" in (progress.current().error or "")
+    background.stop()
+
+
+def children() -> list[int]:
+    found = Path("/proc/self/task").glob("*/children")
+    return [int(pid) for file in found for pid in file.read_text().split()]
+
+
+def test_a_store_that_is_none_fails_and_says_which(tmp_path: Path) -> None:
+    (tmp_path / "turnlog.db").write_bytes(b"this is no database" * 100)
+    progress = Progress()
+    background = Background(tmp_path / "turnlog.db", progress, seconds=0.05)
+    background.start()
+    wait_for(lambda: progress.current().state == "failed")
+    assert "turnlog.db" in (progress.current().error or "")
+    background.stop()
