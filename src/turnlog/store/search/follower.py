@@ -7,6 +7,7 @@ indexes what is left and exits. That is also what happens when the parent dies. 
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -92,7 +93,8 @@ def main(store_path: Path, search_path: Path) -> None:
     finished = threading.Event()
 
     def wait_for_end() -> None:
-        while sys.stdin.buffer.read(4096):
+        # Not through `sys.stdin`: a thread that waits inside its buffer cannot be left behind when the process exits.
+        while os.read(sys.stdin.fileno(), 4096):
             pass
         finished.set()
 

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from plain_agent import session_id
+from plain_store import at
+from search_store import SearchStore, call, result, text_message
+from turnlog.errors import StoreBusyError
+from turnlog.model import Message, TextPart
+from turnlog.store.connection import connect
+from turnlog.store.search import indexer as indexer_module
+from turnlog.store.search import schema
+from turnlog.store.search.indexer import Indexer
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SearchStore:
+    return SearchStore(tmp_path)
+
+
+def key_of(store: SearchStore, name: str) -> int:
+    with sqlite3.connect(store.path) as connection:
+        return connection.execute("SELECT key FROM sessions WHERE external_id = ?", (name,)).fetchone()[0]
+
+
+def forget(store: SearchStore, *names: str) -> bool:
+    """Forget sessions in the index, then in the store."""
+    keys = [key_of(store, name) for name in names]
+    with Indexer(store.path, store.search_path) as indexer:
+        is_complete = indexer.forget(*keys)
+        connection = connect(store.path)
+        for key in keys:
+            connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
+        connection.execute("DELETE FROM messages WHERE key NOT IN (SELECT message_key FROM memberships)")
+        connection.close()
+        indexer.catch_up()
+    return is_complete
+
+
+def bytes_of(store: SearchStore) -> bytes:
+    """Every byte of the search database's files."""
+    files = [Path(f"{store.search_path}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")]
+    return b"".join([path.read_bytes() for path in files if path.exists()])
+
+
+def secret_session(store: SearchStore, name: str = "secret") -> None:
+    log = store.log(name, cwd="/home/dev/secret")
+    log.message(text_message(f"{name}.1", "the word is xylophonist", "naïvetät 秘密情報", minutes=5))
+    log.message(text_message(f"{name}.2", parts=[call("c", "output quizmaster " * 3, command="cat zugzwang.txt")]))
+    log.message(text_message(f"{name}.3", parts=[call("d", result("r", "see file", spilled_to="d.txt"))]))
+    log.spill("d.txt", b"spilled jackhammer")
+
+
+SECRETS = ("xylophonist", "naivetat", "報", "quizmaster", "zugzwang", "jackhammer")
+
+
+def traces(store: SearchStore) -> list[str]:
+    """Secret words whose end is somewhere in the file (a word's beginning is stored once for all that share it)."""
+    data = bytes_of(store)
+    return [secret for secret in SECRETS if secret[-5:].encode() in data]
+
+
+def test_words_of_a_forgotten_session_are_no_longer_in_the_file(store: SearchStore) -> None:
+    for number in range(30):
+        store.log(f"other{number}").message(text_message(f"o{number}", f"ordinary words {number}", minutes=number))
+        store.index()
+    secret_session(store)
+    store.index()
+    assert traces(store) == [*SECRETS]
+    assert forget(store, "secret")
+    assert traces(store) == []
+    assert all(store.found(secret) == [] for secret in SECRETS)
+    assert len(store.found("ordinary")) == 30
+    with Indexer(store.path, store.search_path) as indexer:
+        assert indexer.behind() == 0
+
+
+def test_words_that_others_say_too_are_still_found(store: SearchStore) -> None:
+    secret_session(store)
+    store.log("open").message(text_message("public", "a xylophonist in public"))
+    store.index()
+    assert forget(store, "secret")
+    assert store.found("xylophonist") == ["public"]
+
+
+def test_messages_that_others_hold_stay_with_them(store: SearchStore) -> None:
+    for name in ("gone", "stays"):
+        log = store.log(name, cwd=f"/src/{name}")
+        log.message(text_message("shared", "word of both"), copied=name == "stays")
+        log.message(text_message(name, "word of its own", minutes=1))
+    store.index()
+    assert forget(store, "gone")
+    assert store.found("word") == ["stays", "shared"]
+    assert store.found("word", session=session_id("stays")) == ["stays", "shared"]
+    assert store.found("word", project="stays") == ["stays", "shared"]
+    assert store.found("word", project="gone") == []
+
+
+def test_sessions_that_share_messages_are_forgotten_together(store: SearchStore) -> None:
+    for name in ("one", "two"):
+        store.log(name).message(text_message("shared", "word xylophonist"))
+    store.index()
+    assert forget(store, "one", "two")
+    assert b"lophonist" not in bytes_of(store)
+
+
+def test_the_beginning_of_a_text_that_grew_goes_too(store: SearchStore) -> None:
+    log = store.log()
+    for text in ("a xylopho", "a xylophonist and a quizm", "a xylophonist and a quizmaster"):
+        log.message(Message(id="m", role="assistant", created_at=at(0), parts=(TextPart(id="m.0", text=text),)))
+        store.index()
+    assert forget(store, "one")
+    data = bytes_of(store)
+    assert b"lopho" not in data
+    assert b"quizm" not in data
+
+
+def test_words_of_a_text_that_became_another_go_with_the_whole_index(store: SearchStore) -> None:
+    log = store.log()
+    store.log("other").message(text_message("o", "ordinary words"))
+    for text in ("xylophonist", "something else entirely"):
+        log.message(Message(id="m", role="assistant", created_at=at(0), parts=(TextPart(id="m.0", text=text),)))
+        store.index()
+    assert b"lophonist" in bytes_of(store)
+    assert not forget(store, "one")
+    assert b"lophonist" not in bytes_of(store)
+    assert store.found("ordinary") == ["o"]
+    assert store.found("entirely") == []
+
+
+def test_flags_and_moves_leave_nothing_behind(store: SearchStore) -> None:
+    """A call that failed later, a project that was known later: markers come and go, the words go with the rest."""
+    log = store.log()
+    log.message(text_message("m", role="assistant", minutes=None, parts=[call("c", command="zugzwang")]))
+    store.index()
+    log.result("c", result("r", "quizmaster", "error"), message_id="m")
+    log.session(project_path="/src/late", cwd="/src/late")
+    store.index()
+    log.message(text_message("m", role="assistant", minutes=1))
+    store.index()
+    assert store.found("zugzwang", failed=True, project="late") == ["m"]
+    assert forget(store, "one")
+    data = bytes_of(store)
+    assert b"gzwang" not in data
+    assert b"izmaster" not in data
+    with Indexer(store.path, store.search_path):
+        pass
+
+
+def test_forgetting_what_is_not_indexed_changes_nothing(store: SearchStore) -> None:
+    store.log("indexed").message(text_message("a", "word"))
+    store.index()
+    store.log("not").message(text_message("b", "word xylophonist", minutes=1))
+    store.read()
+    assert forget(store, "not")
+    assert store.found("word") == ["a"]
+    assert b"lophonist" not in bytes_of(store)
+
+
+def test_forgetting_in_a_file_that_stays_busy_is_an_error(store: SearchStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexer_module, "BUSY_TIMEOUT_SECONDS", 0.05)
+    secret_session(store)
+    store.index()
+    writer = schema.open_for_writing(store.search_path)
+    writer.execute("BEGIN IMMEDIATE")
+    with Indexer(store.path, store.search_path) as indexer, pytest.raises(StoreBusyError, match="for too long"):
+        indexer.forget(key_of(store, "secret"))
+    writer.execute("ROLLBACK")
+    writer.execute("BEGIN")
+    writer.execute("SELECT count(*) FROM documents").fetchone()
+    # A reader in the middle of something keeps the old pages in the log.
+    with Indexer(store.path, store.search_path) as indexer, pytest.raises(StoreBusyError, match="forgotten words"):
+        indexer.forget(key_of(store, "secret"))
+    writer.close()
+    with Indexer(store.path, store.search_path) as indexer:
+        assert indexer.forget(key_of(store, "secret"))
+    assert traces(store) == []
