@@ -154,6 +154,14 @@ def test_the_status_says_when_search_is_up_to_date(indexed: TestClient) -> None:
     assert indexed.get("/api/status").json()["search"]["pending"] == 0
 
 
+def test_a_damaged_index_does_not_take_the_status_with_it(indexed: TestClient, own_store: Path) -> None:
+    index = search_path(own_store)
+    for file in index.parent.glob(f"{index.name}-*"):
+        file.unlink()
+    index.write_bytes(b"this is no index" * 10_000)
+    assert indexed.get("/api/status").json()["search"]["pending"] in (None, 8)
+
+
 def test_groups_stand_in_the_order_of_their_first_hit() -> None:
     def hit(message: str, *sessions: str) -> Hit:
         places = tuple(HitPlace(session, 7, None, None) for session in sessions)

@@ -422,7 +422,8 @@ class SyncProgress(Answer, frozen=True, kw_only=True):
 class SearchProgress(Answer, frozen=True, kw_only=True):
     """How far search is behind the store."""
 
-    pending: int
+    pending: int | None
+    """Messages that are not searchable yet; None when the index cannot be read."""
 
 
 class StoreCounts(Answer, frozen=True, kw_only=True):

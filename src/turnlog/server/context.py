@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sqlite3
 import threading
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from fastapi import Depends, Request
 from starlette.responses import Response
 
 from turnlog import __version__
+from turnlog.errors import StoreError
 from turnlog.server.answers import StoreCounts, SyncProgress
 from turnlog.server.frames import json_response
 from turnlog.server.progress import Progress
@@ -45,9 +47,13 @@ class Context:
                 self._sequence = changes[-1].sequence
             return self._sequence
 
-    def pending(self) -> int:
-        """Messages that are not searchable yet."""
-        return self.searcher.search("", limit=1).behind
+    def pending(self) -> int | None:
+        """Messages that are not searchable yet; None when the index cannot be read."""
+        try:
+            return self.searcher.behind()
+        except (StoreError, sqlite3.Error):
+            # It is disposable, and the next pass makes it anew: the status must not fail with it.
+            return None
 
     def close(self) -> None:
         """Close what was opened for the application."""
