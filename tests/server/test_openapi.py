@@ -13,6 +13,8 @@ from starlette.testclient import TestClient
 from turnlog.server import create_app
 from turnlog.server.openapi import ANSWERS
 
+DOCS = Path(__file__).parents[2] / "docs" / "http-api.md"
+
 ADDRESSES = {
     "/api/agents",
     "/api/blobs/{sha256}",
@@ -51,9 +53,38 @@ def test_every_address_is_described(described: dict[str, Any]) -> None:
 
 
 def test_the_docs_name_every_address(described: dict[str, Any]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "http-api.md").read_text()
+    page = DOCS.read_text()
     documented = {re.sub(r"\{.*?\}", "{}", address) for address in re.findall(r"`(?:GET|PUT) (/api/[^`?\s]*)`", page)}
     assert documented == {re.sub(r"\{.*?\}", "{}", address) for address in described["paths"]}
+
+
+def documented_interfaces() -> dict[str, set[str]]:
+    """Interface -> its fields, of the TypeScript in the docs; what it extends is among them."""
+    code = re.sub(r"//.*|/\*.*?\*/", "", "\n".join(re.findall(r"```ts\n(.*?)```", DOCS.read_text(), re.DOTALL)))
+    declarations = list(re.finditer(r"interface (\w+)(?: extends (\w+))? \{", code))
+    own = {each[1]: set(re.findall(r"(\w+)\??:", outermost(code[each.end() :]))) for each in declarations}
+    return {each[1]: own[each[1]] | own.get(each[2], set()) for each in declarations}
+
+
+def outermost(code: str) -> str:
+    """The body of a block up to its end, without the blocks inside it."""
+    kept, depth = "", 0
+    for character in code:
+        depth += (character in "{[") - (character in "]}")
+        if depth < 0:
+            return kept
+        kept += character if depth == 0 else ""
+    return kept
+
+
+def test_the_docs_name_every_field(described: dict[str, Any]) -> None:
+    schemas = described["components"]["schemas"]
+    interfaces = documented_interfaces()
+    assert len(interfaces) > 20
+    # A session is only ever sent with its annotations.
+    del interfaces["Session"]
+    for name, fields in interfaces.items():
+        assert set(schemas[name]["properties"]) == fields, name
 
 
 def test_every_reference_leads_somewhere(described: dict[str, Any]) -> None:

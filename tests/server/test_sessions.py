@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from server_history import FORK, MAIN, QUIET, SUBAGENT
-from turnlog.server.answers import AnnotationsAnswer, OutlineAnswer, SessionAnswer, SessionPage
+from turnlog.server.answers import Annotations, OutlineAnswer, SessionAnswer, SessionPage
 
 OpenClient = Callable[..., TestClient]
 
@@ -147,7 +147,7 @@ def test_annotations_are_kept_and_shown(own_store: Path, open_client: OpenClient
     client = open_client(own_store)
     said = {"title": "Glass", "starred": True, "archived": False, "tags": ["glass", "shop"], "note": "nice"}
     answer = client.put(f"/api/sessions/{MAIN}/annotations", json=said)
-    kept = msgspec.json.decode(answer.content, type=AnnotationsAnswer)
+    kept = msgspec.json.decode(answer.content, type=Annotations)
     assert (kept.title, kept.starred, kept.tags, kept.note) == ("Glass", True, ["glass", "shop"], "nice")
     assert kept.changed_at is not None
     item = client.get("/api/sessions", params={"tag": "glass"}).json()["items"][0]

@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from turnlog.model import Fate, HistoryEvent, Membership, Message, Provenance, Role, Session
-from turnlog.store.base import Annotations, SessionPreview, UsageBy, UsageTotals
+from turnlog.store import base
 from turnlog.store.search.base import SearchField
 
 
@@ -28,7 +28,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 # -- sessions
 
 
-class AnnotationsAnswer(Answer, frozen=True, kw_only=True):
+class Annotations(Answer, frozen=True, kw_only=True):
     """What the user said about a session."""
 
     title: str | None
@@ -42,17 +42,17 @@ class AnnotationsAnswer(Answer, frozen=True, kw_only=True):
 class SessionItem(Session, frozen=True, kw_only=True):
     """A session, what the user said about it, and what a list shows besides."""
 
-    annotations: AnnotationsAnswer | None = None
+    annotations: Annotations | None = None
     first_prompt: str | None = None
     children: int = 0
 
     @classmethod
-    def of(cls, session: Session, said: Annotations | None, preview: SessionPreview | None) -> Self:
+    def of(cls, session: Session, said: base.Annotations | None, preview: base.SessionPreview | None) -> Self:
         """Join the three."""
         facts: dict[str, Any] = {name: getattr(session, name) for name in session.__struct_fields__}
         return cls(
             **facts,
-            annotations=None if said is None else AnnotationsAnswer.of(said),
+            annotations=None if said is None else Annotations.of(said),
             first_prompt=preview.first_prompt if preview else None,
             children=preview.children if preview else 0,
         )
@@ -79,7 +79,7 @@ class SessionAnswer(Answer, frozen=True, kw_only=True):
     last_position: int | None
 
 
-class OutlineItem(Answer, frozen=True, kw_only=True):
+class OutlineEntry(Answer, frozen=True, kw_only=True):
     """A landmark of a session: a prompt, a compaction, a rewind."""
 
     position: int
@@ -94,7 +94,7 @@ class OutlineItem(Answer, frozen=True, kw_only=True):
 class OutlineAnswer(Answer, frozen=True, kw_only=True):
     """The landmarks of a session, in order."""
 
-    items: list[OutlineItem]
+    items: list[OutlineEntry]
 
 
 class Placement(Answer, frozen=True, kw_only=True):
@@ -124,7 +124,7 @@ class WindowPage(Answer, frozen=True, kw_only=True):
     has_after: bool
 
 
-class RawRecordAnswer(Answer, frozen=True, kw_only=True):
+class RawRecord(Answer, frozen=True, kw_only=True):
     """A record as the agent wrote it."""
 
     source: str
@@ -144,14 +144,14 @@ class RawRecordAnswer(Answer, frozen=True, kw_only=True):
 class RawRecords(Answer, frozen=True, kw_only=True):
     """Records in the order of the log."""
 
-    items: list[RawRecordAnswer]
+    items: list[RawRecord]
 
 
 class EventRecord(Answer, frozen=True, kw_only=True):
     """An event, and what the log says of it."""
 
     event: HistoryEvent
-    records: list[RawRecordAnswer]
+    records: list[RawRecord]
 
 
 class EventRecords(Answer, frozen=True, kw_only=True):
@@ -170,7 +170,7 @@ class MessageAnswer(Answer, frozen=True, kw_only=True):
     memberships: list[Membership]
 
 
-class ToolCallItem(Answer, frozen=True, kw_only=True):
+class ToolCall(Answer, frozen=True, kw_only=True):
     """A tool call as lists show it."""
 
     tool_call_id: str
@@ -193,11 +193,11 @@ class ToolCallItem(Answer, frozen=True, kw_only=True):
 class ToolCallPage(Answer, frozen=True, kw_only=True):
     """A piece of the list of tool calls."""
 
-    items: list[ToolCallItem]
+    items: list[ToolCall]
     next_cursor: str | None
 
 
-class ToolUsageItem(Answer, frozen=True, kw_only=True):
+class ToolUsage(Answer, frozen=True, kw_only=True):
     """How often a tool was called, and how that ended."""
 
     tool_name: str
@@ -214,7 +214,7 @@ class ToolUsageItem(Answer, frozen=True, kw_only=True):
 class ToolsAnswer(Answer, frozen=True, kw_only=True):
     """All tools, the most called first."""
 
-    items: list[ToolUsageItem]
+    items: list[ToolUsage]
 
 
 # -- search
@@ -282,7 +282,7 @@ class SearchAnswer(Answer, frozen=True, kw_only=True):
 # -- usage
 
 
-class UsageTotalsAnswer(Answer, frozen=True, kw_only=True):
+class UsageTotals(Answer, frozen=True, kw_only=True):
     """Tokens and US dollars of many model calls, and what these sums do not contain."""
 
     calls: int
@@ -302,31 +302,31 @@ class UsageTotalsAnswer(Answer, frozen=True, kw_only=True):
     reported_cost: float | None
 
     @classmethod
-    def of_totals(cls, totals: UsageTotals) -> Self:
+    def of_totals(cls, totals: base.UsageTotals) -> Self:
         """Totals with their money as numbers."""
         return cls.of(totals, cost=_dollars(totals.cost), reported_cost=_dollars(totals.reported_cost))
 
 
-class UsageRowAnswer(Answer, frozen=True, kw_only=True):
+class UsageRow(Answer, frozen=True, kw_only=True):
     """The usage of one day, model, project, session or agent."""
 
     name: str | None
     label: str | None
-    totals: UsageTotalsAnswer
+    totals: UsageTotals
 
 
 class UsageAnswer(Answer, frozen=True, kw_only=True):
     """Usage by something, and in all."""
 
-    by: UsageBy
-    rows: list[UsageRowAnswer]
-    totals: UsageTotalsAnswer
+    by: base.UsageBy
+    rows: list[UsageRow]
+    totals: UsageTotals
 
 
 # -- what there is
 
 
-class ProjectItem(Answer, frozen=True, kw_only=True):
+class ProjectSummary(Answer, frozen=True, kw_only=True):
     """A project and how much of it there is."""
 
     path: str
@@ -338,10 +338,10 @@ class ProjectItem(Answer, frozen=True, kw_only=True):
 class ProjectsAnswer(Answer, frozen=True, kw_only=True):
     """All projects, the last used first."""
 
-    items: list[ProjectItem]
+    items: list[ProjectSummary]
 
 
-class AgentItem(Answer, frozen=True, kw_only=True):
+class AgentSummary(Answer, frozen=True, kw_only=True):
     """An agent and how much of it there is."""
 
     agent: str
@@ -354,10 +354,10 @@ class AgentItem(Answer, frozen=True, kw_only=True):
 class AgentsAnswer(Answer, frozen=True, kw_only=True):
     """All agents of which there is anything."""
 
-    items: list[AgentItem]
+    items: list[AgentSummary]
 
 
-class ModelItem(Answer, frozen=True, kw_only=True):
+class ModelSummary(Answer, frozen=True, kw_only=True):
     """A model and how often it was called."""
 
     name: str
@@ -368,10 +368,10 @@ class ModelItem(Answer, frozen=True, kw_only=True):
 class ModelsAnswer(Answer, frozen=True, kw_only=True):
     """All models, the most called first."""
 
-    items: list[ModelItem]
+    items: list[ModelSummary]
 
 
-class DiagnosticItem(Answer, frozen=True, kw_only=True):
+class Diagnostic(Answer, frozen=True, kw_only=True):
     """What could not be read, where, and why."""
 
     path: str
@@ -388,7 +388,7 @@ class DiagnosticItem(Answer, frozen=True, kw_only=True):
 class DiagnosticPage(Answer, frozen=True, kw_only=True):
     """A piece of the list of diagnostics."""
 
-    items: list[DiagnosticItem]
+    items: list[Diagnostic]
     next_cursor: str | None
     total: int
 

@@ -21,7 +21,7 @@ _UNKNOWN_FIELDS = next(field.encode_name for field in msgspec.structs.fields(Val
 
 ANSWERS: tuple[type[msgspec.Struct], ...] = (
     answers.AgentsAnswer,
-    answers.AnnotationsAnswer,
+    answers.Annotations,
     answers.DiagnosticPage,
     ErrorAnswer,
     answers.EventRecords,

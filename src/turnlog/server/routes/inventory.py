@@ -8,14 +8,14 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from turnlog.server.answers import (
-    AgentItem,
     AgentsAnswer,
-    DiagnosticItem,
+    AgentSummary,
+    Diagnostic,
     DiagnosticPage,
-    ModelItem,
     ModelsAnswer,
-    ProjectItem,
+    ModelSummary,
     ProjectsAnswer,
+    ProjectSummary,
 )
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
@@ -28,19 +28,19 @@ router = APIRouter(default_response_class=Response, tags=["inventory"])
 @router.get("/projects", responses=answers_with(ProjectsAnswer))
 def list_projects(request: Request, context: ContextOf) -> Response:
     """All projects, the last used first."""
-    return write(request, ProjectsAnswer(items=[ProjectItem.of(project) for project in context.store.projects()]))
+    return write(request, ProjectsAnswer(items=[ProjectSummary.of(project) for project in context.store.projects()]))
 
 
 @router.get("/agents", responses=answers_with(AgentsAnswer))
 def list_agents(request: Request, context: ContextOf) -> Response:
     """All agents of which there is anything, by name."""
-    return write(request, AgentsAnswer(items=[AgentItem.of(agent) for agent in context.store.agents()]))
+    return write(request, AgentsAnswer(items=[AgentSummary.of(agent) for agent in context.store.agents()]))
 
 
 @router.get("/models", responses=answers_with(ModelsAnswer))
 def list_models(request: Request, context: ContextOf) -> Response:
     """All models, the most called first."""
-    return write(request, ModelsAnswer(items=[ModelItem.of(model) for model in context.store.models()]))
+    return write(request, ModelsAnswer(items=[ModelSummary.of(model) for model in context.store.models()]))
 
 
 @router.get("/diagnostics", responses=answers_with(DiagnosticPage))
@@ -48,5 +48,5 @@ def list_diagnostics(request: Request, context: ContextOf, query: Annotated[Diag
     """What could not be read, by path and place."""
     with judging("cursor"):
         page = context.store.diagnostics(query.to_filter(), limit=query.limit, cursor=query.cursor)
-    items = [DiagnosticItem.of(diagnostic) for diagnostic in page.items]
+    items = [Diagnostic.of(diagnostic) for diagnostic in page.items]
     return write(request, DiagnosticPage(items=items, next_cursor=page.next_cursor, total=page.total or 0))

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from turnlog.model.codec import encode
-from turnlog.server.answers import MessageAnswer, RawRecordAnswer, RawRecords
+from turnlog.server.answers import MessageAnswer, RawRecord, RawRecords
 from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import answers_with
 from turnlog.server.parameters import PlacedQuery
@@ -25,7 +25,7 @@ def get_records(
 ) -> Response:
     """The records of a message, as the agent wrote them."""
     records = context.store.records(message_id, session_id=query.session)
-    return write(request, RawRecords(items=[RawRecordAnswer.of_bytes(*record) for record in records]))
+    return write(request, RawRecords(items=[RawRecord.of_bytes(*record) for record in records]))
 
 
 @router.get("/{message_id:path}", responses=answers_with(MessageAnswer))

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from turnlog.errors import NotFoundError
 from turnlog.model import Session
 from turnlog.server.answers import (
-    AnnotationsAnswer,
+    Annotations,
     OutlineAnswer,
-    OutlineItem,
+    OutlineEntry,
     Placement,
     SessionAnswer,
     SessionItem,
@@ -71,7 +71,7 @@ def get_outline(request: Request, context: ContextOf, session_id: str) -> Respon
     entries = context.store.outline(session_id)
     if known := not_modified(request.headers, etag):
         return known
-    return write(request, OutlineAnswer(items=[OutlineItem.of(entry) for entry in entries]), etag)
+    return write(request, OutlineAnswer(items=[OutlineEntry.of(entry) for entry in entries]), etag)
 
 
 async def _takes_json(request: Request) -> None:
@@ -80,10 +80,10 @@ async def _takes_json(request: Request) -> None:
         raise HTTPException(415, "the body must be application/json")
 
 
-@router.put("/{session_id}/annotations", responses=answers_with(AnnotationsAnswer), dependencies=[Depends(_takes_json)])
+@router.put("/{session_id}/annotations", responses=answers_with(Annotations), dependencies=[Depends(_takes_json)])
 def put_annotations(request: Request, context: ContextOf, session_id: str, body: AnnotationsBody) -> Response:
     """Replace what is said about a session."""
-    return write(request, AnnotationsAnswer.of(context.store.annotate(session_id, body.to_annotations())))
+    return write(request, Annotations.of(context.store.annotate(session_id, body.to_annotations())))
 
 
 def _items(store: Store, sessions: Iterable[Session]) -> list[SessionItem]:

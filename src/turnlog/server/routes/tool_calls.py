@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from turnlog.server.answers import ToolCallItem, ToolCallPage, ToolsAnswer, ToolUsageItem
+from turnlog.server.answers import ToolCall, ToolCallPage, ToolsAnswer, ToolUsage
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.openapi import answers_with
@@ -21,14 +21,12 @@ def list_tool_calls(request: Request, context: ContextOf, query: Annotated[ToolC
     """Tool calls, newest first; those of one session in their order."""
     with judging("cursor"):
         page = context.store.tool_calls(query.to_filter(), limit=query.limit, cursor=query.cursor)
-    return write(
-        request, ToolCallPage(items=[ToolCallItem.of(call) for call in page.items], next_cursor=page.next_cursor)
-    )
+    return write(request, ToolCallPage(items=[ToolCall.of(call) for call in page.items], next_cursor=page.next_cursor))
 
 
 @router.get("/tools", responses=answers_with(ToolsAnswer))
 def list_tools(request: Request, context: ContextOf, query: Annotated[ToolQuery, Query()]) -> Response:
     """How often each tool was called and failed, the most called first."""
     return write(
-        request, ToolsAnswer(items=[ToolUsageItem.of(used) for used in context.store.tool_usage(query.to_filter())])
+        request, ToolsAnswer(items=[ToolUsage.of(used) for used in context.store.tool_usage(query.to_filter())])
     )

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from turnlog.model import HistoryEvent
 from turnlog.model.codec import encode
-from turnlog.server.answers import EventRecords, RawRecordAnswer, WindowPage
+from turnlog.server.answers import EventRecords, RawRecord, WindowPage
 from turnlog.server.context import ContextOf, write
 from turnlog.server.frames import not_modified, window_response
 from turnlog.server.openapi import answers_with
@@ -44,12 +44,12 @@ def get_events(
     return write(request, {"items": [_with_records(context.store, event) for event in events]})
 
 
-def _with_records(store: Store, event: HistoryEvent) -> dict[str, msgspec.Raw | list[RawRecordAnswer]]:
+def _with_records(store: Store, event: HistoryEvent) -> dict[str, msgspec.Raw | list[RawRecord]]:
     """An `EventRecord`, with the event as the model writes it."""
     return {
         "event": msgspec.Raw(encode(event)),
         "records": [
-            RawRecordAnswer.of_bytes(place, store.record(place.source, place.offset, place.length))
+            RawRecord.of_bytes(place, store.record(place.source, place.offset, place.length))
             for place in event.records
             if place.offset is not None and place.length is not None
         ],
