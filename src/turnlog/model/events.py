@@ -14,6 +14,7 @@ from msgspec import UNSET
 from turnlog.model.base import RawJson, Value
 from turnlog.model.message import Membership, Message, Provenance
 from turnlog.model.parts import Part, ToolResult
+from turnlog.model.tools import Approval
 
 
 class _Event(Value, frozen=True, kw_only=True, tag_field="type"):
@@ -37,6 +38,8 @@ class ToolResultEvent(_Event, frozen=True, kw_only=True, tag="tool-result"):
     result: ToolResult
     tool_name: str | None = None
     message_id: str | None = None
+    approval: Approval | None = None
+    """Who let the call run or refused it, where only the result's record says so and the call is not known."""
     duplicate: bool = False
 
     @property

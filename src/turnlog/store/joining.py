@@ -8,8 +8,8 @@ Readings of a message itself are joined by `turnlog.model.merge`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast, get_args
 
 import msgspec
 
@@ -21,6 +21,9 @@ from turnlog.model.tree import Compaction, Node, Placed, default_leaf, place
 
 _FATES_OF_RECORDS = (Fate.ACTIVE, Fate.SUPERSEDED, Fate.RETRACTED, Fate.SIDECAR)
 """Fates that a record alone can tell, the weakest first; the others follow from the tree."""
+
+Pick = Callable[[Any, Any], Any]
+"""Chooses between two values of one fact."""
 
 
 def join_placements(one: Placement, other: Placement) -> Placement:
@@ -71,7 +74,7 @@ def join_session_changes(one: SessionChange, other: SessionChange) -> SessionCha
         first_at=min((at for at in (one.first_at, other.first_at) if at), default=None),
         last_at=max((at for at in (one.last_at, other.last_at) if at), default=None),
         relink=one.relink or other.relink,
-        metadata={**earlier.metadata, **later.metadata},
+        metadata=join_facts(earlier.metadata, later.metadata, lambda before, after: after),
         **joined,
     )
 
@@ -80,14 +83,26 @@ _LATEST_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_co
 
 
 def join_links(one: Link, other: Link) -> Link:
-    """What both sides of a relationship say: what is known wins, and a record's word over an inference."""
-    first, second = sorted((one, other), key=lambda link: (link.inferred, link.tool_call_id or "~"))
+    """What both sides of a relationship say; one side's record is enough for it to be no inference."""
     return msgspec.structs.replace(
-        first,
-        tool_call_id=first.tool_call_id or second.tool_call_id,
-        message_id=first.message_id or second.message_id,
-        metadata={**second.metadata, **first.metadata},
+        one,
+        tool_call_id=_smaller(one.tool_call_id, other.tool_call_id),
+        message_id=_smaller(one.message_id, other.message_id),
+        inferred=one.inferred and other.inferred,
+        metadata=join_facts(one.metadata, other.metadata, _smaller_json),
     )
+
+
+def join_facts(one: dict[str, Any], other: dict[str, Any], pick: Pick) -> dict[str, Any]:
+    """Two JSON objects in one, objects inside them too; `pick` chooses where they disagree."""
+    joined = {**one, **other}
+    for name in one.keys() & other.keys():
+        mine, theirs = one[name], other[name]
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            joined[name] = join_facts(cast("dict[str, Any]", mine), cast("dict[str, Any]", theirs), pick)
+        elif mine != theirs:
+            joined[name] = pick(mine, theirs)
+    return dict(sorted(joined.items()))
 
 
 def relationship_of(link: Link) -> Relationship:
@@ -141,14 +156,29 @@ def place_messages(
         for message_id, placement in placements.items()
     ]
     compactions = [
-        Compaction(id=event.id, position=event.position, kept=frozenset(event.kept_message_ids))
+        Compaction(
+            id=event.id,
+            position=event.position,
+            kept=frozenset(event.kept_message_ids),
+            summary=event.summary_message_id,
+        )
         for event in (change.event for change in events)
         if isinstance(event, CompactionEvent)
     ]
     leaf = default_leaf(nodes) if active_leaf is None else message_of.get(active_leaf)
     if active_leaf and leaf is None:
         leaf = default_leaf(nodes)
-    return place(nodes, leaf, compactions)
+    told = {
+        message_id: Placed(fate=placement.fate)
+        for message_id, placement in placements.items()
+        if placement.fate in (Fate.SUPERSEDED, Fate.RETRACTED)
+    }
+    return {**place(nodes, leaf, compactions), **told}
+
+
+def told_fate(fate: Fate) -> Fate:
+    """What records alone say of a message, given its fate in the end."""
+    return fate if fate in _FATES_OF_RECORDS else Fate.ACTIVE
 
 
 def parent_of(placement: Placement, message_of: Mapping[str, str]) -> str | None:
@@ -177,4 +207,12 @@ def _record_order(record: RecordRef) -> tuple[int, int, str]:
 
 
 def _strength(fate: Fate) -> int:
-    return _FATES_OF_RECORDS.index(fate) if fate in _FATES_OF_RECORDS else -1
+    return _FATES_OF_RECORDS.index(told_fate(fate))
+
+
+def _smaller(one: str | None, other: str | None) -> str | None:
+    return min((value for value in (one, other) if value is not None), default=None)
+
+
+def _smaller_json(one: Any, other: Any) -> Any:
+    return min(one, other, key=msgspec.json.encode)

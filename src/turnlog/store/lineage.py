@@ -10,16 +10,18 @@ import sqlite3
 from collections import defaultdict
 from typing import NamedTuple
 
-import msgspec
-
 from turnlog.agents.base import EventChange, Placement
 from turnlog.model import Fate, RecordEvent
 from turnlog.model.codec import decode_event
+from turnlog.model.tree import Placed
 from turnlog.store import bodies
-from turnlog.store.joining import messages_of_records, parent_of, place_messages
+from turnlog.store.joining import messages_of_records, parent_of, place_messages, told_fate
 from turnlog.store.places import unpack_ids
 
 _LOOKUP_SIZE = 500
+
+_BY_STORE = 2
+"""`links.inferred` of a link that no agent told: 0 is said by a record, 1 inferred by an agent's module."""
 
 
 class PayerChange(NamedTuple):
@@ -47,25 +49,27 @@ class _Member(NamedTuple):
             parent_id=self.parent_id,
             parent_record=self.parent_record,
             record_ids=unpack_ids(self.record_ids),
-            fate=Fate.SIDECAR if self.fate == Fate.SIDECAR else Fate.ACTIVE,
+            fate=told_fate(Fate(self.fate)),
         )
 
 
 def relink(connection: sqlite3.Connection, session_key: int) -> None:
-    """Resolve parents that a fold no longer knew, and work out the fate of every message of the session."""
+    """Resolve parents that a fold no longer knew, and work out what the branches make of every message."""
     session_id = _session_id(connection, session_key)
     members = _members(connection, session_key)
     placements = {member.external_id: member.placement(session_id) for member in members}
     events = _events(connection, session_key, session_id)
-    active_leaf = connection.execute("SELECT active_leaf FROM sessions WHERE key = ?", (session_key,)).fetchone()[0]
+    active_leaf, has_branches = connection.execute(
+        "SELECT active_leaf, relink FROM sessions WHERE key = ?", (session_key,)
+    ).fetchone()
     message_of = messages_of_records(placements, events)
-    placed = place_messages(placements, events, message_of, active_leaf)
+    placed = place_messages(placements, events, message_of, active_leaf) if has_branches else {}
     changed: list[tuple[str | None, str, str | None, int, int]] = []
     for member in members:
         parent = parent_of(placements[member.external_id], message_of)
-        fate = placed[member.external_id]
-        if (parent, fate.fate, fate.cause) != (member.parent_id, member.fate, member.fate_cause):
-            changed.append((parent, fate.fate, fate.cause, session_key, member.message_key))
+        at = placed.get(member.external_id) or Placed(fate=Fate(member.fate), cause=member.fate_cause)
+        if (parent, at.fate, at.cause) != (member.parent_id, member.fate, member.fate_cause):
+            changed.append((parent, at.fate, at.cause, session_key, member.message_key))
     connection.executemany(
         "UPDATE memberships SET parent_id = ?, fate = ?, fate_cause = ? WHERE session_key = ? AND message_key = ?",
         changed,
@@ -160,28 +164,28 @@ def _shared_messages(
     connection: sqlite3.Connection, group: set[int]
 ) -> list[tuple[int, int | None, list[tuple[int, int, int]]]]:
     """(message, its payer, [(session, copied, position)]) of every message that two sessions of the group hold."""
-    marks = ",".join("?" * len(group))
-    rows = connection.execute(
-        f"SELECT s.message_key, m.pays_key, s.session_key, s.copied, s.position FROM memberships s"
-        f" JOIN messages m ON m.key = s.message_key WHERE s.session_key IN ({marks}) ORDER BY s.message_key",
-        tuple(group),
-    )
     members: dict[tuple[int, int | None], list[tuple[int, int, int]]] = defaultdict(list)
-    for message_key, payer, session_key, copied, position in rows:
-        members[message_key, payer].append((session_key, copied, position))
+    for session_key in sorted(group):
+        rows = connection.execute(
+            "SELECT s.message_key, m.pays_key, s.copied, s.position FROM memberships s"
+            " JOIN messages m ON m.key = s.message_key WHERE s.session_key = ?",
+            (session_key,),
+        )
+        for message_key, payer, copied, position in rows:
+            members[message_key, payer].append((session_key, copied, position))
     return [(key, payer, found) for (key, payer), found in members.items() if len(found) > 1]
 
 
 def _infer_links(
     connection: sqlite3.Connection, group: set[int], parents: dict[int, int], rank: dict[int, tuple[int, str]]
 ) -> None:
-    """Write down which session came out of which, where no record says it.
+    """Write down which session came out of which, where no agent says it.
 
     It continues its parent when the parent holds nothing of its own behind the shared part, else it is a fork.
     """
-    ids = {key: _session_id(connection, key) for key in group | set(parents.values())}
+    ids = {key: _session_id(connection, key) for key in group}
     for child in group:
-        connection.execute("DELETE FROM links WHERE child_id = ? AND inferred = 1", (ids[child],))
+        drop_inferred(connection, ids[child])
         parent = parents.get(child)
         stated = connection.execute("SELECT 1 FROM links WHERE child_id = ?", (ids[child],)).fetchone()
         if parent is None or stated:
@@ -189,9 +193,14 @@ def _infer_links(
         agent = ids[child].partition(":")[0]
         kind = "continuation" if rank[parent][0] == -1 else "fork"
         connection.execute(
-            "INSERT INTO links (agent, parent_id, child_id, kind, inferred) VALUES (?, ?, ?, ?, 1)",
-            (agent, ids[parent], ids[child], kind),
+            "INSERT INTO links (agent, parent_id, child_id, kind, inferred) VALUES (?, ?, ?, ?, ?)",
+            (agent, ids[parent], ids[child], kind, _BY_STORE),
         )
+
+
+def drop_inferred(connection: sqlite3.Connection, child_id: str) -> None:
+    """Forget what the store itself inferred about a session; what an agent inferred stays."""
+    connection.execute("DELETE FROM links WHERE child_id = ? AND inferred = ?", (child_id, _BY_STORE))
 
 
 def session_ids(connection: sqlite3.Connection, keys: set[int]) -> set[str]:
@@ -204,10 +213,16 @@ def _session_id(connection: sqlite3.Connection, key: int) -> str:
     return f"{agent}:{external_id}"
 
 
-def attach_parents(connection: sqlite3.Connection, session_ids: set[str]) -> None:
-    """Set `parent_key` and `relationship` of these sessions, and of the children that name them, from the links."""
-    children: set[str] = set()
-    ids = sorted(session_ids)
+def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: set[str]) -> None:
+    """Set `parent_key` and `relationship` from the links.
+
+    Args:
+        connection: The store.
+        linked: Sessions that are new or have new links: their children are looked at too.
+        relinked: Sessions whose links may have gone.
+    """
+    children = set(relinked)
+    ids = sorted(linked | relinked)
     for start in range(0, len(ids), _LOOKUP_SIZE):
         piece = ids[start : start + _LOOKUP_SIZE]
         marks = ",".join("?" * len(piece))
@@ -242,11 +257,3 @@ def _best_parent(connection: sqlite3.Connection, child: str) -> tuple[int | None
         if row is not None:
             return row[0], kind
     return None, None
-
-
-def join_link_metadata(old: str | None, new: dict[str, object]) -> str | None:
-    """Both sides' facts about a relationship in one JSON object; of two values for one fact the smaller stays."""
-    known: dict[str, object] = msgspec.json.decode(old) if old else {}
-    for name, value in new.items():
-        known[name] = min(known.get(name, value), value, key=msgspec.json.encode)
-    return msgspec.json.encode(dict(sorted(known.items()))).decode() if known else None

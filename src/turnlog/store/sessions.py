@@ -115,6 +115,10 @@ class SessionRows:
         """Whether the session has left a branch or compacted its context, now or before."""
         return self._facts[key].relink
 
+    def active_leaf(self, key: int) -> str | None:
+        """The record at the end of the session's active branch, as far as records say."""
+        return self._facts[key].active_leaf
+
     def id(self, key: int) -> str:
         """The id of a session that this transaction has asked for."""
         return self._ids[key]
@@ -142,6 +146,12 @@ class SessionRows:
             self.relink.add(key)
         self._facts[key] = join_session_changes(known, change)
         self._learned.add(key)
+
+    def start_over(self, session_id: str) -> None:
+        """The session's own log was written anew: what it says now is newer than anything it said before."""
+        key = self.key(session_id)
+        if key is not None:
+            self._facts[key].position = 0
 
     def share(self, keys: Iterable[int]) -> None:
         """These sessions hold a message together."""

@@ -45,6 +45,8 @@ class SourceState(msgspec.Struct, kw_only=True):
     state: bytes | None = None
     parser_version: int = 0
     problem: str | None = None
+    lines: int = 0
+    """Records that were folded."""
     is_new: bool = False
     """Has no row yet: `save_source` makes it."""
 
@@ -61,7 +63,7 @@ def load_source(connection: sqlite3.Connection, path: str) -> SourceState | None
     """The state of a source; None when it has never been read."""
     row = connection.execute(
         "SELECT s.key, s.size, s.mtime_ns, s.device, s.inode, s.generation, g.size, s.cursor, s.head_hash, s.tail_hash,"
-        " s.state, s.parser_version, s.problem FROM sources s"
+        " s.state, s.parser_version, s.problem, s.lines FROM sources s"
         " JOIN generations g ON g.source_key = s.key AND g.generation = s.generation WHERE s.path = ?",
         (path,),
     ).fetchone()
@@ -69,8 +71,7 @@ def load_source(connection: sqlite3.Connection, path: str) -> SourceState | None
         return None
     key, size, mtime_ns, device, inode, *rest = row
     found = SourceState(key=key, fingerprint=Fingerprint(size, mtime_ns, device, inode))
-    names = ("generation", "archived", "cursor", "head_hash", "tail_hash", "state", "parser_version", "problem")
-    for name, value in zip(names, rest, strict=True):
+    for name, value in zip(_STATE, rest, strict=True):
         setattr(found, name, value)
     found.state = None if found.state is None else zstd.decompress(found.state)
     return found
@@ -99,8 +100,8 @@ def next_source_key(connection: sqlite3.Connection) -> int:
     return (connection.execute("SELECT max(key) FROM sources").fetchone()[0] or 0) + 1
 
 
-def save_source(connection: sqlite3.Connection, source: Source, state: SourceState, *, lines: int, now: int) -> None:
-    """Write what a pass has reached; `lines` are added to the count of records."""
+def save_source(connection: sqlite3.Connection, source: Source, state: SourceState, now: int) -> None:
+    """Write what a pass has reached."""
     row = (
         *state.fingerprint,
         state.generation,
@@ -110,7 +111,7 @@ def save_source(connection: sqlite3.Connection, source: Source, state: SourceSta
         _packed(state.state),
         state.parser_version,
         state.problem,
-        lines,
+        state.lines,
         now,
     )
     if not state.is_new:
@@ -121,6 +122,7 @@ def save_source(connection: sqlite3.Connection, source: Source, state: SourceSta
     state.is_new = False
 
 
+_STATE = ("generation", "archived", "cursor", "head_hash", "tail_hash", "state", "parser_version", "problem", "lines")
 _COLUMNS = (
     "size",
     "mtime_ns",
@@ -136,7 +138,7 @@ _COLUMNS = (
 )
 _UPDATE = (
     f"UPDATE sources SET {', '.join(f'{name} = ?' for name in _COLUMNS)},"
-    " lines = lines + ?, read_at = ?, vanished_at = NULL WHERE key = ?"
+    " lines = ?, read_at = ?, vanished_at = NULL WHERE key = ?"
 )
 _INSERT = (
     f"INSERT INTO sources ({', '.join(_COLUMNS)}, lines, read_at, key, agent, path, root, kind, session_id, appendable)"

@@ -59,7 +59,9 @@ class Totals:
         message = bodies.unpack(frame)
         if old is not None:
             self.pay(old, message, cost, -1)
+            self._sessions.sequence(old)
         self.pay(new, message, cost, 1)
+        self._sessions.sequence(new)
         self._connection.execute("UPDATE messages SET pays_key = ? WHERE key = ?", (new, message_key))
 
     def write(self) -> None:

@@ -29,12 +29,12 @@ from turnlog.agents.base import (
     RecordRef,
     ResultChange,
 )
-from turnlog.model import Message, RecordEvent, RunMetadataEvent, ToolResultEvent, Usage
+from turnlog.model import Fate, Message, RecordEvent, RunMetadataEvent, ToolResultEvent, Usage
 from turnlog.model.codec import decode_event, encode
 from turnlog.model.merge import merge_messages
 from turnlog.store import bodies, lineage
 from turnlog.store.blobs import BlobLoader
-from turnlog.store.joining import add_late_result, join_placements, join_records
+from turnlog.store.joining import add_late_result, join_links, join_placements, join_records, told_fate
 from turnlog.store.names import Names
 from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
 from turnlog.store.rows import (
@@ -80,10 +80,35 @@ _MEMBER_INSERT = (
 
 _EVENT_ORPHAN = "orphan-result"
 
-_EVENT_INSERT = (
-    "INSERT OR IGNORE INTO events (session_key, position, external_id, type, kind, known, created_at, source_key,"
-    " generation, length, record_id, parent_id, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_CUT_OFF = "cut off at the end of the file"
+
+_EVENT_COLUMNS = (
+    "type",
+    "kind",
+    "known",
+    "created_at",
+    "source_key",
+    "generation",
+    "length",
+    "record_id",
+    "parent_id",
+    "body",
 )
+_EVENT_INSERT = (
+    f"INSERT OR IGNORE INTO events (session_key, position, external_id, {', '.join(_EVENT_COLUMNS)})"
+    f" VALUES ({', '.join('?' * (3 + len(_EVENT_COLUMNS)))})"
+)
+_EVENT_UPDATE = (
+    f"UPDATE events SET {', '.join(f'{name} = ?' for name in _EVENT_COLUMNS)}"
+    " WHERE session_key = ? AND position = ? AND external_id = ?"
+)
+_MOVED_EVENTS = (
+    "SELECT key FROM events AS old WHERE session_key = ? AND source_key = ? AND generation < ? AND EXISTS"
+    " (SELECT 1 FROM events AS new WHERE new.session_key = old.session_key AND new.source_key = old.source_key"
+    " AND new.generation = ? AND new.kind IS old.kind AND new.type = old.type AND new.record_id IS old.record_id"
+    " AND new.length IS old.length AND new.created_at IS old.created_at)"
+)
+"""Events of earlier lives of a file that stand elsewhere in its newest."""
 
 
 class SourceRow(msgspec.Struct, frozen=True):
@@ -123,15 +148,44 @@ class Batch:
         self._saved = Saved()
         self._linked: set[str] = set()
         self._parents: dict[int, set[str]] = defaultdict(set)
+        self._named: dict[int, dict[str | None, int]] = defaultdict(dict)
+        self._relinked: set[str] = set()
+        self._rewritten: list[SourceRow] = []
+        self._told_anew: dict[int, set[int]] = defaultdict(set)
+        self._paths: dict[int, tuple[str | None, str]] = {}
         self._orphaned = {
             row[0]
             for row in connection.execute("SELECT DISTINCT session_key FROM events WHERE kind = ?", (_EVENT_ORPHAN,))
         }
         self._next_key = self._max_message_key() + 1
 
+    def start_over(self, source: SourceRow, *, is_log: bool) -> None:
+        """A file will be folded from its start. When it was written anew, what only its old bytes said gives way."""
+        if source.generation == 0:
+            return
+        self._rewritten.append(source)
+        self._connection.execute(
+            "DELETE FROM diagnostics WHERE source_key = ? AND generation < ?", (source.key, source.generation)
+        )
+        if is_log and source.session_id is not None:
+            self._sessions.start_over(source.session_id)
+
+    def note_tail(self, source: SourceRow, offset: int, length: int, line: int) -> None:
+        """The file ends within a line: no record yet, perhaps never. `forget_tail` before it is read again."""
+        self._source = source
+        self._save_diagnostics([Diagnostic(offset=offset, length=length, line=line, reason=_CUT_OFF)])
+
+    def forget_tail(self, source: SourceRow, offset: int) -> None:
+        """What stands from `offset` on is about to be read again."""
+        self._connection.execute(
+            "DELETE FROM diagnostics WHERE source_key = ? AND generation = ? AND offset >= ?",
+            (source.key, source.generation, offset),
+        )
+
     def save(self, source: SourceRow, changes: Changes) -> None:
         """Write what one feed of a source brought."""
         self._source = source
+        self._paths[source.key] = (source.session_id, source.path)
         for change in changes.sessions.values():
             self._sessions.learn(change)
         self._save_messages(changes.messages)
@@ -146,13 +200,15 @@ class Batch:
 
     def close(self) -> Saved:
         """Write the sessions and totals, settle what depends on whole sessions, and say what was saved."""
+        for source in self._rewritten:
+            self._drop_moved_events(source)
         self._totals.write()
         self._sessions.write()
         for key in sorted(self._sessions.relink | self._left_the_branch()):
             lineage.relink(self._connection, key)
         if self._sessions.shared:
             self._settle_shared()
-        lineage.attach_parents(self._connection, self._sessions.created | self._linked)
+        lineage.attach_parents(self._connection, self._sessions.created | self._linked, self._relinked)
         self._saved.sessions = self._sessions.touched
         self._saved.new_sessions = len(self._sessions.created)
         self._saved.last_change = self._sessions.last_change
@@ -265,9 +321,7 @@ class Batch:
         )
 
     def _member_row(self, session_key: int, message_key: int, placement: Placement) -> tuple[Any, ...]:
-        self._sessions.note_turn(session_key, placement.turn)
-        if placement.parent_id is not None and self._sessions.has_branches(session_key):
-            self._parents[session_key].add(placement.parent_id)
+        self._note_place(session_key, placement)
         return (
             session_key,
             placement.position,
@@ -284,13 +338,26 @@ class Batch:
             pack_ids(placement.record_ids),
         )
 
+    def _note_place(self, session_key: int, placement: Placement) -> None:
+        self._sessions.note_turn(session_key, placement.turn)
+        self._note_records(session_key, placement.record_ids, placement.position)
+        if placement.parent_id is not None and self._sessions.has_branches(session_key):
+            self._parents[session_key].add(placement.parent_id)
+        if placement.parent_id is None and placement.parent_record is not None:
+            self._sessions.relink.add(session_key)
+
+    def _note_records(self, session_key: int, record_ids: Iterable[str], position: int) -> None:
+        """These records belong to the message at this place: one of them may be the end of the active branch."""
+        if self._sessions.has_branches(session_key):
+            self._named[session_key].update(dict.fromkeys(record_ids, position))
+
     def _save_reading(self, key: int, change: MessageChange) -> None:
         """Join one more reading into a message that is there, and see to its place in this session."""
         self._update_message(key, change.placement.session_id, lambda known: merge_messages(known, change.message))
         session_key = self._sessions.key(change.placement.session_id)
         assert session_key is not None
         row = self._connection.execute(
-            "SELECT position, source_key, generation, parent_id, parent_record, turn, step, copied, records,"
+            "SELECT position, source_key, generation, parent_id, parent_record, turn, step, fate, copied, records,"
             " record_ids FROM memberships WHERE message_key = ? AND session_key = ?",
             (key, session_key),
         ).fetchone()
@@ -329,7 +396,7 @@ class Batch:
         self._connection.execute(_MESSAGE_UPDATE, (*columns, pays_key, len(body), bodies.compress(body), key))
         self._connection.execute("DELETE FROM parts WHERE message_key = ?", (key,))
         self._connection.executemany(_PART_INSERT, facts.parts)
-        self._save_blobs([(blob, key) for blob in found])
+        self._replace_blobs(key, found)
 
     def _share(self, session_key: int, key: int, placement: Placement) -> None:
         """Another session holds this message too."""
@@ -348,7 +415,7 @@ class Batch:
     def _join_membership(self, session_key: int, key: int, known: _Place, placement: Placement) -> None:
         """The same message again in the same session: from another feed, another file, or the file written anew.
 
-        Offsets of two files do not mix: the place in the session's own file, as it is now, is the one that counts.
+        Offsets of two files do not mix: the place in the file that counts for the session, as it is now, is taken.
         """
         stored = known.placement(placement.session_id)
         here, there = (self._source.key, self._source.generation), (known.source_key, known.generation)
@@ -358,10 +425,12 @@ class Batch:
             joined, origin = placement, here
         else:
             joined, origin = stored, there
+        self._note_place(session_key, joined)
         words = dict.fromkeys((*joined.record_ids, *stored.record_ids, *placement.record_ids))
         self._connection.execute(
             "UPDATE memberships SET position = ?, source_key = ?, generation = ?, parent_id = ?, parent_record = ?,"
-            " turn = ?, step = ?, copied = ?, records = ?, record_ids = ? WHERE message_key = ? AND session_key = ?",
+            " turn = ?, step = ?, fate = ?, copied = ?, records = ?, record_ids = ?"
+            " WHERE message_key = ? AND session_key = ?",
             (
                 joined.position,
                 *origin,
@@ -369,6 +438,7 @@ class Batch:
                 joined.parent_record,
                 joined.turn,
                 joined.step,
+                known.fate if joined.fate is stored.fate else joined.fate,
                 joined.copied,
                 pack_records(joined.records),
                 pack_ids(tuple(words)),
@@ -384,10 +454,14 @@ class Batch:
         """
         if source_key == self._source.key:
             return self._source.generation > generation
-        row = self._connection.execute("SELECT session_id, path FROM sources WHERE key = ?", (source_key,)).fetchone()
-        if row is None:
+        if source_key is None:
             return True
-        return (self._source.session_id != session_id, self._source.path) < (row[0] != session_id, row[1])
+        if source_key not in self._paths:
+            self._paths[source_key] = self._connection.execute(
+                "SELECT session_id, path FROM sources WHERE key = ?", (source_key,)
+            ).fetchone() or (None, "")
+        owner, path = self._paths[source_key]
+        return (self._source.session_id != session_id, self._source.path) < (owner != session_id, path)
 
     # -- results that come later than their call, and orphans
 
@@ -401,32 +475,36 @@ class Batch:
             return
         self._update_message(key, change.session_id, lambda known: add_late_result(known, change))
         row = self._connection.execute(
-            "SELECT source_key, records, record_ids FROM memberships WHERE message_key = ? AND session_key = ?",
+            "SELECT position, source_key, records, record_ids FROM memberships"
+            " WHERE message_key = ? AND session_key = ?",
             (key, session_key),
         ).fetchone()
-        if row is not None and row[0] == self._source.key:
+        if row is None:
+            return
+        position, source_key, records, record_ids = row
+        self._note_records(session_key, change.record_ids, position)
+        if source_key == self._source.key:
             reference: RecordRef = (*change.record, change.result.id)
-            self._connection.execute(
-                "UPDATE memberships SET records = ?, record_ids = ? WHERE message_key = ? AND session_key = ?",
-                (
-                    pack_records(join_records(unpack_records(row[1]), (reference,))),
-                    pack_ids(tuple(dict.fromkeys((*unpack_ids(row[2]), *change.record_ids)))),
-                    key,
-                    session_key,
-                ),
-            )
+            records = pack_records(join_records(unpack_records(records), (reference,)))
+        record_ids = pack_ids(tuple(dict.fromkeys((*unpack_ids(record_ids), *change.record_ids))))
+        self._connection.execute(
+            "UPDATE memberships SET records = ?, record_ids = ? WHERE message_key = ? AND session_key = ?",
+            (records, record_ids, key, session_key),
+        )
 
     def _call_key(self, change: ResultChange) -> int | None:
-        """The message that holds the call: the one the fold names, else the one in this session."""
-        if change.message_id is not None:
-            key = self._stored_ids([change.message_id]).get(change.message_id)
-            if key is not None:
-                return key
+        """The message that holds the call: the one the fold names, else the nearest before the result, else behind."""
         row = self._connection.execute(
-            "SELECT p.message_key FROM parts p JOIN memberships m ON m.message_key = p.message_key"
-            " WHERE p.tool_call_id = ? AND m.session_key = ? ORDER BY m.position DESC LIMIT 1",
-            (change.tool_call_id, self._sessions.key(change.session_id)),
+            "SELECT m.key FROM messages m JOIN parts p ON p.message_key = m.key"
+            " WHERE m.agent = ? AND m.external_id = ? AND p.tool_call_id = ?",
+            (self._source.agent, change.message_id, change.tool_call_id),
         ).fetchone()
+        if row is None:
+            row = self._connection.execute(
+                "SELECT p.message_key FROM memberships m JOIN parts p ON p.message_key = m.message_key"
+                " WHERE m.session_key = ? AND p.tool_call_id = ? ORDER BY m.position > ?, abs(m.position - ?) LIMIT 1",
+                (self._sessions.key(change.session_id), change.tool_call_id, change.position, change.position),
+            ).fetchone()
         return row[0] if row else None
 
     def _save_orphan(self, change: ResultChange) -> None:
@@ -435,6 +513,7 @@ class Batch:
             created_at=change.result.completed_at,
             tool_call_id=change.tool_call_id,
             result=change.result,
+            approval=change.approval,
         )
         record_id = change.record_ids[0] if change.record_ids else None
         session_key = self._sessions.key(change.session_id)
@@ -463,6 +542,7 @@ class Batch:
                 position=position,
                 record=(position, length or 0),
                 record_ids=(record_id,) if record_id else (),
+                approval=event.approval,
             )
             if self._call_key(change) is not None:
                 self._connection.execute("DELETE FROM events WHERE key = ?", (event_key,))
@@ -480,27 +560,33 @@ class Batch:
                 rows[session_key].append(self._event_row(session_key, change))
         for session_key, found in rows.items():
             self._sessions.sequence(session_key)
+            if self._source.generation:
+                self._told_anew[self._source.key].add(session_key)
             cursor = self._connection.executemany(_EVENT_INSERT, found)
             self._sessions.count_events(session_key, cursor.rowcount)
             if cursor.rowcount < len(found):
-                self._claim_events(session_key, found)
+                self._tell_again(session_key, found)
 
-    def _claim_events(self, session_key: int, rows: list[tuple[Any, ...]]) -> None:
-        """Let events that are there already name the file that counts as the one they stand in."""
+    def _tell_again(self, session_key: int, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Events that were there already: a later record of their file has more to say, or a file that counts more."""
         session_id = self._sessions.id(session_key)
-        for row in rows:
-            position, external_id, length = row[1], row[2], row[9]
-            key, source_key, generation = self._connection.execute(
-                "SELECT key, source_key, generation FROM events"
-                " WHERE session_key = ? AND position = ? AND external_id = ?",
-                (session_key, position, external_id),
+        here = (self._source.key, self._source.generation)
+        for _, position, external_id, *told in rows:
+            place = (session_key, position, external_id)
+            known = self._connection.execute(
+                "SELECT source_key, generation FROM events WHERE session_key = ? AND position = ? AND external_id = ?",
+                place,
             ).fetchone()
-            is_same = (source_key, generation) == (self._source.key, self._source.generation)
-            if not is_same and self._outranks(source_key, generation, session_id):
-                self._connection.execute(
-                    "UPDATE events SET source_key = ?, generation = ?, length = ? WHERE key = ?",
-                    (self._source.key, self._source.generation, length, key),
-                )
+            if known == here or self._outranks(*known, session_id):
+                self._connection.execute(_EVENT_UPDATE, (*told, *place))
+
+    def _drop_moved_events(self, source: SourceRow) -> None:
+        """Events of a rewritten file stand where its newest life has them, and only there."""
+        for session_key in self._told_anew[source.key]:
+            place = (session_key, source.key, source.generation, source.generation)
+            moved = self._connection.execute(_MOVED_EVENTS, place).fetchall()
+            self._connection.executemany("DELETE FROM events WHERE key = ?", moved)
+            self._sessions.count_events(session_key, -len(moved))
 
     def _event_row(self, session_key: int, change: EventChange) -> tuple[Any, ...]:
         event = change.event
@@ -532,12 +618,22 @@ class Batch:
 
     def _save_link(self, link: Link) -> None:
         self._linked.add(link.child_session_id)
+        lineage.drop_inferred(self._connection, link.child_session_id)
         row = self._connection.execute(
             "SELECT tool_call_id, message_id, inferred, metadata FROM links"
             " WHERE child_id = ? AND parent_id = ? AND kind = ?",
             (link.child_session_id, link.parent_session_id, link.kind),
         ).fetchone()
-        call, message, inferred, metadata = row or (None, None, 1, None)
+        if row is not None:
+            call, message, inferred, metadata = row
+            known = msgspec.structs.replace(
+                link,
+                tool_call_id=call,
+                message_id=message,
+                inferred=bool(inferred),
+                metadata=msgspec.json.decode(metadata) if metadata else {},
+            )
+            link = join_links(known, link)
         self._connection.execute(
             "INSERT OR REPLACE INTO links"
             " (agent, parent_id, child_id, kind, tool_call_id, message_id, inferred, metadata)"
@@ -547,10 +643,10 @@ class Batch:
                 link.parent_session_id,
                 link.child_session_id,
                 link.kind,
-                _smaller(call, link.tool_call_id),
-                _smaller(message, link.message_id),
-                bool(inferred and link.inferred),
-                lineage.join_link_metadata(metadata, link.metadata),
+                link.tool_call_id,
+                link.message_id,
+                link.inferred,
+                msgspec.json.encode(link.metadata, order="sorted").decode() if link.metadata else None,
             ),
         )
 
@@ -604,6 +700,19 @@ class Batch:
                 "INSERT OR IGNORE INTO blob_uses (sha256, message_key) VALUES (?, ?)", (blob.sha256, message_key)
             )
 
+    def _replace_blobs(self, message_key: int, found: Sequence[bodies.Blob]) -> None:
+        """The message's large contents are these now; one that nobody uses any more goes."""
+        uses = self._connection.execute("SELECT sha256 FROM blob_uses WHERE message_key = ?", (message_key,))
+        gone = {row[0] for row in uses} - {blob.sha256 for blob in found}
+        self._connection.executemany(
+            "DELETE FROM blob_uses WHERE message_key = ? AND sha256 = ?", [(message_key, sha256) for sha256 in gone]
+        )
+        self._connection.executemany(
+            "DELETE FROM blobs WHERE sha256 = ?1 AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE sha256 = ?1)",
+            [(sha256,) for sha256 in gone],
+        )
+        self._save_blobs([(blob, message_key) for blob in found])
+
     def _cost(self, message: Message) -> int | None:
         if message.usage is None or message.role != "assistant":
             return None
@@ -611,28 +720,38 @@ class Batch:
         return self._price(message.usage, message.model, provider, message.created_at)
 
     def _left_the_branch(self) -> set[int]:
-        """Sessions with branches in which a new message follows one that was not on the active branch.
+        """Sessions with branches whose end moved elsewhere than from one message to the next behind it.
 
         Else what was worked out before still holds, and a line more in a long session costs no more than in a short.
         """
-        found: set[int] = set()
-        for session_key, parents in self._parents.items():
-            if session_key in self._sessions.relink:
-                continue
-            rows = self._connection.execute(
-                f"SELECT 1 FROM memberships s JOIN messages m ON m.key = s.message_key WHERE s.session_key = ?"
-                f" AND s.fate <> 'active' AND m.agent = ? AND m.external_id IN ({_marks([*parents])}) LIMIT 1",
-                (session_key, self._sessions.id(session_key).partition(":")[0], *parents),
-            )
-            if rows.fetchone():
-                found.add(session_key)
-        return found
+        touched = {*self._parents, *self._named} - self._sessions.relink
+        return {key for key in touched if self._follows_a_lost_message(key) or self._ends_in_an_old_message(key)}
+
+    def _follows_a_lost_message(self, session_key: int) -> bool:
+        """Whether a new message follows one that was not on the active branch."""
+        parents = self._parents[session_key]
+        rows = self._connection.execute(
+            f"SELECT 1 FROM memberships s JOIN messages m ON m.key = s.message_key WHERE s.session_key = ?"
+            f" AND s.fate <> 'active' AND m.agent = ? AND m.external_id IN ({_marks([*parents])}) LIMIT 1",
+            (session_key, self._sessions.id(session_key).partition(":")[0], *parents),
+        )
+        return rows.fetchone() is not None
+
+    def _ends_in_an_old_message(self, session_key: int) -> bool:
+        """Whether the record at the end of the active branch came with a message that is not the newest."""
+        position = self._named[session_key].get(self._sessions.active_leaf(session_key))
+        if position is None:
+            return False
+        newest = self._connection.execute(
+            "SELECT max(position) FROM memberships WHERE session_key = ? AND fate <> 'sidecar'", (session_key,)
+        ).fetchone()[0]
+        return newest is not None and position < newest
 
     def _settle_shared(self) -> None:
         settled = lineage.settle(self._connection, self._sessions.shared)
         for change in settled.payers:
             self._totals.move(change.message_key, change.old, change.new)
-        self._linked |= settled.session_ids
+        self._relinked = settled.session_ids
         self._totals.write()
         self._sessions.write()
 
@@ -651,6 +770,7 @@ class _Place(NamedTuple):
     parent_record: str | None
     turn: int | None
     step: int | None
+    fate: str
     copied: int
     records: bytes | None
     record_ids: bytes | None
@@ -665,12 +785,9 @@ class _Place(NamedTuple):
             parent_record=self.parent_record,
             turn=self.turn,
             step=self.step,
+            fate=told_fate(Fate(self.fate)),
             copied=bool(self.copied),
         )
-
-
-def _smaller(one: str | None, other: str | None) -> str | None:
-    return min((value for value in (one, other) if value is not None), default=None)
 
 
 def _smallest(data: bytes) -> tuple[bool, bytes]:

@@ -6,17 +6,20 @@ written anew becomes a new generation and is folded from its start (readings joi
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import sqlite3
+import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from io import FileIO
 
 import msgspec
 
-from turnlog.agents.base import Agent, Changes, Source
+from turnlog.agents.base import Agent, Source
 from turnlog.errors import StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.connection import write_transaction
@@ -30,6 +33,12 @@ from turnlog.store.sources import (
     save_source,
 )
 from turnlog.store.writer import Batch, Pricer, Saved, SourceRow
+
+_LOOK_AHEAD = 4096
+
+_EDGES = b" \t\r\n\0"
+_BOM = b"\xef\xbb\xbf"
+_LINE_END = re.compile(rb"[ \t\r\0]*\n")
 
 CHUNK_SIZE = 4 << 20
 """Bytes read and folded at a time: memory stays the same however large a file is."""
@@ -95,7 +104,7 @@ class Reader:
         now = int(time.time() * 1000)
         for agent, source in group:
             try:
-                file = FileIO(source.path)
+                file = FileIO(source.path, opener=_open_file)
             except FileNotFoundError:
                 continue  # it went away meanwhile: the next pass will note it
             except OSError as error:
@@ -112,30 +121,35 @@ class Reader:
         state = self._load(source)
         status = os.fstat(file.fileno())
         fingerprint = Fingerprint.of(status)
-        start = self._where_to_go_on(file, source, state, fingerprint, now)
-        lines = 0
+        start = self._where_to_go_on(file, agent, source, state, fingerprint, now)
         if start is not None:
-            if start == 0:
-                state.parser_version = agent.parser_version
-            fold = agent.fold(source, state.state if start else None)
             row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id)
-            lines = sum(
-                self._save(batch, row, state, fold.feed(data, offset), offset + len(data))
-                for offset, data in (self._iter_lines if source.appendable else self._whole)(file, state)
-            )
-            state.state = fold.state()
+            if start == 0:
+                state.cursor, state.lines, state.state, state.parser_version = 0, 0, None, agent.parser_version
+                batch.start_over(row, is_log=source.appendable)
+            self._read_from(file, agent, source, state, row, batch)
             state.head_hash, state.tail_hash = _samples(file, state.archived)
         state.fingerprint, state.problem = fingerprint, None
         mode, mtime_ns = status.st_mode, status.st_mtime_ns
         self._archive.settle(state.key, state.generation, state.archived, mode, mtime_ns, now)
-        save_source(self._connection, source, state, lines=lines, now=now)
+        save_source(self._connection, source, state, now)
         return start is not None
 
-    def _save(self, batch: Batch, row: SourceRow, state: SourceState, changes: Changes, cursor: int) -> int:
-        """Write what one feed brought; return how many records it was."""
-        batch.save(row, changes)
-        state.cursor = cursor
-        return sum(msgspec.structs.astuple(changes.counts))
+    def _read_from(
+        self, file: FileIO, agent: Agent, source: Source, state: SourceState, row: SourceRow, batch: Batch
+    ) -> None:
+        """What stands behind the cursor goes through the fold."""
+        fold = agent.fold(source, state.state)
+        batch.forget_tail(row, state.cursor)
+        for offset, data in (self._iter_lines if source.appendable else self._whole)(file, state):
+            changes = fold.feed(data, offset)
+            batch.save(row, changes)
+            state.cursor = offset + len(data)
+            state.lines += sum(msgspec.structs.astuple(changes.counts))
+        state.state = fold.state()
+        torn = state.archived - state.cursor
+        if torn and os.pread(file.fileno(), _LOOK_AHEAD, state.cursor).strip(_EDGES):
+            batch.note_tail(row, state.cursor, torn, line_number(_pieces_of(file), state.cursor))
 
     def _load(self, source: Source) -> SourceState:
         state = load_source(self._connection, source.path)
@@ -155,30 +169,34 @@ class Reader:
         state.problem = reason
         if state.is_new:
             self._archive.begin(state.key, 0, 0, now)
-        save_source(self._connection, source, state, lines=0, now=now)
+        save_source(self._connection, source, state, now)
         return Problem(source.path, reason)
 
     # -- is it the file we know?
 
     def _where_to_go_on(
-        self, file: FileIO, source: Source, state: SourceState, fingerprint: Fingerprint, now: int
+        self, file: FileIO, agent: Agent, source: Source, state: SourceState, fingerprint: Fingerprint, now: int
     ) -> int | None:
         """The offset to read from (0 after opening a new generation), or None when nothing is new."""
         if state.archived == 0:
             return 0 if fingerprint.size else None
         if fingerprint.size == state.archived and self._same_bytes(file, state):
             return None
-        if source.appendable and fingerprint.size > state.archived and self._grew(file, state):
-            return state.cursor
+        if source.appendable and fingerprint.size > state.archived and self._grew(file, state, fingerprint):
+            # What another version of the parser remembers is of no use to this one.
+            return state.cursor if state.parser_version == agent.parser_version else 0
         shared = self._shared_prefix(file, state)
         state.generation += 1
-        state.archived, state.cursor, state.state = shared, 0, None
+        state.archived = shared
         self._archive.begin(state.key, state.generation, shared, now)
         return 0
 
-    def _grew(self, file: FileIO, state: SourceState) -> bool:
-        """Whether what was archived is still there, judged by its first and its last bytes."""
-        return _samples(file, state.archived) == (state.head_hash, state.tail_hash)
+    def _grew(self, file: FileIO, state: SourceState, fingerprint: Fingerprint) -> bool:
+        """Whether what was archived is still there: judged by its first and last bytes, by all when it was replaced."""
+        if _samples(file, state.archived) != (state.head_hash, state.tail_hash):
+            return False
+        is_same_file = fingerprint[2:] == state.fingerprint[2:]
+        return is_same_file or self._same_bytes(file, state)
 
     def _same_bytes(self, file: FileIO, state: SourceState) -> bool:
         return self._shared_prefix(file, state) == state.archived
@@ -221,11 +239,13 @@ class Reader:
         yield 0, b"".join(pieces)
 
     def _behind_newline(self, file: FileIO, state: SourceState) -> int:
-        """The cursor, past the newline of a last line that the pass before took without it."""
+        """The cursor, past the end of a last line that the pass before took without its newline."""
         offset = state.cursor
-        if offset and os.pread(file.fileno(), 1, offset - 1) != b"\n" and os.pread(file.fileno(), 1, offset) == b"\n":
-            self._keep(state, offset, b"\n")
-            state.cursor = offset = offset + 1
+        if offset and os.pread(file.fileno(), 1, offset - 1) != b"\n":
+            ending = _LINE_END.match(os.pread(file.fileno(), _LOOK_AHEAD, offset))
+            if ending:
+                self._keep(state, offset, ending[0])
+                state.cursor = offset = offset + len(ending[0])
         return offset
 
     def _keep(self, state: SourceState, offset: int, piece: bytes) -> None:
@@ -269,8 +289,36 @@ def _add(total: GroupResult, result: GroupResult) -> None:
 
 def _is_complete(line: bytes) -> bool:
     """Whether a last line without a newline is a whole record already (a torn object never parses)."""
+    line = line.strip(_EDGES).removeprefix(_BOM)
     try:
-        json.loads(line.strip(b"\0 \r\n\t"))
+        json.loads(line)
     except (ValueError, RecursionError):
         return False
-    return line.lstrip()[:1] in (b"{", b"[")
+    return line[:1] in (b"{", b"[")
+
+
+def line_number(pieces: Iterable[bytes], offset: int) -> int:
+    """The number, from 1, of the line of a file in which byte `offset` stands."""
+    line = 1
+    for piece in pieces:
+        line += piece.count(b"\n", 0, offset)
+        offset -= len(piece)
+        if offset <= 0:
+            break
+    return line
+
+
+def _pieces_of(file: FileIO) -> Iterator[bytes]:
+    offset = 0
+    while piece := os.pread(file.fileno(), CHUNK_SIZE, offset):
+        yield piece
+        offset += len(piece)
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Open a plain file, and never wait for somebody to write to a pipe."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a plain file", path)
+    return descriptor

@@ -22,6 +22,7 @@ from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import save_fold_state
 from turnlog.store.writer import Batch, SourceRow
+from turnlog.sync.read import line_number
 
 
 class RebuildSummary(msgspec.Struct, kw_only=True):
@@ -112,11 +113,15 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
     for generation in generations:
         fold = agent.fold(source)
         row = SourceRow(archived.key, agent.name, archived.path, generation.number, archived.session_id)
+        batch.start_over(row, is_log=archived.appendable)
         end = archived.cursor if generation is generations[-1] else generation.size
         pieces = archive.iter_bytes(archived.key, generation.number)
         for offset, data in _lines(pieces, end) if archived.appendable else _whole(pieces):
             batch.save(row, fold.feed(data, offset))
         save_fold_state(connection, archived.key, fold.state(), agent.parser_version)
+        if generation.size > end:
+            line = line_number(archive.iter_bytes(archived.key, generation.number), end)
+            batch.note_tail(row, end, generation.size - end, line)
     saved = batch.close()
     summary.messages += saved.messages
     summary.diagnostics += saved.diagnostics

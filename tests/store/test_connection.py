@@ -1,0 +1,226 @@
+"""R-S29, R-S30: opening stores, schema versions, transactions."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
+from turnlog.store import connection as module
+from turnlog.store.connection import (
+    connect,
+    drop_indexes,
+    make_indexes,
+    schema_version,
+    write_transaction,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "store.db"
+
+
+@pytest.fixture
+def connection(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(connect(path)) as found:
+        yield found
+
+
+def pragma(connection: sqlite3.Connection, name: str) -> object:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def index_names(connection: sqlite3.Connection) -> set[str]:
+    return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'index'")}
+
+
+def test_a_new_store_has_the_newest_schema_and_what_it_needs_to_be_safe(
+    connection: sqlite3.Connection, path: Path
+) -> None:
+    """R-S30: the schema has a version. R-S29: foreign keys are on."""
+    assert pragma(connection, "user_version") == schema_version() >= 1
+    assert pragma(connection, "foreign_keys") == 1
+    assert pragma(connection, "journal_mode") == "wal"
+    assert pragma(connection, "page_size") == module.PAGE_SIZE
+    assert path.parent.stat().st_mode & 0o077 == 0
+
+
+def test_every_table_is_strict(connection: sqlite3.Connection) -> None:
+    rows = connection.execute("SELECT name, strict FROM pragma_table_list WHERE name NOT LIKE 'sqlite_%'").fetchall()
+    assert len(rows) > 15
+    assert [name for name, strict in rows if not strict] == []
+
+
+def test_opening_again_changes_nothing(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("INSERT INTO projects (path, name) VALUES ('/a', 'a')")
+    before = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
+    with closing(connect(path)) as again:
+        assert again.execute("SELECT type, name, sql FROM sqlite_schema").fetchall() == before
+        assert again.execute("SELECT path FROM projects").fetchall() == [("/a",)]
+
+
+def test_a_store_of_a_newer_turnlog_is_refused_and_left_alone(connection: sqlite3.Connection, path: Path) -> None:
+    """R-S30: opening a newer schema is a clear error."""
+    connection.execute(f"PRAGMA user_version = {schema_version() + 3}")
+    for read_only in (False, True):
+        with pytest.raises(SchemaTooNewError, match="newer turnlog") as caught:
+            connect(path, read_only=read_only)
+        assert (caught.value.found, caught.value.supported) == (schema_version() + 3, schema_version())
+    assert pragma(connection, "user_version") == schema_version() + 3
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough to have a header " * 20, b"short"])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    for read_only in (False, True):
+        with pytest.raises(StoreError, match="not a database"):
+            connect(path, read_only=read_only)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("version", [0, 1, 57])
+def test_a_database_of_something_else_is_refused_and_left_alone(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE recipes (name TEXT)")
+        other.execute(f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(StoreError, match="something else"):
+            connect(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot open the store"):
+        connect(tmp_path)
+
+
+def test_a_place_that_cannot_be_made_is_a_store_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(StoreError, match="cannot open the store"):
+        connect(tmp_path / "file" / "store.db")
+
+
+def test_reading_needs_a_store_and_makes_none(path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot open the store"):
+        connect(path, read_only=True)
+    assert not path.exists()
+
+
+def test_an_empty_file_becomes_a_store_only_by_writing(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    path.write_bytes(b"")
+    with pytest.raises(StoreError, match="older schema 0"):
+        connect(path, read_only=True)
+    connect(path).close()
+    connect(path, read_only=True).close()
+
+
+def test_a_reader_cannot_write(connection: sqlite3.Connection, path: Path) -> None:
+    with closing(connect(path, read_only=True)) as reader:
+        assert pragma(reader, "foreign_keys") == 1
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            write(reader, "DELETE FROM projects")
+
+
+def test_migrations_run_once_and_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-S30: forward migrations. Each is a transaction with its number: a broken one leaves the store before it."""
+    first = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]
+    connect(path).close()
+    second = {2: "CREATE TABLE more (a TEXT) STRICT;\n-- one; two\nINSERT INTO more VALUES ('x;y');\n"}
+    broken = {3: "CREATE TABLE third (a TEXT) STRICT;\nINSERT INTO nowhere VALUES (1);\n"}
+    monkeypatch.setattr(module, "_migrations", lambda: {**broken, **second, **first})
+    with pytest.raises(StoreError, match="nowhere"):
+        connect(path)
+    monkeypatch.setattr(module, "_migrations", lambda: {**second, **first})
+    with closing(connect(path)) as connection:
+        assert pragma(connection, "user_version") == 2
+        assert connection.execute("SELECT a FROM more").fetchall() == [("x;y",)]
+        assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'third'").fetchone() is None
+
+
+def test_many_may_open_a_new_store_at_once(path: Path) -> None:
+    """One migrates, the others wait for it."""
+    failures: list[Exception] = []
+    barrier = threading.Barrier(6)
+
+    def open_it() -> None:
+        barrier.wait()
+        try:
+            connect(path).close()
+        except StoreError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=open_it) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with closing(connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM owners").fetchone() == (1,)
+
+
+def write(connection: sqlite3.Connection, *statements: str, then: BaseException | None = None) -> None:
+    """A transaction of these statements, that fails in the end if it is told how."""
+    with write_transaction(connection):
+        for statement in statements:
+            connection.execute(statement)
+        if then is not None:
+            raise then
+
+
+def test_a_transaction_is_kept_whole_or_not_at_all(connection: sqlite3.Connection) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write(connection, "INSERT INTO projects (path, name) VALUES ('/a', 'a')", then=KeyboardInterrupt())
+    write(connection, "INSERT INTO projects (path, name) VALUES ('/b', 'b')")
+    assert connection.execute("SELECT path FROM projects").fetchall() == [("/b",)]
+    assert not connection.in_transaction
+
+
+def test_a_commit_that_fails_leaves_no_transaction_behind(connection: sqlite3.Connection) -> None:
+    """Foreign keys may be checked as late as the commit."""
+    dangling = "INSERT INTO sessions (agent, external_id, project_key) VALUES ('a', 'b', 99)"
+    with pytest.raises(sqlite3.IntegrityError):
+        write(connection, "PRAGMA defer_foreign_keys = ON", dangling)
+    assert not connection.in_transaction
+    write(connection)
+    assert connection.execute("SELECT count(*) FROM sessions").fetchone() == (0,)
+
+
+def test_an_error_that_ended_the_transaction_itself_is_the_one_that_is_raised(connection: sqlite3.Connection) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="disk full"):
+        write(connection, "ROLLBACK", then=sqlite3.OperationalError("disk full"))
+
+
+def test_an_import_checks_no_foreign_keys(path: Path) -> None:
+    with closing(connect(path, checked=False)) as connection:
+        assert pragma(connection, "foreign_keys") == 0
+
+
+def test_a_writer_that_waits_too_long_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BUSY_TIMEOUT_SECONDS", 0.05)
+    with closing(connect(path)) as one, closing(connect(path)) as other:
+        with write_transaction(one), pytest.raises(StoreBusyError), write_transaction(other):
+            pass
+        with write_transaction(other):
+            pass
+
+
+def test_indexes_for_questions_come_back_after_a_large_import(connection: sqlite3.Connection, path: Path) -> None:
+    before = index_names(connection)
+    drop_indexes(connection)
+    assert {"parts_by_tool", "messages_with_tools"} <= before - index_names(connection)
+    make_indexes(connection)
+    assert index_names(connection) == before
+    drop_indexes(connection)
+    with closing(connect(path)) as again:
+        assert index_names(again) == before
