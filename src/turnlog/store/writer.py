@@ -147,8 +147,8 @@ class Batch:
         self._source = SourceRow(0, "", "", 0, None)
         self._saved = Saved()
         self._linked: set[str] = set()
-        self._parents: dict[int, set[str]] = defaultdict(set)
-        self._named: dict[int, dict[str | None, int]] = defaultdict(dict)
+        self._chains: dict[int, list[tuple[int, str, str | None]]] = defaultdict(list)
+        self._named: dict[int, dict[str | None, int | None]] = defaultdict(dict)
         self._relinked: set[str] = set()
         self._rewritten: list[SourceRow] = []
         self._told_anew: dict[int, set[int]] = defaultdict(set)
@@ -235,6 +235,7 @@ class Batch:
             self._next_key += 1
             messages.append(self._new_row(key, session_key, change.message, texts, parts, blobs))
             members.append(self._member_row(session_key, key, change.placement))
+            self._lengthen(session_key, change)
         frames = self._compress(texts)
         self._connection.executemany(_PART_INSERT, parts)
         self._connection.executemany(_MEMBER_INSERT, members)
@@ -341,13 +342,17 @@ class Batch:
     def _note_place(self, session_key: int, placement: Placement) -> None:
         self._sessions.note_turn(session_key, placement.turn)
         self._note_records(session_key, placement.record_ids, placement.position)
-        if placement.parent_id is not None and self._sessions.has_branches(session_key):
-            self._parents[session_key].add(placement.parent_id)
         if placement.parent_id is None and placement.parent_record is not None:
             self._sessions.relink.add(session_key)
 
-    def _note_records(self, session_key: int, record_ids: Iterable[str], position: int) -> None:
-        """These records belong to the message at this place: one of them may be the end of the active branch."""
+    def _lengthen(self, session_key: int, change: MessageChange) -> None:
+        """A message is new in a session: in one with branches, see at the end whether it just follows the last."""
+        place = change.placement
+        if self._sessions.has_branches(session_key) and place.fate is not Fate.SIDECAR:
+            self._chains[session_key].append((place.position, change.message.id, place.parent_id))
+
+    def _note_records(self, session_key: int, record_ids: Iterable[str], position: int | None) -> None:
+        """These records are of the message at this place, or of none: one of them may end the active branch."""
         if self._sessions.has_branches(session_key):
             self._named[session_key].update(dict.fromkeys(record_ids, position))
 
@@ -363,6 +368,7 @@ class Batch:
         ).fetchone()
         if row is None:
             self._share(session_key, key, change.placement)
+            self._lengthen(session_key, change)
         else:
             self._join_membership(session_key, key, _Place(*row), change.placement)
 
@@ -427,6 +433,7 @@ class Batch:
             joined, origin = stored, there
         self._note_place(session_key, joined)
         words = dict.fromkeys((*joined.record_ids, *stored.record_ids, *placement.record_ids))
+        self._note_records(session_key, words, joined.position)
         self._connection.execute(
             "UPDATE memberships SET position = ?, source_key = ?, generation = ?, parent_id = ?, parent_record = ?,"
             " turn = ?, step = ?, fate = ?, copied = ?, records = ?, record_ids = ?"
@@ -558,6 +565,7 @@ class Batch:
             session_key = self._sessions.key(change.session_id)
             if session_key is not None:
                 rows[session_key].append(self._event_row(session_key, change))
+                self._note_records(session_key, (change.record_id,) if change.record_id else (), None)
         for session_key, found in rows.items():
             self._sessions.sequence(session_key)
             if self._source.generation:
@@ -720,32 +728,39 @@ class Batch:
         return self._price(message.usage, message.model, provider, message.created_at)
 
     def _left_the_branch(self) -> set[int]:
-        """Sessions with branches whose end moved elsewhere than from one message to the next behind it.
+        """Sessions with branches that went on in any other way than from each message to the next behind it.
 
         Else what was worked out before still holds, and a line more in a long session costs no more than in a short.
         """
-        touched = {*self._parents, *self._named} - self._sessions.relink
-        return {key for key in touched if self._follows_a_lost_message(key) or self._ends_in_an_old_message(key)}
+        touched = {*self._chains, *self._named} - self._sessions.relink
+        return {key for key in touched if not self._goes_straight_on(key) or self._ends_elsewhere(key)}
 
-    def _follows_a_lost_message(self, session_key: int) -> bool:
-        """Whether a new message follows one that was not on the active branch."""
-        parents = self._parents[session_key]
-        rows = self._connection.execute(
-            f"SELECT 1 FROM memberships s JOIN messages m ON m.key = s.message_key WHERE s.session_key = ?"
-            f" AND s.fate <> 'active' AND m.agent = ? AND m.external_id IN ({_marks([*parents])}) LIMIT 1",
-            (session_key, self._sessions.id(session_key).partition(":")[0], *parents),
-        )
-        return rows.fetchone() is not None
+    def _goes_straight_on(self, session_key: int) -> bool:
+        """Whether the new messages hang under each other, and the first of them under the newest active one."""
+        chain = sorted(self._chains[session_key])
+        if not chain:
+            return True
+        before = self._connection.execute(
+            "SELECT m.external_id, s.fate FROM memberships s JOIN messages m ON m.key = s.message_key"
+            " WHERE s.session_key = ? AND s.position < ? AND s.fate <> 'sidecar' ORDER BY s.position DESC LIMIT 1",
+            (session_key, chain[0][0]),
+        ).fetchone()
+        newest, fate = before or (None, "active")
+        parents = [parent for _, _, parent in chain]
+        return fate == "active" and parents == [newest, *(message_id for _, message_id, _ in chain[:-1])]
 
-    def _ends_in_an_old_message(self, session_key: int) -> bool:
-        """Whether the record at the end of the active branch came with a message that is not the newest."""
-        position = self._named[session_key].get(self._sessions.active_leaf(session_key))
-        if position is None:
+    def _ends_elsewhere(self, session_key: int) -> bool:
+        """Whether the record at the end of the active branch came with anything but its newest message."""
+        named = self._named[session_key]
+        leaf = self._sessions.active_leaf(session_key)
+        if leaf not in named:
             return False
         newest = self._connection.execute(
-            "SELECT max(position) FROM memberships WHERE session_key = ? AND fate <> 'sidecar'", (session_key,)
-        ).fetchone()[0]
-        return newest is not None and position < newest
+            "SELECT position, fate FROM memberships WHERE session_key = ? AND fate <> 'sidecar'"
+            " ORDER BY position DESC LIMIT 1",
+            (session_key,),
+        ).fetchone()
+        return newest != (named[leaf], "active")
 
     def _settle_shared(self) -> None:
         settled = lineage.settle(self._connection, self._sessions.shared)
