@@ -86,7 +86,7 @@ def place(nodes: Sequence[Node], leaf: str | None, compactions: Iterable[Compact
             for found in compactions
             if found.summary is None or found.summary in path or found.summary not in by_id
         ),
-        key=lambda found: found.position,
+        key=lambda found: (found.position, found.id),
     )
     placed: dict[str, Placed] = {}
     for node in nodes:

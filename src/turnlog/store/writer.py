@@ -581,11 +581,11 @@ class Batch:
         here = (self._source.key, self._source.generation)
         for _, position, external_id, *told in rows:
             place = (session_key, position, external_id)
-            known = self._connection.execute(
+            source_key, generation = self._connection.execute(
                 "SELECT source_key, generation FROM events WHERE session_key = ? AND position = ? AND external_id = ?",
                 place,
             ).fetchone()
-            if known == here or self._outranks(*known, session_id):
+            if (source_key, generation) == here or self._outranks(source_key, generation, session_id):
                 self._connection.execute(_EVENT_UPDATE, (*told, *place))
 
     def _drop_moved_events(self, source: SourceRow) -> None:

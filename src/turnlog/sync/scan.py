@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple, Self
@@ -131,7 +131,7 @@ class Syncer:
         changed = [item for item in found if known.get(item.source.path) != item.fingerprint]
         changed.sort(key=lambda item: item.fingerprint.mtime_ns, reverse=True)
         total = sum(item.fingerprint.size for item in changed)
-        with _indexing(self._path, total, changed, on_progress):
+        with _indexing(self._path, total, on_progress):
             _read_all(self._connection, changed, summary, on_progress, total)
             _note_vanished(self._connection, found, known, roots, summary)
         summary.seconds = time.monotonic() - started
@@ -164,11 +164,8 @@ def _add_up(summary: SyncSummary, result: GroupResult) -> None:
     summary.diagnostics += result.saved.diagnostics
 
 
-def _indexing(
-    store_path: Path, total: int, changed: list[_Found], on_progress: Progress
-) -> AbstractContextManager[None]:
-    if not changed:
-        return nullcontext()
+def _indexing(store_path: Path, total: int, on_progress: Progress) -> AbstractContextManager[None]:
+    """Let search follow the pass; also one that finds nothing new, since the index may be missing or behind."""
     most = 0
 
     def note(pending: int) -> None:
