@@ -64,6 +64,8 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const jump = useCallback(
     (place: Place) => {
       setDrawer(false);
+      // Said at once, so that a second key press goes on from here before the list has scrolled.
+      if (place.position !== null) setPosition(place.position);
       if (!timeline.current?.scrollTo(place)) open(place);
     },
     [open],

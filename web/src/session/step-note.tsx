@@ -16,14 +16,8 @@ export function StepNote({ entry, detailed, onToggle }: StepNoteProps) {
   const { message } = entry;
   const moment = message.created_at && formatExact(message.created_at);
   return (
-    <button
-      type="button"
-      className="step-note"
-      aria-expanded={detailed}
-      aria-label="Message details"
-      title={moment}
-      onClick={onToggle}
-    >
+    <button type="button" className="step-note" aria-expanded={detailed} title={moment} onClick={onToggle}>
+      <span className="visually-hidden">Message details</span>
       <span className="step-note-text">{noteOf(entry)}</span>
       <Icon name="info" size={14} />
     </button>

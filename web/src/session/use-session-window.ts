@@ -118,7 +118,11 @@ export function useSessionWindow(sessionId: string) {
   /** Asks again for the end of the session, where it is loaded: new messages, and results that came late. */
   const renew = useCallback(() => {
     if (tail === null) return;
-    load({ after: tail, limit: NEXT_PAGE }, false, (page) => ({ type: "renewed", after: tail, page }));
+    load({ after: tail < 0 ? null : tail, limit: NEXT_PAGE }, false, (page) => ({
+      type: "renewed",
+      after: tail,
+      page,
+    }));
   }, [load, tail]);
 
   return { loaded: state, open, loadBefore, loadAfter, renew };

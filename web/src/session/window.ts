@@ -46,7 +46,8 @@ export function extendAfter(window: SessionWindow, page: WindowPage): SessionWin
 /** How many of the last messages may still change: calls that wait for their results. */
 const TAIL = 30;
 
-/** The position after which a session may have changed since it was loaded; null where its end is not loaded. */
+/** The position after which a session may have changed since it was loaded (-1: anywhere in it); null where its end
+ * is not loaded. */
 export function tailStart({ messages, hasAfter }: SessionWindow): number | null {
   if (hasAfter) return null;
   return messages.at(-TAIL - 1)?.placement.position ?? -1;

@@ -21,18 +21,18 @@ export function ToolOutput({ result, call }: { result: ToolResult; call: ToolCal
   const status = result.status ?? "success";
   const label = statusLabel(status);
   return (
-    <section className={`tool-output tone-${label.tone}`} aria-label={`Result: ${label.text}`}>
-      <h4 className="tool-output-title" title={result.completed_at && formatExact(result.completed_at)}>
+    <div className={`tool-output tone-${label.tone}`}>
+      <p className="tool-output-title" title={result.completed_at && formatExact(result.completed_at)}>
         {result.preliminary ? "Preliminary result" : "Result"}
         {status !== "success" && <span className="tool-output-status">{label.text}</span>}
         {result.exit_code !== undefined && <span>exit code {result.exit_code}</span>}
-      </h4>
+      </p>
       {errorText && <pre className="output">{errorText}</pre>}
       {content.map((part, index) => (
         <OutputPart key={index} part={part} call={call} spill={spill} />
       ))}
       {content.length === 0 && !errorText && <p className="tool-note">No output.</p>}
-    </section>
+    </div>
   );
 }
 

@@ -1,0 +1,223 @@
+"""Logs as Claude Code writes them, for a browser to look at.
+
+A long session, one with one of everything, and one that grows.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import zlib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+
+LONG = "0aaaaaaa-0000-4000-8000-000000000001"
+VARIED = "0bbbbbbb-0000-4000-8000-000000000002"
+GROWING = "0ccccccc-0000-4000-8000-000000000003"
+LONG_ID, VARIED_ID, GROWING_ID = f"claude-code:{LONG}", f"claude-code:{VARIED}", f"claude-code:{GROWING}"
+
+TURNS = 300
+NEEDLE_TURN = 211
+NEEDLE = "quokkaflux"
+"""A word that stands in one tool output of the long session and nowhere else."""
+
+VAULT = "/home/ada/bank/vault.py"
+
+LARGE_OUTPUT = "\n".join(f"row {number} of a large output" for number in range(6000)) + "\nthe very last row"
+
+HOSTILE = (
+    "Look: <img src=x onerror=\"document.title='hacked'\"> and ![cat](https://example.com/cat.png)\n\n"
+    "<script>document.title = 'hacked'</script>\n\n[click](javascript:document.title='hacked')"
+)
+
+START = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+
+
+@dataclass
+class Log:
+    """One log file, record by record; each hangs under the one before."""
+
+    session: str
+    cwd: str
+    lines: list[str] = field(default_factory=list[str])
+    last: str | None = None
+    agent: str | None = None
+
+    def record(self, kind: str, **fields: Any) -> str:
+        """Write a record and return its uuid."""
+        number = len(self.lines)
+        name = f"{number:08x}-{self.session[9:]}" if self.agent is None else f"{number:08x}-{self.agent}"
+        moment = START + timedelta(seconds=7 * number)
+        common: Json = {
+            "parentUuid": fields.pop("parent", self.last),
+            "isSidechain": self.agent is not None,
+            "userType": "external",
+            "cwd": self.cwd,
+            "sessionId": self.session,
+            "version": "2.1.98",
+            "gitBranch": "main",
+            "type": kind,
+            "uuid": name,
+            "timestamp": moment.isoformat().replace("+00:00", "Z"),
+        }
+        if self.agent is not None:
+            common["agentId"] = self.agent
+        self.lines.append(json.dumps({**common, **fields}))
+        self.last = name
+        return name
+
+    def prompt(self, content: str | list[Json], **fields: Any) -> str:
+        return self.record("user", message={"role": "user", "content": content}, **fields)
+
+    def answer(self, *blocks: Json, stop: str = "tool_use", model: str = "claude-sonnet-4-5-20250929") -> str:
+        number = len(self.lines)
+        message: Json = {
+            "id": f"msg_{self.agent or self.session[:8]}_{number:05d}",
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": list(blocks),
+            "stop_reason": stop,
+            "stop_sequence": None,
+            "usage": {
+                "input_tokens": 12,
+                "cache_read_input_tokens": 18_000 + number,
+                "cache_creation_input_tokens": 400,
+                "output_tokens": 90,
+            },
+        }
+        return self.record("assistant", message=message, requestId=f"req_{self.agent or self.session[:8]}_{number}")
+
+    def result(self, call: str, content: str | list[Json], *, structured: Any = None, error: bool = False) -> str:
+        block: Json = {"type": "tool_result", "tool_use_id": call, "content": content}
+        if error:
+            block["is_error"] = True
+        fields = {} if structured is None else {"toolUseResult": structured}
+        return self.record("user", message={"role": "user", "content": [block]}, **fields)
+
+    def write(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+
+
+def text(content: str) -> Json:
+    return {"type": "text", "text": content}
+
+
+def call(call_id: str, name: str, **fields: Any) -> Json:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": fields}
+
+
+def write_home(home: Path) -> None:
+    """Fill a home folder with the sessions."""
+    projects = home / ".claude" / "projects"
+    _long().write(projects / "-home-ada-shop" / f"{LONG}.jsonl")
+    _varied().write(projects / "-home-ada-bank" / f"{VARIED}.jsonl")
+    _growing().write(_growing_path(home))
+    folder = projects / "-home-ada-bank" / VARIED / "subagents"
+    _subagent().write(folder / "agent-a1b2c3.jsonl")
+    meta = {"agentType": "Explore", "description": "Look around", "toolUseId": "toolu_task"}
+    (folder / "agent-a1b2c3.meta.json").write_text(json.dumps(meta), encoding="utf-8")
+
+
+def append_turn(home: Path, prompt: str) -> None:
+    """What the agent writes when somebody goes on with the growing session."""
+    log = Log(GROWING, "/home/ada/tower", lines=_growing_path(home).read_text(encoding="utf-8").splitlines())
+    log.last = json.loads(log.lines[-1])["uuid"]
+    log.prompt(prompt)
+    log.answer(text("Going on."), stop="end_turn")
+    log.write(_growing_path(home))
+
+
+def _growing_path(home: Path) -> Path:
+    return home / ".claude" / "projects" / "-home-ada-tower" / f"{GROWING}.jsonl"
+
+
+def _growing() -> Log:
+    log = Log(GROWING, "/home/ada/tower")
+    log.prompt("Build a tower")
+    log.answer(text("One floor stands."), stop="end_turn")
+    return log
+
+
+def _long() -> Log:
+    log = Log(LONG, "/home/ada/shop")
+    for turn in range(1, TURNS + 1):
+        call_id = f"toolu_{turn:04d}"
+        log.prompt(f"Prompt number {turn}: please look at shelf {turn}")
+        log.answer(text(f"I look at shelf {turn}."), call(call_id, "Bash", command=f"ls shelf/{turn}"))
+        found = f"jar {turn}\n{NEEDLE}\n" if turn == NEEDLE_TURN else f"jar {turn}\n"
+        log.result(call_id, found, structured={"stdout": found, "stderr": "", "interrupted": False})
+        log.answer(text(f"Shelf {turn} holds **jar {turn}**.\n\n```python\njars = {turn}\n```"), stop="end_turn")
+    return log
+
+
+def _varied() -> Log:
+    log = Log(VARIED, "/home/ada/bank")
+    log.prompt([{"type": "image", "source": _picture()}, text(HOSTILE)])
+    log.prompt("<system-reminder>\nBe careful with money.\n</system-reminder>", isMeta=True)
+    log.answer(
+        {"type": "thinking", "thinking": "First the vault, then the doors.", "signature": "c2ln"},
+        text("I begin."),
+        call(
+            "toolu_edit",
+            "Edit",
+            file_path="/home/ada/bank/vault.py",
+            old_string="open = True",
+            new_string="open = False",
+        ),
+    )
+    log.result("toolu_edit", f"The file {VAULT} has been updated.")
+    log.answer(call("toolu_large", "Bash", command="cat ledger"), call("toolu_red", "Bash", command="make test"))
+    log.result("toolu_large", LARGE_OUTPUT)
+    log.result("toolu_red", "Exit code 2\n\x1b[31mred\x1b[0m failure", error=True)
+    log.answer(call("toolu_denied", "Bash", command="rm -rf vault"))
+    log.result(
+        "toolu_denied",
+        "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the"
+        " new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to"
+        " proceed.",
+        structured="User rejected tool use",
+        error=True,
+    )
+    log.answer(
+        call("toolu_task", "Task", description="Look around", prompt="Look at every door", subagent_type="Explore")
+    )
+    last = log.result(
+        "toolu_task", [text("All doors are shut.")], structured={"status": "completed", "agentId": "a1b2c3"}
+    )
+    log.prompt("Paint it green")
+    log.answer(text("Painted green."), stop="end_turn")
+    log.prompt("Paint it blue", parent=last)
+    log.answer(text("Painted blue."), stop="end_turn", model="mystery-model-9")
+    log.lines.append(json.dumps({"type": "ai-title", "sessionId": VARIED, "aiTitle": "Mind the bank"}))
+    return log
+
+
+def _subagent() -> Log:
+    log = Log(VARIED, "/home/ada/bank", agent="a1b2c3")
+    log.prompt("Look at every door")
+    log.answer(call("toolu_doors", "Glob", pattern="doors/*"))
+    log.result("toolu_doors", "doors/front\ndoors/back")
+    log.answer(text("All doors are shut."), stop="end_turn")
+    return log
+
+
+def _picture() -> Json:
+    return {"type": "base64", "media_type": "image/png", "data": base64.b64encode(png(48, 32)).decode()}
+
+
+def png(width: int, height: int) -> bytes:
+    """A picture of one colour."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + b"\x3d\x4b\xb8" * width for _ in range(height))
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")

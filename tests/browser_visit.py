@@ -1,0 +1,49 @@
+"""A window of a browser on the web app, and a record of what went wrong in it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, Response, expect
+
+SECONDS = 15
+"""How long anything may take to appear; generous, because other tests run at the same time."""
+
+
+class Visit:
+    """One window."""
+
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(SECONDS * 1000)
+        self.requests: list[str] = []
+        self.problems: list[str] = []
+        self._address = address
+        self.page.on("console", self._on_console)
+        self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        self.page.on("request", self._on_request)
+        self.page.on("response", self._on_response)
+
+    def open(self, path: str) -> Page:
+        """Go to a page of the app and wait until its content is there."""
+        self.page.goto(self._address + path)
+        self.page.locator("main").wait_for()
+        expect(self.page.locator("[aria-busy=true]")).to_have_count(0, timeout=SECONDS * 1000)
+        return self.page
+
+    def asked_for(self, part: str) -> list[str]:
+        """Requests so far whose address contains this."""
+        return [url for url in self.requests if part in url]
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.problems.append(f"console: {message.text}")
+
+    def _on_request(self, request: Request) -> None:
+        self.requests.append(request.url)
+        if urlsplit(request.url).netloc != urlsplit(self._address).netloc:
+            self.problems.append(f"another host was asked: {request.url}")
+
+    def _on_response(self, response: Response) -> None:
+        if response.status >= 400:
+            self.problems.append(f"{response.status} for {response.url}")

@@ -1,0 +1,97 @@
+"""What every page keeps to: its policy, its size, its reach by keyboard and screen reader, a phone's width."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import urllib.request
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser
+
+from browser_history import LONG_ID, VARIED_ID
+from browser_visit import Visit
+from turnlog.server.settings import STATIC_FOLDER
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+PAGES = ["/", f"/sessions/{VARIED_ID}", f"/sessions/{LONG_ID}", "/search?q=shelf", "/usage", "/usage?by=model"]
+
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+FIRST_LOAD = 250_000
+SESSION_PAGE = 400_000
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_policy_allows_nothing_from_elsewhere(address: str, path: str) -> None:
+    with urllib.request.urlopen(address + path, timeout=10) as answer:
+        policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"https?:|\*", policy)
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_pages_are_accessible(browser: Browser, address: str, path: str, theme: Literal["light", "dark"]) -> None:
+    """Names, roles, and contrast of at least AA, as axe sees them; with everything opened where something opens."""
+    context = browser.new_context(color_scheme=theme, reduced_motion="reduce", bypass_csp=True)
+    visit = Visit(context, address)
+    page = visit.open(path)
+    if "/sessions/" in path:
+        page.keyboard.press("x")
+        page.wait_for_load_state("networkidle")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    result: dict[str, Any] = page.evaluate("axe.run({ resultTypes: ['violations'] })")
+    context.close()
+    found = [
+        f"{violation['id']}: {node['target']} {node['failureSummary']}"
+        for violation in result["violations"]
+        for node in violation["nodes"]
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_phone_scrolls_in_one_direction_only(browser: Browser, address: str, path: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    visit = Visit(context, address)
+    page = visit.open(path)
+    width = page.evaluate("document.documentElement.scrollWidth")
+    context.close()
+    assert width == 390
+    assert visit.problems == []
+
+
+def test_the_outline_is_a_drawer_on_a_phone(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    visit = Visit(context, address)
+    page = visit.open(f"/sessions/{LONG_ID}")
+    page.get_by_role("button", name="Outline").tap()
+    page.get_by_role("dialog", name="Prompts").get_by_role("button", name="Prompt number 90:").tap()
+    page.get_by_text("I look at shelf 90.", exact=True).wait_for()
+    assert page.get_by_role("dialog", name="Prompts").is_hidden()
+    context.close()
+    assert visit.problems == []
+
+
+def compressed(address: str) -> int:
+    """Bytes of a built file as a browser receives it, at the least."""
+    return len(gzip.compress((STATIC_FOLDER / address.lstrip("/")).read_bytes(), 6))
+
+
+def test_the_first_load_is_small(visit: Visit) -> None:
+    visit.open("/")
+    assets = visit.asked_for("/assets/")
+    assert assets
+    assert sum(compressed(url.partition("/assets/")[1] + url.partition("/assets/")[2]) for url in assets) < FIRST_LOAD
+
+
+def test_the_session_page_is_small(visit: Visit) -> None:
+    visit.open(f"/sessions/{LONG_ID}")
+    assets = visit.asked_for("/assets/")
+    assert any("highlight" in url for url in assets), "the highlighter came with the first code block"
+    assert sum(compressed(url.partition("/assets/")[1] + url.partition("/assets/")[2]) for url in assets) < SESSION_PAGE

@@ -1,0 +1,187 @@
+"""A session in a browser: long ones piece by piece, every kind of part, links that land."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Route, expect
+
+from browser_history import GROWING_ID, LONG_ID, TURNS, VARIED_ID, append_turn
+from browser_visit import Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+LONG, VARIED = f"/sessions/{LONG_ID}", f"/sessions/{VARIED_ID}"
+
+
+def test_a_long_session_is_loaded_piece_by_piece(visit: Visit) -> None:
+    page = visit.open(LONG)
+    expect(page.get_by_text("I look at shelf 1.", exact=True)).to_be_visible()
+    windows = visit.asked_for("/window")
+    assert len(windows) <= 2
+    assert all(re.search(r"limit=\d\d\b", url) for url in windows)
+    assert page.locator(".entry").count() < 60
+    timeline = page.get_by_role("region", name="Session")
+    timeline.hover()
+    for _ in range(12):
+        page.mouse.wheel(0, 1500)
+        page.wait_for_timeout(60)
+    expect(page.get_by_text("I look at shelf 1.", exact=True)).to_have_count(0)
+    assert len(visit.asked_for("/window")) > len(windows)
+    assert page.locator(".entry").count() < 60
+
+
+def test_the_outline_jumps_and_says_where_one_is(visit: Visit) -> None:
+    page = visit.open(LONG)
+    outline = page.get_by_role("navigation", name="Prompts")
+    expect(outline.get_by_role("button")).to_have_count(TURNS)
+    outline.get_by_role("button", name="Prompt number 200:").click()
+    expect(page.get_by_text("I look at shelf 200.", exact=True)).to_be_in_viewport()
+    expect(outline.locator("[aria-current]")).to_contain_text("Prompt number 200:")
+    page.keyboard.press("n")
+    expect(outline.locator("[aria-current]")).to_contain_text("Prompt number 201:")
+    page.keyboard.press("p")
+    page.keyboard.press("p")
+    expect(outline.locator("[aria-current]")).to_contain_text("Prompt number 199:")
+
+
+FIRST_IN_SIGHT = """timeline => {
+  const top = timeline.getBoundingClientRect().top;
+  const prompts = [...timeline.querySelectorAll('.prompt')];
+  const first = prompts.find(prompt => prompt.getBoundingClientRect().top >= top);
+  return [first.querySelector('.markdown').textContent, first.getBoundingClientRect().top];
+}"""
+
+
+def test_what_is_read_stays_in_place_while_more_is_added_above(visit: Visit) -> None:
+    page = visit.open(LONG)
+    page.get_by_role("navigation", name="Prompts").get_by_role("button", name="Prompt number 150:").click()
+    expect(page.get_by_text("I look at shelf 150.", exact=True)).to_be_in_viewport()
+    held: list[Route] = []
+    page.route(re.compile(r"/window\?before="), lambda route: held.append(route))
+    timeline = page.get_by_role("region", name="Session")
+    with page.expect_request(re.compile(r"/window\?before=")):
+        timeline.evaluate("timeline => { timeline.scrollTop = 500 }")
+    page.wait_for_timeout(300)
+    before, height = timeline.evaluate(FIRST_IN_SIGHT), timeline.evaluate("timeline => timeline.scrollHeight")
+    with page.expect_response(re.compile(r"/window\?before=")):
+        held[0].continue_()
+    page.wait_for_timeout(500)
+    assert timeline.evaluate("timeline => timeline.scrollHeight") > height + 2000
+    after = timeline.evaluate(FIRST_IN_SIGHT)
+    assert after[0] == before[0]
+    assert abs(after[1] - before[1]) < 2
+
+
+def test_end_and_home_go_to_the_ends(visit: Visit) -> None:
+    page = visit.open(LONG)
+    page.keyboard.press("End")
+    expect(page.get_by_text("End of session")).to_be_visible()
+    expect(page.get_by_text(f"I look at shelf {TURNS}.", exact=True)).to_be_visible()
+    page.keyboard.press("Home")
+    expect(page.get_by_text("I look at shelf 1.", exact=True)).to_be_in_viewport()
+
+
+def test_a_link_leads_to_its_message(visit: Visit) -> None:
+    page = visit.open(f"{LONG}#msg_0aaaaaaa_00401")
+    expect(page.get_by_text("I look at shelf 101.", exact=True)).to_be_in_viewport()
+    expect(page.locator(".message.flash")).to_contain_text("I look at shelf 101.")
+
+
+def test_a_tool_row_opens_to_its_input_and_output(visit: Visit) -> None:
+    """R-H18, R-S37."""
+    page = visit.open(VARIED)
+    row = page.locator(".tool", has_text="cat ledger")
+    assert len(visit.asked_for("/api/blobs/")) == 1, "of large contents only the thumbnail is loaded"
+    row.get_by_role("button").first.click()
+    expect(row.get_by_text("row 0 of a large output")).to_be_visible()
+    expect(row).not_to_contain_text("the very last row")
+    row.get_by_role("button", name="Show all").click()
+    expect(row).to_contain_text("the very last row")
+
+
+def test_states_are_what_they_are(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    expect(page.locator(".tool-row", has_text="make test")).to_contain_text("exit 2")
+    expect(page.locator(".tool-row", has_text="rm -rf vault")).to_contain_text("denied")
+    expect(page.locator(".tool-row", has_text="cat ledger")).to_contain_text("done")
+
+
+def test_everything_opens_and_folds_at_once(visit: Visit) -> None:
+    """R-S38, R-H18: thinking, edits as diffs, coloured output, injected context."""
+    page = visit.open(VARIED)
+    expect(page.get_by_text("open = False")).to_have_count(0)
+    page.get_by_role("button", name="Open all").click()
+    expect(page.locator(".diff-removed")).to_contain_text("open = True")
+    expect(page.locator(".diff-added")).to_contain_text("open = False")
+    expect(page.locator(".reasoning-text")).to_contain_text("First the vault, then the doors.")
+    expect(page.locator(".injected-text")).to_contain_text("Be careful with money.")
+    page.get_by_role("button", name="Fold all").click()
+    expect(page.locator(".diff-added")).to_have_count(0)
+
+
+def test_colours_of_a_terminal_are_shown_and_not_its_codes(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    page.locator(".tool-row", has_text="make test").click()
+    expect(page.locator(".ansi-red")).to_have_text("red")
+    expect(page.locator(".tool", has_text="make test")).to_contain_text("red failure")
+
+
+def test_a_structured_result_and_the_raw_records_are_one_click_away(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    page.locator(".tool-row", has_text="Look around").click()
+    page.locator(".tool", has_text="Look around").get_by_role("button", name="Structured result").click()
+    expect(page.locator(".tool-structured")).to_contain_text("a1b2c3")
+    page.locator(".message", has_text="I begin.").get_by_role("button", name="Message details").click()
+    page.get_by_role("button", name="Raw records").click()
+    expect(page.locator(".raw-record").first).to_contain_text('"signature": "c2ln"')
+
+
+def test_an_image_is_a_thumbnail_that_opens(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    thumbnail = page.locator(".thumbnail img")
+    expect(thumbnail).to_be_visible()
+    assert thumbnail.evaluate("image => image.naturalWidth") == 48
+    thumbnail.click()
+    expect(page.get_by_role("dialog", name="Image")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Image")).to_be_hidden()
+
+
+def test_a_subagent_is_a_link_with_a_way_back(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    page.get_by_role("link", name="Open subagent").click()
+    expect(page.get_by_text("All doors are shut.")).to_be_visible()
+    assert page.url.endswith(f"{VARIED}.a1b2c3")
+    page.get_by_role("link", name="Back to the parent session").click()
+    expect(page.locator(".message.flash")).to_contain_text("Look around")
+
+
+def test_what_was_rewound_is_there_and_greyed(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    left = page.locator('.message[data-fate="rewound"]')
+    expect(left).to_have_count(2)
+    expect(left.first).to_contain_text("Paint it green")
+    expect(page.get_by_text("Rewound: the conversation went on from an earlier point")).to_be_visible()
+    assert float(left.first.evaluate("message => getComputedStyle(message).opacity")) < 1
+
+
+def test_what_a_log_says_never_becomes_part_of_the_page(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    prompt = page.locator(".prompt").first
+    expect(prompt).to_contain_text("<script>document.title = 'hacked'</script>")
+    expect(prompt).to_contain_text("[image: cat]")
+    assert prompt.locator("script, .markdown img").count() == 0
+    prompt.get_by_text("click", exact=True).click()
+    assert page.title() == "Mind the bank · turnlog"
+
+
+def test_a_session_grows_while_one_reads(visit: Visit, agent_home: Path) -> None:
+    page = visit.open(f"/sessions/{GROWING_ID}")
+    expect(page.get_by_text("End of session")).to_be_visible()
+    append_turn(agent_home, "Now a second floor")
+    expect(page.locator(".prompt", has_text="Now a second floor")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Going on.")).to_be_visible()
+    expect(page.get_by_text("One floor stands.")).to_have_count(1)

@@ -1,0 +1,85 @@
+"""The list of sessions in a browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from browser_history import LONG_ID, VARIED_ID
+from browser_visit import Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+
+def test_sessions_stand_under_their_day_with_what_they_took(visit: Visit) -> None:
+    page = visit.open("/")
+    expect(page.locator(".session-group")).to_have_count(1)
+    expect(page.locator(".session-group .session-row")).to_have_count(3)
+    long = page.locator(f'a[href="/sessions/{LONG_ID}"]')
+    expect(long).to_contain_text("Prompt number 1: please look at shelf 1")
+    expect(long).to_contain_text("shop")
+    expect(long).to_contain_text("900")
+    expect(long).to_contain_text("$5.08")
+
+
+def test_a_cost_that_is_not_wholly_known_says_so(visit: Visit) -> None:
+    """R-C22: a call of a model without a price makes the sum a lower bound."""
+    page = visit.open("/")
+    varied = page.locator(f'a[href="/sessions/{VARIED_ID}"]')
+    expect(varied).to_contain_text("Mind the bank")
+    expect(varied).to_contain_text("≥ $0.04")
+
+
+def test_subagents_are_folded_under_their_parent(visit: Visit) -> None:
+    page = visit.open("/")
+    expect(page.get_by_text("Look around")).to_have_count(0)
+    page.get_by_role("button", name=re.compile("1 subagent or fork of")).click()
+    child = page.locator(f'a[href="/sessions/{VARIED_ID}.a1b2c3"]')
+    expect(child).to_contain_text("Look around")
+    expect(child).to_contain_text("Look at every door")
+    expect(child).to_contain_text("subagent")
+
+
+def test_filters_live_in_the_address(visit: Visit) -> None:
+    page = visit.open("/")
+    page.get_by_role("searchbox", name="Title").fill("shelf")
+    expect(page.locator(".session-row")).to_have_count(1)
+    assert page.url.endswith("/?title=shelf")
+    page.reload()
+    expect(page.get_by_role("searchbox", name="Title")).to_have_value("shelf")
+    expect(page.locator(".session-row")).to_have_count(1)
+    page.get_by_role("searchbox", name="Title").fill("no such title")
+    page.get_by_role("button", name="Clear the filters").click()
+    expect(page.locator(".session-row")).to_have_count(3)
+
+
+def test_the_keyboard_is_enough(visit: Visit) -> None:
+    page = visit.open("/")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    expect(page.locator(".session-link:focus")).to_have_attribute("href", f"/sessions/{LONG_ID}")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_label("Search everything")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("shelf")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/search\?q=shelf$"))
+
+
+def test_the_theme_is_chosen_and_remembered(visit: Visit) -> None:
+    page = visit.open("/")
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.get_by_role("button", name="Dark theme").click()
+    dark = page.evaluate(background)
+    assert dark != light
+    page.reload()
+    expect(page.get_by_role("button", name="Light theme")).to_be_visible()
+    assert page.evaluate(background) == dark

@@ -1,0 +1,33 @@
+"""The usage page in a browser."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from browser_visit import Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+
+def test_days_are_a_chart_and_a_table_that_says_what_it_contains(visit: Visit) -> None:
+    page = visit.open("/usage")
+    expect(page.get_by_role("img", name="Cost by day")).to_be_visible()
+    expect(page.locator(".chart-bar")).to_have_count(1)
+    total = page.get_by_role("row", name="Total")
+    expect(total).to_contain_text("≥ $5.1")
+    expect(page.get_by_text("of a model without a known price: tokens yes, cost no.")).to_be_visible()
+
+
+def test_an_unknown_price_is_unknown_and_not_zero(visit: Visit) -> None:
+    """R-C22."""
+    page = visit.open("/usage?by=model")
+    expect(page.get_by_role("row", name="mystery-model-9")).to_contain_text("unknown")
+    expect(page.get_by_role("row", name="mystery-model-9")).not_to_contain_text("$")
+
+
+def test_a_row_leads_to_its_sessions(visit: Visit) -> None:
+    page = visit.open("/usage?by=project")
+    page.get_by_role("link", name="shop").click()
+    expect(page.locator(".session-row")).to_have_count(1)
+    expect(page.get_by_label("Project")).to_have_value("/home/ada/shop")
