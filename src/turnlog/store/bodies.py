@@ -23,7 +23,7 @@ from turnlog.model import (
     ToolCallPart,
     ToolResult,
 )
-from turnlog.model.codec import decode_message, encode, encode_known
+from turnlog.model.codec import decode_message, encode, encode_known, repair_text
 from turnlog.store import zstd
 
 TEXT_LIMIT = 65536
@@ -136,7 +136,7 @@ def _externalize_part(part: Part, blobs: list[Blob]) -> Part:
 
 
 def _externalize_text(part: TextPart | ReasoningPart, blobs: list[Blob]) -> TextPart | ReasoningPart:
-    reference = _add(blobs, part.text.encode("utf-8", "replace"), TEXT_TYPE)
+    reference = _add(blobs, repair_text(part.text).encode(), TEXT_TYPE)
     return msgspec.structs.replace(part, text=part.text[:PREVIEW_LENGTH], blob=reference)
 
 
@@ -149,7 +149,7 @@ def _externalize_input(part: ToolCallPart, blobs: list[Blob]) -> ToolCallPart:
     if part.input is not UNSET:
         data, kind = bytes(part.input), JSON_TYPE
     else:
-        data, kind = (part.input_text or "").encode("utf-8", "replace"), TEXT_TYPE
+        data, kind = repair_text(part.input_text or "").encode(), TEXT_TYPE
     preview = data[: PREVIEW_LENGTH * 4].decode("utf-8", "ignore")[:PREVIEW_LENGTH]
     reference = _add(blobs, data, kind)
     return msgspec.structs.replace(part, input=UNSET, input_text=preview, input_blob=reference)

@@ -5,6 +5,7 @@ The writer stores them, and takes an old reading's part out of the totals by the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -32,6 +33,9 @@ TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL})
 _FAILED = frozenset({ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED})
 
 
+_MOST = 1 << 53
+"""The largest number that is believed and that columns and their sums hold; what is beyond it is not known."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -39,11 +43,11 @@ _MILLISECOND = timedelta(milliseconds=1)
 class PathInput(msgspec.Struct):
     """The fields of a tool's input that may name a file; everything else is skipped."""
 
-    file_path: str | None = None
-    path: str | None = None
-    notebook_path: str | None = None
-    filePath: str | None = None
-    filename: str | None = None
+    file_path: Any = None
+    path: Any = None
+    notebook_path: Any = None
+    filePath: Any = None
+    filename: Any = None
 
 
 _path_decoder = msgspec.json.Decoder(PathInput)
@@ -114,12 +118,19 @@ def milliseconds(moment: datetime | None) -> int | None:
 
 def moment(value: int | None) -> datetime | None:
     """A stored time as an aware UTC datetime."""
-    return None if value is None else datetime.fromtimestamp(value / 1000, UTC)
+    return None if value is None else _EPOCH + value * _MILLISECOND
 
 
 def nanos(amount: Decimal | float | None) -> int | None:
-    """US dollars as nano-dollars."""
-    return None if amount is None else round(amount * NANO)
+    """US dollars as nano-dollars; None for what is no amount of money."""
+    if amount is None or not math.isfinite(amount) or abs(amount) * NANO > _MOST:
+        return None
+    return round(amount * NANO)
+
+
+def believable(count: int | None) -> int | None:
+    """The count, or None when it cannot be one."""
+    return count if count is not None and abs(count) <= _MOST else None
 
 
 def day_of(created_at: int | None) -> int:
@@ -128,7 +139,7 @@ def day_of(created_at: int | None) -> int:
 
 
 def message_facts(message: Message, key: int) -> MessageFacts:
-    """Part rows, counts and flags of one message."""
+    """Part rows, counts and flags of one message; of one whose contents are in blobs, only counts and flags."""
     rows: list[tuple[Any, ...]] = []
     texts: list[str] = []
     calls = failed = reasoning = files = 0
@@ -153,13 +164,12 @@ def message_facts(message: Message, key: int) -> MessageFacts:
 
 def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:
     """What the message adds to usage totals, in the order of `USAGE_COUNTS`; None for what is no model call."""
-    usage = message.usage
     if not _is_step(message):
         return None
-    if usage is None or usage.total is None:
+    *buckets, exactness = message_buckets(message)
+    if all(count is None for count in buckets):
         return (1, 1, 0, *_ZERO_BUCKETS, 0, cost or 0)
-    buckets = [count or 0 for count in usage.buckets()]
-    return (1, 0, cost is None, *buckets, usage.exactness == "lower_bound", cost or 0)
+    return (1, 0, cost is None, *[count or 0 for count in buckets], exactness == "lower_bound", cost or 0)
 
 
 _ZERO_BUCKETS = (0,) * len(BUCKETS)
@@ -170,7 +180,7 @@ def message_buckets(message: Message) -> tuple[Any, ...]:
     usage = message.usage
     if usage is None:
         return (*(None,) * len(BUCKETS), None)
-    return (*usage.buckets(), usage.exactness)
+    return (*[believable(count) for count in usage.buckets()], usage.exactness)
 
 
 def _is_prompt(message: Message) -> bool:
@@ -193,10 +203,10 @@ def _preview(texts: Iterable[str]) -> str:
 def _plain_row(key: int, sequence: int, part: Part) -> tuple[Any, ...]:
     size, media_type = 0, None
     if isinstance(part, TextPart | ReasoningPart):
-        size = part.blob.size if part.blob else len(part.text)
+        size = len(part.text)
     elif isinstance(part, FilePart):
         media_type = part.media_type
-        size = part.blob.size if part.blob else len(part.data or b"")
+        size = len(part.data or b"")
     return (key, sequence, part.type, *_NO_TOOL, None, media_type, None, size, 0, None, None, None)
 
 
@@ -206,9 +216,9 @@ def _call_row(key: int, sequence: int, part: ToolCallPart) -> tuple[Any, ...]:
     output_size = 0
     for result in part.results:
         completed = milliseconds(result.completed_at) or completed
-        exit_code = exit_code if result.exit_code is None else result.exit_code
+        exit_code = exit_code if result.exit_code is None else believable(result.exit_code)
         spill = result.spilled_to or spill
-        duration = duration if result.duration_ms is None else result.duration_ms
+        duration = duration if result.duration_ms is None else believable(result.duration_ms)
         output_size += sum(_size(block) for block in result.content)
     if duration is None and started is not None and completed is not None:
         duration = max(0, completed - started)
@@ -233,14 +243,10 @@ def _call_row(key: int, sequence: int, part: ToolCallPart) -> tuple[Any, ...]:
 
 
 def _size(block: Part) -> int:
-    if isinstance(block, TextPart):
-        return block.blob.size if block.blob else len(block.text)
-    return 0
+    return len(block.text) if isinstance(block, TextPart) else 0
 
 
 def _input_size(part: ToolCallPart) -> int:
-    if part.input_blob is not None:
-        return part.input_blob.size
     if part.input is not UNSET:
         return len(memoryview(part.input))
     return len(part.input_text or "")
@@ -257,7 +263,8 @@ def _touched_path(part: ToolCallPart) -> str | None:
         named = _path_decoder.decode(part.input)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    return named.file_path or named.path or named.notebook_path or named.filePath or named.filename
+    paths = (named.file_path, named.path, named.notebook_path, named.filePath, named.filename)
+    return next((path for path in paths if isinstance(path, str) and path), None)
 
 
 _FILE_KINDS = frozenset({"read", "edit", "delete", "move"})

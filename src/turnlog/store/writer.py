@@ -274,7 +274,7 @@ class Batch:
         found: list[bodies.Blob] = []
         external = bodies.externalize(message, found)
         blobs.extend((blob, key) for blob in found)
-        facts = message_facts(external, key)
+        facts = message_facts(message, key)
         parts.extend(facts.parts)
         cost = self._cost(message)
         self._sessions.count(session_key, facts.counts, 1)
@@ -388,7 +388,7 @@ class Batch:
         session_key = self._sessions.key(session_id)
         assert session_key is not None
         new_cost = self._cost(new)
-        before, facts = message_facts(old, key), message_facts(external, key)
+        before, facts = message_facts(old, key), message_facts(new, key)
         for (member,) in self._connection.execute(
             "SELECT session_key FROM memberships WHERE message_key = ?", (key,)
         ).fetchall():
