@@ -100,7 +100,9 @@ def report(times: list[float]) -> str:
     ordered = sorted(times)
     p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
     p50 = statistics.median(ordered)
-    return f"ten lines committed and searchable: p50 {p50 * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms, worst {ordered[-1] * 1e3:.1f} ms"
+    times_shown = zip(("p50", "p99", "worst"), (p50, p99, ordered[-1]), strict=True)
+    figures = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in times_shown)
+    return f"ten lines committed and searchable: {figures}"
 
 
 if __name__ == "__main__":
