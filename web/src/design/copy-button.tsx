@@ -10,11 +10,15 @@ export function CopyButton({ label, text }: { label: string; text: () => string 
     const timer = setTimeout(() => setOutcome(null), 1500);
     return () => clearTimeout(timer);
   }, [outcome]);
-  const copy = () =>
-    navigator.clipboard.writeText(text()).then(
-      () => setOutcome("Copied"),
-      () => setOutcome("Could not copy"),
-    );
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      setOutcome("Copied");
+    } catch {
+      // Not allowed, or not there at all where the page is not served from this machine.
+      setOutcome("Could not copy");
+    }
+  };
   return (
     <button type="button" className="button" onClick={copy}>
       <Icon name="link" size={14} />

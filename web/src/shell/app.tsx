@@ -7,7 +7,7 @@ import { KeyHelp } from "./key-help";
 import { SampleNotice } from "./sample-notice";
 import { StatusLine } from "./status-line";
 import { TopBar } from "./top-bar";
-import { useStatus } from "./use-status";
+import { useRefresh, useStatus } from "./use-status";
 import "./shell.css";
 
 const SessionPage = lazy(() => import("@/session/session-page"));
@@ -16,6 +16,7 @@ const UsagePage = lazy(() => import("@/usage/usage-page"));
 
 export function App() {
   const status = useStatus();
+  useRefresh(status);
   return (
     <>
       <TopBar />
