@@ -25,6 +25,7 @@ import msgspec
 
 from turnlog.agents.base import (
     Changes,
+    Detection,
     Diagnostic,
     EventChange,
     Link,
@@ -538,6 +539,9 @@ class ToyAgent:
                 source = self.source_of(path, root)
                 if source is not None:
                     yield source
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        return Detection(reason="only tests write it")
 
     def source_of(self, path: Path, root: Path | None = None) -> Source | None:
         """The source at a path; None for what is no log of this agent."""
