@@ -171,7 +171,7 @@ def _nothing_to_load(reference: BlobRef) -> bytes:
 @given(st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=20))
 def test_frames_that_are_made_together_are_those_that_are_made_alone(pieces: list[bytes]) -> None:
     frames = bodies.compress_all(pieces)
-    assert [bodies.decompress(bytes(frames[index])) for index in range(len(pieces))] == pieces
+    assert [bodies.decompress(frames[index].tobytes()) for index in range(len(pieces))] == pieces
 
 
 def test_threads_do_not_disturb_each_other() -> None:

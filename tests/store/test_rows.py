@@ -55,7 +55,9 @@ def counts(message: Message) -> dict[str, int]:
 
 def paid(message: Message, cost: int | None = None) -> dict[str, int] | None:
     found = usage_counts(message, cost)
-    return found and {name: int(count) for name, count in zip(USAGE_COUNTS, found, strict=True) if count}
+    return (
+        None if found is None else {name: int(count) for name, count in zip(USAGE_COUNTS, found, strict=True) if count}
+    )
 
 
 def row_of(part: Any) -> dict[str, Any]:
