@@ -132,7 +132,8 @@ def watched(*arguments, **options):
     return connection
 
 sqlite3.connect = watched
-batch.BATCH_SIZE = 20000  # several commits to be killed at
+# Several commits to be killed at, and documents that move from one table to another.
+batch.BATCH_SIZE, batch.FRESH_SIZE = 20_000, 30_000
 with Indexer(Path(sys.argv[1]), Path(sys.argv[2])) as indexer:
     indexer.catch_up()
 print(ticks)

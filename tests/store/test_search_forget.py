@@ -11,13 +11,15 @@ from search_store import SearchStore, call, result, text_message
 from turnlog.errors import StoreBusyError
 from turnlog.model import Message, TextPart
 from turnlog.store.connection import connect
+from turnlog.store.search import batch, schema
 from turnlog.store.search import indexer as indexer_module
-from turnlog.store.search import schema
 from turnlog.store.search.indexer import Indexer
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> SearchStore:
+@pytest.fixture(params=[batch.FRESH_SIZE, 100, 0], ids=["all fresh", "some fresh", "none fresh"])
+def store(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> SearchStore:
+    """A store whose index keeps so many bytes apart before they go where the most is."""
+    monkeypatch.setattr(batch, "FRESH_SIZE", request.param)
     return SearchStore(tmp_path)
 
 

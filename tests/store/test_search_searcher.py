@@ -410,7 +410,7 @@ def test_a_beginning_finds_the_most_common_words(
     store: SearchStore, monkeypatch: pytest.MonkeyPatch, small: int
 ) -> None:
     monkeypatch.setattr(vocabulary, "SMALL", small)
-    monkeypatch.setattr("turnlog.store.search.batch._SAMPLE_MASK", 0)
+    monkeypatch.setattr("turnlog.store.search.postings._SAMPLE_MASK", 0)
     log = store.log()
     for number in range(200):
         log.message(text_message(f"m{number:03}", f"pre{number:03}", minutes=number))
@@ -428,7 +428,7 @@ def test_words_that_the_sample_does_not_have_are_found_by_their_beginning(
     store: SearchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vocabulary, "SMALL", 0)
-    monkeypatch.setattr("turnlog.store.search.batch._SAMPLE_MASK", (1 << 32) - 1)
+    monkeypatch.setattr("turnlog.store.search.postings._SAMPLE_MASK", (1 << 32) - 1)
     store.log().message(text_message("m", "Éclair éclairs eclaire eclat zebra"))
     store.index()
     assert store.found("ECLAI*") == ["m"]
@@ -466,7 +466,7 @@ def test_no_query_and_no_filter_is_an_error(library: SearchStore, query: str, so
 
 def test_markers_cannot_be_asked_for(library: SearchStore) -> None:
     with sqlite3.connect(library.search_path) as connection:
-        connection.execute("CREATE VIRTUAL TABLE temp.v USING fts5vocab ('main', 'words', 'row')")
+        connection.execute("CREATE VIRTUAL TABLE temp.v USING fts5vocab ('main', 'fresh', 'row')")
         markers = [term for (term,) in connection.execute("SELECT term FROM v") if not term[0].isalnum()]
     assert len(markers) > 5
     for marker in markers:

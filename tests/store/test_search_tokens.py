@@ -97,8 +97,7 @@ def test_the_pieces_of_a_text_are_its_words(text: str) -> None:
 
 
 def _is_common(character: str) -> bool:
-    """Latin, Greek, Cyrillic, CJK, and what is neither letter nor digit."""
-    code = ord(character)
-    if not character.isalnum():
-        return not unicodedata.category(character).startswith(("M", "C"))
-    return code < 0x530 or is_cjk(character)
+    """Latin, Greek, Cyrillic, CJK, and what separates them there."""
+    if unicodedata.category(character).startswith(("M", "C")):
+        return False
+    return ord(character) < 0x530 or is_cjk(character) or 0x2000 <= ord(character) < 0x2600

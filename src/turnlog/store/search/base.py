@@ -15,6 +15,10 @@ FIELDS: tuple[SearchField, ...] = ("text", "reasoning", "input", "output", "file
 """In the order of their numbers in the index."""
 
 
+ROLES = ("system", "developer", "user", "assistant")
+"""In the order of their numbers in the index."""
+
+
 class SearchFilter(NamedTuple):
     """Which parts; what is None does not matter."""
 

@@ -1,14 +1,28 @@
-"""Reads the texts that a message's body only previews: blobs, and outputs in files of their own."""
+"""What the indexer reads of the store: messages that changed, and the texts that their bodies only preview.
+
+Goes round `store.blobs`, which knows the model: an indexing process is started beside every large import, and the
+model would double its start.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+
+import msgspec
 
 from turnlog.errors import StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.search.documents import Outside, is_searchable_type
 from turnlog.store.zstd import decompress
+
+_MESSAGE = (
+    "SELECT m.key, m.changed_seq, m.agent, m.role, m.created_at, coalesce(m.pays_key,"
+    " (SELECT min(session_key) FROM memberships WHERE message_key = m.key), 0),"
+    " (SELECT project_key FROM sessions WHERE key = coalesce(m.pays_key,"
+    " (SELECT min(session_key) FROM memberships WHERE message_key = m.key))), m.body FROM messages m"
+)
+_NEWER = "WHERE m.changed_seq >= ?1 AND (m.changed_seq > ?1 OR m.key > ?2)"
 
 # An output is spilled into the folder of its session; that of a subagent (`<session>.<agent id>`) into its parent's.
 _FIND_SPILL = """
@@ -22,11 +36,52 @@ WHERE m.message_key = ?2 ORDER BY sp.session_id DESC LIMIT 1
 """
 
 
+class MessageRow(msgspec.Struct, frozen=True, gc=False):
+    """What the indexer reads of a message. `home` is a session that holds it, `project` that session's."""
+
+    key: int
+    changed_seq: int
+    agent: str
+    role: str
+    created_at: int | None
+    home: int
+    project: int | None
+    body: bytes
+
+
 class Contents:
-    """The store's large texts, over a connection to which its tables are known by their bare names."""
+    """Messages and texts, over a connection to which the store's tables are known by their bare names."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+
+    def behind(self, sequence: int, message_key: int) -> int:
+        """How many messages changed after a watermark (the change sequence and key of the last one seen)."""
+        return self._connection.execute(
+            f"SELECT count(*) FROM messages m {_NEWER}", (sequence, message_key)
+        ).fetchone()[0]
+
+    def has_newer(self, sequence: int, message_key: int) -> bool:
+        """Whether any message changed after a watermark."""
+        query = f"SELECT 1 FROM messages m {_NEWER} LIMIT 1"
+        return self._connection.execute(query, (sequence, message_key)).fetchone() is not None
+
+    def newer(self, sequence: int, message_key: int) -> Generator[MessageRow]:
+        """Some of the messages that changed after a watermark, in the order of their changes."""
+        query = f"{_MESSAGE} {_NEWER} ORDER BY m.changed_seq, m.key LIMIT 1000"
+        for row in self._connection.execute(query, (sequence, message_key)):
+            yield MessageRow(*row)
+
+    def message(self, key: int) -> MessageRow | None:
+        """One message; None when it is gone."""
+        row = self._connection.execute(f"{_MESSAGE} WHERE m.key = ?", (key,)).fetchone()
+        return None if row is None else MessageRow(*row)
+
+    def messages_of(self, session_key: int) -> Iterator[MessageRow]:
+        """All messages that a session holds."""
+        query = f"{_MESSAGE} JOIN memberships x ON x.message_key = m.key WHERE x.session_key = ?"
+        for row in self._connection.execute(query, (session_key,)):
+            yield MessageRow(*row)
 
     def loader(self, message_key: int) -> Callable[[Outside], Iterable[bytes]]:
         """A function from a text outside a message's body to its bytes in pieces; none when it is not there."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -19,8 +19,8 @@ import msgspec
 
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.store.search import schema
-from turnlog.store.search.batch import Batch, MessageRow
-from turnlog.store.search.contents import Contents
+from turnlog.store.search.batch import Batch
+from turnlog.store.search.contents import Contents, MessageRow
 
 BUSY_TIMEOUT_SECONDS = 60.0
 
@@ -29,18 +29,8 @@ _LINGER_SECONDS = 0.5
 """How long a batch that is not full waits for more, when more is to be expected."""
 
 _COMPACTION_PAGES = 256
-_MERGE_LEAST = 16
-_MERGE_SHARE = 2048
-"""Pages merged at each commit: a few, and one for so many bytes of text."""
-
-_ROW = (
-    "SELECT m.key, m.changed_seq, m.agent, m.role, m.created_at, coalesce(m.pays_key,"
-    " (SELECT min(session_key) FROM memberships WHERE message_key = m.key), 0) AS home,"
-    " (SELECT project_key FROM sessions WHERE key = coalesce(m.pays_key,"
-    " (SELECT min(session_key) FROM memberships WHERE message_key = m.key))), m.body FROM messages m"
-)
-_NEWER = " WHERE m.changed_seq >= ?1 AND (m.changed_seq > ?1 OR m.key > ?2)"
-_READ_NEWER = f"{_ROW}{_NEWER} ORDER BY m.changed_seq, m.key LIMIT 1000"
+_MERGE_SHARE = 1024
+"""Bytes of text for which a page is merged: in the long run each page is merged three or four times."""
 
 
 class Indexer:
@@ -76,7 +66,7 @@ class Indexer:
         """Messages that changed and are not indexed yet."""
         self._reopen_if_gone()
         progress = schema.read_progress(self._search)
-        return count_behind(self._store, progress.sequence, progress.message_key)
+        return self._contents.behind(progress.sequence, progress.message_key)
 
     def step(self, *, wait: bool = True) -> int:
         """Index one batch of what changed; 0 when nothing is left, else about how many messages.
@@ -131,8 +121,7 @@ class Indexer:
     def compact(self, seconds: float) -> bool:
         """Merge segments while nothing else is to be done, in small transactions; whether there is more to be merged.
 
-        Worth calling now and then in a process that indexes live: after a cold import the segments are large, and the
-        little that is merged at each commit would take long to get through them.
+        Searches are a little faster afterwards. Nothing needs it.
         """
         self._reopen_if_gone()
         end = time.monotonic() + seconds
@@ -151,8 +140,8 @@ class Indexer:
             with self._transaction(wait=wait) as batch:
                 added = self._fill(batch, finished)
                 batch.write()
-                # As much as keeps up with what is written, a little each time.
-                schema.merge(self._search, _MERGE_LEAST + batch.size // _MERGE_SHARE)
+                # As much as keeps up with what is written; nothing when it went into the small table.
+                schema.merge(self._search, batch.merge_due // _MERGE_SHARE)
             return added
         except _Busy:
             return 0
@@ -169,7 +158,7 @@ class Indexer:
         progress = schema.read_progress(self._search)
         if self._newest_change() != (progress.sessions_sequence, progress.origin):
             return True
-        return self._store.execute(f"SELECT 1 FROM messages m{_NEWER} LIMIT 1", progress[:2]).fetchone() is not None
+        return self._contents.has_newer(progress.sequence, progress.message_key)
 
     def _fill(self, batch: Batch, finished: Callable[[float], bool] | None) -> int:
         """Read changed messages until the batch is full or none are left; with `finished`, until none will come."""
@@ -191,16 +180,15 @@ class Indexer:
 
     def _read(self, batch: Batch, gone: set[int]) -> int:
         found = 0
-        rows = self._store.execute(_READ_NEWER, batch.watermark)
-        for row in rows:
-            message = self._without_forgotten(MessageRow(*row), gone) if gone else MessageRow(*row)
-            found += 1
-            if message is not None:
-                batch.add(message)
-            batch.watermark = row[1], row[0]
-            if batch.is_full:
-                break
-        rows.close()
+        with closing(self._contents.newer(*batch.watermark)) as rows:
+            for row in rows:
+                message = self._without_forgotten(row, gone) if gone else row
+                found += 1
+                if message is not None:
+                    batch.add(message)
+                batch.watermark = row.changed_seq, row.key
+                if batch.is_full:
+                    break
         return found
 
     def _see_sessions(self, batch: Batch) -> None:
@@ -244,11 +232,7 @@ class Indexer:
 
     def _forget(self, batch: Batch, session_key: int, gone: set[int]) -> bool:
         is_complete = True
-        rows = self._store.execute(
-            f"{_ROW} JOIN memberships x ON x.message_key = m.key WHERE x.session_key = ?", (session_key,)
-        )
-        for row in rows:
-            message = MessageRow(*row)
+        for message in self._contents.messages_of(session_key):
             others = self._other_homes(message.key, gone)
             if not others:
                 is_complete = batch.remove(message) and is_complete
@@ -260,7 +244,7 @@ class Indexer:
     def _scrub(self) -> None:
         """Overwrite what was deleted: merge the index into one segment, write the file anew, empty its log."""
         try:
-            for table in ("words", "sample"):
+            for table in ("words", "fresh", "sample"):
                 self._search.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
             self._search.execute("VACUUM main")
             deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
@@ -320,12 +304,6 @@ class Indexer:
 
 class _Busy(Exception):
     """Another process holds the write lock."""
-
-
-def count_behind(connection: sqlite3.Connection, sequence: int, message_key: int) -> int:
-    """Messages of the store behind a watermark."""
-    query = f"SELECT count(*) FROM messages m{_NEWER}"
-    return connection.execute(query, (sequence, message_key)).fetchone()[0]
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -27,12 +27,14 @@ _BLOCK_MS = 250
 _TOKENIZER = 'tokenize = "unicode61 remove_diacritics 2"'
 
 # The texts themselves are not kept, nor their lengths: ranking uses those in `documents.layout`.
-# `sample` holds one document in 64, to tell common words from rare ones quickly.
+# What `fresh` and `sample` are for is said in `postings`.
 _TABLES = (
     f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
+    f"CREATE VIRTUAL TABLE fresh USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
     f"CREATE VIRTUAL TABLE sample USING fts5 (text, content = '', columnsize = 0, detail = none, {_TOKENIZER})",
     "CREATE TABLE documents (block INTEGER PRIMARY KEY, message_key INTEGER NOT NULL, home INTEGER NOT NULL,"
-    " layout BLOB NOT NULL) STRICT",
+    " role INTEGER NOT NULL, is_fresh INTEGER NOT NULL, layout BLOB NOT NULL) STRICT",
+    "CREATE INDEX fresh_documents ON documents (message_key) WHERE is_fresh",
     "CREATE INDEX documents_by_message ON documents (message_key, home)",
     "CREATE TABLE homes (session_key INTEGER PRIMARY KEY, project_key INTEGER) STRICT",
     "CREATE TABLE kinds (key INTEGER PRIMARY KEY, agent TEXT NOT NULL, role TEXT NOT NULL, field INTEGER NOT NULL,"
@@ -40,7 +42,8 @@ _TABLES = (
     # How far the store's changes are indexed, which store it was, and the farthest a block lies from its time.
     "CREATE TABLE progress (key INTEGER PRIMARY KEY CHECK (key = 1), sequence INTEGER NOT NULL DEFAULT 0,"
     " message_key INTEGER NOT NULL DEFAULT 0, sessions_sequence INTEGER NOT NULL DEFAULT 0,"
-    " origin INTEGER, displacement INTEGER NOT NULL DEFAULT 0, documents INTEGER NOT NULL DEFAULT 0) STRICT",
+    " origin INTEGER, displacement INTEGER NOT NULL DEFAULT 0, documents INTEGER NOT NULL DEFAULT 0,"
+    " fresh_size INTEGER NOT NULL DEFAULT 0) STRICT",
     "INSERT INTO progress (key) VALUES (1)",
     # Words of a whole batch are collected in memory (a hash of 1 MB would make a hundred small segments of it).
     "INSERT INTO words (words, rank) VALUES ('hashsize', 67108864)",
@@ -66,6 +69,8 @@ class Progress(NamedTuple):
     """Blocks by which a document may lie behind its message's time."""
     documents: int = 0
     """Documents ever written: how large the index is."""
+    fresh_size: int = 0
+    """Bytes of text in `fresh`."""
 
 
 def block_of(created_at: int | None) -> int:
@@ -109,8 +114,8 @@ def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection 
         connection = _connect(search_path, "ro")
         if _version(connection) == VERSION:
             connection.execute("ATTACH ? AS store", (f"{store_path.absolute().as_uri()}?mode=ro",))
-            for name, table in (("word_rows", "words"), ("sample_rows", "sample")):
-                connection.execute(f"CREATE VIRTUAL TABLE temp.{name} USING fts5vocab ('main', '{table}', 'row')")
+            for table in ("words", "fresh", "sample"):
+                connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_rows USING fts5vocab ('main', '{table}', 'row')")
             connection.execute("CREATE VIRTUAL TABLE temp.word_list USING fts5vocab ('main', 'words', 'instance')")
             return connection
     except sqlite3.DatabaseError:
@@ -143,7 +148,7 @@ def clear(connection: sqlite3.Connection) -> None:
 def merge(connection: sqlite3.Connection, pages: int) -> bool:
     """Merge segments of the index, about `pages` of 4 KB; whether there is more to be merged.
 
-    Each transaction leaves a segment, and a search looks into each of them. Eight of a size become one.
+    Each large batch leaves a segment, and a search looks into each of them. Eight become one.
     """
     while pages > 0:
         before = connection.total_changes
@@ -158,7 +163,7 @@ def read_progress(connection: sqlite3.Connection) -> Progress:
     """How far the index is."""
     return Progress(
         *connection.execute(
-            "SELECT sequence, message_key, sessions_sequence, origin, displacement, documents FROM progress"
+            "SELECT sequence, message_key, sessions_sequence, origin, displacement, documents, fresh_size FROM progress"
         ).fetchone()
     )
 
@@ -167,7 +172,7 @@ def write_progress(connection: sqlite3.Connection, progress: Progress) -> None:
     """Note how far the index is, inside the transaction that brought it there."""
     connection.execute(
         "UPDATE progress SET sequence = ?, message_key = ?, sessions_sequence = ?, origin = ?, displacement = ?,"
-        " documents = ?",
+        " documents = ?, fresh_size = ?",
         progress,
     )
 
@@ -175,7 +180,7 @@ def write_progress(connection: sqlite3.Connection, progress: Progress) -> None:
 def _open_for_writing(search_path: Path) -> sqlite3.Connection:
     connection = _connect(search_path, "rwc")
     try:
-        connection.execute("PRAGMA page_size = 16384")
+        connection.execute("PRAGMA page_size = 4096")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         # Freed pages are overwritten when something is forgotten, not at every merge.

@@ -11,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -26,7 +27,6 @@ from turnlog.store.search import layout, markers, schema
 from turnlog.store.search.base import EVERYTHING, FIELDS, Hit, HitPlace, SearchFilter, SearchPage, SearchSort
 from turnlog.store.search.contents import Contents
 from turnlog.store.search.documents import FAILED, HAS_IMAGE, INPUT, OUTPUT, Document, documents_of, texts_of
-from turnlog.store.search.indexer import count_behind
 from turnlog.store.search.layout import SUPERSEDED, Entry
 from turnlog.store.search.query import Query, any_of, parse_query, to_expression
 from turnlog.store.search.ranking import Ranking
@@ -42,13 +42,25 @@ _COUNTING_SECONDS = 0.0003
 
 _COUNTED_AT_ONCE = 10
 
+_GONE = ("", "", list[Document]())
+"""A message that was deleted between two looks into the store."""
+
 _LAST_ID = (1 << 63) - 1
 
-_MATCHES = (
-    "SELECT w.rowid, d.layout, m.key, m.created_at, m.external_id FROM words w"
-    " CROSS JOIN documents d ON d.block = w.rowid >> {bits} CROSS JOIN messages m ON m.key = d.message_key"
-    " WHERE w.words MATCH ?1 AND w.rowid <= ?2 AND w.rowid >= ?3 {conditions} ORDER BY w.rowid DESC"
-).replace("{bits}", str(schema.SLOT_BITS))
+_IDS = (
+    " UNION ALL ".join(
+        [
+            f"SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid <= ?2 AND rowid >= ?3"
+            for table in ("words", "fresh")
+        ]
+    )
+    + " ORDER BY 1 DESC"
+)
+
+_BLOCK = (
+    "SELECT d.layout, m.key, m.created_at, m.external_id FROM documents d JOIN messages m ON m.key = d.message_key"
+    " WHERE d.block = ?"
+)
 
 _PLACES = (
     "SELECT x.message_key, s.agent || ':' || s.external_id, x.position, coalesce(a.title, s.title), p.path"
@@ -145,12 +157,12 @@ class Searcher:
             if connection is None:
                 return self._all_messages()
             progress = schema.read_progress(connection)
-            return count_behind(connection, progress.sequence, progress.message_key)
+            return Contents(connection).behind(progress.sequence, progress.message_key)
 
     def _all_messages(self) -> int:
         store = schema.open_store(self._store_path)
         try:
-            return count_behind(store, 0, 0)
+            return Contents(store).behind(0, 0)
         finally:
             store.close()
 
@@ -180,6 +192,70 @@ class Searcher:
             self._idle.append((file, connection))
 
 
+class _Matches:
+    """Documents that match, by falling id. What is not looked at costs nothing."""
+
+    def __init__(self, connection: sqlite3.Connection, plan: _Plan, last_id: int) -> None:
+        self._connection = connection
+        self._plan = plan
+        self._ids = connection.execute(_IDS, (plan.expression, last_id, plan.first_id))
+        self._shown = 0
+
+    def __iter__(self) -> Iterator[_Match]:
+        """Each document that is still what it was when it was indexed, or may be."""
+        query = _BLOCK + self._plan.conditions
+        block, row = -1, None
+        for (number,) in self._ids:
+            if number >> schema.SLOT_BITS != block:
+                block = number >> schema.SLOT_BITS
+                row = self._connection.execute(query, (block,)).fetchone()
+            if row is None:
+                continue
+            packed, message_key, created_at, message_id = row
+            entry = layout.entry_at(packed, number & schema.SLOTS - 1)
+            if entry is None or entry.flags & SUPERSEDED:
+                continue
+            self._shown += 1
+            moment_ = -1 if created_at is None else created_at
+            yield _Match(moment_, message_id, entry.sequence, entry.field, number, message_key, entry)
+
+    def count(self) -> tuple[int, bool]:
+        """How many there are, as far as they can be counted in no time, and whether these are all."""
+        deadline = time.perf_counter() + _COUNTING_SECONDS
+        total = self._shown
+        while total < MOST_COUNTED and time.perf_counter() < deadline:
+            some = len(self._ids.fetchmany(_COUNTED_AT_ONCE))
+            total += some
+            if some < _COUNTED_AT_ONCE:
+                # What is superseded, or in another session, was not looked at.
+                return total, not self._plan.conditions
+        return total, False
+
+
+def _latest(matches: Iterable[_Match], wanted: int, after: _Position | None) -> tuple[list[_Match], bool]:
+    """The latest matches before `after`, and whether these are all.
+
+    A document's block is never smaller than that of its message's time. So when enough are found, what is still to come
+    can only be later than the earliest of them while blocks do not fall below that time's.
+    """
+    found: list[_Match] = []
+    seen: set[_Position] = set()
+    floor = -1
+    for match in matches:
+        if match.id >> schema.SLOT_BITS < floor:
+            return found[:wanted], False
+        position = match.position
+        if position in seen or (after is not None and position >= after):
+            continue
+        seen.add(position)
+        found.append(match)
+        if len(found) >= wanted:
+            found.sort(key=_position, reverse=True)
+            floor = schema.block_of(_time(found[wanted - 1]))
+    found.sort(key=_position, reverse=True)
+    return found[:wanted], len(found) <= wanted
+
+
 class _Search:
     """One query on one connection."""
 
@@ -192,7 +268,7 @@ class _Search:
         self._contents = Contents(connection)
 
     def page(self, sort: SearchSort, limit: int, cursor: str | None) -> SearchPage:
-        behind = count_behind(self._connection, self._progress.sequence, self._progress.message_key)
+        behind = self._contents.behind(self._progress.sequence, self._progress.message_key)
         plan = self._plan()
         if plan is None:
             return SearchPage((), total=0, total_is_exact=True, behind=behind)
@@ -228,10 +304,11 @@ class _Search:
         """Words for agent, role and field; all kinds when nothing else says what is to be found."""
         filter = self._filter
         fields = None if filter.field is None else (FIELDS.index(filter.field),)
-        if filter.failed is not None and fields is None:
+        if filter.failed is False and fields is None:
+            # What failed says so itself; what did not must be a tool call.
             fields = (INPUT, OUTPUT)
         is_asked = filter.agent is not None or filter.role is not None or fields is not None
-        if not is_asked and self._query.groups:
+        if not is_asked and (self._query.groups or filter.failed or filter.has_image or filter.tool):
             return []
         keys = markers.Kinds(self._connection).matching(filter.agent, filter.role, fields)
         return [any_of([markers.kind(key) for key in keys])] if keys else None
@@ -291,26 +368,15 @@ class _Search:
 
     # -- what is found
 
-    def _matches(self, plan: _Plan, last_id: int) -> Iterator[_Match]:
-        """Documents that match, by falling id."""
-        rows = self._connection.execute(
-            _MATCHES.format(conditions=plan.conditions), (plan.expression, last_id, plan.first_id)
-        )
-        for number, packed, message_key, created_at, message_id in rows:
-            entry = layout.entry_at(packed, number & schema.SLOTS - 1)
-            if entry is None or entry.flags & SUPERSEDED:
-                continue
-            time_ = -1 if created_at is None else created_at
-            yield _Match(time_, message_id, entry.sequence, entry.field, number, message_key, entry)
-
     def _newest(self, plan: _Plan, limit: int, cursor: str | None) -> SearchPage:
         after = _decode("newest", _Position, cursor)
         last_id = plan.last_id if after is None else min(plan.last_id, self._last_id_of(after[0]))
-        found, is_complete = self._latest(plan, last_id, limit + 1, after)
+        matches = _Matches(self._connection, plan, last_id)
+        found, is_complete = _latest(matches, limit + 1, after)
         page = found[:limit]
         total, is_exact = (None, False)
         if after is None:
-            total, is_exact = (len(found), True) if is_complete else self._count(plan)
+            total, is_exact = (len(found), True) if is_complete else matches.count()
         return SearchPage(
             tuple(self._hits(page)),
             next_cursor=encode_cursor("newest", *page[-1].position) if len(found) > limit else None,
@@ -318,51 +384,11 @@ class _Search:
             total_is_exact=is_exact,
         )
 
-    def _latest(self, plan: _Plan, last_id: int, wanted: int, after: _Position | None) -> tuple[list[_Match], bool]:
-        """The latest matches before `after`, and whether these are all.
-
-        A document's block is never smaller than that of its message's time. So when enough are found, what is still to
-        come can only be later than the earliest of them while blocks do not fall below that time's.
-        """
-        found: list[_Match] = []
-        seen: set[_Position] = set()
-        floor = -1
-        for match in self._matches(plan, last_id):
-            if match.id >> schema.SLOT_BITS < floor:
-                return found[:wanted], False
-            position = match.position
-            if position in seen or (after is not None and position >= after):
-                continue
-            seen.add(position)
-            found.append(match)
-            if len(found) >= wanted:
-                found.sort(key=_position, reverse=True)
-                floor = schema.block_of(_time(found[wanted - 1]))
-        found.sort(key=_position, reverse=True)
-        return found[:wanted], len(found) <= wanted
-
-    def _count(self, plan: _Plan) -> tuple[int, bool]:
-        """How many documents match, as far as they can be counted in no time."""
-        rows = self._connection.execute(
-            "SELECT rowid FROM words WHERE words MATCH ? AND rowid <= ? AND rowid >= ? ORDER BY rowid DESC",
-            (plan.expression, plan.last_id, plan.first_id),
-        )
-        deadline = time.perf_counter() + _COUNTING_SECONDS
-        total = 0
-        while total < MOST_COUNTED and time.perf_counter() < deadline:
-            some = len(rows.fetchmany(_COUNTED_AT_ONCE))
-            total += some
-            if some < _COUNTED_AT_ONCE:
-                # Superseded documents and other sessions' are still among them.
-                return total, not plan.conditions
-        rows.close()
-        return total, False
-
     def _relevant(self, plan: _Plan, limit: int, cursor: str | None) -> SearchPage:
         """Ranks the matches that were newest when the first page was asked for."""
         at = _decode("relevance", tuple[int, int], cursor)
         newest_id, offset = (plan.last_id, 0) if at is None else (min(plan.last_id, at[0]), at[1])
-        candidates = [match for match, _ in zip(self._matches(plan, newest_id), range(RANKED), strict=False)]
+        candidates = list(islice(_Matches(self._connection, plan, newest_id), RANKED))
         ranked = self._rank(candidates)
         page = ranked[offset : offset + limit]
         has_more = len(ranked) > offset + limit
@@ -376,10 +402,10 @@ class _Search:
 
     def _rank(self, candidates: list[_Match]) -> list[_Match]:
         ranking = Ranking(self._query.terms, self._vocabulary)
-        documents = self._documents(candidates)
+        bodies = self._bodies(candidates)
         scored: dict[_Position, tuple[float, _Match]] = {}
         for match in candidates:
-            document = _find(documents[match.message_key], match)
+            document = _find(bodies.get(match.message_key, _GONE)[2], match)
             if document is None:
                 continue
             score = ranking.score(document.inline_text, match.entry.length, match.field)
@@ -389,25 +415,23 @@ class _Search:
 
     # -- what is shown
 
-    def _documents(self, matches: Iterable[_Match]) -> dict[int, list[Document]]:
-        """Message key -> its documents."""
-        keys = list(dict.fromkeys([match.message_key for match in matches]))
-        rows = self._connection.execute(f"SELECT key, body FROM messages WHERE key IN ({_list(keys)})")
-        return {key: documents_of(body) for key, body in rows}
+    def _bodies(self, matches: Iterable[_Match]) -> dict[int, tuple[str, str, list[Document]]]:
+        """Message key -> agent, role and documents of the message."""
+        keys = {match.message_key for match in matches}
+        rows = self._connection.execute(f"SELECT key, agent, role, body FROM messages WHERE key IN ({_list(keys)})")
+        return {key: (agent, role, documents_of(body)) for key, agent, role, body in rows}
 
     def _hits(self, matches: Sequence[_Match]) -> Iterator[Hit]:
-        keys = list(dict.fromkeys([match.message_key for match in matches]))
-        documents = self._documents(matches)
-        facts = self._facts(keys)
-        places = self._places(keys)
+        bodies = self._bodies(matches)
+        places = self._places(bodies)
         finder = Finder(self._query.terms)
         for match in matches:
-            document = _find(documents.get(match.message_key, []), match)
+            agent, role, documents = bodies.get(match.message_key, _GONE)
+            document = _find(documents, match)
             text = None if document is None else self._text(match, document)
             if document is None or text is None:
                 continue
             snippet = finder.snippet(text)
-            agent, role = facts[match.message_key]
             yield Hit(
                 match.message_id,
                 agent,
@@ -429,11 +453,7 @@ class _Search:
                 return data.decode("utf-8", "replace")
         return None
 
-    def _facts(self, keys: Sequence[int]) -> dict[int, tuple[str, str]]:
-        rows = self._connection.execute(f"SELECT key, agent, role FROM messages WHERE key IN ({_list(keys)})")
-        return {key: (agent, role) for key, agent, role in rows}
-
-    def _places(self, keys: Sequence[int]) -> dict[int, list[HitPlace]]:
+    def _places(self, keys: Iterable[int]) -> dict[int, list[HitPlace]]:
         places: dict[int, list[HitPlace]] = {}
         for key, *place in self._connection.execute(_PLACES.format(keys=_list(keys))):
             places.setdefault(key, []).append(HitPlace(*place))

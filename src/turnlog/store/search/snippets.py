@@ -71,7 +71,7 @@ class Finder:
     def _cut(self, text: str, start: int) -> Snippet:
         begin = _word_start(text, max(0, start - _LEAD), start)
         raw = text[begin : begin + _RAW_LENGTH]
-        line = _BLANK.sub(" ", _LINE_NUMBER.sub("\n", raw)).strip()
+        line = _one_line(raw)
         if len(line) > LENGTH:
             end = line.rfind(" ", LENGTH - _LEAD, LENGTH)
             line = f"{line[: end if end > 0 else LENGTH]}…"
@@ -155,6 +155,14 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str]:
 def _is_letter(character: str) -> bool:
     """Whether a word goes on with this character."""
     return character.isalnum() and not is_cjk(character)
+
+
+def _one_line(raw: str) -> str:
+    """The text without line breaks, control characters and the line numbers of a listing."""
+    if "→" in raw or "\t" in raw:
+        raw = _LINE_NUMBER.sub("\n", raw)
+    line = " ".join(raw.split())
+    return line if line.isprintable() else _BLANK.sub(" ", raw).strip()
 
 
 def _word_start(text: str, begin: int, start: int) -> int:

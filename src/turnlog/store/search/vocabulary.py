@@ -22,7 +22,15 @@ _SAMPLED = 64
 
 # "\x01" follows a word before any of its extensions do.
 _NEXT_WORD = "SELECT term FROM word_list WHERE term >= ? LIMIT 1"
-_COMMONEST = "SELECT term FROM {rows} WHERE term >= ? AND term < ? ORDER BY doc DESC LIMIT ?"
+_COMMONEST = (
+    "SELECT term FROM (SELECT term, doc * {weight} AS number FROM {rows} WHERE term >= ?1 AND term < ?2"
+    " UNION ALL SELECT term, doc FROM fresh_rows WHERE term >= ?1 AND term < ?2)"
+    " GROUP BY term ORDER BY sum(number) DESC, term LIMIT ?3"
+)
+_NUMBER = (
+    "SELECT coalesce((SELECT doc * {weight} FROM {rows} WHERE term = ?1), 0)"
+    " + coalesce((SELECT doc FROM fresh_rows WHERE term = ?1), 0)"
+)
 _LAST = "\U0010ffff"
 
 
@@ -38,19 +46,22 @@ class Vocabulary:
     def expand(self, beginning: str) -> list[str]:
         """Words that begin so, the word itself included, the most common ones if there are too many."""
         prefix = _index_form(beginning)
-        rows = "word_rows" if self._is_small else "sample_rows"
-        found = self._connection.execute(_COMMONEST.format(rows=rows), (prefix, prefix + _LAST, MOST_WORDS))
-        words = [term for (term,) in found]
+        query = self._counted(_COMMONEST)
+        words = [term for (term,) in self._connection.execute(query, (prefix, prefix + _LAST, MOST_WORDS))]
         if not self._is_small and len(words) < MOST_WORDS:
             words = self._complete(prefix, words)
         return list(dict.fromkeys([prefix, *words]))
 
     def rarity(self, word: str) -> float:
         """How much finding a word says: the logarithm of documents per document that has it."""
-        rows, factor = ("word_rows", 1) if self._is_small else ("sample_rows", _SAMPLED)
-        found = self._connection.execute(f"SELECT doc FROM {rows} WHERE term = ?", (_index_form(word),)).fetchone()
-        with_word = found[0] * factor if found else 1
-        return math.log(1 + self._documents / with_word)
+        (number,) = self._connection.execute(self._counted(_NUMBER), (_index_form(word),)).fetchone()
+        return math.log(1 + self._documents / max(1, number))
+
+    def _counted(self, query: str) -> str:
+        """The query over the table in which words are counted."""
+        if self._is_small:
+            return query.format(rows="words_rows", weight=1)
+        return query.format(rows="sample_rows", weight=_SAMPLED)
 
     def _complete(self, prefix: str, words: list[str]) -> list[str]:
         """Add words that are too rare for the sample, in the order of the alphabet."""
