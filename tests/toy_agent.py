@@ -102,6 +102,7 @@ class Record(msgspec.Struct, omit_defaults=True):
     leaf: str = ""
     session: str = ""
     link: Any = "subagent"
+    guess: bool = False
     source: Any = "custom"
     cwd: str | None = None
     branch: str | None = None
@@ -376,7 +377,8 @@ class ToyFold:
                 kind=record.link,
                 parent_session_id=record.session,
                 child_session_id=self._session,
-                metadata={"depth": record.block},
+                inferred=record.guess,
+                metadata={"depth": record.block} if record.block else {},
             )
         )
         self._add_event(self._record_event(record), record)

@@ -1,0 +1,283 @@
+"""Forks, copies, relationships, fates: what depends on whole sessions does not depend on the order of reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from store_dump import differences
+from toy_agent import line
+from toy_store import ToyStore
+
+Files = dict[str, bytes]
+
+
+def prompt(message: str, *, parent: str | None = None, at: float = 0, **fields: Any) -> bytes:
+    return line(kind="prompt", id=f"r-{message}", parent=parent, message=message, text=message, at=at, **fields)
+
+
+def answer(message: str, *, parent: str | None = None, at: float = 0, **fields: Any) -> bytes:
+    known = {"model": "opus", "tokens": [10, 5], "stop": "end", **fields}
+    return line(kind="text", id=f"r-{message}", parent=parent, message=message, text=message, at=at, **known)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ToyStore]:
+    with ToyStore(tmp_path) as found:
+        yield found
+
+
+def in_any_order(tmp_path: Path, files: Files, look: Callable[[ToyStore], object]) -> None:
+    """Read the files in every order, apart and together; `look` at each store, and all must say the same."""
+    known = None
+    for number, order in enumerate(permutations(files)):
+        for together in (False, True):
+            with ToyStore(tmp_path, name=f"{number}-{together}.db") as store:
+                for name in files:
+                    store.write(name, files[name])
+                for names in [order] if together else [(name,) for name in order]:
+                    assert store.read(*names).problems == []
+                look(store)
+                known = known or store.dump()
+                assert differences(store.dump(), known) == []
+
+
+A = prompt("a1", at=1) + answer("a2", parent="r-a1", at=2)
+
+
+def test_a_message_that_a_fork_copied_is_counted_once(tmp_path: Path) -> None:
+    """R-C13: stored once, found once, paid for once, by the session that had it first."""
+    files = {
+        "first.log": A + answer("a3", parent="r-a2", at=3),
+        "fork.log": A + answer("f3", parent="r-a2", at=4),
+    }
+
+    def look(store: ToyStore) -> None:
+        assert store.row("SELECT count(*) FROM messages") == 4
+        assert store.row("SELECT count(*) FROM memberships") == 6
+        assert store.payers() == {"a1": "first", "a2": "first", "a3": "first", "f3": "fork"}
+        assert store.session("first", "messages, steps, calls, input, output") == (3, 2, 2, 20, 10)
+        assert store.session("fork", "messages, steps, calls, input, output") == (3, 2, 1, 10, 5)
+        assert store.row("SELECT sum(calls), sum(input), sum(output) FROM usage") == (3, 30, 15)
+        assert store.links() == {("fork", "first", "fork", 2)}
+        assert store.parents() == {"fork": ("first", "fork")}
+
+    in_any_order(tmp_path, files, look)
+
+
+def test_a_session_that_goes_on_where_another_ended_continues_it(tmp_path: Path) -> None:
+    files = {"first.log": A, "next.log": A + answer("n3", parent="r-a2", at=4)}
+
+    def look(store: ToyStore) -> None:
+        assert store.payers() == {"a1": "first", "a2": "first", "n3": "next"}
+        assert store.parents() == {"next": ("first", "continuation")}
+
+    in_any_order(tmp_path, files, look)
+
+
+def test_a_record_that_says_it_is_a_copy_does_not_pay(tmp_path: Path) -> None:
+    """Whatever the times say: clocks and file names may lie."""
+    copied = prompt("a1", at=1, copied=True) + answer("a2", parent="r-a1", at=2, copied=True)
+    files = {
+        "late.log": A + answer("z3", parent="r-a2", at=99),
+        "early.log": copied + answer("e3", parent="r-a2", at=3),
+    }
+
+    def look(store: ToyStore) -> None:
+        assert store.payers() == {"a1": "late", "a2": "late", "z3": "late", "e3": "early"}
+        assert store.parents() == {"early": ("late", "fork")}
+
+    in_any_order(tmp_path, files, look)
+
+
+def test_the_same_log_under_two_ids_is_paid_for_by_the_one_that_sorts_first(tmp_path: Path) -> None:
+    def look(store: ToyStore) -> None:
+        assert set(store.payers().values()) == {"one"}
+        assert store.parents() == {"two": ("one", "continuation")}
+        assert store.session("two", "messages, calls") == (2, 0)
+
+    in_any_order(tmp_path, {"one.log": A, "two.log": A}, look)
+
+
+def test_forks_of_forks_are_settled_together(tmp_path: Path) -> None:
+    """Who pays for what two forks share may depend on a session that only one of them knows."""
+    shared = answer("x1", at=5)
+    files = {
+        "one.log": A + answer("o3", parent="r-a2", at=3),
+        "two.log": A + shared + answer("t9", at=9),
+        "three.log": shared + answer("h4", at=4),
+    }
+
+    def look(store: ToyStore) -> None:
+        assert store.payers() == {"a1": "one", "a2": "one", "o3": "one", "x1": "three", "t9": "two", "h4": "three"}
+        assert sum(store.session(name, "calls") for name in ("one", "two", "three")) == 5
+
+    in_any_order(tmp_path, files, look)
+
+
+def test_a_fork_that_grows_moves_what_is_paid_and_says_so(store: ToyStore) -> None:
+    """The fork is read first and pays; when the original comes, it takes over, and both are changed."""
+    store.add("fork.log", A, answer("f3", parent="r-a2", at=4))
+    assert set(store.payers().values()) == {"fork"}
+    changed = store.row("SELECT max(seq) FROM changes")
+    store.add("first.log", A, answer("a3", parent="r-a2", at=3))
+    assert store.payers()["a2"] == "first"
+    touched = store.rows(
+        "SELECT s.external_id FROM changes c JOIN sessions s ON s.key = c.session_key WHERE c.seq > ? ORDER BY 1",
+        changed,
+    )
+    assert touched == [("first",), ("fork",)]
+    assert store.rows("SELECT calls FROM usage ORDER BY session_key") == [(1,), (2,)]
+    store.dump()
+
+
+def test_what_a_record_says_takes_the_place_of_what_messages_show(tmp_path: Path) -> None:
+    """A stated relationship, told before or after the shared messages were seen."""
+    files = {
+        "first.log": A + answer("a3", parent="r-a2", at=3),
+        "fork.log": A + line(kind="origin", link="continuation", session="toy:elsewhere") + answer("f3", at=4),
+        "elsewhere.log": prompt("e1", at=0),
+    }
+
+    def look(store: ToyStore) -> None:
+        assert store.links() == {("fork", "elsewhere", "continuation", 0)}
+        assert store.parents() == {"fork": ("elsewhere", "continuation")}
+
+    in_any_order(tmp_path, files, look)
+
+
+def test_a_relationship_that_an_agent_guesses_is_not_the_stores_to_delete(tmp_path: Path) -> None:
+    guess = line(kind="origin", link="subagent", session="toy:boss", guess=True)
+    files = {"first.log": A + answer("a3", at=3), "fork.sub": guess + A + answer("f3", at=4), "boss.log": prompt("b1")}
+
+    def look(store: ToyStore) -> None:
+        assert store.links() == {("fork", "boss", "subagent", 1)}
+
+    in_any_order(tmp_path, files, look)
+
+
+def test_both_sides_of_a_relationship_are_joined(tmp_path: Path) -> None:
+    call = line(kind="call", id="r-c", parent="r-a2", message="a3", call="c1", tool="Task", at=3)
+    spawn = line(kind="spawn", id="r-s", parent="r-c", call="c1", session="toy:child")
+    files = {
+        "parent.log": A + call + spawn,
+        "child.sub": line(kind="origin", session="toy:parent", block=2, guess=True) + prompt("k1", at=4),
+    }
+
+    def look(store: ToyStore) -> None:
+        columns = "parent_id, child_id, kind, tool_call_id, inferred, metadata"
+        (row,) = store.rows(f"SELECT {columns} FROM links")
+        assert row == ("toy:parent", "toy:child", "subagent", "c1", 0, '{"depth":2,"seen by":"parent"}')
+        assert store.parents() == {"child": ("parent", "subagent")}
+
+    in_any_order(tmp_path, files, look)
+
+
+def test_a_parent_that_is_not_stored_is_none_until_it_is(store: ToyStore) -> None:
+    store.add("child.sub", line(kind="origin", session="toy:parent"), prompt("k1"))
+    assert store.parents() == {}
+    assert store.session("child", "relationship") is None
+    store.add("parent.log", A)
+    assert store.parents() == {"child": ("parent", "subagent")}
+
+
+def test_an_inferred_parent_goes_when_it_no_longer_holds(store: ToyStore) -> None:
+    """The fork turns out to be the origin: its parent's column must not stay behind."""
+    store.add("one.log", A, answer("o3", at=3))
+    store.add("two.log", A, answer("t4", at=4))
+    assert store.parents() == {"two": ("one", "fork")}
+    store.add("two.log", answer("t0", at=-5))
+    assert store.parents() == {"one": ("two", "fork")}
+    assert store.links() == {("one", "two", "fork", 2)}
+
+
+def test_a_rewind_and_a_compaction_over_many_passes(store: ToyStore) -> None:
+    store.add("s.log", A)
+    store.add("s.log", prompt("b1", parent="r-a2"), answer("b2", parent="r-b1"))
+    assert set(store.fates("s").values()) == {"active"}
+    store.add("s.log", prompt("c1", parent="r-a2"))
+    assert store.fates("s") == {
+        "a1": "active",
+        "a2": "active",
+        "b1": "rewound < c1",
+        "b2": "rewound < c1",
+        "c1": "active",
+    }
+    store.add("s.log", line(kind="compact", id="k", parent="r-c1", kept=["a2"]))
+    store.add("s.log", prompt("s1", parent="k", summary=True), answer("s2", parent="r-s1"))
+    assert store.fates("s") == {
+        "a1": "compacted < k",
+        "a2": "active",
+        "b1": "rewound < c1",
+        "b2": "rewound < c1",
+        "c1": "compacted < k",
+        "s1": "active",
+        "s2": "active",
+    }
+    assert store.row("SELECT body IS NOT NULL FROM events WHERE type = 'compaction'") == 1
+    store.add("s.log", prompt("d1", parent="r-c1"))
+    assert store.fates("s")["a1"] == "active", "the compaction was rewound with its summary"
+    assert store.fates("s")["s2"] == "rewound < d1"
+
+
+def test_what_a_record_says_of_a_message_survives_every_rewind(store: ToyStore) -> None:
+    store.add("s.log", A, answer("x", parent="r-a2", fate="superseded"), answer("w", parent="r-x", fate="sidecar"))
+    assert store.fates("s") == {"a1": "active", "a2": "active", "x": "superseded", "w": "sidecar"}
+    store.add("s.log", prompt("b1", parent="r-a1"))
+    assert store.fates("s") == {"a1": "active", "a2": "rewound < b1", "x": "superseded", "w": "sidecar", "b1": "active"}
+
+
+def test_a_fate_that_a_later_line_tells_is_kept(store: ToyStore) -> None:
+    store.add("s.log", A, answer("x", parent="r-a2"))
+    store.add("s.log", line(kind="text", id="r2", parent="r-x", message="x", block=1, text="!", fate="superseded"))
+    assert store.fates("s")["x"] == "superseded"
+
+
+def test_a_parent_that_the_fold_forgot_is_found_in_the_store(store: ToyStore) -> None:
+    """Through a result, and through a record that is no message."""
+    store.add("s.log", A, line(kind="call", id="r-c", parent="r-a2", message="a3", call="c1", tool="Bash"))
+    store.add(
+        "s.log", line(kind="result", id="r-r", parent="r-c", call="c1"), line(kind="note", id="r-n", parent="r-r")
+    )
+    store.add("s.log", prompt("b1", parent="r-n"), prompt("c1", parent="r-r"), prompt("d1", parent="nowhere"))
+    parents = dict(
+        store.rows("SELECT m.external_id, s.parent_id FROM memberships s JOIN messages m ON m.key = s.message_key")
+    )
+    assert parents == {"a1": None, "a2": "a1", "a3": "a2", "b1": "a3", "c1": "a3", "d1": None}
+
+
+def test_the_agents_own_pointer_ends_the_active_branch(store: ToyStore) -> None:
+    store.add("s.log", A, prompt("b1", parent="r-a2"))
+    store.add("s.log", line(kind="leaf", leaf="r-a2"))
+    assert store.fates("s") == {"a1": "active", "a2": "active", "b1": "rewound"}
+    store.add("s.log", line(kind="leaf", leaf=""))
+    assert set(store.fates("s").values()) == {"rewound"}
+    store.add("s.log", prompt("c1", parent=None))
+    assert store.fates("s") == {"a1": "rewound < c1", "a2": "rewound < c1", "b1": "rewound < c1", "c1": "active"}
+
+
+def test_a_long_session_with_branches_grows_as_fast_as_a_short_one(store: ToyStore) -> None:
+    """Fates are not worked out anew for a line that only goes on."""
+    branch = prompt("x", parent="r-a1")
+    store.add("s.log", A, branch, *[prompt(f"m{n}", parent=f"r-m{n - 1}" if n else "r-x") for n in range(1500)])
+    changes: list[int] = []
+    for number in range(1500, 1505):
+        before = store.connection.total_changes
+        store.add("s.log", prompt(f"m{number}", parent=f"r-m{number - 1}"))
+        changes.append(store.connection.total_changes - before)
+    assert max(changes) < 30
+    steps = 0
+
+    def count() -> None:
+        nonlocal steps
+        steps += 1
+
+    store.connection.set_progress_handler(count, 100)
+    store.add("s.log", prompt("m1505", parent="r-m1504"))
+    store.connection.set_progress_handler(None, 0)
+    assert steps < 100, "the database did not walk over the whole session"
+    assert set(list(store.fates("s").values())[3:]) == {"active"}
