@@ -110,6 +110,7 @@ class ToyStore:
     def parents(self) -> dict[str, tuple[str, str]]:
         """Session -> (its parent, how they are related), as lists show it."""
         rows = self.rows(
-            "SELECT c.external_id, p.external_id, c.relationship FROM sessions c JOIN sessions p ON p.key = c.parent_key"
+            "SELECT c.external_id, p.external_id, c.relationship FROM sessions c"
+            " JOIN sessions p ON p.key = c.parent_key"
         )
         return {child: (parent, relationship) for child, parent, relationship in rows}
