@@ -44,6 +44,7 @@ def test_data_lies_in_the_home_folder_unless_named(home: Path) -> None:
     assert home in paths.data_dir().parents
     assert paths.data_dir().name == "turnlog"
     assert paths.database_path() == paths.data_dir() / "turnlog.db"
+    assert paths.sample_path() == paths.data_dir() / "sample/turnlog.db"
 
 
 def test_turnlog_data_dir_moves_the_data(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,11 @@ def database_path() -> Path:
     return data_dir() / "turnlog.db"
 
 
+def sample_path() -> Path:
+    """The store of the bundled sample, in a folder of its own beside the user's store."""
+    return data_dir() / "sample" / "turnlog.db"
+
+
 def _folders_named_by(variable: str) -> tuple[Path, ...]:
     names = (name.strip() for name in os.environ.get(variable, "").split(","))
     return tuple(dict.fromkeys(_absolute(name) for name in names if name))

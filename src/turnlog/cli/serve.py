@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
+from turnlog import paths
 from turnlog.cli.options import examples, store_option
 
 
@@ -22,19 +24,39 @@ from turnlog.cli.options import examples, store_option
 @click.option("--sync/--no-sync", default=True, help="Whether logs are read while it runs.")
 @click.option("--browser/--no-browser", default=True, help="Whether to open the page.")
 @store_option
-def serve(host: str, port: int | None, token: str | None, sync: bool, browser: bool, store_path: Path) -> None:
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    host: str,
+    port: int | None,
+    token: str | None,
+    sync: bool,
+    browser: bool,
+    store_path: Path,
+) -> None:
     """Open turnlog in the browser, and keep it up to date until Ctrl-C.
 
     Only this machine can reach it, and nothing leaves the machine. With --host others can, who know the token.
+
+    Where no agent has written a log yet, a small sample is shown, in a store of its own.
     """
     from turnlog.server import serve as run
+    from turnlog.server.sample import ensure_sample, is_sample_due
 
+    # A store that was asked for is what is wanted, empty as it may be.
+    is_own = ctx.get_parameter_source("store_path") is ParameterSource.DEFAULT
+    sample = is_own and is_sample_due(store_path)
+    if sample:
+        store_path = paths.sample_path()
+        ensure_sample(store_path)
+        click.echo("No agent's logs were found: this is the sample that comes with turnlog.", err=True)
     run(
         store_path,
         host=host,
         port=port,
         token=token,
-        sync=sync,
+        sync=sync and not sample,
+        sample=sample,
         open_browser=browser,
         announce=lambda address: click.echo(f"turnlog is at {address}"),
     )
