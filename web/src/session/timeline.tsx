@@ -1,34 +1,20 @@
 /** The session itself: a list of which only what is in sight is on the page, and only what is near is loaded. */
 
-import {
-  memo,
-  type RefObject,
-  useCallback,
-  useEffect,
-  useImperativeHandle,
-  useLayoutEffect,
-  useMemo,
-  useRef,
-} from "react";
+import { memo, type RefObject, useImperativeHandle, useMemo, useRef } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { Icon } from "@/design/icon";
 import { formatDay } from "@/format/time";
 import { useKeys } from "@/shell/keys";
 import { useDisclosures } from "./disclosure";
 import { type Entry, entriesOf } from "./entries";
+import { entryAt } from "./entry-element";
 import { EventView, RecordsView } from "./event-view";
 import { FATES } from "./fates";
 import { MessageView } from "./message-view";
 import type { Place } from "./place";
 import type { LoadedWindow } from "./use-session-window";
-import { holds } from "./window";
+import { useTimelineScroll } from "./use-timeline-scroll";
 import "./timeline.css";
-
-/** Room above what was jumped to, so that one sees where one is. */
-const ABOVE = 56;
-
-/** How near the end of what is loaded one may come before more is asked for, in entries. */
-const NEAR = 12;
 
 export interface TimelineHandle {
   /** Scrolls there if it is loaded; false when it must be loaded first. */
@@ -44,42 +30,20 @@ interface TimelineProps {
 }
 
 export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: TimelineProps) {
-  const { window: session, generation, place, grewBefore } = loaded;
+  const { window: session, generation, grewBefore } = loaded;
   const entries = useMemo(() => (session ? entriesOf(session) : []), [session]);
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
-
-  const go = ({ position, part }: Place) => {
-    const index = position === null ? 0 : indexOf(entries, position);
-    list.current?.scrollToIndex(index, { align: "start", offset: index > 0 ? -ABOVE : 0 });
-    if (part !== null) requestAnimationFrame(() => showPart(scroller.current, index, part));
-  };
-
-  const look = useCallback(() => {
-    if (!list.current || !session || entries.length === 0) return;
-    const { scrollOffset, viewportSize } = list.current;
-    const top = list.current.findItemIndex(scrollOffset + ABOVE + 1);
-    const bottom = list.current.findItemIndex(scrollOffset + viewportSize);
-    onPosition(entries[top]?.position ?? 0);
-    if (session.hasBefore && top < NEAR) loadBefore();
-    else if (session.hasAfter && bottom >= entries.length - NEAR) loadAfter();
-  }, [entries, session, loadBefore, loadAfter, onPosition]);
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each jump, when its list is there
-  useLayoutEffect(() => {
-    if (entries.length > 0) go(place);
-  }, [generation]);
-
-  useEffect(look, [look]);
-
-  useImperativeHandle(handle, () => ({
-    scrollTo: (to) => {
-      if (!session || !holds(session, to.position)) return false;
-      go(to);
-      return true;
-    },
-  }));
-
+  const { look, scrollTo } = useTimelineScroll({
+    scroller,
+    list,
+    entries,
+    loaded,
+    loadBefore,
+    loadAfter,
+    onPosition,
+  });
+  useImperativeHandle(handle, () => ({ scrollTo }));
   useEntryKeys(scroller, list, entries.length);
 
   return (
@@ -98,25 +62,6 @@ export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: 
       {session && !session.hasAfter && <p className="timeline-end">End of session</p>}
     </section>
   );
-}
-
-/** The message at a position; where there is none, what stands before it. */
-function indexOf(entries: Entry[], position: number): number {
-  const exact = entries.findIndex((entry) => entry.kind === "message" && entry.position === position);
-  return exact >= 0
-    ? exact
-    : Math.max(
-        entries.findLastIndex((entry) => entry.position <= position),
-        0,
-      );
-}
-
-/** A part of a long message may be far below the start of the message. */
-function showPart(scroller: HTMLElement | null, index: number, part: number): void {
-  const element = entryAt(scroller, index)?.querySelector(`[data-part="${part}"]`);
-  if (!scroller || !element) return;
-  const below = element.getBoundingClientRect().top > scroller.getBoundingClientRect().bottom - 120;
-  if (below) element.scrollIntoView({ block: "center" });
 }
 
 const EntryView = memo(function EntryView({ entry, index }: { entry: Entry; index: number }) {
@@ -173,8 +118,4 @@ function useEntryKeys(
 function toggleFocused(): void {
   if (!document.activeElement?.matches(".entry")) return;
   for (const toggle of document.activeElement.querySelectorAll<HTMLElement>("[data-toggle]")) toggle.click();
-}
-
-function entryAt(scroller: HTMLElement | null, index: number): HTMLElement | null {
-  return scroller?.querySelector<HTMLElement>(`.entry[data-index="${index}"]`) ?? null;
 }

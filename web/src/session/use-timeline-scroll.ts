@@ -1,0 +1,93 @@
+/** Where the timeline stands: it jumps to places, says what is at its top, and asks for more near its ends. */
+
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from "react";
+import type { VirtualizerHandle } from "virtua";
+import type { Entry } from "./entries";
+import { entryAt } from "./entry-element";
+import type { Place } from "./place";
+import type { LoadedWindow } from "./use-session-window";
+import { holds } from "./window";
+
+/** Room above what was jumped to, so that one sees where one is. */
+const ABOVE = 56;
+
+/** Milliseconds in which a jump finds its place while rows are measured; nothing may be added above it meanwhile. */
+const SETTLING = 200;
+
+/** How near the end of what is loaded one may come before more is asked for, in entries. */
+const NEAR = 12;
+
+interface TimelineScroll {
+  scroller: RefObject<HTMLElement | null>;
+  list: RefObject<VirtualizerHandle | null>;
+  entries: Entry[];
+  loaded: LoadedWindow;
+  loadBefore: () => void;
+  loadAfter: () => void;
+  onPosition: (position: number) => void;
+}
+
+export function useTimelineScroll(options: TimelineScroll) {
+  const { scroller, list, entries, loaded, loadBefore, loadAfter, onPosition } = options;
+  const { window: session, generation, place } = loaded;
+  const settling = useRef<ReturnType<typeof setTimeout> | null>(null);
+
+  const look = useCallback(() => {
+    if (!list.current || !session || entries.length === 0 || settling.current) return;
+    const { scrollOffset, viewportSize } = list.current;
+    const top = list.current.findItemIndex(scrollOffset + ABOVE + 1);
+    const bottom = list.current.findItemIndex(scrollOffset + viewportSize);
+    onPosition(entries[top]?.position ?? 0);
+    if (session.hasBefore && top < NEAR) loadBefore();
+    else if (session.hasAfter && bottom >= entries.length - NEAR) loadAfter();
+  }, [list, entries, session, loadBefore, loadAfter, onPosition]);
+  const newestLook = useRef(look);
+
+  const go = ({ position, part }: Place) => {
+    const index = position === null ? 0 : indexOf(entries, position);
+    list.current?.scrollToIndex(index, { align: "start", offset: index > 0 ? -ABOVE : 0 });
+    if (part !== null) requestAnimationFrame(() => showPart(scroller.current, index, part));
+    if (settling.current) clearTimeout(settling.current);
+    settling.current = setTimeout(() => {
+      settling.current = null;
+      newestLook.current();
+    }, SETTLING);
+  };
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each jump, when its list is there
+  useLayoutEffect(() => {
+    if (entries.length > 0) go(place);
+  }, [generation]);
+
+  useEffect(() => {
+    newestLook.current = look;
+    look();
+  }, [look]);
+
+  const scrollTo = (to: Place): boolean => {
+    if (!session || !holds(session, to.position)) return false;
+    go(to);
+    return true;
+  };
+
+  return { look, scrollTo };
+}
+
+/** The message at a position; where there is none, what stands before it. */
+function indexOf(entries: Entry[], position: number): number {
+  const exact = entries.findIndex((entry) => entry.kind === "message" && entry.position === position);
+  return exact >= 0
+    ? exact
+    : Math.max(
+        entries.findLastIndex((entry) => entry.position <= position),
+        0,
+      );
+}
+
+/** A part of a long message may be far below the start of the message. */
+function showPart(scroller: HTMLElement | null, index: number, part: number): void {
+  const element = entryAt(scroller, index)?.querySelector(`[data-part="${part}"]`);
+  if (!scroller || !element) return;
+  const below = element.getBoundingClientRect().top > scroller.getBoundingClientRect().bottom - 120;
+  if (below) element.scrollIntoView({ block: "center" });
+}
