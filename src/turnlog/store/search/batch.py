@@ -248,7 +248,7 @@ class Batch:
         is_fresh = self._fresh_size + self._pending <= FRESH_SIZE
         if not is_fresh and self._fresh_size:
             self._empty_fresh()
-        self._postings.place_new(is_fresh=is_fresh)
+        self._postings.insert_new(is_fresh=is_fresh)
         self._postings.write()
         self._blocks.insert(self._new_blocks, is_fresh=is_fresh)
         self._blocks.update(self._changed_blocks)
@@ -287,7 +287,7 @@ class Batch:
                 slot.block.entries[slot.slot] = None
                 continue
             prefix = self._prefix(row, told[0], entry.flags)
-            self._postings.insert(slot.id, entry.checksum, prefix, searchable(told[1]), is_fresh=False)
+            self._postings.new.append((slot.id, entry.checksum, prefix, searchable(told[1])))
         self._changed_blocks += [block._replace(is_fresh=False) for block in blocks]
 
 

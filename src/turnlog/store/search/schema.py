@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from turnlog.errors import StoreError
 
-VERSION = 1
+VERSION = 2
 """Raised when the tables, or what goes into them, change: an index of another version is made anew."""
 
 SLOT_BITS = 3
