@@ -1,12 +1,15 @@
 """Dependencies are pinned by hash, and may be installed from any registry."""
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
+WEB_LOCK = ROOT / "web/package-lock.json"
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
@@ -21,3 +24,38 @@ def test_every_requirement_is_pinned_by_hash(lock: Path) -> None:
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
 def test_no_requirement_names_a_registry(lock: Path) -> None:
     assert "://" not in lock.read_text()
+
+
+def web_packages() -> dict[str, dict[str, Any]]:
+    """Every package of the web app's lock but the app itself."""
+    packages: dict[str, dict[str, Any]] = json.loads(WEB_LOCK.read_text())["packages"]
+    return {path: package for path, package in packages.items() if path}
+
+
+def test_every_web_package_is_pinned_by_hash() -> None:
+    packages = web_packages()
+    assert packages
+    hashed = re.compile(r"sha512-[A-Za-z0-9+/]{86}==")
+    assert [path for path, package in packages.items() if not hashed.fullmatch(package.get("integrity", ""))] == []
+
+
+def test_no_web_package_names_a_registry() -> None:
+    assert [path for path, package in web_packages().items() if "resolved" in package] == []
+    # An address may say whom to pay, not where to fetch.
+    told = {path: {**package, "funding": None} for path, package in web_packages().items()}
+    assert "://" not in json.dumps(told)
+
+
+def test_the_web_lock_has_every_platform() -> None:
+    """`npm ci` refuses a lock that misses a package for another platform."""
+    packages = web_packages()
+    wanted = {name for package in packages.values() for name in package.get("optionalDependencies", {})}
+    assert wanted
+    assert wanted - {path.rpartition("node_modules/")[2] for path in packages} == set()
+
+
+def test_the_web_lock_fits_what_is_asked_for() -> None:
+    asked = json.loads((ROOT / "web/package.json").read_text())
+    locked = json.loads(WEB_LOCK.read_text())["packages"][""]
+    for kind in ("dependencies", "devDependencies"):
+        assert locked[kind] == asked[kind]

@@ -1,0 +1,137 @@
+"""The wheel as a stranger has it: built, installed into an empty environment without node, and asked for a page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from turnlog import __version__
+
+ROOT = Path(__file__).parent.parent
+
+pytestmark = [pytest.mark.wheel, pytest.mark.xdist_group("wheel"), pytest.mark.timeout(600)]
+
+
+def check_call(*command: str | Path) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    check_call(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    [wheel] = dist.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`turnlog` in an environment that holds the wheel, what it needs to run, and nothing else."""
+    folder = tmp_path_factory.mktemp("environment")
+    check_call(sys.executable, "-m", "venv", "--without-pip", folder)
+    install = (sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--quiet")
+    check_call(*install, "--require-hashes", "--requirement", ROOT / "requirements/runtime.lock")
+    check_call(*install, "--no-deps", "--no-index", wheel)
+    return folder / "bin/turnlog"
+
+
+@pytest.fixture
+def environment(command: Path, home: Path) -> dict[str, str]:
+    """An empty home, and a path on which there is neither node nor anything else."""
+    return {"HOME": str(home), "PATH": str(command.parent), "PYTHONUNBUFFERED": "1"}
+
+
+@pytest.fixture
+def address(command: Path, environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
+    """Where `turnlog serve` answers, started in a folder that has nothing to do with it."""
+    with subprocess.Popen(
+        [command, "serve", "--no-browser", "--port", "0"],
+        env=environment,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().removeprefix("turnlog is at ").strip()
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def fetch(address: str) -> tuple[str, bytes]:
+    """Content type and body."""
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        return answer.headers["content-type"], answer.read()
+
+
+def test_sdist_and_wheel_carry_the_built_web_app_and_the_sample(dist: Path, wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        packed = archive.namelist()
+    with tarfile.open(dist / f"turnlog-{__version__}.tar.gz") as archive:
+        sources = [name.partition("/src/")[2] for name in archive.getnames()]
+    files = [path for folder in ("server/static", "sample") for path in (ROOT / "src/turnlog" / folder).rglob("*")]
+    expected = {str(path.relative_to(ROOT / "src")) for path in files if path.is_file()}
+    assert "turnlog/server/static/index.html" in expected
+    assert "turnlog/sample/README.md" in expected
+    assert expected - set(packed) == set()
+    assert expected - set(sources) == set()
+
+
+def test_the_wheel_carries_all_that_is_no_python_either(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        endings = {Path(name).suffix for name in archive.namelist()}
+    assert endings >= {".sql", ".typed", ".json", ".jsonl"}
+
+
+def test_the_command_works(command: Path, environment: dict[str, str]) -> None:
+    def say(*arguments: str) -> str:
+        return subprocess.run([command, *arguments], env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert say("--version").split()[-1] == __version__
+    assert "Usage: turnlog" in say("--help")
+    assert "No logs found" in say("sync")
+
+
+def test_it_serves_the_page_and_the_sample(address: str) -> None:
+    kind, page = fetch(address)
+    assert kind.startswith("text/html")
+    assets = re.findall(r"/(assets/[\w-]+-[\w-]{8}\.(?:js|css))", page.decode())
+    assert {Path(asset).suffix for asset in assets} == {".js", ".css"}
+    for asset in assets:
+        kind, body = fetch(address + asset)
+        assert body
+        assert kind.startswith("text/javascript" if asset.endswith(".js") else "text/css")
+    assert json.loads(fetch(f"{address}api/status")[1])["sample"] is True
+    sessions = json.loads(fetch(f"{address}api/sessions")[1])["items"]
+    assert "Give me a tour of the tools, please" in [session["title"] for session in sessions]
+
+
+def test_the_environment_holds_only_what_the_lock_names(command: Path) -> None:
+    listing = subprocess.run(
+        [sys.executable, "-m", "pip", "--python", command.parent / "python", "list", "--format=json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
+    ).stdout
+    locked = re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements/runtime.lock").read_text(), re.MULTILINE)
+    installed = {re.sub(r"[-_.]+", "-", package["name"]).lower() for package in json.loads(listing)}
+    assert installed - set(locked) == {"turnlog"}
