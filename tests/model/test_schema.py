@@ -66,7 +66,10 @@ def _any_of(rule: list[dict[str, Any]], document: Any, path: str) -> list[str]:
 def _encoding(rule: str, document: Any, path: str) -> list[str]:
     assert rule == "base64"
     if isinstance(document, str):
-        base64.b64decode(document, validate=True)
+        try:
+            base64.b64decode(document, validate=True)
+        except ValueError:
+            return [f"{path}: not base64"]
     return []
 
 
