@@ -17,7 +17,7 @@ describe("compact counts", () => {
     [48_300, "48k"],
     [999_949, "1M"],
     [3_140_000, "3.1M"],
-    [2_000_000_000, "2G"],
+    [2_000_000_000, "2B"],
   ])("%d is %s", (count, text) => expect(formatCompact(count)).toBe(text));
 
   it("says unknown, not zero, for tokens no log tells", () => {

@@ -3,7 +3,7 @@
 const EXACT = new Intl.NumberFormat("en");
 /** A unit is used from where the smaller one would be rounded up to a thousand. */
 const UNITS = [
-  { size: 1e9, from: 999.5e6, suffix: "G" },
+  { size: 1e9, from: 999.5e6, suffix: "B" },
   { size: 1e6, from: 999.5e3, suffix: "M" },
   { size: 1e3, from: 1e3, suffix: "k" },
 ];

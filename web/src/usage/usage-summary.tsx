@@ -46,7 +46,7 @@ export function UsageContents({ totals }: { totals: UsageTotals }) {
         Every model call is counted once, subagents included; what a fork or a resumed session copied is
         counted where it was first made.
       </Item>
-      <Item>All tokens is the sum of the columns before it: none of them contains another.</Item>
+      <Item>All tokens is the sum of the columns from input on: none of them contains another.</Item>
       {totals.unknown_calls > 0 && (
         <Item>{plural(totals.unknown_calls, "call")} without token counts in the log: in no sum.</Item>
       )}

@@ -56,12 +56,12 @@ export function UsageTable({ by, rows, totals, measure }: UsageTableProps) {
         <thead>
           <tr>
             <th scope="col">{TITLES[by]}</th>
+            <th scope="col">Cost</th>
             {columns.map(({ label }) => (
               <th scope="col" key={label}>
                 {label}
               </th>
             ))}
-            <th scope="col">Cost</th>
           </tr>
         </thead>
         <tbody>
@@ -96,12 +96,12 @@ function labelsOf(by: UsageBy, rows: UsageRow[]): Map<string | null, string> {
 function Figures({ totals, columns }: { totals: UsageTotals; columns: Column[] }) {
   return (
     <>
-      {columns.map((column) => (
-        <Figure key={column.label} totals={totals} column={column} />
-      ))}
       <td className={totals.cost === null && totals.calls > 0 ? "unknown" : undefined}>
         {formatTotalCost(totals.cost, totals.unpriced_calls + totals.unknown_calls)}
       </td>
+      {columns.map((column) => (
+        <Figure key={column.label} totals={totals} column={column} />
+      ))}
     </>
   );
 }
