@@ -55,10 +55,10 @@ class Archive:
         for begin in range(0, len(data), SEGMENT_SIZE):
             piece = view[begin : begin + SEGMENT_SIZE]
             if self._worker is not None and len(piece) > _REFILL_BELOW:
-                frame = self._worker.submit(zstd.compress, piece)
+                frame = self._worker.submit(zstd.compress_for_archive, piece)
                 self._pending.append((source_key, generation, start + begin, len(piece), frame))
             else:
-                self._insert([(source_key, generation, start + begin, len(piece), zstd.compress(piece))])
+                self._insert([(source_key, generation, start + begin, len(piece), zstd.compress_for_archive(piece))])
         if len(self._pending) >= _MAX_PENDING:
             self.flush()
 
