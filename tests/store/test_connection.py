@@ -19,6 +19,8 @@ from turnlog.store.connection import (
     schema_version,
     write_transaction,
 )
+from turnlog.store.search.base import search_path
+from turnlog.store.search.indexer import Indexer
 
 
 @pytest.fixture
@@ -49,6 +51,22 @@ def test_a_new_store_has_the_newest_schema_and_what_it_needs_to_be_safe(
     assert pragma(connection, "journal_mode") == "wal"
     assert pragma(connection, "page_size") == module.PAGE_SIZE
     assert path.parent.stat().st_mode & 0o077 == 0
+
+
+def test_only_its_user_may_read_a_store(tmp_path: Path) -> None:
+    """Also in a folder that everybody may look into, and with it what SQLite writes beside it."""
+    path = tmp_path / "store.db"
+    with closing(connect(path)), Indexer(path, search_path(path)) as indexer:
+        indexer.catch_up()
+        assert {file.name for file in tmp_path.iterdir()} >= {"store.db", "store.db-wal", "search.db", "search.db-wal"}
+        assert {file.name for file in tmp_path.iterdir() if file.stat().st_mode & 0o077} == set()
+
+
+def test_the_mode_that_somebody_gave_a_store_is_kept(path: Path) -> None:
+    connect(path).close()
+    path.chmod(0o640)
+    connect(path).close()
+    assert path.stat().st_mode & 0o777 == 0o640
 
 
 def test_every_table_is_strict(connection: sqlite3.Connection) -> None:

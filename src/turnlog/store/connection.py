@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from typing import Literal
 
 from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
 
@@ -92,18 +93,30 @@ def schema_version() -> int:
     return max(_migrations())
 
 
+def open_file(path: Path, mode: Literal["ro", "rw", "rwc"]) -> sqlite3.Connection:
+    """The SQLite file at `path`. Nobody but its user may read one that is made here, nor the logs SQLite keeps for it.
+
+    The mode is changed by name: closing a descriptor of our own would take away the locks that SQLite has on the file.
+    """
+    is_new = mode == "rwc" and not path.exists()
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        timeout=BUSY_TIMEOUT_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    if is_new:
+        path.chmod(0o600)
+    return connection
+
+
 def _open(path: Path, *, read_only: bool) -> sqlite3.Connection:
-    mode = "ro" if read_only else "rwc"
     try:
-        if not read_only:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}",
-            uri=True,
-            timeout=BUSY_TIMEOUT_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        if read_only:
+            return open_file(path, "ro")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return open_file(path, "rwc")
     except (sqlite3.Error, OSError) as error:
         raise StoreError(f"cannot open the store {path}: {error}") from error
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from turnlog.errors import StoreError
+from turnlog.store.connection import open_file
 
 VERSION = 2
 """Raised when the tables, or what goes into them, change: an index of another version is made anew."""
@@ -81,7 +82,7 @@ def block_of(created_at: int | None) -> int:
 def open_store(store_path: Path) -> sqlite3.Connection:
     """Open the store to read it; raise StoreError when that cannot be done."""
     try:
-        connection = _connect(store_path, "ro")
+        connection = open_file(store_path, "ro")
         connection.execute("SELECT 1 FROM changes LIMIT 1")
     except sqlite3.Error as error:
         raise StoreError(f"cannot read the store {store_path}: {error}") from error
@@ -103,15 +104,12 @@ def open_for_writing(search_path: Path) -> sqlite3.Connection:
 
 
 def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection | None:
-    """Open an index of this version with the store attached as `store`; None when there is none to be used.
-
-    Raises StoreError when the store cannot be read.
-    """
+    """Open an index of this version with the store attached as `store`; None when either cannot be used."""
     if not search_path.exists():
         return None
     connection = None
     try:
-        connection = _connect(search_path, "ro")
+        connection = open_file(search_path, "ro")
         if _version(connection) == VERSION:
             connection.execute("ATTACH ? AS store", (f"{store_path.absolute().as_uri()}?mode=ro",))
             for table in ("words", "fresh", "sample"):
@@ -178,7 +176,7 @@ def write_progress(connection: sqlite3.Connection, progress: Progress) -> None:
 
 
 def _open_for_writing(search_path: Path) -> sqlite3.Connection:
-    connection = _connect(search_path, "rwc")
+    connection = open_file(search_path, "rwc")
     try:
         connection.execute("PRAGMA page_size = 4096")
         connection.execute("PRAGMA journal_mode = WAL")
@@ -195,12 +193,6 @@ def _open_for_writing(search_path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}", uri=True, timeout=60, isolation_level=None, check_same_thread=False
-    )
 
 
 def _version(connection: sqlite3.Connection) -> int:
