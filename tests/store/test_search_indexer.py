@@ -14,7 +14,7 @@ from search_store import SearchStore, call, result, text_message
 from turnlog.errors import StoreError
 from turnlog.model import BlobRef, FilePart, Message, ReasoningPart, TextPart
 from turnlog.store.connection import connect
-from turnlog.store.search import batch, layout, schema
+from turnlog.store.search import batch, documents, layout, schema
 from turnlog.store.search.documents import LONGEST
 from turnlog.store.search.indexer import Indexer
 
@@ -193,6 +193,24 @@ def test_a_text_of_many_megabytes_is_searched_in_pieces(store: SearchStore) -> N
     assert hit.snippet.endswith("the very last wombat")
     assert store.fields("preview") == [(0, "output")]
     assert store.fields("output") == [(0, "output")]
+
+
+def test_pieces_of_a_text_that_grows_are_compared_one_by_one(
+    store: SearchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "LONGEST", 100)
+    lines = [f"line {number} of it, number{number}\n" for number in range(40)]
+    log = store.log()
+    log.message(text_message("m", parts=[call("c", result("r", "preview", spilled_to="c.txt"))]))
+    log.spill("c.txt", "".join(lines[:20]).encode())
+    store.index()
+    before = entries_of(store)
+    assert before > 4
+    log.spill("c.txt", "".join(lines).encode())
+    store.index()
+    assert before < entries_of(store) < 3 * before
+    assert all(store.fields(f"number{number}") == [(0, "output")] for number in range(40))
+    assert {word for word in words_in(store) if word.startswith("number")} == {f"number{n}" for n in range(40)}
 
 
 def test_an_output_in_a_file_of_its_own_is_found_when_it_comes(store: SearchStore) -> None:

@@ -355,6 +355,17 @@ def test_a_damaged_index_is_none(store: SearchStore, content: bytes) -> None:
     assert store.search("word").behind == 1
 
 
+def test_an_index_that_is_damaged_inside_is_none(store: SearchStore) -> None:
+    log = store.log()
+    for number in range(50):
+        log.message(text_message(f"m{number}", f"word {number} " + "text " * 500, minutes=number))
+    store.index()
+    data = bytearray(store.search_path.read_bytes())
+    data[4096:] = b"\xa5" * (len(data) - 4096)
+    store.search_path.write_bytes(data)
+    assert store.search("word").behind == 50
+
+
 def test_a_searcher_notices_a_new_index(store: SearchStore) -> None:
     store.log().message(text_message("m", "word"))
     with Searcher(store.path, store.search_path) as searcher:

@@ -98,11 +98,10 @@ class Batch:
         known = self._blocks.of_message(row.key)
         if not known:
             return True
-        row = self._as_marked(row, known[0])
-        texts = list(self._texts(row))
-        told = [self._take_out(row, slot, texts) for slot in slots_of(known)]
+        slots = slots_of(known)
+        told = self._take_out(self._as_marked(row, known[0]), slots)
         self._blocks.delete(row.key)
-        return all(told)
+        return len(told) == len(slots)
 
     def home_of(self, message_key: int) -> int | None:
         """The session that a message's documents are marked with; None when there are none."""
@@ -197,50 +196,58 @@ class Batch:
 
     def _update(self, row: MessageRow, known: list[Block]) -> None:
         marked = self._as_marked(row, known[0])
-        texts = list(self._texts(row))
         wanted = block_of(row.created_at)
         # Its time is known only now, or is later than it was thought, or its role is another: all of it is made anew.
         moves = wanted > known[0].number or row.role != marked.role
-        fresh, gone = (texts, slots_of(known)) if moves else self._compare(texts, known)
+        stayed, gone = (set[int](), slots_of(known)) if moves else self._compare(row, known)
+        told = {slot.id for slot in self._take_out(marked, gone)}
         for slot in gone:
-            if self._take_out(marked, slot, texts):
+            if slot.id in told:
                 slot.block.entries[slot.slot] = None
             else:
                 slot.entry.flags |= SUPERSEDED
         self._changed_blocks += known
         self._blocks.note_displacement(known[-1].number, wanted)
+        # Texts are read once more for this: they may be too large to be kept.
+        fresh = (text for number, text in enumerate(self._texts(row)) if number not in stayed)
         self._insert(msgspec.structs.replace(row, home=marked.home), fresh)
 
-    def _compare(self, texts: list[_Text], known: list[Block]) -> tuple[list[_Text], list[Slot]]:
-        """What is new and what is gone; what stayed gets its new place in the message and its new flags."""
+    def _compare(self, row: MessageRow, known: list[Block]) -> tuple[set[int], list[Slot]]:
+        """Which of the texts stayed, by their number, and what is gone; what stayed gets its new place and flags."""
         waiting: dict[tuple[int, int, int], list[Slot]] = defaultdict(list)
         for slot in slots_of(known):
             if not slot.entry.flags & SUPERSEDED:
                 waiting[slot.entry.text_identity].append(slot)
-        fresh: list[_Text] = []
-        for text in texts:
-            entry = text[2]
+        stayed: set[int] = set()
+        for number, (_, _, entry) in enumerate(self._texts(row)):
             same = waiting.get(entry.text_identity)
             if not same:
-                fresh.append(text)
                 continue
+            stayed.add(number)
             slot = same.pop(0)
             old, new = markers.flags(slot.entry.flags), markers.flags(entry.flags)
             lost, won = [each for each in old if each not in new], [each for each in new if each not in old]
             self._postings.remark(slot.id, lost, won, is_fresh=slot.block.is_fresh)
             slot.block.entries[slot.slot] = entry
-        return fresh, [slot for slots in waiting.values() for slot in slots]
+        return stayed, [slot for slots in waiting.values() for slot in slots]
 
-    def _take_out(self, row: MessageRow, slot: Slot, texts: Iterable[_Text]) -> bool:
-        """Take a document's words out of the index if its text can still be told."""
-        entry = slot.entry
-        told = None if entry.flags & SUPERSEDED else _tell(entry, texts)
-        if told is None:
-            return False
-        document, data = told
-        prefix = self._prefix(row, document, entry.flags)
-        self._postings.delete(slot.id, entry.checksum, prefix, searchable(data), is_fresh=slot.block.is_fresh)
-        return True
+    def _take_out(self, row: MessageRow, slots: Iterable[Slot]) -> list[Slot]:
+        """Take documents out of the index; return those whose text could still be told."""
+        told: list[Slot] = []
+        for slot, document, data in self._tell(row, slots):
+            prefix, words = self._prefix(row, document, slot.entry.flags), searchable(data)
+            self._postings.delete(slot.id, slot.entry.checksum, prefix, words, is_fresh=slot.block.is_fresh)
+            told.append(slot)
+        return told
+
+    def _tell(self, row: MessageRow, slots: Iterable[Slot]) -> Iterator[tuple[Slot, Document, bytes]]:
+        """The texts that documents were made of, as far as they are those of the message now, or beginnings of them."""
+        waiting = [slot for slot in slots if not slot.entry.flags & SUPERSEDED]
+        for document, data, now in self._texts(row) if waiting else ():
+            for slot in waiting[:]:
+                if _begins_with(slot.entry, data, now):
+                    waiting.remove(slot)
+                    yield slot, document, data[: slot.entry.length]
 
     # -- writing
 
@@ -279,25 +286,23 @@ class Batch:
 
     def _move_to_words(self, row: MessageRow, blocks: list[Block]) -> None:
         row = self._as_marked(row, blocks[0])
-        texts = list(self._texts(row))
-        for slot in slots_of(blocks):
-            entry = slot.entry
-            told = None if entry.flags & SUPERSEDED else _tell(entry, texts)
-            if told is None:
-                slot.block.entries[slot.slot] = None
-                continue
-            prefix = self._prefix(row, told[0], entry.flags)
-            self._postings.new.append((slot.id, entry.checksum, prefix, searchable(told[1])))
+        slots = slots_of(blocks)
+        for slot in slots:
+            slot.block.entries[slot.slot] = None
+        for slot, document, data in self._tell(row, slots):
+            slot.block.entries[slot.slot] = slot.entry
+            prefix, words = self._prefix(row, document, slot.entry.flags), searchable(data)
+            self._postings.new.append((slot.id, slot.entry.checksum, prefix, words))
         self._changed_blocks += [block._replace(is_fresh=False) for block in blocks]
 
 
-def _tell(entry: Entry, texts: Iterable[_Text]) -> tuple[Document, bytes] | None:
-    """The text that an entry was made of, if it is one of these or the beginning of one."""
-    for document, whole, now in texts:
-        data = whole[: entry.length]
-        if now.field == entry.field and len(data) == entry.length and crc32(data) == entry.checksum:
-            return document, data
-    return None
+def _begins_with(entry: Entry, data: bytes, now: Entry) -> bool:
+    """Whether a document was made of a text, or of its beginning."""
+    if entry.field != now.field or entry.length > now.length:
+        return False
+    if entry.length == now.length:
+        return entry.checksum == now.checksum
+    return crc32(data[: entry.length]) == entry.checksum
 
 
 def _project_marker(project_key: int | None) -> list[str]:

@@ -6,7 +6,7 @@ the rest of indexing. Texts that were moved out of the body are named by `Outsid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -100,8 +100,11 @@ _body_decoder = msgspec.json.Decoder(_Body)
 _json_decoder = msgspec.json.Decoder()
 
 
-def documents_of(frame: bytes) -> list[Document]:
-    """The documents of a stored body, in the order of its parts; of one that reads oddly, all its strings as one."""
+def documents_of(frame: bytes, only: Container[int] | None = None) -> list[Document]:
+    """The documents of a stored body, in the order of its parts; of one that reads oddly, all its strings as one.
+
+    With `only`, those of the parts with these indexes.
+    """
     body = decompress(frame)
     try:
         parts = _body_decoder.decode(body).parts
@@ -110,6 +113,8 @@ def documents_of(frame: bytes) -> list[Document]:
     found: list[Document] = []
     flags = HAS_IMAGE if any([_is_image(part) for part in parts if part.type == "file"]) else 0
     for sequence, part in enumerate(parts):
+        if only is not None and sequence not in only:
+            continue
         if part.type == "tool-call":
             _add_call(found, sequence, part)
         else:

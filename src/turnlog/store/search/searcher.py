@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -146,10 +147,15 @@ class Searcher:
         """
         if limit < 1:
             raise ValueError(f"a page of {limit} hits is none")
-        with self._connection() as connection:
-            if connection is None:
-                return SearchPage((), behind=self._all_messages())
-            return _Search(connection, parse_query(query), filter).page(sort, limit, cursor)
+        try:
+            with self._connection() as connection:
+                if connection is not None:
+                    return _Search(connection, parse_query(query), filter).page(sort, limit, cursor)
+        except sqlite3.DatabaseError as error:
+            # "Malformed": the indexer will make it anew.
+            if type(error) is not sqlite3.DatabaseError:
+                raise StoreError(f"cannot search in {self._search_path}: {error}") from error
+        return SearchPage((), behind=self._all_messages())
 
     def behind(self) -> int:
         """Messages that changed and are not searchable yet."""
@@ -182,9 +188,6 @@ class Searcher:
             return
         try:
             yield connection
-        except sqlite3.OperationalError as error:
-            connection.close()
-            raise StoreError(f"cannot search in {self._search_path}: {error}") from error
         except BaseException:
             connection.close()
             raise
@@ -416,10 +419,12 @@ class _Search:
     # -- what is shown
 
     def _bodies(self, matches: Iterable[_Match]) -> dict[int, tuple[str, str, list[Document]]]:
-        """Message key -> agent, role and documents of the message."""
-        keys = {match.message_key for match in matches}
-        rows = self._connection.execute(f"SELECT key, agent, role, body FROM messages WHERE key IN ({_list(keys)})")
-        return {key: (agent, role, documents_of(body)) for key, agent, role, body in rows}
+        """Message key -> agent, role and documents of the parts that match."""
+        parts: dict[int, set[int]] = defaultdict(set)
+        for match in matches:
+            parts[match.message_key].add(match.sequence)
+        rows = self._connection.execute(f"SELECT key, agent, role, body FROM messages WHERE key IN ({_list(parts)})")
+        return {key: (agent, role, documents_of(body, parts[key])) for key, agent, role, body in rows}
 
     def _hits(self, matches: Sequence[_Match]) -> Iterator[Hit]:
         bodies = self._bodies(matches)
