@@ -1,0 +1,121 @@
+"""Real logs through the whole way in: what every version wrote, read once or as it grew, and given back (R-C13)."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from claude_files import AGENT, DATA
+from plain_store import PRICE_VERSION, price
+from store_dump import Dump, check_integrity, differences, dump
+from turnlog.agents.base import Agent, Source
+from turnlog.store.connection import connect
+from turnlog.store.restore import restore
+from turnlog.sync.read import Reader
+
+APPENDS = 20
+
+CASES = sorted(folder for group in DATA.iterdir() for folder in group.iterdir() if folder.is_dir())
+
+
+def roots_in(case: Path) -> list[Path]:
+    """The homes of a recorded case: every folder that holds `projects`."""
+    return sorted(found.parent for found in case.rglob("projects") if found.is_dir()) or [case]
+
+
+def home_of(case: Path, folder: Path) -> list[Path]:
+    """A copy of a case to be read, one root or several."""
+    copies: list[Path] = []
+    for number, root in enumerate(roots_in(case)):
+        copy = folder / f"root{number}"
+        if (root / "projects").is_dir():
+            shutil.copytree(root, copy)
+        else:
+            shutil.copytree(root, copy / "projects" / "-home-dev-project")
+        copies.append(copy)
+    return copies
+
+
+def sources_in(roots: list[Path]) -> list[tuple[Agent, Source]]:
+    return [(AGENT, source) for source in AGENT.discover(roots)]
+
+
+def read_once(store: Path, roots: list[Path], random: Random) -> Dump:
+    """All files in one pass, in any order."""
+    connection = connect(store, checked=False)
+    try:
+        sources = sources_in(roots)
+        random.shuffle(sources)
+        assert Reader(connection, price, PRICE_VERSION).read(sources).problems == []
+        check_integrity(connection)
+        return dump(connection)
+    finally:
+        connection.close()
+
+
+def read_growing(store: Path, roots: list[Path], random: Random) -> Dump:
+    """Every log in twenty appends of any size, all of them growing at once."""
+    whole = {Path(source.path): Path(source.path).read_bytes() for _, source in sources_in(roots)}
+    sources = sources_in(roots)
+    logs = {Path(source.path) for _, source in sources if source.appendable}
+    cuts = {path: sorted(random.randint(0, len(whole[path])) for _ in range(APPENDS - 1)) for path in logs}
+    connection = connect(store, checked=False)
+    try:
+        reader = Reader(connection, price, PRICE_VERSION)
+        for step in range(APPENDS):
+            for path in logs:
+                end = cuts[path][step] if step < APPENDS - 1 else len(whole[path])
+                path.write_bytes(whole[path][:end])
+            random.shuffle(sources)
+            assert reader.read(sources).problems == []
+        check_integrity(connection)
+        return dump(connection)
+    finally:
+        connection.close()
+
+
+def without_passes(found: Dump) -> Dump:
+    """A dump without what tells how often a file was read: the state a fold keeps, and when its bytes came."""
+    return {table: rows for table, rows in found.items() if table not in {"sources", "archive"}}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
+def test_a_log_read_as_it_grew_is_the_log_read_at_once(case: Path, tmp_path: Path) -> None:
+    roots = home_of(case, tmp_path / "home")
+    for seed in range(2):
+        grown = read_growing(tmp_path / f"grown{seed}.db", roots, Random(seed))
+        whole = read_once(tmp_path / f"whole{seed}.db", roots, Random(seed + 100))
+        assert differences(without_passes(grown), without_passes(whole)) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
+def test_every_file_comes_back_byte_for_byte(case: Path, tmp_path: Path) -> None:
+    """Also after the original is gone, and after it grew over many passes."""
+    roots = home_of(case, tmp_path / "home")
+    hashes = {source.path: digest(Path(source.path)) for _, source in sources_in(roots)}
+    read_growing(tmp_path / "store.db", roots, Random(5))
+    shutil.rmtree(tmp_path / "home")
+    connection = connect(tmp_path / "store.db")
+    try:
+        restored: dict[str, str] = {}
+        for (session_id,) in connection.execute("SELECT agent || ':' || external_id FROM sessions").fetchall():
+            has_files = connection.execute(
+                "SELECT 1 FROM sources WHERE session_id = ? LIMIT 1", (session_id,)
+            ).fetchone()
+            if has_files:
+                found = restore(connection, session_id, tmp_path / "back" / session_id.replace(":", "_"))
+                restored |= {file.source: digest(file.path) for file in found}
+    finally:
+        connection.close()
+    readable = {path for path in hashes if path in restored}
+    assert {path: restored[path] for path in readable} == {path: hashes[path] for path in readable}
+    # What tells of no session has none to be restored with: logs without a record.
+    assert {hashes[path] for path in set(hashes) - readable} <= {hashlib.sha256(b"").hexdigest()}
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
