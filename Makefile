@@ -33,7 +33,7 @@ lint: .build/tools ## Check style and formatting
 	$(BIN)/ruff format --check
 
 types: .build/tools ## Check types
-	$(BIN)/pyright
+	$(BIN)/pyright --project pyproject.toml
 
 layers: .build/tools ## Check that dependencies run one way
 	$(BIN)/lint-imports
