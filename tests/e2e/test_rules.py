@@ -84,14 +84,14 @@ def compressed(address: str) -> int:
 
 
 def test_the_first_load_is_small(visit: Visit) -> None:
-    visit.open("/")
+    visit.open("/").wait_for_load_state("networkidle")
     assets = visit.asked_for("/assets/")
     assert assets
     assert sum(compressed(url.partition("/assets/")[1] + url.partition("/assets/")[2]) for url in assets) < FIRST_LOAD
 
 
 def test_the_session_page_is_small(visit: Visit) -> None:
-    visit.open(f"/sessions/{LONG_ID}")
+    visit.open(f"/sessions/{LONG_ID}").wait_for_load_state("networkidle")
     assets = visit.asked_for("/assets/")
     assert any("highlight" in url for url in assets), "the highlighter came with the first code block"
     assert sum(compressed(url.partition("/assets/")[1] + url.partition("/assets/")[2]) for url in assets) < SESSION_PAGE

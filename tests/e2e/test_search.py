@@ -42,6 +42,7 @@ def test_filters_narrow_a_search_and_stand_alone(visit: Visit) -> None:
 
 def test_more_hits_come_as_one_scrolls(visit: Visit) -> None:
     page = visit.open("/search?q=shelf&role=user")
+    page.locator(".hit").first.wait_for()
     first = page.locator(".hit").count()
     assert 0 < first < 300
     page.locator(".hit").last.scroll_into_view_if_needed()

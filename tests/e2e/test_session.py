@@ -96,6 +96,8 @@ def test_a_tool_row_opens_to_its_input_and_output(visit: Visit) -> None:
     """R-H18, R-S37."""
     page = visit.open(VARIED)
     row = page.locator(".tool", has_text="cat ledger")
+    expect(page.locator(".thumbnail img")).to_be_visible()
+    page.wait_for_load_state("networkidle")
     assert len(visit.asked_for("/api/blobs/")) == 1, "of large contents only the thumbnail is loaded"
     row.get_by_role("button").first.click()
     expect(row.get_by_text("row 0 of a large output")).to_be_visible()
