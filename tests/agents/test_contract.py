@@ -1,0 +1,143 @@
+"""What every built-in agent keeps to, whatever its logs look like, shown on its bundled sample.
+
+An agent's own tests show how its logs look. These here fail until it is registered, documented, recorded and bundled.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from claude_files import gather
+from turnlog.agents import GROUP, agent, agents, detect
+from turnlog.agents.base import Agent, Changes, LineCounts, Source, SourceKind
+from turnlog.server.sample import LOGS
+
+ROOT = Path(__file__).parent.parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+ENTRY_POINTS: dict[str, str] = PROJECT["entry-points"][GROUP]
+NAMES = sorted(ENTRY_POINTS)
+GARBAGE = (b"\xff\xfe\x00", b"{", b"[1, 2]", b'"text"', b"null", b"{}", b'{"type": 7}', b'{"type": {}, "message": []}')
+
+pytestmark = pytest.mark.parametrize("name", NAMES)
+
+
+def sources(name: str) -> list[Source]:
+    return list(agent(name).discover([LOGS / name]))
+
+
+def logs(name: str) -> list[Source]:
+    return [source for source in sources(name) if source.appendable]
+
+
+def feeds(found: Agent, source: Source, pieces: list[bytes]) -> tuple[list[Changes], bytes]:
+    """What each piece brings to a fold that is put away and taken up again between them, and its last state."""
+    changes: list[Changes] = []
+    state, offset = None, 0
+    for piece in pieces:
+        fold = found.fold(source, state)
+        changes.append(fold.feed(piece, offset))
+        state, offset = fold.state(), offset + len(piece)
+    assert state is not None
+    return changes, state
+
+
+# -- what there is of it
+
+
+def test_it_is_there_by_its_name(name: str) -> None:
+    found = agent(name)
+    assert isinstance(found, Agent)
+    assert found.name == name
+    assert type(found) is metadata.EntryPoint(name, ENTRY_POINTS[name], GROUP).load()
+
+
+def test_it_is_there_also_when_nothing_is_installed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def entry_points(*, group: str) -> list[metadata.EntryPoint]:
+        return []
+
+    monkeypatch.setattr(metadata, "entry_points", entry_points)
+    assert name in [found.name for found in agents()]
+
+
+def test_its_format_has_a_page(name: str) -> None:
+    assert (ROOT / f"docs/formats/{name}.md").is_file()
+
+
+@pytest.mark.parametrize("folder", ["tests/agents", "tests/data"])
+def test_it_has_recorded_logs_and_tests_of_its_own(name: str, folder: str) -> None:
+    assert any((ROOT / folder / name.replace("-", "_")).iterdir())
+
+
+# -- where its logs lie
+
+
+def test_its_sample_holds_a_session(name: str) -> None:
+    found = sources(name)
+    assert SourceKind.SESSION in {source.kind for source in found}
+    assert {source.agent for source in found} == {name}
+    assert {source.root for source in found} == {str(LOGS / name)}
+    assert all(Path(source.path).is_relative_to(source.root) for source in found)
+
+
+def test_a_home_that_is_not_there_has_no_logs(name: str, tmp_path: Path) -> None:
+    assert list(agent(name).discover([tmp_path / "missing"])) == []
+    assert list(agent(name).discover([tmp_path])) == []
+
+
+def test_an_empty_home_folder_has_no_home_of_it(name: str, home: Path) -> None:
+    assert list(agent(name).roots()) == []
+    assert list(agent(name).discover()) == []
+
+
+def test_its_logs_are_known_by_what_stands_in_them(name: str) -> None:
+    """R-S21"""
+    for source in logs(name):
+        detection = detect(Path(source.path))
+        assert detection.agent == name
+        assert detection.version
+
+
+# -- how they are read
+
+
+def test_every_line_is_accounted_for(name: str) -> None:
+    """R-S34"""
+    for source in logs(name):
+        data = Path(source.path).read_bytes()
+        [changes], _ = feeds(agent(name), source, [data])
+        counted = [getattr(changes.counts, field) for field in LineCounts.__struct_fields__]
+        assert sum(counted) == data.count(b"\n")
+        assert changes.diagnostics == []
+
+
+def test_ids_name_the_agent_and_fit_into_an_address(name: str) -> None:
+    for source in logs(name):
+        [changes], _ = feeds(agent(name), source, [Path(source.path).read_bytes()])
+        assert changes.messages
+        sessions = set(changes.sessions) | {change.placement.session_id for change in changes.messages}
+        assert {id for id in sessions if not id.startswith(f"{name}:") or "/" in id} == set()
+
+
+def test_line_by_line_gives_what_the_whole_gives(name: str) -> None:
+    """The same history, and the same state to go on from."""
+    for source in logs(name):
+        data = Path(source.path).read_bytes()
+        whole, state = feeds(agent(name), source, [data])
+        parts, last = feeds(agent(name), source, data.splitlines(keepends=True))
+        assert gather(*parts).as_json() == gather(*whole).as_json()
+        assert last == state
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+def test_a_line_that_cannot_be_understood_costs_only_itself(name: str, garbage: bytes) -> None:
+    source = logs(name)[0]
+    data = Path(source.path).read_bytes()
+    [whole], _ = feeds(agent(name), source, [data])
+    [damaged], _ = feeds(agent(name), source, [data + garbage + b"\n"])
+    assert len(damaged.messages) == len(whole.messages)
+    told = len(damaged.diagnostics) + len(damaged.events) + damaged.counts.unreadable
+    assert told > len(whole.events)
