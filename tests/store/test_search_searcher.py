@@ -16,7 +16,7 @@ from search_store import SearchStore, call, text_message
 from turnlog.errors import StoreError
 from turnlog.model import BlobRef, FilePart, Message, ReasoningPart, TextPart
 from turnlog.store.connection import connect
-from turnlog.store.search import schema, vocabulary
+from turnlog.store.search import batch, postings, schema, vocabulary
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
 
@@ -416,12 +416,14 @@ def test_the_search_database_lies_beside_the_store() -> None:
 # -- beginnings
 
 
-@pytest.mark.parametrize("small", [0, vocabulary.SMALL])
+@pytest.mark.parametrize(("small", "large"), [(vocabulary.SMALL, vocabulary.LARGE), (0, vocabulary.LARGE), (0, 0)])
 def test_a_beginning_finds_the_most_common_words(
-    store: SearchStore, monkeypatch: pytest.MonkeyPatch, small: int
+    store: SearchStore, monkeypatch: pytest.MonkeyPatch, small: int, large: int
 ) -> None:
     monkeypatch.setattr(vocabulary, "SMALL", small)
-    monkeypatch.setattr("turnlog.store.search.postings._SAMPLE_MASK", 0)
+    monkeypatch.setattr(vocabulary, "LARGE", large)
+    monkeypatch.setattr(batch, "FRESH_SIZE", 0)
+    monkeypatch.setattr(postings, "SAMPLES", {"sample": 1, "sparse_sample": 1})
     log = store.log()
     for number in range(200):
         log.message(text_message(f"m{number:03}", f"pre{number:03}", minutes=number))
@@ -439,7 +441,8 @@ def test_words_that_the_sample_does_not_have_are_found_by_their_beginning(
     store: SearchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vocabulary, "SMALL", 0)
-    monkeypatch.setattr("turnlog.store.search.postings._SAMPLE_MASK", (1 << 32) - 1)
+    monkeypatch.setattr(batch, "FRESH_SIZE", 0)
+    monkeypatch.setattr(postings, "SAMPLES", {"sample": 1 << 33, "sparse_sample": 1 << 33})
     store.log().message(text_message("m", "Éclair éclairs eclaire eclat zebra"))
     store.index()
     assert store.found("ECLAI*") == ["m"]

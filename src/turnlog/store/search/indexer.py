@@ -244,7 +244,7 @@ class Indexer:
     def _scrub(self) -> None:
         """Overwrite what was deleted: merge the index into one segment, write the file anew, empty its log."""
         try:
-            for table in ("words", "fresh", "sample"):
+            for table in schema.INDEX_TABLES:
                 self._search.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
             self._search.execute("VACUUM main")
             deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS

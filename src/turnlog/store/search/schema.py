@@ -13,12 +13,14 @@ from typing import NamedTuple
 from turnlog.errors import StoreError
 from turnlog.store.connection import open_file
 
-VERSION = 2
+VERSION = 3
 """Raised when the tables, or what goes into them, change: an index of another version is made anew."""
 
 SLOT_BITS = 3
 SLOTS = 1 << SLOT_BITS
 """Documents of one block. Nineteen of twenty messages have no more."""
+
+INDEX_TABLES = ("words", "fresh", "sample", "sparse_sample")
 
 _MERGE_STEP = 256
 
@@ -28,11 +30,12 @@ _BLOCK_MS = 250
 _TOKENIZER = 'tokenize = "unicode61 remove_diacritics 2"'
 
 # The texts themselves are not kept, nor their lengths: ranking uses those in `documents.layout`.
-# What `fresh` and `sample` are for is said in `postings`.
+# What the other three are for is said in `postings`.
 _TABLES = (
     f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
     f"CREATE VIRTUAL TABLE fresh USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
     f"CREATE VIRTUAL TABLE sample USING fts5 (text, content = '', columnsize = 0, detail = none, {_TOKENIZER})",
+    f"CREATE VIRTUAL TABLE sparse_sample USING fts5 (text, content = '', columnsize = 0, detail = none, {_TOKENIZER})",
     "CREATE TABLE documents (block INTEGER PRIMARY KEY, message_key INTEGER NOT NULL, home INTEGER NOT NULL,"
     " role INTEGER NOT NULL, is_fresh INTEGER NOT NULL, layout BLOB NOT NULL) STRICT",
     "CREATE INDEX fresh_documents ON documents (message_key) WHERE is_fresh",
@@ -112,7 +115,7 @@ def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection 
         connection = open_file(search_path, "ro")
         if _version(connection) == VERSION:
             connection.execute("ATTACH ? AS store", (f"{store_path.absolute().as_uri()}?mode=ro",))
-            for table in ("words", "fresh", "sample"):
+            for table in INDEX_TABLES:
                 connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_rows USING fts5vocab ('main', '{table}', 'row')")
             connection.execute("CREATE VIRTUAL TABLE temp.word_list USING fts5vocab ('main', 'words', 'instance')")
             return connection

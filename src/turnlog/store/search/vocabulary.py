@@ -2,23 +2,29 @@
 
 FTS5's own prefix search reads every document of every word that fits, newest or not. Here a beginning becomes at most
 `MOST_WORDS` words: all of them where there are no more, else the most common ones. How common a word is, is counted
-in the sample (one document in 64) as soon as the index is too large to be counted whole.
+in a sample as soon as the index is too large to be counted whole.
 """
 
 from __future__ import annotations
 
 import math
 import sqlite3
+import time
 import unicodedata
 
+from turnlog.store.search.postings import SAMPLES, Table
 from turnlog.store.search.tokens import fold
 
-MOST_WORDS = 64
+MOST_WORDS = 48
 
 SMALL = 50_000
 """Documents up to which words are counted in the whole index."""
 
-_SAMPLED = 64
+LARGE = 1_000_000
+"""Documents from which on words are counted in the sparser sample."""
+
+_LOOKING_SECONDS = 0.003
+"""How long rare words that begin so are looked for one by one."""
 
 # "\x01" follows a word before any of its extensions do.
 _NEXT_WORD = "SELECT term FROM word_list WHERE term >= ? LIMIT 1"
@@ -42,6 +48,7 @@ class Vocabulary:
         self._connection = connection
         self._documents = max(1, documents)
         self._is_small = documents <= SMALL
+        self._sample: Table = "sample" if documents <= LARGE else "sparse_sample"
 
     def expand(self, beginning: str) -> list[str]:
         """Words that begin so, the word itself included, the most common ones if there are too many."""
@@ -61,20 +68,21 @@ class Vocabulary:
         """The query over the table in which words are counted."""
         if self._is_small:
             return query.format(rows="words_rows", weight=1)
-        return query.format(rows="sample_rows", weight=_SAMPLED)
+        return query.format(rows=f"{self._sample}_rows", weight=SAMPLES[self._sample])
 
     def _complete(self, prefix: str, words: list[str]) -> list[str]:
         """Add words that are too rare for the sample, in the order of the alphabet."""
         known = set(words)
         position = prefix
-        for _ in range(MOST_WORDS):
+        deadline = time.perf_counter() + _LOOKING_SECONDS
+        while len(words) < MOST_WORDS and time.perf_counter() < deadline:
             row = self._connection.execute(_NEXT_WORD, (position,)).fetchone()
             if row is None or not row[0].startswith(prefix):
                 break
             position = row[0] + "\x01"
             if row[0] not in known:
                 words.append(row[0])
-        return words[:MOST_WORDS]
+        return words
 
 
 def _index_form(word: str) -> str:
