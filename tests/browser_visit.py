@@ -9,6 +9,8 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, R
 SECONDS = 15
 """How long anything may take to appear; generous, because other tests run at the same time."""
 
+expect.set_options(timeout=SECONDS * 1000)
+
 
 class Visit:
     """One window."""
@@ -28,7 +30,7 @@ class Visit:
         """Go to a page of the app and wait until its content is there."""
         self.page.goto(self._address + path)
         self.page.locator("main").wait_for()
-        expect(self.page.locator("[aria-busy=true]")).to_have_count(0, timeout=SECONDS * 1000)
+        expect(self.page.locator("[aria-busy=true]")).to_have_count(0)
         return self.page
 
     def asked_for(self, part: str) -> list[str]:

@@ -186,6 +186,6 @@ def test_a_session_grows_while_one_reads(visit: Visit, agent_home: Path) -> None
     page = visit.open(f"/sessions/{GROWING_ID}")
     expect(page.get_by_text("End of session")).to_be_visible()
     append_turn(agent_home, "Now a second floor")
-    expect(page.locator(".prompt", has_text="Now a second floor")).to_be_visible(timeout=30_000)
+    expect(page.locator(".prompt", has_text="Now a second floor")).to_be_visible()
     expect(page.get_by_text("Going on.")).to_be_visible()
     expect(page.get_by_text("One floor stands.")).to_have_count(1)

@@ -8,6 +8,9 @@ export interface Place {
 
 export const START: Place = { position: null, part: null };
 
+/** Behind everything, however long the session is by now. */
+export const END: Place = { position: Number.MAX_SAFE_INTEGER, part: null };
+
 export function placeAt(position: number): Place {
   return { position, part: null };
 }

@@ -12,7 +12,7 @@ import { useKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
 import { DisclosureProvider, useDisclosures } from "./disclosure";
 import { Outline } from "./outline";
-import { type Place, placeAt, START } from "./place";
+import { END, type Place, placeAt, START } from "./place";
 import { Relatives } from "./relatives";
 import { SessionContext } from "./session-context";
 import { SessionHeader } from "./session-header";
@@ -72,7 +72,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   );
   const jumpTo = useCallback((to: number) => jump(placeAt(to)), [jump]);
   const { linked, flashing, problem } = useAnchor(id, jump);
-  usePromptKeys(outline, position, answer?.last_position ?? null, jump);
+  usePromptKeys(outline, position, jump);
   useRenewal(answer, renew);
 
   const toggleAll = useCallback(() => {
@@ -120,12 +120,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
 }
 
 /** n and p go to the next and previous prompt, Home and End to either end of the session. */
-function usePromptKeys(
-  outline: OutlineEntry[],
-  position: number,
-  last: number | null,
-  jump: (place: Place) => void,
-): void {
+function usePromptKeys(outline: OutlineEntry[], position: number, jump: (place: Place) => void): void {
   const handlers = useMemo(() => {
     const go = (place: Place | null) => (event: KeyboardEvent) => {
       if (!place) return;
@@ -138,9 +133,9 @@ function usePromptKeys(
       n: go(next ? placeAt(next.position) : null),
       p: go(previous ? placeAt(previous.position) : START),
       Home: go(START),
-      End: go(last === null ? null : placeAt(last)),
+      End: go(END),
     };
-  }, [outline, position, last, jump]);
+  }, [outline, position, jump]);
   useKeys(handlers);
 }
 
