@@ -154,7 +154,7 @@ class ToyFold:
     """The reading of one log."""
 
     def __init__(self, source: Source, state: bytes | None, grouped: bool) -> None:
-        self._session = source.session_id or ""
+        self.session = source.session_id or ""
         self._state = msgspec.json.decode(state, type=State) if state else State()
         self._grouped = grouped
         self._changes = Changes()
@@ -216,7 +216,7 @@ class ToyFold:
     def _read(self, record: Record) -> None:
         self._note(
             SessionChange(
-                session_id=self._session,
+                session_id=self.session,
                 position=self._offset,
                 project_path=record.cwd,
                 cwd=record.cwd,
@@ -230,11 +230,11 @@ class ToyFold:
         self._readers.get(record.kind, self._read_other)(record)
 
     def _note(self, change: SessionChange) -> None:
-        known = self._changes.sessions.get(self._session)
-        self._changes.sessions[self._session] = change if known is None else join_session_changes(known, change)
+        known = self._changes.sessions.get(self.session)
+        self._changes.sessions[self.session] = change if known is None else join_session_changes(known, change)
 
     def _change(self) -> SessionChange:
-        return self._changes.sessions[self._session]
+        return self._changes.sessions[self.session]
 
     # -- the chain
 
@@ -265,7 +265,7 @@ class ToyFold:
         self._advance(record, record.message)
         place = state.open
         placement = Placement(
-            session_id=self._session,
+            session_id=self.session,
             position=place.position,
             records=((self._offset, self._length, record.block),),
             record_ids=(record.id,) if record.id else (),
@@ -299,7 +299,7 @@ class ToyFold:
         self._advance(record, message or self._state.tail_message)
         self._changes.results.append(
             ResultChange(
-                session_id=self._session,
+                session_id=self.session,
                 tool_call_id=record.call,
                 result=ToolResult(
                     id=record.id or f"{self._offset}",
@@ -343,7 +343,7 @@ class ToyFold:
         self._changes.events = [change for change in self._changes.events if change.event != event]
         self._changes.events.append(
             EventChange(
-                session_id=self._session,
+                session_id=self.session,
                 event=msgspec.structs.replace(event, summary_message_id=summary),
                 record=told.record,
                 record_id=told.record_id,
@@ -363,7 +363,7 @@ class ToyFold:
         self._changes.links.append(
             Link(
                 kind="subagent",
-                parent_session_id=self._session,
+                parent_session_id=self.session,
                 child_session_id=record.session,
                 tool_call_id=record.call,
                 metadata={"seen by": "parent"},
@@ -376,7 +376,7 @@ class ToyFold:
             Link(
                 kind=record.link,
                 parent_session_id=record.session,
-                child_session_id=self._session,
+                child_session_id=self.session,
                 inferred=record.guess,
                 metadata={"depth": record.block} if record.block else {},
             )
@@ -402,7 +402,7 @@ class ToyFold:
     def _add_event(self, event: RecordEvent | CompactionEvent | InterruptEvent, record: Record) -> EventChange:
         message = self._state.tail_message if record.parent == self._state.tail else None
         change = EventChange(
-            session_id=self._session,
+            session_id=self.session,
             event=event,
             record=(self._offset, self._length),
             record_id=record.id,

@@ -153,7 +153,7 @@ def test_what_follows_on_a_line_that_was_read_is_read_too(store: ToyStore) -> No
 @pytest.mark.parametrize("beginning", [b"", b"\xef\xbb\xbf", b"\0\0", b" \r\n\t"])
 def test_a_file_of_one_line_without_a_newline_is_read(store: ToyStore, beginning: bytes) -> None:
     if beginning == b"\xef\xbb\xbf":
-        assert module._is_complete(beginning + b"{}")  # pyright: ignore[reportPrivateUsage]
+        assert module.is_complete(beginning + b"{}")
     else:
         store.add("s.log", beginning, text("m1")[:-1])
         assert messages(store) == ["m1"]
@@ -162,7 +162,7 @@ def test_a_file_of_one_line_without_a_newline_is_read(store: ToyStore, beginning
 
 @pytest.mark.parametrize("tail", [b"12", b'"word"', b"tr", b'{"a":1', b"[1,", b"{}x", b"\xff"])
 def test_what_may_still_grow_is_no_complete_line(tail: bytes) -> None:
-    assert not module._is_complete(tail)  # pyright: ignore[reportPrivateUsage]
+    assert not module.is_complete(tail)
 
 
 def test_an_empty_file_is_known_and_grows(store: ToyStore) -> None:

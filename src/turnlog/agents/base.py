@@ -182,6 +182,11 @@ class LineCounts(msgspec.Struct, kw_only=True):
     duplicates: int = 0
     """Records that repeat one already read, byte for byte or by id."""
 
+    @property
+    def total(self) -> int:
+        """How many records there were."""
+        return self.messages + self.results + self.events + self.blank + self.unreadable + self.duplicates
+
 
 class Spill(msgspec.Struct, frozen=True, kw_only=True):
     """The whole of an output that its result only previews. Joined to `ToolResult.spilled_to` by session and name."""

@@ -59,6 +59,11 @@ def known_fingerprints(connection: sqlite3.Connection) -> dict[str, Fingerprint]
     return {path: Fingerprint(*fingerprint) for path, *fingerprint in rows}
 
 
+def present_paths(connection: sqlite3.Connection) -> list[str]:
+    """Paths of sources that are not known to be gone, readable or not."""
+    return [row[0] for row in connection.execute("SELECT path FROM sources WHERE vanished_at IS NULL")]
+
+
 def load_source(connection: sqlite3.Connection, path: str) -> SourceState | None:
     """The state of a source; None when it has never been read."""
     row = connection.execute(
@@ -146,10 +151,11 @@ _INSERT = (
 )
 
 
-def save_fold_state(connection: sqlite3.Connection, key: int, state: bytes, parser_version: int) -> None:
-    """Write back where a fold of the archived bytes ended, and which parser it was."""
+def save_fold_state(connection: sqlite3.Connection, key: int, state: bytes, parser_version: int, lines: int) -> None:
+    """Write back where a fold of the archived bytes ended, which parser it was, and how many records it found."""
     connection.execute(
-        "UPDATE sources SET state = ?, parser_version = ? WHERE key = ?", (_packed(state), parser_version, key)
+        "UPDATE sources SET state = ?, parser_version = ?, lines = ? WHERE key = ?",
+        (_packed(state), parser_version, lines, key),
     )
 
 
@@ -158,9 +164,10 @@ def _packed(state: bytes | None) -> bytes | None:
 
 
 def mark_vanished(connection: sqlite3.Connection, paths: list[str], now: int) -> None:
-    """Note that these files are gone; what was read from them stays."""
+    """Note that these files are gone; what was read from them stays, and why they could not be read is past."""
     connection.executemany(
-        "UPDATE sources SET vanished_at = ? WHERE path = ? AND vanished_at IS NULL", [(now, path) for path in paths]
+        "UPDATE sources SET vanished_at = ?, problem = NULL WHERE path = ? AND vanished_at IS NULL",
+        [(now, path) for path in paths],
     )
 
 

@@ -145,7 +145,7 @@ class Reader:
             changes = fold.feed(data, offset)
             batch.save(row, changes)
             state.cursor = offset + len(data)
-            state.lines += sum(msgspec.structs.astuple(changes.counts))
+            state.lines += changes.counts.total
         state.state = fold.state()
         torn = state.archived - state.cursor
         if torn and os.pread(file.fileno(), _LOOK_AHEAD, state.cursor).strip(_EDGES):
@@ -225,7 +225,7 @@ class Reader:
                 yield offset, data[:cut] if cut < len(data) else data
                 offset += cut
             pending = data[cut:]
-        if pending and _is_complete(pending):
+        if pending and is_complete(pending):
             yield offset, pending
 
     def _whole(self, file: FileIO, state: SourceState) -> Iterator[tuple[int, bytes]]:
@@ -287,7 +287,7 @@ def _add(total: GroupResult, result: GroupResult) -> None:
     total.saved.last_change = max(total.saved.last_change, result.saved.last_change)
 
 
-def _is_complete(line: bytes) -> bool:
+def is_complete(line: bytes) -> bool:
     """Whether a last line without a newline is a whole record already (a torn object never parses)."""
     line = line.strip(_EDGES).removeprefix(_BOM)
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,7 +22,7 @@ from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import save_fold_state
 from turnlog.store.writer import Batch, SourceRow
-from turnlog.sync.read import line_number
+from turnlog.sync.read import is_complete, line_number
 
 
 class RebuildSummary(msgspec.Struct, kw_only=True):
@@ -47,11 +47,22 @@ class _Archived(msgspec.Struct, frozen=True):
     cursor: int
 
 
-def rebuild(store_path: Path, on_progress: Callable[[int, int], None] = lambda done, total: None) -> RebuildSummary:
-    """Fold the whole archive again; `on_progress` is told of files done and files in all."""
+def rebuild(
+    store_path: Path,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    agents: Sequence[Agent] | None = None,
+) -> RebuildSummary:
+    """Fold the whole archive again.
+
+    Args:
+        store_path: The database.
+        on_progress: Told of files done and files in all.
+        agents: Who reads the logs; all registered ones by default.
+    """
     started = time.monotonic()
     summary = RebuildSummary()
-    by_name = {agent.name: agent for agent in registered_agents()}
+    by_name = {agent.name: agent for agent in (registered_agents() if agents is None else agents)}
     connection = connect(store_path, checked=False)
     try:
         with write_transaction(connection):
@@ -116,9 +127,12 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
         batch.start_over(row, is_log=archived.appendable)
         end = archived.cursor if generation is generations[-1] else generation.size
         pieces = archive.iter_bytes(archived.key, generation.number)
+        lines = 0
         for offset, data in _lines(pieces, end) if archived.appendable else _whole(pieces):
-            batch.save(row, fold.feed(data, offset))
-        save_fold_state(connection, archived.key, fold.state(), agent.parser_version)
+            changes = fold.feed(data, offset)
+            batch.save(row, changes)
+            lines += changes.counts.total
+        save_fold_state(connection, archived.key, fold.state(), agent.parser_version, lines)
         if generation.size > end:
             line = line_number(archive.iter_bytes(archived.key, generation.number), end)
             batch.note_tail(row, end, generation.size - end, line)
@@ -129,7 +143,7 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
 
 
 def _lines(pieces: Iterator[bytes], end: int) -> Iterator[tuple[int, bytes]]:
-    """Whole lines of what was folded before (up to `end`, which may be a line without its newline)."""
+    """Whole lines of what was folded before: up to `end`, which may be that of a record without its newline."""
     offset, pending = 0, b""
     for piece in pieces:
         pending = (pending + piece)[: end - offset]
@@ -137,9 +151,11 @@ def _lines(pieces: Iterator[bytes], end: int) -> Iterator[tuple[int, bytes]]:
         if cut:
             yield offset, pending[:cut]
             offset, pending = offset + cut, pending[cut:]
-    if pending:
+    if pending and is_complete(pending):
         yield offset, pending
 
 
 def _whole(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    yield 0, b"".join(pieces)
+    content = b"".join(pieces)
+    if content:
+        yield 0, content

@@ -25,7 +25,7 @@ from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect, drop_indexes, make_indexes, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
-from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished
+from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
 from turnlog.sync.indexing import indexing
 from turnlog.sync.read import GroupResult, Problem, Reader
 
@@ -126,14 +126,15 @@ class Syncer:
         started = time.monotonic()
         summary = SyncSummary()
         known = known_fingerprints(self._connection)
-        found = _find(self._agents, roots, summary)
+        found = list(_find(self._agents, roots))
+        summary.sources = len(found)
         on_progress("find", len(found), len(found))
         changed = [item for item in found if known.get(item.source.path) != item.fingerprint]
         changed.sort(key=lambda item: item.fingerprint.mtime_ns, reverse=True)
         total = sum(item.fingerprint.size for item in changed)
         with _indexing(self._path, total, on_progress):
             _read_all(self._connection, changed, summary, on_progress, total)
-            _note_vanished(self._connection, found, known, roots, summary)
+            _note_vanished(self._connection, found, roots, summary)
         summary.seconds = time.monotonic() - started
         return summary
 
@@ -176,18 +177,19 @@ def _indexing(store_path: Path, total: int, on_progress: Progress) -> AbstractCo
     return indexing(store_path, total, note)
 
 
-def _find(agents: Iterable[Agent], roots: Sequence[Path] | None, summary: SyncSummary) -> list[_Found]:
-    found: list[_Found] = []
+def _find(agents: Iterable[Agent], roots: Sequence[Path] | None) -> Iterator[_Found]:
     for agent in agents:
         for source in agent.discover(roots):
-            summary.sources += 1
             try:
-                found.append(_Found(agent, source, Fingerprint.of(Path(source.path).stat())))
+                yield _Found(agent, source, Fingerprint.of(Path(source.path).stat()))
             except FileNotFoundError:
                 continue  # gone between the scan and the look: the next pass will note it
-            except OSError as error:
-                summary.problems.append(Problem(source.path, str(error)))
-    return found
+            except OSError:
+                yield _Found(agent, source, _UNREADABLE)
+
+
+_UNREADABLE = Fingerprint(0, 0, 0, 0)
+"""Of a file that cannot even be looked at: reading it will tell why."""
 
 
 def _read_all(
@@ -243,18 +245,14 @@ def _groups(changed: list[_Found]) -> Iterator[list[_Found]]:
 
 
 def _note_vanished(
-    connection: sqlite3.Connection,
-    found: list[_Found],
-    known: dict[str, Fingerprint],
-    roots: Sequence[Path] | None,
-    summary: SyncSummary,
+    connection: sqlite3.Connection, found: list[_Found], roots: Sequence[Path] | None, summary: SyncSummary
 ) -> None:
     """Note known files that are no longer there; a pass over some roots says nothing about the others."""
     present = {item.source.path for item in found}
     folders = None if roots is None else tuple(f"{root.absolute()}{os.sep}" for root in roots)
     gone = [
         path
-        for path in known
+        for path in present_paths(connection)
         if path not in present and (folders is None or path.startswith(folders)) and not os.path.lexists(path)
     ]
     if gone:
