@@ -69,7 +69,7 @@ def measure_cold(setting: Setting) -> None:
     yardstick = [sys.executable, str(HERE / "yardstick.py"), str(setting.home), "--json"]
     size = json.loads(run(yardstick, bare_environment(setting.home)).output)["bytes"]
     attempts = {"yardstick": lambda: run(yardstick, bare_environment(setting.home))}
-    attempts["turnlog"] = _afresh(our_data, setting.ours(our_data, "sync", "--quiet"))
+    attempts["turnlog"] = _afresh(our_data, setting.ours(our_data, "sync"))
     for name, attempt in setting.peers(peer_data, "sync").items():
         attempts[name] = _afresh(peer_data, attempt)
     results = alternate(attempts, setting.rounds)
@@ -93,7 +93,7 @@ def measure_noop(setting: Setting) -> None:
     if not home.exists():
         Corpus(home, seed=11, end=datetime(2026, 11, 20, tzinfo=UTC)).write_small(SMALL_FILES)
     our_data, peer_data = setting.work / "noop-turnlog", setting.work / "noop-agentsview"
-    attempts = {"turnlog": setting.ours(our_data, "sync", "--quiet", home=home)}
+    attempts = {"turnlog": setting.ours(our_data, "sync", home=home)}
     attempts |= setting.peers(peer_data, "sync", home=home)
     _print_results(f"first sync of {SMALL_FILES} small files", alternate(attempts, 1))
     results = alternate(attempts, max(5, setting.rounds))
@@ -105,7 +105,7 @@ def measure_noop(setting: Setting) -> None:
 def measure_usage(setting: Setting) -> None:
     """Tokens and cost a day, from a synced store: whole processes. The peer shows 30 days unless told --all."""
     our_data, peer_data = setting.work / "cold-turnlog", setting.work / "cold-agentsview"
-    _ensure_synced(our_data, setting.ours(our_data, "sync", "--quiet"))
+    _ensure_synced(our_data, setting.ours(our_data, "sync"))
     for attempt in setting.peers(peer_data, "sync").values():
         _ensure_synced(peer_data, attempt)
     daily = ("usage", "daily", "--offline", "--no-sync", "--json")
