@@ -42,9 +42,9 @@ webcheck: $(PACKAGES) ## Check the web app: types, style, tests
 	$(if $(WEB),cd web && npm run check,@echo "There is no web app to check yet.")
 
 pytest: .build/tools $(STATIC) browser ## Run the tests (ARGS="-k usage")
-	$(BIN)/pytest -n auto --ignore tests/e2e $(ARGS)
-	@# A browser keeps an event loop running: its tests have a process of their own. 5: nothing was selected.
-	$(BIN)/pytest tests/e2e $(ARGS) || [ $$? -eq 5 ]
+	@# A browser keeps an event loop running: its tests have a process of their own. 5: none was selected.
+	$(BIN)/pytest -n auto -m "not browser" $(ARGS) || [ $$? -eq 5 ]
+	$(BIN)/pytest -m browser $(ARGS) || [ $$? -eq 5 ]
 
 format: .build/tools ## Format the code and repair what can be repaired
 	$(BIN)/ruff check --fix
