@@ -75,7 +75,7 @@ def served() -> Generator[dict[str, Any]]:
 def test_a_sample_is_shown_until_there_are_logs(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with served() as status:
         assert status["sample"]
-        assert status["store"]["sessions"] == 3
+        assert status["store"]["sessions"] >= 3
         assert status["store"]["path"] == str(paths.sample_path())
     assert not paths.database_path().exists()
     assert "this is the sample" in capfd.readouterr().err

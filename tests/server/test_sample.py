@@ -99,23 +99,22 @@ def test_that_of_another_installation_is_replaced(tmp_path: Path, monkeypatch: p
 
 def test_every_record_is_understood(sample: Path) -> None:
     with open_store(sample) as store:
-        status = store.status()
-        assert (status.sessions, status.subagents) == (3, 1)
-        assert status.diagnostics == 0
+        assert store.status().diagnostics == 0
+        assert [summary.agent for summary in store.agents()] == [root.name for root in sample_roots()]
 
 
 def test_it_shows_what_a_history_has(sample: Path) -> None:
     with open_store(sample) as store:
         calls = parts(store, ToolCallPart)
         assert {call.tool_name for call in calls} >= {"Agent", "Bash", "Edit", "Read", "Write"}
-        assert {call.state for call in calls} == {ToolState.OUTPUT_AVAILABLE, ToolState.OUTPUT_ERROR}
+        assert {call.state for call in calls} >= {ToolState.OUTPUT_AVAILABLE, ToolState.OUTPUT_ERROR}
         assert parts(store, ReasoningPart)
-        assert {part.media_type for part in parts(store, FilePart)} == {"image/png"}
+        assert "image/png" in [part.media_type for part in parts(store, FilePart)]
 
 
 def test_its_subagent_answers_the_call_that_started_it(sample: Path) -> None:
     with open_store(sample) as store:
-        [subagent] = store.sessions(SessionFilter(relationship="subagent")).items
+        [subagent] = store.sessions(SessionFilter(agent="claude-code", relationship="subagent")).items
         [call] = [call for call in parts(store, ToolCallPart) if call.tool_name == "Agent"]
         [relationship] = subagent.relationships
         assert relationship.parent_tool_call_id == call.tool_call_id
