@@ -21,7 +21,7 @@ _LEAD = 40
 """Characters before the first mark, about."""
 
 _RAW_LENGTH = 3 * LENGTH
-_MOST_OCCURRENCES = 12
+_MOST_OCCURRENCES = 5
 _MOST_ATTEMPTS = 48
 
 _GAP = r"[\W_]*(?:\d+[→\t][\W_]*)*"
@@ -87,8 +87,11 @@ class _Search:
 
     def __init__(self, term: Term) -> None:
         first, last = term.pieces[0], term.pieces[-1]
-        self._spellings = [_spellings(term.typed), _spellings(first)]
-        self._pattern = _pattern(term.pieces)
+        self._spellings = [_spellings(first)]
+        self._pattern: re.Pattern[str] | None = None
+        if len(term.pieces) > 1:
+            self._spellings.insert(0, _spellings(term.typed))
+            self._pattern = _pattern(term.pieces)
         self._folded = _pattern([fold(piece) for piece in term.pieces])
         self._may_go_on = term.is_prefix
         self._begins_in_cjk = is_cjk(first)
@@ -105,7 +108,7 @@ class _Search:
     def find_all(self, text: str) -> Iterator[tuple[int, int]]:
         """Start and end of every occurrence, in order."""
         for match in self._folded.finditer(fold(text)):
-            span = self._whole(text, match)
+            span = self._whole(text, *match.span())
             if span:
                 yield span
 
@@ -118,16 +121,22 @@ class _Search:
         for _ in range(_MOST_ATTEMPTS):
             if position < 0 or not most:
                 return
-            match = self._pattern.match(text, position)
-            span = match and self._whole(text, match)
+            end = self._end_at(text, position, spelling)
+            span = end and self._whole(text, position, end)
             if span:
                 most -= 1
                 yield span
             position = text.find(spelling, position + 1)
 
-    def _whole(self, text: str, match: re.Match[str]) -> tuple[int, int] | None:
-        """The match if it is whole words (a beginning with the rest of its word), else None."""
-        start, end = match.span()
+    def _end_at(self, text: str, start: int, spelling: str) -> int:
+        """Where the term ends that begins here in this spelling; 0 when it goes on with other words."""
+        if self._pattern is None:
+            return start + len(spelling)
+        match = self._pattern.match(text, start)
+        return 0 if match is None else match.end()
+
+    def _whole(self, text: str, start: int, end: int) -> tuple[int, int] | None:
+        """The place if it is whole words (a beginning with the rest of its word), else None."""
         if start and not self._begins_in_cjk and _is_letter(text[start - 1]):
             return None
         if self._ends_in_cjk or end == len(text) or not _is_letter(text[end]):
