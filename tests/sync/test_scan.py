@@ -177,7 +177,12 @@ def test_a_file_that_goes_away_during_the_pass_is_left_to_the_next(
 def test_progress_tells_of_every_phase(home: Path, store: Path) -> None:
     (home / "a.log").write_bytes(prompt("m1"))
     told: list[tuple[str, int, int]] = []
-    sync(store, roots=[home], agents=[ToyAgent()], on_progress=lambda *step: told.append(step))
+    sync(
+        store,
+        roots=[home],
+        agents=[ToyAgent()],
+        on_progress=lambda phase, done, total: told.append((phase, done, total)),
+    )
     size = len(prompt("m1"))
     assert told[0] == ("find", 1, 1)
     assert ("read", size, size) in told
