@@ -160,7 +160,7 @@ class Batch:
             self._postings.new.append((number, entry.checksum, prefix, words))
             block.entries.append(entry)
             self._pending += len(words)
-            if self._pending > 2 * BATCH_SIZE:
+            if self._pending > BATCH_SIZE:
                 # One message of many megabytes: memory must not grow with it.
                 self._flush()
                 block = None

@@ -50,7 +50,7 @@ _TABLES = (
     " fresh_size INTEGER NOT NULL DEFAULT 0) STRICT",
     "INSERT INTO progress (key) VALUES (1)",
     # Words of a whole batch are collected in memory (a hash of 1 MB would make a hundred small segments of it).
-    "INSERT INTO words (words, rank) VALUES ('hashsize', 67108864)",
+    "INSERT INTO words (words, rank) VALUES ('hashsize', 33554432)",
     # Left to itself, FTS5 merges segments in the middle of some commit, however long that takes: see `merge`.
     "INSERT INTO words (words, rank) VALUES ('automerge', 0)",
     "INSERT INTO words (words, rank) VALUES ('usermerge', 8)",
