@@ -80,7 +80,7 @@ _MEMBER_INSERT = (
 
 _EVENT_ORPHAN = "orphan-result"
 
-_CUT_OFF = "cut off at the end of the file"
+CUT_OFF = "cut off at the end of the file"
 
 _EVENT_COLUMNS = (
     "type",
@@ -173,7 +173,7 @@ class Batch:
     def note_tail(self, source: SourceRow, offset: int, length: int, line: int) -> None:
         """The file ends within a line: no record yet, perhaps never. `forget_tail` before it is read again."""
         self._source = source
-        self._save_diagnostics([Diagnostic(offset=offset, length=length, line=line, reason=_CUT_OFF)])
+        self._save_diagnostics([Diagnostic(offset=offset, length=length, line=line, reason=CUT_OFF)])
 
     def forget_tail(self, source: SourceRow, offset: int) -> None:
         """What stands from `offset` on is about to be read again."""
