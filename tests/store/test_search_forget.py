@@ -14,6 +14,7 @@ from turnlog.store.connection import connect
 from turnlog.store.search import batch, schema
 from turnlog.store.search import indexer as indexer_module
 from turnlog.store.search.indexer import Indexer
+from turnlog.store.search.searcher import Searcher
 
 
 @pytest.fixture(params=[batch.FRESH_SIZE, 100, 0], ids=["all fresh", "some fresh", "none fresh"])
@@ -86,6 +87,22 @@ def test_words_that_others_say_too_are_still_found(store: SearchStore) -> None:
     store.index()
     assert forget(store, "secret")
     assert store.found("xylophonist") == ["public"]
+
+
+def test_a_searcher_that_is_open_does_not_hold_up_forgetting(
+    store: SearchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexer_module, "BUSY_TIMEOUT_SECONDS", 0.5)
+    secret_session(store)
+    for number in range(40):
+        store.log(f"other{number}").message(text_message(f"o{number}", "ordinary words", minutes=number))
+    store.index()
+    with Searcher(store.path, store.search_path) as searcher:
+        assert len(searcher.search("ordinary", limit=5).hits) == 5
+        assert len(searcher.search("ordinary", sort="relevance", limit=5).hits) == 5
+        assert forget(store, "secret")
+        assert traces(store) == []
+        assert len(searcher.search("ordinary", limit=50).hits) == 40
 
 
 def test_messages_that_others_hold_stay_with_them(store: SearchStore) -> None:

@@ -1,0 +1,127 @@
+"""Documents that match a plan, and which of them are the latest."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from turnlog.store.search import layout, schema
+from turnlog.store.search.layout import SUPERSEDED, Entry
+from turnlog.store.search.plan import Plan
+
+MOST_COUNTED = 1000
+_COUNTING_SECONDS = 0.0003
+"""Counting stops at either."""
+
+_COUNTED_AT_ONCE = 10
+
+_IDS = (
+    " UNION ALL ".join(
+        [
+            f"SELECT rowid FROM {table} WHERE {table} MATCH ?1 AND rowid <= ?2 AND rowid >= ?3"
+            for table in ("words", "fresh")
+        ]
+    )
+    + " ORDER BY 1 DESC"
+)
+
+_BLOCK = (
+    "SELECT d.layout, m.key, m.created_at, m.external_id FROM documents d JOIN messages m ON m.key = d.message_key"
+    " WHERE d.block = ?"
+)
+
+Position: TypeAlias = tuple[int, str, int, int]
+"""Where a hit stands in a list: time, message, part, field."""
+
+
+class Match(NamedTuple):
+    """A document that matches. Compares by what comes later: time, message, part, field."""
+
+    created_at: int
+    """Unix milliseconds; -1 when unknown, so that it sorts before every time."""
+    message_id: str
+    sequence: int
+    field: int
+    id: int
+    message_key: int
+    entry: Entry
+
+    @property
+    def position(self) -> Position:
+        """What tells it apart in the list of hits."""
+        return self[:4]
+
+    @property
+    def time(self) -> int | None:
+        """Unix milliseconds, if they are known."""
+        return None if self.created_at < 0 else self.created_at
+
+
+class Matches:
+    """Documents that match, by falling id. What is not looked at costs nothing."""
+
+    def __init__(self, connection: sqlite3.Connection, plan: Plan, last_id: int) -> None:
+        self._connection = connection
+        self._plan = plan
+        self._ids = connection.execute(_IDS, (plan.expression, last_id, plan.first_id))
+        self._shown = 0
+
+    def __iter__(self) -> Iterator[Match]:
+        """Each document that is still what it was when it was indexed, or may be."""
+        query = _BLOCK + self._plan.conditions
+        block, row = -1, None
+        for (number,) in self._ids:
+            if number >> schema.SLOT_BITS != block:
+                block = number >> schema.SLOT_BITS
+                row = self._connection.execute(query, (block,)).fetchone()
+            if row is None:
+                continue
+            packed, message_key, created_at, message_id = row
+            entry = layout.entry_at(packed, number & schema.SLOTS - 1)
+            if entry is None or entry.flags & SUPERSEDED:
+                continue
+            self._shown += 1
+            moment = -1 if created_at is None else created_at
+            yield Match(moment, message_id, entry.sequence, entry.field, number, message_key, entry)
+
+    def count(self) -> tuple[int, bool]:
+        """How many there are, as far as they can be counted in no time, and whether these are all."""
+        deadline = time.perf_counter() + _COUNTING_SECONDS
+        total = self._shown
+        while total < MOST_COUNTED and time.perf_counter() < deadline:
+            some = len(self._ids.fetchmany(_COUNTED_AT_ONCE))
+            total += some
+            if some < _COUNTED_AT_ONCE:
+                # What is superseded, or in another session, was not looked at.
+                return total, not self._plan.conditions
+        return total, False
+
+
+def latest(matches: Iterable[Match], wanted: int, after: Position | None) -> tuple[list[Match], bool]:
+    """The latest matches before `after`, and whether these are all.
+
+    A document's block is never smaller than that of its message's time. So when enough are found, what is still to come
+    can only be later than the earliest of them while blocks do not fall below that time's.
+    """
+    found: list[Match] = []
+    seen: set[Position] = set()
+    floor = -1
+    for match in matches:
+        if match.id >> schema.SLOT_BITS < floor:
+            return found[:wanted], False
+        position = match.position
+        if position in seen or (after is not None and position >= after):
+            continue
+        seen.add(position)
+        found.append(match)
+        if len(found) >= wanted:
+            found.sort(key=_position, reverse=True)
+            floor = schema.block_of(found[wanted - 1].time)
+    found.sort(key=_position, reverse=True)
+    return found[:wanted], len(found) <= wanted
+
+
+def _position(match: Match) -> Position:
+    return match.position
