@@ -1,0 +1,111 @@
+"""AI SDK versions, and what came with which: one row a feature, with its first release in every major version.
+
+All three majors are still released and features are ported back, so support is a question of feature and release,
+never of the major alone. What a feature means for parts and chunks stands in `turnlog.aisdk.shapes`.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
+
+Version: TypeAlias = "int | str | SdkVersion"
+"""How callers name a version: 5, 6, 7 (the newest release that is known of it), "6.0.100", or an SdkVersion."""
+
+
+class SdkVersion(NamedTuple):
+    """One release of the npm package `ai`; compares as releases do."""
+
+    major: int
+    minor: int = 0
+    patch: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+NEWEST: Final = MappingProxyType(
+    {5: SdkVersion(5, 0, 277), 6: SdkVersion(6, 0, 326), 7: SdkVersion(7, 0, 173)},
+)
+"""The releases that turnlog is checked against; a bare major means these."""
+
+_EVERYWHERE = {5: 0, 6: 0, 7: 0}
+_SINCE_6 = {6: 0, 7: 0}
+_SINCE_7 = {7: 0}
+
+_FIRST_PATCH: dict[str, dict[int, int]] = {
+    "base": _EVERYWHERE,
+    # Tools
+    "tool-input-error": {5: 7, 6: 0, 7: 0},
+    "preliminary-output": {5: 11, 6: 0, 7: 0},
+    "tool-title": _SINCE_6,
+    "streamed-call-metadata": {6: 39, 7: 0},
+    "result-metadata": {6: 120, 7: 0},
+    "tool-metadata": {6: 176, 7: 0},
+    "raw-input": {5: 270, 6: 297, 7: 122},
+    "input-encoding": {6: 308, 7: 142},
+    "unavailable-tool": {5: 250, 6: 271, 7: 83},
+    # Approvals
+    "approvals": _SINCE_6,
+    "approval-signature": {6: 202, 7: 0},
+    "approval-descriptor": {6: 274, 7: 87},
+    "approval-schema-input": {6: 290, 7: 113},
+    "approval-request-reason": _SINCE_7,
+    "automatic-approvals": _SINCE_7,
+    # Content
+    "reasoning-id": {5: 234, 6: 253, 7: 63},
+    "file-metadata": _SINCE_6,
+    "reasoning-file": _SINCE_7,
+    "custom-content": _SINCE_7,
+    "provider-reference": _SINCE_7,
+    "citations": {7: 138},
+    "steering-messages": {7: 163},
+    # Streams
+    "finish-reason": {5: 92, 6: 0, 7: 0},
+    "finish-reason-unknown": {5: 92},
+    "finish-reason-interrupted": {7: 149},
+    "abort-reason": {6: 15, 7: 0},
+    "reset-step": {7: 70},
+    "unknown-keys": {5: 217, 6: 231, 7: 32},
+}
+"""Feature -> major -> first patch of x.0. A major without a number never had it.
+
+"unknown-keys" is the client's patience: before it, one key that the release does not know ends the whole stream.
+"""
+
+FEATURES: Final = MappingProxyType(
+    {
+        name: MappingProxyType({major: SdkVersion(major, 0, patch) for major, patch in first.items()})
+        for name, first in _FIRST_PATCH.items()
+    },
+)
+"""Feature -> major -> the release that it came with."""
+
+
+def sdk_version(version: Version) -> SdkVersion:
+    """The release that a caller means; raise ValueError for a major that is not read (only 5, 6 and 7 are)."""
+    if isinstance(version, SdkVersion):
+        release = version
+    elif isinstance(version, int):
+        release = NEWEST.get(version, SdkVersion(version))
+    else:
+        release = _parse_version(version)
+    if release.major not in NEWEST:
+        raise ValueError(f"AI SDK {release.major} is not supported, only {', '.join(map(str, NEWEST))} are")
+    return release
+
+
+def _parse_version(text: str) -> SdkVersion:
+    numbers = text.split(".")
+    if not all(number.isascii() and number.isdecimal() for number in numbers) or len(numbers) not in (1, 3):
+        raise ValueError(f"not a version of AI SDK: {text!r} (5, 6, 7 or as 6.0.100)")
+    if len(numbers) == 1:
+        return sdk_version(int(text))
+    return SdkVersion(*map(int, numbers))
+
+
+def supports(version: Version, feature: str) -> bool:
+    """Whether a release has a feature of `FEATURES`; raise KeyError for a feature that is none."""
+    release = sdk_version(version)
+    first = FEATURES[feature].get(release.major)
+    return first is not None and release >= first
