@@ -1,0 +1,268 @@
+"""A history as the body of an Anthropic Messages request (`POST /v1/messages`; R-K22, R-K25, R-K29).
+
+Results stand in the user message right behind their calls, thinking where it stood, and users and assistants
+alternate. Sources of the rules are in docs/providers.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from turnlog.model import (
+    Citation,
+    DataPart,
+    FilePart,
+    Message,
+    Part,
+    ReasoningPart,
+    SourceUrlPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+)
+from turnlog.model.codec import parse_json, repair_text
+from turnlog.providers import wire
+from turnlog.providers.base import Conversion, Report, RequestOptions, dialect_of
+from turnlog.providers.files import FileLimits
+from turnlog.providers.reasoning import as_text, is_own, proof
+from turnlog.providers.repair import Rules, repair
+
+RULES = Rules(
+    call_id_characters="a-zA-Z0-9_-",
+    tool_name_length=200,
+    begins_with_user=True,
+    files=FileLimits(
+        files=frozenset({"application/pdf", "text/plain"}),
+        image_bytes=5 * 1024 * 1024,
+        file_bytes=32 * 1024 * 1024,
+        image_pixels=8000,
+        many_images=20,
+        many_pixels=2000,
+    ),
+)
+
+DEFAULT_MAX_TOKENS = 32_000
+"""The API wants a number; every model of the last two years may write so much."""
+
+_SERVER_CALL = "srvtoolu_"
+"""How ids of calls begin that Anthropic itself ran."""
+
+_RESULT_BLOCKS = {
+    "web_search": "web_search_tool_result",
+    "web_fetch": "web_fetch_tool_result",
+    "code_execution": "code_execution_tool_result",
+    "bash_code_execution": "bash_code_execution_tool_result",
+    "text_editor_code_execution": "text_editor_code_execution_tool_result",
+}
+_SENDABLE_DATA = frozenset({"tool_reference"})
+
+Block = dict[str, Any]
+
+
+def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
+    """The body of the request that continues a history. Raises as `Provider.to_request` says."""
+    report = Report()
+    repaired = repair(messages, RULES, options, report)
+    writer = _Writer(options, report)
+    for message in repaired.messages:
+        writer.add(message)
+    turns = writer.finished()
+    system: list[Block] = [_text(text) for text in repaired.system]
+    _mark_cached(system, turns, options)
+    body: dict[str, Any] = {
+        "model": options.model,
+        "max_tokens": options.max_tokens or DEFAULT_MAX_TOKENS,
+        **({"system": system} if system else {}),
+        "messages": turns,
+        **({"tools": [dict(tool) for tool in options.tools]} if options.tools else {}),
+        **({"stream": True} if options.stream else {}),
+        **options.extra,
+    }
+    return report.conversion(body, strict=strict)
+
+
+def _mark_cached(system: list[Block], turns: list[dict[str, Any]], options: RequestOptions) -> None:
+    if options.cache_control is None:
+        return
+    for blocks in (system, turns[-1]["content"] if turns else []):
+        if blocks:
+            blocks[-1]["cache_control"] = dict(options.cache_control)
+
+
+class _Writer:
+    """Writes messages one after another."""
+
+    def __init__(self, options: RequestOptions, report: Report) -> None:
+        self._model = options.model
+        dialect = dialect_of(options)
+        self._takes_unsigned = dialect is not None
+        self._providers = frozenset({"anthropic", *((dialect,) if dialect else ())})
+        self._report = report
+        self._turns: list[dict[str, Any]] = []
+        self._last: Message | None = None
+
+    def add(self, message: Message) -> None:
+        if message.role == "user":
+            self._append(
+                "user", [block for part in message.parts for block in self._user_blocks(part, message)], message
+            )
+            return
+        blocks = [block for part in message.parts for block in self._assistant_blocks(part, message)]
+        while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
+            self._report.mend("trailing-reasoning", message.id, "left out: nothing follows it")
+            blocks.pop()
+        self._append("assistant", blocks, message)
+        calls = [part for part in message.parts if isinstance(part, ToolCallPart) and not part.provider_executed]
+        self._append("user", [self._result_block(call, message) for call in calls], message)
+
+    def finished(self) -> list[dict[str, Any]]:
+        """The turns. An answer to be continued must not end in white space."""
+        if self._turns and self._turns[-1]["role"] == "assistant" and self._last is not None:
+            block = self._turns[-1]["content"][-1]
+            if block["type"] == "text" and block["text"] != block["text"].rstrip():
+                block["text"] = block["text"].rstrip()
+                self._report.mend("trailing-space", self._last.id, "left out at the end of the request")
+        return self._turns
+
+    def _append(self, role: str, blocks: list[Block], message: Message) -> None:
+        if not blocks:
+            return
+        if self._turns and self._turns[-1]["role"] == role:
+            if self._turns[-1]["content"][-1]["type"] != "tool_result":
+                self._report.mend("merged-messages", message.id, f"sent as one with the {role} message before it")
+            self._turns[-1]["content"] += blocks
+        else:
+            self._turns.append({"role": role, "content": blocks})
+        self._last = message
+
+    def _user_blocks(self, part: Part, message: Message) -> list[Block]:
+        if isinstance(part, TextPart):
+            return [_text(part.text)] if part.text.strip() else []
+        if isinstance(part, FilePart):
+            return [_file(part)]
+        wire.lose_part(part, message, self._report)
+        return []
+
+    def _assistant_blocks(self, part: Part, message: Message) -> list[Block]:
+        if isinstance(part, ReasoningPart):
+            return self._reasoning(part, message)
+        if isinstance(part, ToolCallPart):
+            return self._call(part, message)
+        if isinstance(part, TextPart):
+            return [self._answer(part, message)] if part.text.strip() else []
+        return self._user_blocks(part, message)
+
+    def _answer(self, part: TextPart, message: Message) -> Block:
+        citations = [_citation(citation) for citation in part.citations]
+        if all(citation is not None for citation in citations):
+            return {**_text(part.text), **({"citations": citations} if citations else {})}
+        wire.lose_citations(part, message, self._report)
+        return _text(part.text)
+
+    def _reasoning(self, part: ReasoningPart, message: Message) -> list[Block]:
+        if is_own(part, message, self._providers, self._model):
+            if (data := proof(part, "data")) is not None:
+                return [{"type": "redacted_thinking", "data": data}]
+            signature = proof(part, "signature")
+            if signature is not None or self._takes_unsigned:
+                return [{"type": "thinking", "thinking": repair_text(part.text), "signature": signature or ""}]
+        if not part.text.strip():
+            self._report.lose("reasoning-omitted", message.id, "withheld reasoning is not sent", part=part.id)
+            return []
+        self._report.lose("reasoning-as-text", message.id, "sent as text: not this model's own", part=part.id)
+        return [_text(as_text(part))]
+
+    def _call(self, call: ToolCallPart, message: Message) -> list[Block]:
+        if not call.provider_executed:
+            return [_call("tool_use", call)]
+        result = _server_result(call)
+        if result is None:
+            return [_text(wire.server_tool_text(call, message, self._report))]
+        return [_call("server_tool_use", call), result]
+
+    def _result_block(self, call: ToolCallPart, message: Message) -> Block:
+        result = wire.result_of(call)
+        return {
+            "type": "tool_result",
+            "tool_use_id": call.tool_call_id,
+            "content": self._result_content(result, call, message),
+            "is_error": wire.is_failed(result),
+        }
+
+    def _result_content(self, result: ToolResult, call: ToolCallPart, message: Message) -> str | list[Block]:
+        if all(isinstance(part, TextPart) for part in result.content):
+            return repair_text(result.output_text)
+        blocks: list[Block] = []
+        for part in result.content:
+            if isinstance(part, TextPart):
+                blocks += [_text(part.text)] if part.text.strip() else []
+            elif isinstance(part, FilePart):
+                blocks.append(_file(part))
+            elif isinstance(part, DataPart) and part.name in _SENDABLE_DATA:
+                blocks.append(parse_json(bytes(part.data)))
+            else:
+                wire.lose_part(part, message, self._report, call=call.tool_call_id)
+        return blocks
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": repair_text(text)}
+
+
+def _file(part: FilePart) -> Block:
+    if part.media_type.startswith("image/"):
+        return {"type": "image", "source": _source(part)}
+    if part.media_type == "text/plain" and part.data is not None:
+        data = part.data.decode(errors="replace")
+        source: dict[str, Any] = {"type": "text", "media_type": "text/plain", "data": data}
+    else:
+        source = _source(part)
+    return {"type": "document", "source": source, **({"title": part.filename} if part.filename else {})}
+
+
+def _source(part: FilePart) -> dict[str, Any]:
+    if part.data is None:
+        return {"type": "url", "url": part.url}
+    return {"type": "base64", "media_type": part.media_type, "data": wire.encoded(part)}
+
+
+def _citation(citation: Citation) -> dict[str, Any] | None:
+    """A citation of a web search; others name documents by numbers that a history does not keep."""
+    index = citation.metadata.get("encrypted_index")
+    if index is None or citation.url is None:
+        return None
+    return {
+        "type": "web_search_result_location",
+        "url": citation.url,
+        "title": citation.title,
+        "cited_text": citation.cited_text or "",
+        "encrypted_index": index,
+    }
+
+
+def _call(kind: str, call: ToolCallPart) -> Block:
+    return {"type": kind, "id": call.tool_call_id, "name": call.tool_name, "input": wire.arguments_object(call)}
+
+
+def _server_result(call: ToolCallPart) -> Block | None:
+    """The result block of a tool that Anthropic ran; None when it cannot be had exactly as it was."""
+    kind = _RESULT_BLOCKS.get(call.tool_name)
+    if kind is None or not call.tool_call_id.startswith(_SERVER_CALL) or not call.results:
+        return None
+    parts = wire.result_of(call).content
+    sources = [_search_result(part) for part in parts]
+    if len(parts) == 1 and isinstance(parts[0], DataPart):
+        content: Any = parse_json(bytes(parts[0].data))
+    elif kind == "web_search_tool_result" and all(source is not None for source in sources):
+        content = sources
+    else:
+        return None
+    return {"type": kind, "tool_use_id": call.tool_call_id, "content": content}
+
+
+def _search_result(part: Part) -> dict[str, Any] | None:
+    opaque = part.provider.opaque if part.provider else {}
+    if not isinstance(part, SourceUrlPart) or "encrypted_content" not in opaque:
+        return None
+    return {"type": "web_search_result", "url": part.url, "title": part.title or "", **opaque}

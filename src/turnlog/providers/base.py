@@ -1,0 +1,202 @@
+"""What every provider's module offers: a history as the body of its next request, and a report of what that cost.
+
+Promises that nothing is left out or changed in silence: what the API cannot hold is a `Loss`, what had to be mended so
+that the API takes the history is a `Repair`. Sends nothing and needs no SDK.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from turnlog.errors import LossyConversionError
+from turnlog.model import BlobRef, Message
+from turnlog.model.base import Value
+
+LossKind = Literal[
+    "reasoning-omitted",
+    "reasoning-as-text",
+    "image-omitted",
+    "image-unavailable",
+    "image-unsupported",
+    "file-unsupported",
+    "assistant-file",
+    "citations",
+    "source",
+    "data",
+    "unknown-part",
+    "server-tool",
+    "result-status",
+    "preview-only",
+]
+"""What a request can lose. `docs/providers.md` says when each is told."""
+
+RepairKind = Literal[
+    "left-out",
+    "failed-answer",
+    "system-moved",
+    "system-repeated",
+    "leading-developer",
+    "unanswered-call",
+    "orphan-result",
+    "duplicate-result",
+    "superseded-result",
+    "joined-results",
+    "empty-result",
+    "duplicate-call",
+    "renamed-call",
+    "renamed-tool",
+    "blank-part",
+    "empty-message",
+    "trailing-reasoning",
+    "trailing-space",
+    "merged-messages",
+    "first-user",
+    "added-signature",
+]
+"""What may be mended. `docs/providers.md` says why each API wants it."""
+
+Dialect = Literal["deepseek", "kimi", "minimax", "qwen"]
+"""Servers that speak another provider's API with fields of their own for reasoning."""
+
+LoadBlob = Callable[[BlobRef], bytes]
+"""Gives the bytes of a content that a store keeps outside the message."""
+
+
+class Loss(Value, frozen=True, kw_only=True):
+    """Something of the history that the request does not carry."""
+
+    kind: LossKind
+    message_id: str
+    detail: str
+    part_id: str | None = None
+    tool_call_id: str | None = None
+
+
+class Repair(Value, frozen=True, kw_only=True):
+    """Something that was changed so that the API takes the history."""
+
+    kind: RepairKind
+    message_id: str
+    detail: str
+    tool_call_id: str | None = None
+
+
+class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the caller decides about a request."""
+
+    model: str
+    """The model that is asked. Reasoning goes back as reasoning only to the model that made it."""
+    system: str | None = None
+    """The system prompt; it takes the place of system messages in the history."""
+    tools: Sequence[Mapping[str, Any]] = ()
+    """Tools in the provider's own form, passed on as they are."""
+    max_tokens: int | None = None
+    stream: bool = False
+    extra: Mapping[str, Any] = {}
+    """Further fields of the body; they take precedence over what is built."""
+    dialect: Dialect | None = None
+    """None: told by the model's name (`dialect_of`)."""
+    vision: bool = True
+    """Whether the model takes images and other files; if not, a text says what was there."""
+    inline_budget: int = 8 * 1024 * 1024
+    """Bytes (Base64) of images and files in one request. The newest are sent, as far as they fit."""
+    cache_control: Mapping[str, Any] | None = None
+    """Anthropic, and OpenRouter for Claude: put on the last block of the system prompt and of the conversation."""
+    load_blob: LoadBlob | None = None
+    empty_result: str = "(no output)"
+    """Text of a result that has none."""
+    aborted_result: str = "The tool call was interrupted; there is no result."
+    """Text of the result of a call that was never answered."""
+
+
+class Conversion(msgspec.Struct, frozen=True, kw_only=True):
+    """A request body (plain JSON values), and what it cost to make it."""
+
+    body: dict[str, Any]
+    losses: tuple[Loss, ...] = ()
+    repairs: tuple[Repair, ...] = ()
+
+
+class Provider(Protocol):
+    """One provider API."""
+
+    @property
+    def name(self) -> str:
+        """As in commands: `anthropic`, `openai-chat`, `openrouter`, `responses`, `gemini`."""
+        ...
+
+    def to_request(self, messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
+        """The body of the request that continues a history.
+
+        Args:
+            messages: What the model shall see, in order; `context.select_context` takes it from a session.
+            options: The model, and what else the caller decides.
+            strict: Raise instead of losing anything.
+
+        Raises:
+            LossyConversionError: `strict`, and something would be lost: its `losses`.
+        """
+        ...
+
+
+class Report:
+    """Collects losses and repairs while a request is built."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.losses: list[Loss] = []
+        self.repairs: list[Repair] = []
+
+    def lose(
+        self, kind: LossKind, message_id: str, detail: str, *, part: str | None = None, call: str | None = None
+    ) -> None:
+        """Tell of something that the request does not carry."""
+        self.losses.append(Loss(kind=kind, message_id=message_id, detail=detail, part_id=part, tool_call_id=call))
+
+    def mend(self, kind: RepairKind, message_id: str, detail: str, *, call: str | None = None) -> None:
+        """Tell of something that was changed."""
+        self.repairs.append(Repair(kind=kind, message_id=message_id, detail=detail, tool_call_id=call))
+
+    def conversion(self, body: dict[str, Any], *, strict: bool) -> Conversion:
+        """The body with all that was told; raise LossyConversionError when `strict` and anything was lost."""
+        if strict and self.losses:
+            first = self.losses[0]
+            more = f", and {len(self.losses) - 1} more" if len(self.losses) > 1 else ""
+            raise LossyConversionError(
+                f"message {first.message_id}: {first.kind}: {first.detail}{more}", losses=tuple(self.losses)
+            )
+        return Conversion(body=body, losses=tuple(self.losses), repairs=tuple(self.repairs))
+
+
+_DIALECTS: tuple[tuple[str, Dialect], ...] = (
+    ("deepseek", "deepseek"),
+    ("kimi", "kimi"),
+    ("moonshot", "kimi"),
+    ("minimax", "minimax"),
+    ("qwen", "qwen"),
+    ("qwq", "qwen"),
+)
+"""How the names of models begin, behind a namespace (`moonshotai/kimi-k2`)."""
+
+
+def dialect_of(options: RequestOptions) -> Dialect | None:
+    """The dialect that the caller names, else the one that the model's name tells."""
+    if options.dialect is not None:
+        return options.dialect
+    name = options.model.rpartition("/")[2].lower()
+    return next((dialect for prefix, dialect in _DIALECTS if name.startswith(prefix)), None)
+
+
+_DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$|-latest$")
+
+
+def same_model(one: str, other: str) -> bool:
+    """Whether two names mean one model: equal, or one is the other with the date of its snapshot."""
+    if one == other:
+        return True
+    bare, other_bare = _DATED.sub("", one), _DATED.sub("", other)
+    return bare == other_bare and (bare in (one, other) or one.endswith("-latest") or other.endswith("-latest"))

@@ -1,0 +1,201 @@
+"""Images and files as far as a provider takes them; where one is left out, a text in its place says what and why.
+
+Afterwards each file of a message is one that the provider takes: of a media type that its bytes really have, within
+its limits, inline or at an http(s) address. Nothing is scaled. A model never gets back the files it made itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart
+from turnlog.providers.base import LossKind, Report, RequestOptions
+from turnlog.providers.images import image_size, image_type
+
+_MIB = 1024 * 1024
+
+
+class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider takes."""
+
+    images: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+    files: frozenset[str] = frozenset()
+    """Media types besides images; `audio/*` stands for all of its kind."""
+    image_bytes: int = 20 * _MIB
+    """Of one image, in Base64."""
+    file_bytes: int = 50 * _MIB
+    image_pixels: int | None = None
+    """Of the longer side."""
+    many_images: int | None = None
+    """More images than this in one request may have only `many_pixels`."""
+    many_pixels: int | None = None
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    """Why a file is not sent."""
+
+    kind: LossKind
+    reason: str
+
+
+_TITLES: dict[LossKind, str] = {
+    "image-omitted": "image omitted from request",
+    "image-unavailable": "image unavailable",
+    "image-unsupported": "image not sent",
+    "file-unsupported": "file not sent",
+    "assistant-file": "file made by the model, not sent back",
+}
+
+
+def fit_files(
+    messages: Sequence[Message], limits: FileLimits, options: RequestOptions, report: Report
+) -> list[Message]:
+    """The messages with every file that the provider takes, and a text for every one that it does not."""
+    fitting = _Fitting(limits, options, report, sum(_count_images(message) for message in messages))
+    # From the newest backwards, so that the newest files get what room there is.
+    fitted = [fitting.message(message) for message in reversed(messages)]
+    report.losses += reversed(fitting.losses.losses)
+    return fitted[::-1]
+
+
+class _Fitting:
+    def __init__(self, limits: FileLimits, options: RequestOptions, report: Report, images: int) -> None:
+        self._limits = limits
+        self._options = options
+        self._room = options.inline_budget
+        self._images = images
+        self.losses = Report()
+
+    def message(self, message: Message) -> Message:
+        parts = self._parts(message.parts, message)
+        return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
+
+    def _parts(self, parts: tuple[Part, ...], message: Message, call: str | None = None) -> tuple[Part, ...]:
+        return tuple([self._part(part, message, call) for part in reversed(parts)][::-1])
+
+    def _part(self, part: Part, message: Message, call: str | None) -> Part:
+        if isinstance(part, ToolCallPart):
+            return self._call(part, message)
+        if not isinstance(part, FilePart):
+            return part
+        text = _text_of(part) if not self._takes(part.media_type) else None
+        if text is not None:
+            return TextPart(id=part.id, text=text)
+        part = _with_real_type(part)
+        refusal = self._refusal(part, message, call)
+        if refusal is None:
+            return part
+        self.losses.lose(refusal.kind, message.id, f"{_name(part)}: {refusal.reason}", part=part.id, call=call)
+        return TextPart(id=part.id, text=_placeholder(part, refusal))
+
+    def _call(self, call: ToolCallPart, message: Message) -> ToolCallPart:
+        if call.provider_executed:
+            return call
+        results = tuple(
+            msgspec.structs.replace(result, content=self._parts(result.content, message, call.tool_call_id))
+            for result in reversed(call.results)
+        )
+        return msgspec.structs.replace(call, results=results[::-1])
+
+    def _refusal(self, part: FilePart, message: Message, call: str | None) -> _Refusal | None:
+        if message.role == "assistant" and call is None:
+            return _Refusal("assistant-file", "a model does not get back what it made")
+        checks: tuple[Callable[[FilePart], _Refusal | None], ...] = (
+            self._check_type,
+            self._check_bytes,
+            self._check_pixels,
+            self._check_room,
+        )
+        return next((refusal for check in checks if (refusal := check(part)) is not None), None)
+
+    def _check_type(self, part: FilePart) -> _Refusal | None:
+        if not self._options.vision:
+            kind: LossKind = "image-unsupported" if _is_image(part) else "file-unsupported"
+            return _Refusal(kind, "the model does not take it")
+        if part.data is None and not _is_web_address(part.url):
+            kind = "image-unavailable" if _is_image(part) else "file-unsupported"
+            return _Refusal(kind, "its bytes are not there")
+        if _is_image(part) and part.data is not None and image_type(part.data) is None:
+            return _Refusal("image-unavailable", "its bytes are no image")
+        if not self._takes(part.media_type):
+            kind = "image-unsupported" if _is_image(part) else "file-unsupported"
+            return _Refusal(kind, f"{part.media_type} is not taken")
+        return None
+
+    def _takes(self, media_type: str) -> bool:
+        major = media_type.partition("/")[0]
+        known = self._limits.images | self._limits.files
+        return media_type in known or f"{major}/*" in known or media_type == "image/*"
+
+    def _check_bytes(self, part: FilePart) -> _Refusal | None:
+        most = self._limits.image_bytes if _is_image(part) else self._limits.file_bytes
+        size = _encoded_size(part)
+        if size <= most:
+            return None
+        kind: LossKind = "image-omitted" if _is_image(part) else "file-unsupported"
+        return _Refusal(kind, f"larger than {most // 1024} KB")
+
+    def _check_pixels(self, part: FilePart) -> _Refusal | None:
+        limits, size = self._limits, image_size(part.data) if part.data is not None and _is_image(part) else None
+        most = limits.image_pixels
+        if limits.many_images is not None and self._images > limits.many_images:
+            most = limits.many_pixels
+        if size is None or most is None or max(size) <= most:
+            return None
+        return _Refusal("image-omitted", f"{size[0]} x {size[1]} pixels, at most {most} are taken")
+
+    def _check_room(self, part: FilePart) -> _Refusal | None:
+        """What fits is a run of the newest: once one does not, no older one is sent."""
+        size = _encoded_size(part)
+        if size <= self._room:
+            self._room -= size
+            return None
+        self._room = 0
+        kind: LossKind = "image-omitted" if _is_image(part) else "file-unsupported"
+        return _Refusal(kind, "newer files have taken the room that a request has")
+
+
+def _count_images(message: Message) -> int:
+    results = [result for part in message.parts if isinstance(part, ToolCallPart) for result in part.results]
+    parts = [*message.parts, *(part for result in results for part in result.content)]
+    return sum(isinstance(part, FilePart) and _is_image(part) for part in parts)
+
+
+def _is_image(part: FilePart) -> bool:
+    return part.media_type.startswith("image/")
+
+
+def _is_web_address(url: str | None) -> bool:
+    return url is not None and url.startswith(("http://", "https://"))
+
+
+def _with_real_type(part: FilePart) -> FilePart:
+    """What an image is called, corrected by its bytes: an API refuses a PNG that is said to be a JPEG."""
+    kind = image_type(part.data) if part.data is not None and _is_image(part) else None
+    return part if kind in (None, part.media_type) else msgspec.structs.replace(part, media_type=kind)
+
+
+def _text_of(part: FilePart) -> str | None:
+    """The content of a text file, for a provider that does not take it as a file."""
+    if part.data is None or not part.media_type.startswith("text/"):
+        return None
+    text = part.data.decode(errors="replace")
+    return f"[file {_name(part)}]\n{text}"
+
+
+def _encoded_size(part: FilePart) -> int:
+    return 0 if part.data is None else (len(part.data) + 2) // 3 * 4
+
+
+def _name(part: FilePart) -> str:
+    if part.filename:
+        return part.filename
+    return part.url if _is_web_address(part.url) and part.url is not None else part.media_type
+
+
+def _placeholder(part: FilePart, refusal: _Refusal) -> str:
+    size = len(part.data) if part.data is not None else part.blob.size if part.blob is not None else None
+    told = f" size={max(1, size // 1024)}KB" if size is not None else ""
+    return f"[{_TITLES[refusal.kind]}: {refusal.reason}; source={_name(part)}{told}]"

@@ -1,0 +1,59 @@
+"""Whose reasoning it is, and what its provider needs to take it back.
+
+Thinking, signatures and encrypted content go only to the model that made them; any other model reads the text, where
+it stood. The names of what an agent's log keeps in `ProviderData.opaque` differ; `proof` knows them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from turnlog.model import Message, Part, ProviderData, ReasoningPart
+from turnlog.providers.base import same_model
+
+_SPELLINGS: dict[str, tuple[str, ...]] = {
+    "signature": ("signature",),
+    "data": ("data", "redactedData"),
+    "id": ("id", "itemId"),
+    "encrypted_content": ("encrypted_content", "reasoningEncryptedContent"),
+    "thought_signature": ("thought_signature", "thoughtSignature"),
+    "reasoning_details": ("reasoning_details",),
+    "reasoning_field": ("reasoning_field",),
+    "phase": ("phase",),
+}
+"""Our name for what a provider wants back -> the API's own and the AI SDK's."""
+
+
+def provider_of(part: Part, message: Message) -> ProviderData | None:
+    """Who made a part, as far as the log tells."""
+    return part.provider or message.provider
+
+
+def is_own(part: Part, message: Message, providers: frozenset[str], model: str) -> bool:
+    """Whether a part was made by this very model, at one of these providers.
+
+    A part without a provider's mark is known by the message's model alone; without any model it is foreign.
+    """
+    provider = provider_of(part, message)
+    if provider is not None and provider.name not in providers:
+        return False
+    maker = (part.provider.model if part.provider else None) or message.model
+    if maker is None and provider is not None:
+        maker = provider.model
+    return maker is not None and same_model(maker, model)
+
+
+def proof(part: Part, name: str) -> Any:
+    """What the provider gave with a part under this name; None when it gave nothing."""
+    opaque = part.provider.opaque if part.provider else {}
+    return next((opaque[spelling] for spelling in _SPELLINGS[name] if opaque.get(spelling)), None)
+
+
+def has_proof(part: Part) -> bool:
+    """Whether a part without text still means something to its provider."""
+    return part.provider is not None and any(proof(part, name) is not None for name in _SPELLINGS if name != "id")
+
+
+def as_text(part: ReasoningPart) -> str:
+    """Reasoning for a model that did not make it."""
+    return f"<thinking>\n{part.text}\n</thinking>"

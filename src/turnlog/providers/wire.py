@@ -1,0 +1,108 @@
+"""What the writers of all provider APIs share: arguments and results as text or objects, and parts no API takes."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, cast
+
+from msgspec import UNSET
+
+from turnlog.model import FilePart, Message, Part, SourceUrlPart, TextPart, ToolCallPart, ToolResult
+from turnlog.model.codec import parse_json, repair_text
+from turnlog.providers.base import LossKind, Report
+
+_NOT_CARRIED: dict[str, tuple[LossKind, str]] = {
+    "source-url": ("source", "a source of the model's is not sent"),
+    "source-document": ("source", "a source of the model's is not sent"),
+    "data": ("data", "application data is not sent"),
+    "unknown": ("unknown-part", "a part of unknown kind is not sent"),
+}
+
+
+def arguments_text(call: ToolCallPart) -> str:
+    """The arguments exactly as the model wrote them, for APIs that take a string."""
+    text = call.input_text or "" if call.input is UNSET else bytes(call.input).decode(errors="replace")
+    return repair_text(text)
+
+
+def arguments_object(call: ToolCallPart) -> dict[str, Any]:
+    """The arguments for APIs that take an object: what is none is wrapped (`_value`; `_raw` when it is no JSON)."""
+    text = arguments_text(call)
+    if not text.strip():
+        return {}
+    try:
+        value: Any = parse_json(text)
+    except (ValueError, RecursionError):
+        return {"_raw": text}
+    if value is None:
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {"_value": value}
+
+
+def result_of(call: ToolCallPart) -> ToolResult:
+    """The one result that a repaired call has."""
+    return call.results[0]
+
+
+def is_failed(result: ToolResult) -> bool:
+    """Whether an API that tells only failure from success is to be told of a failure."""
+    return result.status != "success"
+
+
+def result_text(result: ToolResult, message: Message, call: ToolCallPart, report: Report) -> str:
+    """All text of a result; parts that are neither text nor file are told as lost."""
+    for part in result.content:
+        if not isinstance(part, TextPart | FilePart):
+            lose_part(part, message, report, call=call.tool_call_id)
+    return repair_text(result.output_text)
+
+
+def result_files(result: ToolResult) -> list[FilePart]:
+    """Images and files of a result, in order."""
+    return [part for part in result.content if isinstance(part, FilePart)]
+
+
+def lose_status(call: ToolCallPart, message: Message, report: Report) -> None:
+    """Tell that an API without a mark for failed results cannot say that this one is; its text may."""
+    result = result_of(call)
+    if is_failed(result) and not result.id.endswith(":unanswered"):
+        detail = f"that the result is {result.status} is not told"
+        report.lose("result-status", message.id, detail, call=call.tool_call_id)
+
+
+def lose_part(part: Part, message: Message, report: Report, *, call: str | None = None) -> None:
+    """Tell of a part that no request carries."""
+    kind, detail = _NOT_CARRIED[part.type]
+    report.lose(kind, message.id, detail, part=part.id, call=call)
+
+
+def lose_citations(part: TextPart, message: Message, report: Report) -> None:
+    """Tell that the text goes without its citations."""
+    if part.citations:
+        report.lose("citations", message.id, f"{len(part.citations)} citations are not sent", part=part.id)
+
+
+def server_tool_text(call: ToolCallPart, message: Message, report: Report) -> str:
+    """A tool that another provider ran, as text in place."""
+    report.lose("server-tool", message.id, f"{call.tool_name} is told as text", call=call.tool_call_id, part=call.id)
+    lines = [f"[{call.tool_name}: {arguments_text(call)}]"]
+    for result in call.results:
+        lines += [text for part in result.content if (text := _line_of(part))]
+        lines += [result.error_text] if result.error_text else []
+    return repair_text("\n".join(lines))
+
+
+def _line_of(part: Part) -> str | None:
+    if isinstance(part, TextPart):
+        return part.text
+    return f"{part.title or part.url} ({part.url})" if isinstance(part, SourceUrlPart) else None
+
+
+def encoded(part: FilePart) -> str:
+    """The bytes of a file in Base64."""
+    return base64.b64encode(part.data or b"").decode()
+
+
+def data_url(part: FilePart) -> str:
+    """The file's web address, or its bytes as a `data:` URL."""
+    return part.url if part.data is None and part.url is not None else f"data:{part.media_type};base64,{encoded(part)}"
