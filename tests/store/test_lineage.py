@@ -177,6 +177,21 @@ def test_both_sides_of_a_relationship_are_joined(tmp_path: Path) -> None:
     in_any_order(tmp_path, files, look)
 
 
+def test_no_session_comes_out_of_one_that_came_out_of_it(tmp_path: Path) -> None:
+    """A record says that the earlier session is a fork of the later one: the messages they share then say nothing."""
+    origin = line(kind="origin", link="fork", session="toy:late")
+    files = {
+        "early.log": origin + A + answer("e3", parent="r-a2", at=3),
+        "late.log": A + answer("l3", parent="r-a2", at=4),
+    }
+
+    def look(store: ToyStore) -> None:
+        assert store.links() == {("early", "late", "fork", 0)}
+        assert store.parents() == {"early": ("late", "fork")}
+
+    in_any_order(tmp_path, files, look)
+
+
 def test_a_parent_that_is_not_stored_is_none_until_it_is(store: ToyStore) -> None:
     store.add("child.sub", line(kind="origin", session="toy:parent"), prompt("k1"))
     assert store.parents() == {}

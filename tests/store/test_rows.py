@@ -140,10 +140,12 @@ def test_flags_tell_what_a_message_holds() -> None:
         (Message(id="m", role="user"), {"messages": 1}),
         (Message(id="m", role="user", origin=Origin.PROMPT), {"messages": 1, "prompts": 1}),
         (Message(id="m", role="user", origin=Origin.COMMAND), {"messages": 1, "prompts": 1}),
+        (Message(id="m", role="user", origin=Origin.SUBAGENT_PROMPT), {"messages": 1, "prompts": 1}),
         (Message(id="m", role="user", origin=Origin.COMMAND_OUTPUT), {"messages": 1}),
         (Message(id="m", role="developer", origin=Origin.HARNESS), {"messages": 1}),
         (assistant(), {"messages": 1, "steps": 1}),
         (assistant(error=MessageError(text="overloaded")), {"messages": 1}),
+        (assistant(origin=Origin.HARNESS), {"messages": 1}),
     ],
 )
 def test_what_counts_as_a_prompt_and_as_a_step(message: Message, found: dict[str, int]) -> None:
@@ -151,9 +153,9 @@ def test_what_counts_as_a_prompt_and_as_a_step(message: Message, found: dict[str
 
 
 @pytest.mark.parametrize("state", ToolState)
-def test_calls_that_failed_were_denied_or_aborted_are_counted(state: ToolState) -> None:
-    """R-S41: tool usage counts and failures, by the state of the call."""
-    failed = state in (ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED)
+def test_only_errors_are_counted_as_failures(state: ToolState) -> None:
+    """R-S41: tool usage counts and failures, by the state of the call. Denied and aborted are no failures."""
+    failed = state is ToolState.OUTPUT_ERROR
     call = ToolCallPart(tool_call_id="c", tool_name="t", state=state)
     assert counts(assistant(call)).get("failed_tool_calls", 0) == failed
     assert row_of(call)["tool_state"] == state
@@ -270,3 +272,25 @@ def test_a_reported_cost_is_no_priced_one() -> None:
     """R-C7: both are kept, apart from each other."""
     message = assistant(usage=Usage(input=1), cost=Cost(amount=Decimal("0.5"), kind="reported"))
     assert paid(message) == {"calls": 1, "unpriced_calls": 1, "input": 1}
+
+
+@pytest.mark.parametrize(
+    ("origin", "name", "arguments", "preview"),
+    [
+        (Origin.COMMAND, "/compact", "keep the names", "/compact keep the names"),
+        (Origin.COMMAND, "/model", "", "/model"),
+        (Origin.SHELL, "!", "ls -l", "! ls -l"),
+        (Origin.COMMAND, "", "", "<wrapped>"),
+        (Origin.PROMPT, "/compact", "", "<wrapped>"),
+    ],
+)
+def test_a_preview_shows_a_command_as_it_was_typed(origin: Origin, name: str, arguments: str, preview: str) -> None:
+    """The text itself keeps the tags that the agent put around it."""
+    message = Message(
+        id="m",
+        role="user",
+        origin=origin,
+        parts=(TextPart(text="<wrapped>"),),
+        metadata={"other": "no mapping", "toy": {"command": {"name": name, "arguments": arguments}}},
+    )
+    assert message_facts(message, 1).preview == preview

@@ -41,6 +41,7 @@ from turnlog.model import (
     ToolState,
     UnknownPart,
 )
+from turnlog.model.message import command_line
 from turnlog.store.base import PlacedMessage
 
 SUMMARY_LENGTH = 100
@@ -124,7 +125,7 @@ class _Look(NamedTuple):
 _LOOKS: dict[Origin | None, _Look] = {
     Origin.PROMPT: _Look("> "),
     Origin.COMMAND: _Look("> "),
-    Origin.SHELL: _Look("! "),
+    Origin.SHELL: _Look("> "),
     Origin.SUBAGENT_PROMPT: _Look("> "),
     Origin.COMMAND_OUTPUT: _Look("· ", "command output"),
     Origin.SHELL_OUTPUT: _Look("· ", "shell output"),
@@ -141,7 +142,8 @@ def _message(placed: PlacedMessage, detail: Detail) -> Iterator[str]:
     message = placed.message
     look = _LOOKS.get(message.origin, _Look("· ", message.role))
     fate = _fate(placed)
-    for part in message.parts:
+    typed = command_line(message)
+    for part in message.parts if typed is None or detail.full else (TextPart(text=typed),):
         if not isinstance(part, TextPart):
             yield from _part(part, detail)
         elif look.name is not None and not detail.full:

@@ -73,6 +73,20 @@ class Message(Value, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
 
 
+def command_line(message: Message) -> str | None:
+    """The command of a `COMMAND` or `SHELL` message as it was typed (`/compact keep the names`, `! ls`).
+
+    It stands in `metadata[agent]["command"]` as `name` and `arguments`; None when the agent's module found none.
+    """
+    for facts in message.metadata.values():
+        match facts:
+            case {"command": {"name": str(name), "arguments": str(arguments)}} if name:
+                return f"{name} {arguments}".rstrip()
+            case _:
+                continue
+    return None
+
+
 class Fate(StrEnum):
     """What became of a message in one session. Nothing is deleted because the agent moved on."""
 

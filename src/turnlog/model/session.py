@@ -51,6 +51,7 @@ class SessionCounts(Value, frozen=True, kw_only=True):
     steps: int = 0
     tool_calls: int = 0
     failed_tool_calls: int = 0
+    """Calls that ended in an error; one that was denied or aborted has not failed."""
     reasoning_parts: int = 0
     files: int = 0
     events: int = 0

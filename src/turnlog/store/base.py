@@ -324,7 +324,7 @@ class OutlineEntry(NamedTuple):
 
     position: int
     kind: str
-    """The message's origin (`prompt`, `command`, `shell`), `compaction` or `rewind`."""
+    """The message's origin (`prompt`, `command`, `shell`, `subagent_prompt`), `compaction` or `rewind`."""
     text: str
     message_id: str | None = None
     turn: int | None = None

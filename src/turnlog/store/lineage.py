@@ -182,13 +182,15 @@ def _infer_links(
     """Write down which session came out of which, where no agent says it.
 
     It continues its parent when the parent holds nothing of its own behind the shared part, else it is a fork.
+    No session comes out of one that came out of it.
     """
     ids = {key: _session_id(connection, key) for key in group}
     for child in group:
         drop_inferred(connection, ids[child])
+    for child in sorted(group, key=rank.__getitem__):
         parent = parents.get(child)
         stated = connection.execute("SELECT 1 FROM links WHERE child_id = ?", (ids[child],)).fetchone()
-        if parent is None or stated:
+        if parent is None or stated or _comes_out_of(connection, ids[parent], ids[child]):
             continue
         agent = ids[child].partition(":")[0]
         kind = "continuation" if rank[parent][0] == -1 else "fork"
@@ -198,9 +200,32 @@ def _infer_links(
         )
 
 
+def _comes_out_of(connection: sqlite3.Connection, session_id: str, ancestor: str) -> bool:
+    return (
+        connection.execute(
+            "WITH RECURSIVE above (id) AS (SELECT ? UNION SELECT l.parent_id FROM links l JOIN above a"
+            " ON l.child_id = a.id) SELECT 1 FROM above WHERE id = ?",
+            (session_id, ancestor),
+        ).fetchone()
+        is not None
+    )
+
+
 def drop_inferred(connection: sqlite3.Connection, child_id: str) -> None:
     """Forget what the store itself inferred about a session; what an agent inferred stays."""
     connection.execute("DELETE FROM links WHERE child_id = ? AND inferred = ?", (child_id, _BY_STORE))
+
+
+def sharing(connection: sqlite3.Connection, ids: set[str]) -> set[int]:
+    """Keys of those of these sessions that share messages with others."""
+    rows = (
+        connection.execute(
+            "SELECT key FROM sessions WHERE owner_key = 1 AND agent = ? AND external_id = ? AND shares = 1",
+            session_id.partition(":")[::2],
+        ).fetchone()
+        for session_id in ids
+    )
+    return {row[0] for row in rows if row is not None}
 
 
 def session_ids(connection: sqlite3.Connection, keys: set[int]) -> set[str]:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.model import FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolState
+from turnlog.model.message import command_line
 from turnlog.model.usage import BUCKETS
 
 PREVIEW_LENGTH = 200
@@ -28,10 +29,10 @@ MESSAGE_COUNTS = ("messages", "prompts", "steps", "tool_calls", "failed_tool_cal
 USAGE_COUNTS = ("calls", "unknown_calls", "unpriced_calls", *BUCKETS, "lower_bound", "cost")
 """What a message adds to the session that pays for it, and to its day."""
 
-TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL})
+TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 
-_FAILED = frozenset({ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED})
-
+_TYPED = frozenset({Origin.COMMAND, Origin.SHELL})
+"""What the user typed and the agent wrapped in tags: a preview shows it as it was typed."""
 
 _MOST = 1 << 53
 """The largest number that is believed and that columns and their sums hold; what is beyond it is not known."""
@@ -146,7 +147,7 @@ def message_facts(message: Message, key: int) -> MessageFacts:
     for sequence, part in enumerate(message.parts):
         if isinstance(part, ToolCallPart):
             calls += 1
-            failed += part.state in _FAILED
+            failed += part.state is ToolState.OUTPUT_ERROR
             files += _count_files(part)
             rows.append(_call_row(key, sequence, part))
             continue
@@ -158,7 +159,7 @@ def message_facts(message: Message, key: int) -> MessageFacts:
             files += 1
         rows.append(_plain_row(key, sequence, part))
     counts = (1, _is_prompt(message), _is_step(message), calls, failed, reasoning, files)
-    preview = _preview(texts)
+    preview = _preview([command_line(message) or ""] if message.origin in _TYPED else texts) or _preview(texts)
     return MessageFacts(rows, counts, preview, calls > 0, reasoning > 0, files > 0)
 
 
@@ -188,7 +189,8 @@ def _is_prompt(message: Message) -> bool:
 
 
 def _is_step(message: Message) -> bool:
-    return message.role == "assistant" and message.error is None
+    """A model call that answered: neither one that failed nor what the harness wrote in the model's name."""
+    return message.role == "assistant" and message.error is None and message.origin is not Origin.HARNESS
 
 
 def _preview(texts: Iterable[str]) -> str:

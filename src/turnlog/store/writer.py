@@ -206,8 +206,9 @@ class Batch:
         self._sessions.write()
         for key in sorted(self._sessions.relink | self._left_the_branch()):
             lineage.relink(self._connection, key)
-        if self._sessions.shared:
-            self._settle_shared()
+        shared = self._sessions.shared | lineage.sharing(self._connection, self._linked)
+        if shared:
+            self._settle_shared(shared)
         lineage.attach_parents(self._connection, self._sessions.created | self._linked, self._relinked)
         self._saved.sessions = self._sessions.touched
         self._saved.new_sessions = len(self._sessions.created)
@@ -762,8 +763,8 @@ class Batch:
         ).fetchone()
         return newest != (named[leaf], "active")
 
-    def _settle_shared(self) -> None:
-        settled = lineage.settle(self._connection, self._sessions.shared)
+    def _settle_shared(self, session_keys: set[int]) -> None:
+        settled = lineage.settle(self._connection, session_keys)
         for change in settled.payers:
             self._totals.move(change.message_key, change.old, change.new)
         self._relinked = settled.session_ids

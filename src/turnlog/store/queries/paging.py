@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import Any, NamedTuple, cast
+
+_LARGEST = 1 << 63
+"""One more than an integer of SQLite can be."""
 
 
 class Phase(NamedTuple):
@@ -24,17 +29,28 @@ def encode_cursor(kind: str, *values: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps([kind, *values]).encode()).decode().rstrip("=")
 
 
-def decode_cursor(kind: str, length: int, cursor: str | None) -> list[Any] | None:
-    """The `length` values in a cursor; raise ValueError when it is none of this list."""
+def decode_cursor(kind: str, shape: Sequence[type | UnionType], cursor: str | None) -> list[Any] | None:
+    """The values in a cursor, of these types; raise ValueError when it is none of this list, whoever made it up."""
     if cursor is None:
         return None
     try:
         found = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{cursor!r} is not a cursor") from error
-    if not isinstance(found, list) or found[:1] != [kind] or len(found) != length + 1:  # type: ignore[reportUnknownArgumentType]
+    values = cast("list[Any]", found) if isinstance(found, list) else []
+    fits = len(values) == len(shape) + 1 and all(map(_fits, values[1:], shape))
+    if not fits or values[0] != kind:
         raise ValueError(f"{cursor!r} is not a cursor of this list")
-    return found[1:]  # type: ignore[reportUnknownVariableType]
+    return values[1:]
+
+
+def _fits(value: Any, kind: type | UnionType) -> bool:
+    """Whether a value has its type, and SQLite takes it."""
+    if isinstance(value, int):
+        return isinstance(value, kind) and -_LARGEST <= value < _LARGEST
+    return isinstance(value, kind) and not (
+        isinstance(value, str) and any("\ud800" <= each <= "\udfff" for each in value)
+    )
 
 
 def phases(value: str, tie: str, last: list[Any] | None) -> list[Phase]:

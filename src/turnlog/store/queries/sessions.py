@@ -115,7 +115,7 @@ def load_sessions(
     value = _SORT_VALUES[sort]
     rows: list[tuple[Any, ...]] = []
     # Rows of one value run by key, which is how an index on the value alone already has them.
-    for phase in phases(value, "s.key > ?", decode_cursor(sort, 2, cursor)):
+    for phase in phases(value, "s.key > ?", decode_cursor(sort, (int | None, int), cursor)):
         missing = limit + 1 - len(rows)
         if missing > 0:
             rows += connection.execute(

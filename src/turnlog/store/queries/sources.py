@@ -67,7 +67,7 @@ def load_diagnostics(
     }
     where = " AND ".join(condition for condition, value in conditions.items() if value is not None) or "1"
     values: list[Any] = [value for value in conditions.values() if value is not None]
-    last = decode_cursor("diagnostics", 3, cursor) or ("", -1, "")
+    last = decode_cursor("diagnostics", (str, int, str), cursor) or ("", -1, "")
     rows = connection.execute(
         "SELECT f.path, f.agent, f.session_id, d.offset, d.length, d.line, d.json_path, d.severity, d.reason"
         f"{_DIAGNOSTICS} WHERE {where} AND (f.path, d.offset, d.reason) > (?, ?, ?)"

@@ -61,7 +61,7 @@ def load_tool_calls(
     """A page of calls; see `Store.tool_calls`."""
     if wanted.session is not None:
         return _session_calls(connection, wanted, limit, cursor)
-    last = decode_cursor("calls", 3, cursor)
+    last = decode_cursor("calls", (int | None, int, int), cursor)
     # Each plan's rows come in order, so that the newest of all are the first of a merge.
     rows = heapq.merge(
         *(_walk(connection, plan, wanted, limit, last) for plan in _plans(wanted)), key=_recency, reverse=True
@@ -128,7 +128,7 @@ def _session_calls(
     connection: sqlite3.Connection, wanted: ToolCallFilter, limit: int, cursor: str | None
 ) -> Page[ToolCall]:
     """The calls of one session in their order."""
-    position, sequence = decode_cursor("session-calls", 2, cursor) or (-1, -1)
+    position, sequence = decode_cursor("session-calls", (int, int), cursor) or (-1, -1)
     conditions, values = _filters(wanted, "p.started_at")
     rows = connection.execute(
         f"SELECT {_COLUMNS}, p.sequence{_FROM_SESSION} WHERE c.session_key = ? AND p.type = 'tool-call'"

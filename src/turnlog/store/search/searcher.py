@@ -15,10 +15,8 @@ from itertools import islice
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Self, TypeVar, get_args
+from typing import Self, get_args
 from zlib import crc32
-
-import msgspec
 
 from turnlog.errors import StoreError
 from turnlog.store.queries.paging import decode_cursor, encode_cursor
@@ -47,8 +45,6 @@ _PLACES = (
     " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"
     " WHERE x.message_key IN ({keys}) ORDER BY x.session_key IS NOT m.pays_key, x.session_key"
 )
-
-_CursorT = TypeVar("_CursorT")
 
 
 class Searcher:
@@ -162,7 +158,8 @@ class _Search:
         return page._replace(behind=behind)
 
     def _newest(self, plan: Plan, limit: int, cursor: str | None) -> SearchPage:
-        after = _decode("newest", Position, cursor)
+        known = decode_cursor("newest", get_args(Position), cursor)
+        after: Position | None = None if known is None else (known[0], known[1], known[2], known[3])
         last_id = plan.last_id
         if after is not None:
             last_id = min(last_id, last_id_of(after[0], self._progress.displacement))
@@ -181,7 +178,7 @@ class _Search:
 
     def _relevant(self, plan: Plan, limit: int, cursor: str | None) -> SearchPage:
         """Ranks the matches that were newest when the first page was asked for."""
-        at = _decode("relevance", tuple[int, int], cursor)
+        at = decode_cursor("relevance", (int, int), cursor)
         newest_id, offset = (plan.last_id, 0) if at is None else (min(plan.last_id, at[0]), at[1])
         candidates = list(islice(Matches(self._connection, plan, newest_id), RANKED))
         ranked = self._rank(candidates)
@@ -260,15 +257,6 @@ def _find(documents: Iterable[Document], match: Match) -> Document | None:
         if document.sequence == match.sequence and document.field == match.field:
             return document
     return None
-
-
-def _decode(kind: str, shape: type[_CursorT], cursor: str | None) -> _CursorT | None:
-    """The place where a page begins; raise ValueError for a cursor of another list."""
-    values = decode_cursor(kind, len(get_args(shape)), cursor)
-    try:
-        return None if values is None else msgspec.convert(values, shape)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{cursor!r} is not a cursor of this list") from error
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
