@@ -16,6 +16,8 @@ PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check insta
 WEB := $(wildcard web/package.json)
 STATIC := $(if $(WEB),src/turnlog/server/static/index.html)
 PACKAGES := $(if $(WEB),web/node_modules/.package-lock.json)
+# The real AI SDK, whose verdicts the tests of turnlog.aisdk ask for.
+JUDGES := tests/conformance/node_modules/.package-lock.json
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .PHONY: help serve test lint types layers webcheck pytest format lock web browser wheel bench clean prices
@@ -41,7 +43,7 @@ layers: .build/tools ## Check that dependencies run one way
 webcheck: $(PACKAGES) ## Check the web app: types, style, tests
 	$(if $(WEB),cd web && npm run check,@echo "There is no web app to check yet.")
 
-pytest: .build/tools $(STATIC) browser ## Run the tests (ARGS="-k usage")
+pytest: .build/tools $(STATIC) $(JUDGES) browser ## Run the tests (ARGS="-k usage")
 	@# A browser keeps an event loop running: its tests have a process of their own. 5: none was selected.
 	$(BIN)/pytest -n auto -m "not browser" $(ARGS) || [ $$? -eq 5 ]
 	$(BIN)/pytest -m browser $(ARGS) || [ $$? -eq 5 ]
@@ -64,7 +66,7 @@ prices: .build/tools ## Take the prices of the pinned genai-prices
 	$(BIN)/python -m turnlog.pricing.generate
 
 clean: ## Remove everything that was made
-	rm -rf .build .venv dist src/turnlog/server/static web/node_modules web/dist
+	rm -rf .build .venv dist src/turnlog/server/static web/node_modules web/dist tests/conformance/node_modules
 	rm -rf .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -102,6 +104,10 @@ lock: ## Resolve the dependencies again
 
 web/node_modules/.package-lock.json: web/package.json web/package-lock.json
 	cd web && npm ci
+	@touch $@
+
+$(JUDGES): tests/conformance/package.json tests/conformance/package-lock.json
+	cd tests/conformance && npm ci
 	@touch $@
 
 src/turnlog/server/static/index.html: web/node_modules/.package-lock.json $(WEB_SOURCES)

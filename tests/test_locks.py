@@ -10,6 +10,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
 WEB_LOCK = ROOT / "web/package-lock.json"
+NODE_LOCKS = [WEB_LOCK, ROOT / "tests/conformance/package-lock.json"]
+for_every_node_lock = pytest.mark.parametrize("lock", NODE_LOCKS, ids=lambda path: path.parent.name)
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
@@ -26,36 +28,39 @@ def test_no_requirement_names_a_registry(lock: Path) -> None:
     assert "://" not in lock.read_text()
 
 
-def web_packages() -> dict[str, dict[str, Any]]:
-    """Every package of the web app's lock but the app itself."""
-    packages: dict[str, dict[str, Any]] = json.loads(WEB_LOCK.read_text())["packages"]
+def node_packages(lock: Path) -> dict[str, dict[str, Any]]:
+    """Every package of a lock but the one that it belongs to."""
+    packages: dict[str, dict[str, Any]] = json.loads(lock.read_text())["packages"]
     return {path: package for path, package in packages.items() if path}
 
 
-def test_every_web_package_is_pinned_by_hash() -> None:
-    packages = web_packages()
+@for_every_node_lock
+def test_every_node_package_is_pinned_by_hash(lock: Path) -> None:
+    packages = node_packages(lock)
     assert packages
     hashed = re.compile(r"sha512-[A-Za-z0-9+/]{86}==")
     assert [path for path, package in packages.items() if not hashed.fullmatch(package.get("integrity", ""))] == []
 
 
-def test_no_web_package_names_a_registry() -> None:
-    assert [path for path, package in web_packages().items() if "resolved" in package] == []
+@for_every_node_lock
+def test_no_node_package_names_a_registry(lock: Path) -> None:
+    assert [path for path, package in node_packages(lock).items() if "resolved" in package] == []
     # An address may say whom to pay, not where to fetch.
-    told = {path: {**package, "funding": None} for path, package in web_packages().items()}
+    told = {path: {**package, "funding": None} for path, package in node_packages(lock).items()}
     assert "://" not in json.dumps(told)
 
 
 def test_the_web_lock_has_every_platform() -> None:
     """`npm ci` refuses a lock that misses a package for another platform."""
-    packages = web_packages()
+    packages = node_packages(WEB_LOCK)
     wanted = {name for package in packages.values() for name in package.get("optionalDependencies", {})}
     assert wanted
     assert wanted - {path.rpartition("node_modules/")[2] for path in packages} == set()
 
 
-def test_the_web_lock_fits_what_is_asked_for() -> None:
-    asked = json.loads((ROOT / "web/package.json").read_text())
-    locked = json.loads(WEB_LOCK.read_text())["packages"][""]
+@for_every_node_lock
+def test_the_lock_fits_what_is_asked_for(lock: Path) -> None:
+    asked = json.loads((lock.parent / "package.json").read_text())
+    locked = json.loads(lock.read_text())["packages"][""]
     for kind in ("dependencies", "devDependencies"):
-        assert locked[kind] == asked[kind]
+        assert locked.get(kind) == asked.get(kind)

@@ -7,6 +7,7 @@
   x ConversionError          a view that cannot be made
     + LossyConversionError     strict mode, and something would be lost: losses
     + StreamStateError         a chunk that may not stand here: chunk_type, chunk_id
+    + ShapeError               JSON that is not of the shape its format demands: json_path
   x StoreError               what is kept cannot be reached
     + SchemaTooNewError        written by a newer turnlog: found, supported
     + NotFoundError            no such session, message or blob
@@ -98,6 +99,20 @@ class StreamStateError(ConversionError):
         super().__init__(reason)
         self.chunk_type = chunk_type
         self.chunk_id = chunk_id
+
+
+class ShapeError(ConversionError):
+    """JSON of another program that is not of the shape its format demands."""
+
+    def __init__(self, reason: str, *, json_path: str = "$") -> None:
+        """Keep the reason, and the place inside the value as in `$[0].parts[2].state`."""
+        super().__init__(reason)
+        self.reason = reason
+        self.json_path = json_path
+
+    def __str__(self) -> str:
+        """Give `reason (at $[0].parts[2].state)`."""
+        return f"{self.reason} (at {self.json_path})"
 
 
 class StoreError(TurnlogError):

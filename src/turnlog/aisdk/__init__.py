@@ -40,6 +40,9 @@ from turnlog.aisdk.chunks import (
     UIMessageChunk,
     UnknownChunk,
 )
+from turnlog.aisdk.codec import encode, encode_chunk, parse_chunk, parse_ui_message, parse_ui_messages
+from turnlog.aisdk.losses import Loss
+from turnlog.aisdk.partial_json import PartialJson, PartialResult, parse_partial_json
 from turnlog.aisdk.parts import (
     CustomUIPart,
     DataUIPart,
@@ -63,6 +66,8 @@ from turnlog.aisdk.parts import (
     UnknownUIPart,
     UrlCitationSource,
 )
+from turnlog.aisdk.reader import ReadResult, UIMessageReader, aiter_ui_messages, iter_ui_messages, read_ui_message
+from turnlog.aisdk.validate import Schema, ToolSchema, validate_ui_messages
 from turnlog.aisdk.versions import FEATURES, NEWEST, SdkVersion, Version, sdk_version, supports
 
 __all__ = [
@@ -81,8 +86,12 @@ __all__ = [
     "FinishChunk",
     "FinishReason",
     "FinishStepChunk",
+    "Loss",
     "MessageMetadataChunk",
+    "PartialJson",
+    "PartialResult",
     "ProviderMetadata",
+    "ReadResult",
     "ReasoningDeltaChunk",
     "ReasoningEndChunk",
     "ReasoningFileChunk",
@@ -90,6 +99,7 @@ __all__ = [
     "ReasoningStartChunk",
     "ReasoningUIPart",
     "ResetStepChunk",
+    "Schema",
     "SdkVersion",
     "SourceDocumentChunk",
     "SourceDocumentUIPart",
@@ -115,17 +125,29 @@ __all__ = [
     "ToolOutputDeniedChunk",
     "ToolOutputErrorChunk",
     "ToolPartState",
+    "ToolSchema",
     "ToolUIPart",
     "UICitation",
     "UIMessage",
     "UIMessageChunk",
     "UIMessagePart",
+    "UIMessageReader",
     "UIRole",
     "UIValue",
     "UnknownChunk",
     "UnknownUIPart",
     "UrlCitationSource",
     "Version",
+    "aiter_ui_messages",
+    "encode",
+    "encode_chunk",
+    "iter_ui_messages",
+    "parse_chunk",
+    "parse_partial_json",
+    "parse_ui_message",
+    "parse_ui_messages",
+    "read_ui_message",
     "sdk_version",
     "supports",
+    "validate_ui_messages",
 ]

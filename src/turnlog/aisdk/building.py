@@ -1,0 +1,221 @@
+"""Plain JSON values -> the types, and back: nothing that was there is lost, nothing that was not appears.
+
+A value of the known shape is built in one go. Any other is built field by field: what a field cannot hold, and keys
+that nobody knows, go into `extra`, from where `to_plain` puts them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET
+
+from turnlog.aisdk.base import JSON_PROPERTY, UIValue, type_of
+from turnlog.aisdk.chunks import SteeringMessageChunk, TextEndChunk, UIMessageChunk, UnknownChunk, chunk_class
+from turnlog.aisdk.parts import (
+    DocumentCitationSource,
+    DynamicToolUIPart,
+    SteeringMessageUIPart,
+    TextUIPart,
+    ToolApproval,
+    ToolUIPart,
+    UICitation,
+    UIMessage,
+    UIMessagePart,
+    UnknownUIPart,
+    UrlCitationSource,
+    part_class,
+)
+from turnlog.errors import ShapeError
+
+ValueT = TypeVar("ValueT", bound=UIValue)
+
+
+def build(struct: type[ValueT], fields: dict[str, Any]) -> ValueT:
+    """A value of this type; raise ShapeError where a required field is missing or wrong."""
+    if JSON_PROPERTY not in fields:
+        try:
+            return msgspec.convert(fields, struct)
+        except ValueError:
+            # Also what msgspec cannot even look at, such as a lone surrogate in a key.
+            pass
+    return _build_careful(struct, fields)
+
+
+def build_part(value: Any) -> UIMessagePart:
+    """A part; an UnknownUIPart where no shape fits."""
+    struct = part_class(type_of(value))
+    try:
+        return UnknownUIPart(value=value) if struct is None else cast("UIMessagePart", build(struct, value))
+    except ShapeError:
+        return UnknownUIPart(value=value)
+
+
+def build_chunk(value: Any) -> UIMessageChunk:
+    """A chunk; an UnknownChunk where no shape fits."""
+    struct = chunk_class(type_of(value))
+    try:
+        return UnknownChunk(value=value) if struct is None else cast("UIMessageChunk", build(struct, value))
+    except ShapeError:
+        return UnknownChunk(value=value)
+
+
+def build_message(value: Any) -> UIMessage:
+    """A message; raise ShapeError where id, role or list of parts are not what they must be."""
+    if not isinstance(value, dict):
+        raise ShapeError("a message is an object")
+    fields = cast("dict[str, Any]", value)
+    parts = fields.get("parts")
+    if not isinstance(parts, list | tuple):
+        raise ShapeError("a message has a list of parts", json_path="$.parts")
+    built = tuple(build_part(part) for part in cast("list[Any]", parts))
+    message = build(UIMessage, {**fields, "parts": ()})
+    return msgspec.structs.replace(message, parts=built)
+
+
+def to_plain(value: Any) -> Any:
+    """The JSON of a value as Python's own dicts, lists and scalars; `msgspec.Raw` inside it is decoded."""
+    if isinstance(value, UIValue):
+        return _plain_fields(value)
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
+    if isinstance(value, dict) and _needs_unwrapping(value):
+        return {key: to_plain(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple) and _needs_unwrapping(value):
+        return [to_plain(item) for item in cast("list[Any]", value)]
+    return cast("Any", value)
+
+
+def _needs_unwrapping(value: Any) -> bool:
+    """Whether anything inside is more than plain JSON; asked without recursion, since JSON may be very deep."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, UIValue | msgspec.Raw | tuple):
+            return True
+        if isinstance(item, dict):
+            pending.extend(cast("dict[str, Any]", item).values())
+        elif isinstance(item, list):
+            pending.extend(cast("list[Any]", item))
+    return False
+
+
+def has_foreign_keys(value: UIValue) -> bool:
+    """Whether it holds what only `to_plain` can put where it stood."""
+    if value.extra or isinstance(value, UnknownUIPart | UnknownChunk):
+        return True
+    return any(_holds_foreign_keys(getattr(value, name)) for name in _NESTED_NAMES.get(type(value), ()))
+
+
+def _holds_foreign_keys(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(has_foreign_keys(item) for item in cast("tuple[UIValue, ...]", value))
+    return isinstance(value, UIValue) and has_foreign_keys(value)
+
+
+def _plain_fields(value: UIValue) -> Any:
+    if isinstance(value, UnknownUIPart | UnknownChunk):
+        return to_plain(value.value)
+    config = value.__struct_config__
+    plain: dict[str, Any] = {} if config.tag is None else {str(config.tag_field): config.tag}
+    for name, encoded in _json_names(type(value)):
+        item = getattr(value, name)
+        if item is not UNSET:
+            plain[encoded] = to_plain(item)
+    for name, item in value.extra.items():
+        plain[name] = to_plain(item)
+    return plain
+
+
+@cache
+def _json_names(struct: type[UIValue]) -> tuple[tuple[str, str], ...]:
+    names = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+    return tuple((name, encoded) for name, encoded in names if encoded != JSON_PROPERTY)
+
+
+@cache
+def _json_fields(struct: type[UIValue]) -> dict[str, msgspec.structs.FieldInfo]:
+    """JSON name -> field."""
+    return {field.encode_name: field for field in msgspec.structs.fields(struct) if field.encode_name != JSON_PROPERTY}
+
+
+def _build_careful(struct: type[ValueT], fields: dict[str, Any]) -> ValueT:
+    known: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    infos = _json_fields(struct)
+    tag_field = struct.__struct_config__.tag_field
+    for name, item in fields.items():
+        if name == tag_field:
+            continue
+        info = infos.get(name)
+        value = UNSET if info is None else _build_field(struct, info, item)
+        if info is None or value is UNSET:
+            extra[name] = item
+        else:
+            known[info.name] = value
+    for info in infos.values():
+        if info.required and info.name not in known:
+            raise ShapeError("this key is missing or wrong", json_path=f"$.{info.encode_name}")
+    return struct(**known, extra=extra)
+
+
+def _build_field(struct: type[UIValue], info: msgspec.structs.FieldInfo, item: Any) -> Any:
+    """The value of a field; UNSET where it cannot hold this."""
+    nested = _NESTED.get(struct, {}).get(info.name)
+    try:
+        return nested(item) if nested else msgspec.convert(item, info.type)
+    except (ValueError, ShapeError):
+        return UNSET
+
+
+def _object_builder(struct: type[UIValue]) -> Callable[[Any], Any]:
+    def build_object(value: Any) -> UIValue:
+        if not isinstance(value, dict):
+            raise ShapeError("expected an object")
+        return build(struct, cast("dict[str, Any]", value))
+
+    return build_object
+
+
+def _list_builder(build_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def build_list(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise ShapeError("expected a list")
+        return tuple(build_item(item) for item in cast("list[Any]", value))
+
+    return build_list
+
+
+def _build_source(value: Any) -> Any:
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    kind = fields.get("sourceType")
+    if kind not in ("url", "document"):
+        raise ShapeError("unknown kind of source")
+    return build(UrlCitationSource if kind == "url" else DocumentCitationSource, fields)
+
+
+def _build_user_part(value: Any) -> Any:
+    if type_of(value) not in ("text", "file"):
+        raise ShapeError("no part of a user's message")
+    return build(cast("type[UIValue]", part_class(type_of(value))), value)
+
+
+_approval = {"approval": _object_builder(ToolApproval)}
+_citations = {"citations": _list_builder(_object_builder(UICitation))}
+_user_parts = {"parts": _list_builder(_build_user_part)}
+
+_NESTED: dict[type[UIValue], dict[str, Callable[[Any], Any]]] = {
+    ToolUIPart: _approval,
+    DynamicToolUIPart: _approval,
+    TextUIPart: _citations,
+    TextEndChunk: _citations,
+    UICitation: {"source": _build_source},
+    SteeringMessageUIPart: _user_parts,
+    SteeringMessageChunk: _user_parts,
+}
+"""Fields that hold values of ours, with what builds them."""
+
+_NESTED_NAMES = {**{struct: tuple(fields) for struct, fields in _NESTED.items()}, UIMessage: ("parts",)}

@@ -1,0 +1,109 @@
+"""JSON text as a JavaScript client reads it, for texts that come from outside.
+
+The differences to Python's readers that matter here: lone surrogates are text like any other, `NaN` and `Infinity`
+are no JSON, and AI SDK refuses objects that would reach JavaScript's prototypes. Numbers stay exact, where
+JavaScript would round them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn, cast
+
+import msgspec
+
+_decoder = msgspec.json.Decoder()
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Plain Python values; raise ValueError where AI SDK's parser throws (R-S13).
+
+    A number beyond every float becomes an infinity, as in JavaScript; `encode` writes it as null, as that does.
+    """
+    try:
+        value = _decoder.decode(text)
+    except (ValueError, RecursionError):
+        value = _parse_careful(text)
+    if may_hold_unsafe_key(text) and holds_unsafe_key(value):
+        raise ValueError("object contains a forbidden prototype property")
+    return value
+
+
+def _parse_careful(text: str | bytes) -> Any:
+    if isinstance(text, bytes):
+        text = text.decode("utf-8")
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, parse_int=_parse_int)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _parse_int(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
+
+
+def may_hold_unsafe_key(text: str | bytes) -> bool:
+    """Whether it is worth looking inside: a cheap question that is never wrongly answered with no."""
+    if isinstance(text, bytes):
+        return b"__proto__" in text or b"constructor" in text or b"\\u00" in text
+    return "__proto__" in text or "constructor" in text or "\\u00" in text
+
+
+def holds_unsafe_key(value: Any) -> bool:
+    """Whether any object in it has a key `__proto__`, or a `constructor` that has a key `prototype`."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            fields = cast("dict[str, Any]", item)
+            if "__proto__" in fields or _has_prototype(fields.get("constructor")):
+                return True
+            pending.extend(fields.values())
+        elif isinstance(item, list | tuple):
+            pending.extend(cast("list[Any]", item))
+    return False
+
+
+def ends_torn(text: str) -> bool:
+    """Whether it ends in the first half of a character whose second half may follow."""
+    return "\ud800" <= text[-1:] <= "\udbff"
+
+
+def join_surrogates(text: str) -> str:
+    """The text with both halves of a character made one, where a stream had torn them apart."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+def without_unsafe_keys(value: Any) -> Any:
+    """The value without those keys, at any depth; the same object where there are none."""
+    if not holds_unsafe_key(value):
+        return value
+    if isinstance(value, dict):
+        return {
+            key: without_unsafe_keys(item)
+            for key, item in cast("dict[str, Any]", value).items()
+            if key != "__proto__" and not (key == "constructor" and _has_prototype(item))
+        }
+    return [without_unsafe_keys(item) for item in cast("list[Any]", value)]
+
+
+def _has_prototype(value: Any) -> bool:
+    return isinstance(value, dict) and "prototype" in value
+
+
+def same_json(one: Any, other: Any) -> bool:
+    """Whether two plain values are the same JSON; unlike in Python, true is not 1."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        these, those = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
+        return these.keys() == those.keys() and all(same_json(item, those[key]) for key, item in these.items())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        items, others = cast("list[Any]", one), cast("list[Any]", other)
+        return len(items) == len(others) and all(map(same_json, items, others))
+    return isinstance(one, bool) == isinstance(other, bool) and one == other

@@ -1,0 +1,230 @@
+"""The reader: chunks -> UIMessage, with the semantics of each AI SDK version.
+
+What `readUIMessageStream` of the newest 5, 6 or 7 makes of a stream, this makes of it: parts, order, ids, merged
+metadata, partial tool inputs, and the error at the chunk that the real one stops at. Feeding is cheap; a message is
+put together only when somebody asks for it. Reading bytes off a wire is a neighbour's work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from turnlog.aisdk import chunks as wire
+from turnlog.aisdk.base import UIValue
+from turnlog.aisdk.chunk_shapes import known_chunks, known_finish_reasons
+from turnlog.aisdk.codec import JsonInput, parse_chunk
+from turnlog.aisdk.metadata import merge_metadata
+from turnlog.aisdk.parts import UIMessage
+from turnlog.aisdk.reader_content import ContentReader
+from turnlog.aisdk.reader_state import PartList
+from turnlog.aisdk.reader_tools import ToolReader
+from turnlog.aisdk.versions import Version, sdk_version
+from turnlog.errors import ConversionError, ShapeError
+
+Chunk: TypeAlias = wire.UIMessageChunk | JsonInput
+"""A chunk, its JSON text, or what a JSON reader made of that."""
+
+
+class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stream came to."""
+
+    message: UIMessage
+    """The message as far as it got."""
+    error: ConversionError | None = None
+    """Why reading ended before the stream did: a chunk that no client takes (ShapeError) or that may not stand where
+    it stood (StreamStateError)."""
+    error_texts: tuple[str, ...] = ()
+    """What `error` chunks said; reading goes on after them."""
+    finish_reason: str | None = None
+    aborted: bool = False
+    """Whether the server said that it was stopped."""
+
+
+class UIMessageReader:
+    """Reads one stream, chunk by chunk.
+
+    Args:
+        message: The message that the stream goes on with, if its last one is an assistant's.
+        version: Whose rules.
+        reset_on_new_id: Begin an empty message when a `start` names another id than the message has, as clients do;
+            servers, in what they hand to `onFinish`, go on with the same one.
+    """
+
+    def __init__(self, message: UIMessage | None = None, *, version: Version = 7, reset_on_new_id: bool = True) -> None:
+        self._release = sdk_version(version)
+        self._major = self._release.major
+        self._known = known_chunks(self._release)
+        self._reset_on_new_id = reset_on_new_id
+        self._failure: ConversionError | None = None
+        self.error_texts: list[str] = []
+        """What `error` chunks said."""
+        self.aborted = False
+        """Whether an `abort` chunk came."""
+        if message is None or message.role != "assistant":
+            message = UIMessage(id="" if message is None else message.id, role="assistant", parts=())
+        self._begin(message)
+
+    def _begin(self, message: UIMessage) -> None:
+        self._message = message
+        self._parts = PartList(message.parts)
+        self._content = ContentReader(self._parts, self._major)
+        self._tools = ToolReader(self._parts, self._major)
+        self._handlers = self._make_handlers()
+        self.finish_reason: str | None = None
+        """Why the message ended, once it did."""
+
+    def _make_handlers(self) -> dict[type, Callable[[Any], bool]]:
+        content, tools = self._content, self._tools
+        return {
+            wire.StartChunk: self._start,
+            wire.MessageMetadataChunk: self._message_metadata,
+            wire.StartStepChunk: self._start_step,
+            wire.FinishStepChunk: self._finish_step,
+            wire.ResetStepChunk: self._reset_step,
+            wire.FinishChunk: self._finish,
+            wire.ErrorChunk: self._error,
+            wire.AbortChunk: self._abort,
+            wire.TextStartChunk: content.text_start,
+            wire.TextDeltaChunk: content.delta,
+            wire.TextEndChunk: content.text_end,
+            wire.ReasoningStartChunk: content.reasoning_start,
+            wire.ReasoningDeltaChunk: content.delta,
+            wire.ReasoningEndChunk: content.reasoning_end,
+            wire.SourceUrlChunk: content.source_url,
+            wire.SourceDocumentChunk: content.source_document,
+            wire.FileChunk: content.file,
+            wire.ReasoningFileChunk: content.file,
+            wire.CustomChunk: content.custom,
+            wire.SteeringMessageChunk: content.steering_message,
+            wire.DataChunk: content.data,
+            wire.ToolInputStartChunk: tools.input_start,
+            wire.ToolInputDeltaChunk: tools.input_delta,
+            wire.ToolInputAvailableChunk: tools.input_available,
+            wire.ToolInputErrorChunk: tools.input_error,
+            wire.ToolApprovalRequestChunk: tools.approval_request,
+            wire.ToolApprovalResponseChunk: tools.approval_response,
+            wire.ToolOutputAvailableChunk: tools.output_available,
+            wire.ToolOutputErrorChunk: tools.output_error,
+            wire.ToolOutputDeniedChunk: tools.output_denied,
+        }
+
+    @property
+    def message(self) -> UIMessage:
+        """The message as it is now. It never changes afterwards; parts are shared between snapshots."""
+        base = self._message
+        return UIMessage(
+            id=base.id, role=base.role, parts=self._parts.snapshot(), metadata=base.metadata, extra=base.extra
+        )
+
+    def feed(self, chunk: Chunk) -> bool:
+        """Take a chunk; say whether AI SDK would now show the message anew.
+
+        Raises:
+            ShapeError: The client of this release would refuse the chunk, and end the stream.
+            StreamStateError: The chunk may not stand here, with the message of AI SDK's own error. After any of them
+                every further chunk raises the same.
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            value = chunk if isinstance(chunk, UIValue) else parse_chunk(chunk, version=self._release)
+            handler = self._handlers.get(type(value))
+            if handler is None or not self._is_known(value):
+                raise ShapeError(f"AI SDK {self._release} knows no such chunk: {value.type!r:.60}")
+            return handler(value)
+        except ConversionError as error:
+            self._failure = error
+            raise
+
+    def result(self, error: ConversionError | None = None) -> ReadResult:
+        """Everything that is known so far."""
+        return ReadResult(
+            message=self.message,
+            error=error,
+            error_texts=tuple(self.error_texts),
+            finish_reason=self.finish_reason,
+            aborted=self.aborted,
+        )
+
+    def _is_known(self, chunk: wire.UIMessageChunk) -> bool:
+        if isinstance(chunk, wire.FinishChunk) and chunk.finish_reason is not UNSET:
+            return chunk.finish_reason in known_finish_reasons(self._release)
+        return chunk.type in self._known or isinstance(chunk, wire.DataChunk)
+
+    def _start(self, chunk: wire.StartChunk) -> bool:
+        if chunk.message_id is not UNSET:
+            if self._reset_on_new_id and chunk.message_id != self._message.id:
+                self._begin(UIMessage(id=chunk.message_id, role="assistant", parts=()))
+            self._message = replace(self._message, id=chunk.message_id)
+        return self._merge(chunk.message_metadata) or chunk.message_id is not UNSET
+
+    def _message_metadata(self, chunk: wire.MessageMetadataChunk) -> bool:
+        return self._merge(chunk.message_metadata)
+
+    def _merge(self, metadata: Any) -> bool:
+        self._message = replace(self._message, metadata=merge_metadata(self._message.metadata, metadata))
+        return metadata is not UNSET and metadata is not None
+
+    def _start_step(self, _chunk: wire.StartStepChunk) -> bool:
+        self._parts.start_step()
+        return False
+
+    def _finish_step(self, _chunk: wire.FinishStepChunk) -> bool:
+        # From 7 on only its end closes a part: the step of one stream may end inside a part of another.
+        if self._major < 7:
+            self._content.close_parts()
+        return False
+
+    def _reset_step(self, _chunk: wire.ResetStepChunk) -> bool:
+        self._content.close_parts()
+        self._tools.forget_partial_calls()
+        return self._parts.reset_step()
+
+    def _finish(self, chunk: wire.FinishChunk) -> bool:
+        if chunk.finish_reason is not UNSET:
+            self.finish_reason = chunk.finish_reason
+        return self._merge(chunk.message_metadata)
+
+    def _error(self, chunk: wire.ErrorChunk) -> bool:
+        self.error_texts.append(chunk.error_text)
+        return False
+
+    def _abort(self, _chunk: wire.AbortChunk) -> bool:
+        self.aborted = True
+        return False
+
+
+def read_ui_message(chunks: Iterable[Chunk], *, message: UIMessage | None = None, version: Version = 7) -> ReadResult:
+    """Read a whole stream; what ends it early stands in the result, beside the message as far as it got."""
+    reader = UIMessageReader(message, version=version)
+    try:
+        for chunk in chunks:
+            reader.feed(chunk)
+    except ConversionError as error:
+        return reader.result(error)
+    return reader.result()
+
+
+def iter_ui_messages(
+    chunks: Iterable[Chunk], *, message: UIMessage | None = None, version: Version = 7
+) -> Iterator[UIMessage]:
+    """The message after each chunk that changes it, as `readUIMessageStream` yields it; raise what `feed` raises."""
+    reader = UIMessageReader(message, version=version)
+    for chunk in chunks:
+        if reader.feed(chunk):
+            yield reader.message
+
+
+async def aiter_ui_messages(
+    chunks: AsyncIterable[Chunk], *, message: UIMessage | None = None, version: Version = 7
+) -> AsyncIterator[UIMessage]:
+    """`iter_ui_messages` over chunks that are still coming."""
+    reader = UIMessageReader(message, version=version)
+    async for chunk in chunks:
+        if reader.feed(chunk):
+            yield reader.message

@@ -1,0 +1,181 @@
+"""How chunks change everything but tools: text, reasoning, sources, files, data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from turnlog.aisdk import chunks as wire
+from turnlog.aisdk.parts import (
+    CustomUIPart,
+    DataUIPart,
+    FileUIPart,
+    ReasoningFileUIPart,
+    ReasoningUIPart,
+    SourceDocumentUIPart,
+    SourceUrlUIPart,
+    SteeringMessageUIPart,
+    TextUIPart,
+    UICitation,
+)
+from turnlog.aisdk.reader_state import OpenText, PartList
+from turnlog.errors import StreamStateError
+
+
+class ContentReader:
+    """The parts of a message that is being read, but for its tools. Every method says whether the message changed."""
+
+    def __init__(self, parts: PartList, major: int) -> None:
+        self._parts = parts
+        self._major = major
+        self._texts: dict[str, OpenText] = {}
+        self._reasonings: dict[str, OpenText] = {}
+
+    def close_parts(self) -> None:
+        """Let no further delta belong to a text or reasoning that has begun."""
+        self._texts.clear()
+        self._reasonings.clear()
+
+    def text_start(self, chunk: wire.TextStartChunk) -> bool:
+        """Open a text part."""
+        part = TextUIPart(text="", state="streaming", provider_metadata=chunk.provider_metadata)
+        self._texts[chunk.id] = OpenText(self._parts.push(part))
+        return True
+
+    def reasoning_start(self, chunk: wire.ReasoningStartChunk) -> bool:
+        """Open a reasoning part."""
+        part = ReasoningUIPart(id=chunk.id, text="", state="streaming", provider_metadata=chunk.provider_metadata)
+        self._reasonings[chunk.id] = OpenText(self._parts.push(part))
+        return True
+
+    def delta(self, chunk: wire.TextDeltaChunk | wire.ReasoningDeltaChunk) -> bool:
+        """Add to a text or reasoning part."""
+        opened = (self._texts if isinstance(chunk, wire.TextDeltaChunk) else self._reasonings).get(chunk.id)
+        if opened is None:
+            raise self._missing_start(chunk)
+        opened.add(chunk.delta)
+        self._parts.defer(opened.index, opened)
+        if chunk.provider_metadata is not UNSET:
+            self._change(opened, provider_metadata=chunk.provider_metadata)
+        return True
+
+    def text_end(self, chunk: wire.TextEndChunk) -> bool:
+        """Complete a text part."""
+        opened = self._texts.pop(chunk.id, None)
+        if opened is None:
+            raise self._missing_start(chunk)
+        changes: dict[str, Any] = {"state": "done"}
+        if self._major >= 7 and chunk.citations is not UNSET:
+            changes["citations"] = tuple(_without_foreign_keys(citation) for citation in chunk.citations)
+        if chunk.provider_metadata is not UNSET:
+            changes["provider_metadata"] = chunk.provider_metadata
+        self._change(opened, **changes)
+        return True
+
+    def reasoning_end(self, chunk: wire.ReasoningEndChunk) -> bool:
+        """Complete a reasoning part."""
+        opened = self._reasonings.pop(chunk.id, None)
+        if opened is None:
+            raise self._missing_start(chunk)
+        self._change(opened, state="done")
+        if chunk.provider_metadata is not UNSET:
+            self._change(opened, provider_metadata=chunk.provider_metadata)
+        return True
+
+    def _change(self, opened: OpenText, **changes: Any) -> None:
+        self._parts[opened.index] = replace(self._parts[opened.index], **changes)
+
+    def source_url(self, chunk: wire.SourceUrlChunk) -> bool:
+        """Add a web page."""
+        self._parts.push(
+            SourceUrlUIPart(
+                source_id=chunk.source_id,
+                url=chunk.url,
+                title=chunk.title,
+                provider_metadata=chunk.provider_metadata,
+            )
+        )
+        return True
+
+    def source_document(self, chunk: wire.SourceDocumentChunk) -> bool:
+        """Add a document."""
+        self._parts.push(
+            SourceDocumentUIPart(
+                source_id=chunk.source_id,
+                media_type=chunk.media_type,
+                title=chunk.title,
+                filename=chunk.filename,
+                provider_metadata=chunk.provider_metadata,
+            )
+        )
+        return True
+
+    def file(self, chunk: wire.FileChunk | wire.ReasoningFileChunk) -> bool:
+        """Add a file."""
+        struct = FileUIPart if isinstance(chunk, wire.FileChunk) else ReasoningFileUIPart
+        metadata = UNSET if self._major == 5 else chunk.provider_metadata
+        self._parts.push(struct(media_type=chunk.media_type, url=chunk.url, provider_metadata=metadata))
+        return True
+
+    def custom(self, chunk: wire.CustomChunk) -> bool:
+        """Add a provider's own content."""
+        self._parts.push(CustomUIPart(kind=chunk.kind, provider_metadata=chunk.provider_metadata))
+        return True
+
+    def steering_message(self, chunk: wire.SteeringMessageChunk) -> bool:
+        """Add what the user said meanwhile."""
+        self._parts.push(SteeringMessageUIPart(id=chunk.id, parts=chunk.parts))
+        return True
+
+    def data(self, chunk: wire.DataChunk) -> bool:
+        """Add data, or put them in the place of those with the same id; transient data pass by."""
+        if chunk.transient is True:
+            return False
+        index = None if chunk.id is UNSET else self._data_part(chunk)
+        if index is None:
+            self._parts.push(
+                DataUIPart(type=chunk.type, data=chunk.data, id=chunk.id, transient=chunk.transient, extra=chunk.extra)
+            )
+        else:
+            self._parts[index] = replace(self._parts[index], data=chunk.data)
+        return True
+
+    def _data_part(self, chunk: wire.DataChunk) -> int | None:
+        for index in range(len(self._parts)):
+            part = self._parts.unsettled(index)
+            if isinstance(part, DataUIPart) and part.type == chunk.type and part.id == chunk.id:
+                return index
+        return None
+
+    def _missing_start(
+        self,
+        chunk: wire.TextDeltaChunk | wire.TextEndChunk | wire.ReasoningDeltaChunk | wire.ReasoningEndChunk,
+    ) -> StreamStateError:
+        kind = chunk.type.partition("-")[0]
+        reason = (
+            f'Received {chunk.type} for missing {kind} part with ID "{chunk.id}". '
+            f'Ensure a "{kind}-start" chunk is sent before any "{chunk.type}" chunks.'
+        )
+        if self._major == 5:
+            key: str = chunk.type
+            if isinstance(chunk, wire.ReasoningEndChunk) and chunk.provider_metadata is not UNSET:
+                key = "reasoning-end with metadata"
+            reason = f"Cannot {_MISSING_START_5[key]}"
+        return StreamStateError(reason, chunk_type=chunk.type, chunk_id=chunk.id)
+
+
+_MISSING_START_5 = {
+    "text-delta": "read properties of undefined (reading 'text')",
+    "text-end": "set properties of undefined (setting 'state')",
+    "reasoning-delta": "read properties of undefined (reading 'text')",
+    "reasoning-end": "read properties of undefined (reading 'providerMetadata')",
+    "reasoning-end with metadata": "set properties of undefined (setting 'providerMetadata')",
+}
+"""5 does not look before it writes."""
+
+
+def _without_foreign_keys(citation: UICitation) -> UICitation:
+    """What the client makes of a citation; other chunks keep what it does not know."""
+    return replace(citation, source=replace(citation.source, extra={}), extra={})

@@ -1,0 +1,290 @@
+"""How chunks change tool parts: the part of the reader in which the versions differ most.
+
+A call is found by its id among the parts of the current step, results also in earlier steps. Nothing here asks
+whether a state may follow another: AI SDK takes them in any order, and so does its reader.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from turnlog.aisdk import chunks as wire
+from turnlog.aisdk.base import OptionalText
+from turnlog.aisdk.partial_json import PartialJson
+from turnlog.aisdk.parts import DynamicToolUIPart, ToolApproval, ToolUIPart
+from turnlog.aisdk.reader_state import PartList
+from turnlog.aisdk.tool_updates import ToolPart, ToolUpdate, new_part, updated_part
+from turnlog.errors import StreamStateError
+
+_Kind: TypeAlias = type[ToolUIPart] | type[DynamicToolUIPart] | tuple[type[ToolUIPart], type[DynamicToolUIPart]]
+
+_BOTH = (ToolUIPart, DynamicToolUIPart)
+_NO_CALL_5 = "tool-output-error must be preceded by a tool-input-available"
+
+
+class _PartialCall:
+    """A call whose input is still coming, and the part that shows it."""
+
+    def __init__(self, tool_name: str, *, dynamic: bool, major: int, text: str = "") -> None:
+        self.tool_name = tool_name
+        self.dynamic = dynamic
+        self.json = PartialJson(text, version=major)
+        self.input_encoding: Any = UNSET
+        self.title: OptionalText = UNSET
+        self.tool_metadata: Any = UNSET
+        self.index: int | None = None
+        self.part: ToolPart | None = None
+
+    def input(self) -> Any:
+        """The input so far."""
+        return self.json.text if self.input_encoding == "text" else self.json.value()
+
+    def settle(self, part: Any) -> Any:
+        """The part with the input so far."""
+        self.part = replace(part, input=self.input(), raw_input=self.json.text)
+        return self.part
+
+
+class ToolReader:
+    """The tool parts of a message that is being read."""
+
+    def __init__(self, parts: PartList, major: int) -> None:
+        """Take up calls of the current step whose input had not ended."""
+        self._parts = parts
+        self._major = major
+        self._partial: dict[str, _PartialCall] = {}
+        for index in range(parts.step_start, len(parts)):
+            part = parts[index]
+            if isinstance(part, ToolPart) and part.state == "input-streaming":
+                self._partial[part.tool_call_id] = self._resumed(part)
+
+    def forget_partial_calls(self) -> None:
+        """Let no further delta belong to a call that has begun."""
+        self._partial.clear()
+
+    def input_start(self, chunk: wire.ToolInputStartChunk) -> bool:
+        """Begin a call."""
+        dynamic = chunk.dynamic is True
+        call = _PartialCall(chunk.tool_name, dynamic=dynamic, major=self._major)
+        update = ToolUpdate(
+            tool_call_id=chunk.tool_call_id,
+            tool_name=chunk.tool_name,
+            state="input-streaming",
+            provider_executed=chunk.provider_executed,
+        )
+        if self._major > 5:
+            call.input_encoding = update.input_encoding = chunk.input_encoding
+            call.title = update.title = chunk.title
+            call.tool_metadata = update.tool_metadata = chunk.tool_metadata
+            update.provider_metadata = chunk.provider_metadata
+        self._partial[chunk.tool_call_id] = call
+        self._put(update, dynamic=dynamic)
+        return True
+
+    def input_delta(self, chunk: wire.ToolInputDeltaChunk) -> bool:
+        """Take more text of a call's input."""
+        call = self._partial.get(chunk.tool_call_id)
+        if call is None:
+            raise self._missing_start(chunk.tool_call_id)
+        call.json.feed(chunk.input_text_delta)
+        index = call.index
+        if index is not None and index >= self._parts.step_start and self._parts.unsettled(index) is call.part:
+            self._parts.defer(index, call)
+            return True
+        call.index = self._put(
+            ToolUpdate(
+                tool_call_id=chunk.tool_call_id,
+                tool_name=call.tool_name,
+                state="input-streaming",
+                input=call.input(),
+                raw_input=call.json.text,
+                input_encoding=call.input_encoding,
+                title=call.title,
+                tool_metadata=call.tool_metadata,
+            ),
+            dynamic=call.dynamic,
+        )
+        # A part that a delta has made anew has no rawInput, so it must not be settled with one before the next delta.
+        part = self._parts.unsettled(call.index)
+        call.part = part if isinstance(part, ToolPart) else None
+        return True
+
+    def input_available(self, chunk: wire.ToolInputAvailableChunk) -> bool:
+        """Show a call with its whole input."""
+        update = ToolUpdate(
+            tool_call_id=chunk.tool_call_id,
+            tool_name=chunk.tool_name,
+            state="input-available",
+            input=chunk.input,
+            provider_executed=chunk.provider_executed,
+            provider_metadata=chunk.provider_metadata,
+            title=chunk.title,
+            tool_metadata=chunk.tool_metadata,
+        )
+        self._put(update, dynamic=chunk.dynamic is True)
+        return True
+
+    def input_error(self, chunk: wire.ToolInputErrorChunk) -> bool:
+        """Show a call that could not be made."""
+        dynamic = chunk.dynamic is True
+        if self._major > 5:
+            existing = self._in_step(chunk.tool_call_id, _BOTH)
+            if existing is not None:
+                dynamic = isinstance(self._parts[existing], DynamicToolUIPart)
+        update = ToolUpdate(
+            tool_call_id=chunk.tool_call_id,
+            tool_name=chunk.tool_name,
+            state="output-error",
+            error_text=chunk.error_text,
+            provider_executed=chunk.provider_executed,
+            provider_metadata=chunk.provider_metadata,
+            tool_metadata=chunk.tool_metadata,
+        )
+        if dynamic or self._major >= 7:
+            update.input = chunk.input
+        else:
+            update.raw_input = chunk.input
+        self._put(update, dynamic=dynamic)
+        return True
+
+    def approval_request(self, chunk: wire.ToolApprovalRequestChunk) -> bool:
+        """Ask whether a call may run."""
+        index, part = self._called(chunk.tool_call_id)
+        approval = ToolApproval(
+            id=chunk.approval_id,
+            descriptor=UNSET if chunk.approval_descriptor is None else chunk.approval_descriptor,
+            input_schema_input=chunk.input_schema_input,
+            request_reason=chunk.reason if self._major >= 7 else UNSET,
+            is_automatic=True if self._major >= 7 and chunk.is_automatic is True else UNSET,
+            signature=chunk.signature,
+        )
+        self._parts[index] = replace(part, state="approval-requested", approval=approval)
+        return True
+
+    def approval_response(self, chunk: wire.ToolApprovalResponseChunk) -> bool:
+        """Answer a question by its id."""
+        index, part, approval = self._asked(chunk.approval_id)
+        changes: dict[str, Any] = {"approved": chunk.approved}
+        if chunk.reason is not UNSET:
+            changes["reason"] = chunk.reason
+        part = replace(part, state="approval-responded", approval=replace(approval, **changes))
+        if chunk.provider_executed is not UNSET:
+            part = replace(part, provider_executed=chunk.provider_executed)
+        if chunk.provider_metadata is not UNSET:
+            part = replace(part, call_provider_metadata=chunk.provider_metadata)
+        self._parts[index] = part
+        return True
+
+    def output_denied(self, chunk: wire.ToolOutputDeniedChunk) -> bool:
+        """Show a call that may not run."""
+        index, part = self._called(chunk.tool_call_id)
+        self._parts[index] = replace(part, state="output-denied")
+        return True
+
+    def output_available(self, chunk: wire.ToolOutputAvailableChunk) -> bool:
+        """Show what a call gave."""
+        index, part = self._answered(chunk)
+        update = self._result(part, "output-available", chunk)
+        update.output = chunk.output
+        update.preliminary = chunk.preliminary
+        if self._major == 5 and isinstance(part, DynamicToolUIPart):
+            update.provider_executed = UNSET
+        self._parts[index] = updated_part(part, update, self._major)
+        return True
+
+    def output_error(self, chunk: wire.ToolOutputErrorChunk) -> bool:
+        """Show that a call failed."""
+        index, part = self._answered(chunk)
+        update = self._result(part, "output-error", chunk)
+        update.error_text = chunk.error_text
+        if isinstance(part, ToolUIPart):
+            update.raw_input = part.raw_input
+        self._parts[index] = updated_part(part, update, self._major)
+        return True
+
+    def _result(
+        self, part: ToolPart, state: str, chunk: wire.ToolOutputAvailableChunk | wire.ToolOutputErrorChunk
+    ) -> ToolUpdate:
+        return ToolUpdate(
+            tool_call_id=part.tool_call_id,
+            tool_name=part.tool_name,
+            state=state,
+            input=part.input,
+            provider_executed=chunk.provider_executed,
+            provider_metadata=chunk.provider_metadata,
+            tool_metadata=chunk.tool_metadata,
+        )
+
+    def _put(self, update: ToolUpdate, *, dynamic: bool) -> int:
+        """Change the part of this kind and call in the current step, or append one; return where it stands."""
+        index = self._in_step(update.tool_call_id, DynamicToolUIPart if dynamic else ToolUIPart)
+        if index is None:
+            return self._parts.push(new_part(update, self._major, dynamic=dynamic))
+        part = self._parts[index]
+        assert isinstance(part, ToolPart)
+        self._parts[index] = updated_part(part, update, self._major)
+        return index
+
+    def _in_step(self, tool_call_id: str, kind: _Kind) -> int | None:
+        """Where the first part of this kind and call stands in the current step."""
+        for index in range(self._parts.step_start, len(self._parts)):
+            part = self._parts.unsettled(index)
+            if isinstance(part, kind) and part.tool_call_id == tool_call_id:
+                return index
+        return None
+
+    def _anywhere(self, tool_call_id: str, kind: _Kind) -> int | None:
+        """The same, or else the last one of the whole message."""
+        index = self._in_step(tool_call_id, kind)
+        if index is not None:
+            return index
+        for index in range(len(self._parts) - 1, -1, -1):
+            part = self._parts.unsettled(index)
+            if isinstance(part, kind) and part.tool_call_id == tool_call_id:
+                return index
+        return None
+
+    def _called(self, tool_call_id: str, kind: _Kind = _BOTH) -> tuple[int, ToolPart]:
+        index = self._anywhere(tool_call_id, kind)
+        if index is None:
+            reason = _NO_CALL_5 if self._major == 5 else f'No tool invocation found for tool call ID "{tool_call_id}".'
+            raise StreamStateError(reason, chunk_type="tool-invocation", chunk_id=tool_call_id)
+        part = self._parts[index]
+        assert isinstance(part, ToolPart)
+        return index, part
+
+    def _answered(self, chunk: wire.ToolOutputAvailableChunk | wire.ToolOutputErrorChunk) -> tuple[int, ToolPart]:
+        """The call that a result belongs to. 5 must be told again that it is dynamic."""
+        if self._major > 5:
+            return self._called(chunk.tool_call_id)
+        return self._called(chunk.tool_call_id, DynamicToolUIPart if chunk.dynamic is True else ToolUIPart)
+
+    def _asked(self, approval_id: str) -> tuple[int, ToolPart, ToolApproval]:
+        for index in range(len(self._parts)):
+            part = self._parts[index]
+            if isinstance(part, ToolPart) and part.approval is not UNSET and part.approval.id == approval_id:
+                return index, part, part.approval
+        reason = f'No tool invocation found for approval ID "{approval_id}".'
+        raise StreamStateError(reason, chunk_type="tool-approval-response", chunk_id=approval_id)
+
+    def _missing_start(self, tool_call_id: str) -> StreamStateError:
+        reason = (
+            "Cannot read properties of undefined (reading 'text')"
+            if self._major == 5
+            else f'Received tool-input-delta for missing tool call with ID "{tool_call_id}". '
+            'Ensure a "tool-input-start" chunk is sent before any "tool-input-delta" chunks.'
+        )
+        return StreamStateError(reason, chunk_type="tool-input-delta", chunk_id=tool_call_id)
+
+    def _resumed(self, part: ToolPart) -> _PartialCall:
+        text = part.raw_input if isinstance(part.raw_input, str) else ""
+        dynamic = isinstance(part, DynamicToolUIPart)
+        call = _PartialCall(part.tool_name, dynamic=dynamic, major=self._major, text=text)
+        if self._major > 5:
+            call.input_encoding = part.input_encoding
+            call.title = part.title
+            call.tool_metadata = part.tool_metadata
+        return call
