@@ -1,0 +1,205 @@
+"""Canonical history -> UI messages, for a page of `useChat` or for a model (R-H1 to R-H12).
+
+`to_ui_json` makes the JSON of UI messages from stored bodies without decoding their contents; `to_ui_messages` does
+the same for values. What AI SDK cannot say stands in `metadata.turnlog.messages`, one entry a canonical message:
+that message without what the UI message says; `turnlog.aisdk.restore` makes the history of it again. What is lost
+all the same is returned beside the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Unpack
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from turnlog.aisdk.bubbles import Bubbles, ui_message_id
+from turnlog.aisdk.losses import Loss
+from turnlog.aisdk.marks import marks_of
+from turnlog.aisdk.options import UIMessageOptions, View
+from turnlog.aisdk.pieces import CallPieces, MessagePieces, ReasoningPieces, parse_pieces
+from turnlog.aisdk.to_calls import CallWriter
+from turnlog.aisdk.to_parts import OWN_MESSAGE, UIPartJson
+from turnlog.model.codec import decode_message
+
+METADATA = "turnlog"
+"""Our key in the metadata of a UI message."""
+
+_STEP_START: UIPartJson = {"type": "step-start"}
+
+_encoder = msgspec.json.Encoder()
+
+
+class UIJson(NamedTuple):
+    """UI messages as JSON."""
+
+    messages: list[bytes]
+    """The JSON of each."""
+    losses: list[Loss]
+
+    def to_json(self) -> bytes:
+        """All of them as one JSON array."""
+        return b"[%b]" % b",".join(self.messages)
+
+
+def to_ui_json(
+    bodies: Iterable[bytes],
+    *,
+    first_index: int = 0,
+    children: Mapping[str, str] | None = None,
+    **options: Unpack[UIMessageOptions],
+) -> UIJson:
+    """The JSON of UI messages from canonical bodies (JSON of `turnlog.model.Message`), in the order of a history.
+
+    Args:
+        bodies: Each as its own records say it.
+        first_index: Number of the first UI message among all of the session, for `generate_id`.
+        children: Tool call id -> id of the session that the call started.
+        options: See `UIMessageOptions`.
+
+    Raises:
+        msgspec.ValidationError: A body is not of the canonical shape.
+        ValueError: The version is not supported.
+    """
+    converter = _Converter(View.of(**options), first_index, children or {})
+    for body in bodies:
+        converter.add(body)
+    return converter.finish()
+
+
+class _Bubble:
+    """A UI message in the making."""
+
+    __slots__ = ("body", "id", "metadata", "parts", "remains", "role")
+
+    def __init__(self) -> None:
+        self.id: str | None = None
+        self.role = "assistant"
+        self.body = b""
+        """The canonical message that it is named after."""
+        self.parts: list[Any] = []
+        self.remains: list[MessagePieces] = []
+        self.metadata: Raw | None = None
+
+
+class _Converter:
+    def __init__(self, view: View, first_index: int, children: Mapping[str, str]) -> None:
+        self._view = view
+        self._first_index = first_index
+        self._children = children
+        self._bubbles = Bubbles(view)
+        self._open = _Bubble()
+        self._done: list[bytes] = []
+        self._losses: list[Loss] = []
+        self._writer = CallWriter(view, self._losses)
+        self._number = -1
+
+    def add(self, body: bytes) -> None:
+        """Add the next message of the history."""
+        self._number += 1
+        pieces = parse_pieces(body)
+        role = pieces.role
+        if not self._bubbles.shows(role):
+            self._lose("developer-messages", "left out, as asked for")
+            return
+        if self._bubbles.begins(role, pieces.id):
+            self._close()
+        if role == "developer":
+            if self._view.developer == "data":
+                self._open.parts.append({"type": OWN_MESSAGE, "id": pieces.id, "data": Raw(body)})
+                self._name(pieces, body, None)
+                return
+            role = self._view.developer
+        self._name(pieces, body, role)
+        self._say(pieces, role)
+
+    def finish(self) -> UIJson:
+        """Close the last UI message."""
+        self._close()
+        return UIJson(self._done, self._losses)
+
+    def _name(self, pieces: MessagePieces, body: bytes, role: str | None) -> None:
+        """Name a UI message after its first message that is one, or else after the first that only stands in it."""
+        bubble = self._open
+        if bubble.id is None or (role is not None and not bubble.remains):
+            bubble.id, bubble.body = pieces.id, body
+        if role is not None:
+            bubble.role = role
+
+    def _say(self, pieces: MessagePieces, role: str) -> None:
+        bubble = self._open
+        if pieces.parts is not UNSET:
+            self._leave_out(pieces)
+        if role == "assistant":
+            bubble.parts.append(_STEP_START)
+        elif not pieces.parts:
+            bubble.parts.append({"type": "text", "text": ""})
+        if pieces.parts is not UNSET:
+            self._say_parts(pieces)
+        if pieces.metadata is not UNSET:
+            self._take_metadata(pieces)
+        bubble.remains.append(pieces)
+
+    def _leave_out(self, pieces: MessagePieces) -> None:
+        parts = pieces.parts
+        if self._view.include_reasoning or parts is UNSET:
+            return
+        kept = [part for part in parts if type(part) is not ReasoningPieces]
+        if len(kept) < len(parts):
+            self._lose("reasoning", "left out, as asked for")
+            pieces.parts = kept
+
+    def _say_parts(self, pieces: MessagePieces) -> None:
+        said, writer = self._open.parts, self._writer
+        for number, part in enumerate(pieces.parts or ()):
+            writer.place = (self._number, number)
+            if type(part) is CallPieces and self._children:
+                self._add_child(part)
+            said.append(writer.part(part))
+
+    def _add_child(self, part: CallPieces) -> None:
+        if part.tool_call_id is not UNSET and part.child_session_id is UNSET:
+            child = self._children.get(msgspec.json.decode(part.tool_call_id, type=str))
+            if child is not None:
+                part.child_session_id = Raw(msgspec.json.encode(child))
+
+    def _take_metadata(self, pieces: MessagePieces) -> None:
+        assert pieces.metadata is not UNSET
+        marked = marks_of(pieces.metadata).metadata
+        if marked is not UNSET:
+            self._open.metadata = marked
+
+    def _close(self) -> None:
+        bubble, self._open = self._open, _Bubble()
+        if bubble.id is None:
+            return
+        message: dict[str, Any] = {"id": self._id(bubble), "role": bubble.role}
+        metadata = self._metadata(bubble)
+        if metadata is not None:
+            message["metadata"] = metadata
+        message["parts"] = bubble.parts
+        self._done.append(_encoder.encode(message))
+
+    def _id(self, bubble: _Bubble) -> str:
+        index = self._first_index + len(self._done)
+        if self._view.generate_id is not None:
+            return self._view.generate_id(index, decode_message(bubble.body))
+        assert bubble.id is not None
+        return bubble.id if bubble.role != "assistant" else ui_message_id(bubble.id) or bubble.id
+
+    def _metadata(self, bubble: _Bubble) -> Any:
+        own = {METADATA: {"messages": bubble.remains}}
+        if not self._view.include_metadata:
+            self._lose("metadata", "left out, as asked for")
+            return bubble.metadata
+        if bubble.metadata is None:
+            return own
+        try:
+            return msgspec.json.decode(bubble.metadata, type=dict[str, Raw]) | own
+        except msgspec.ValidationError:
+            self._lose("metadata", "a page's metadata that is no object has no place for ours")
+            return own
+
+    def _lose(self, feature: str, reason: str) -> None:
+        self._losses.append(Loss(feature=feature, path=f"$[{self._number}]", reason=reason))

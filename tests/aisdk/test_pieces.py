@@ -1,0 +1,62 @@
+"""The pieces of a message are those of the model, and putting them together gives the message back."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from turnlog.aisdk import pieces
+from turnlog.aisdk.pieces import parse_pieces
+from turnlog.model import (
+    Approval,
+    DataPart,
+    FilePart,
+    Message,
+    ProviderData,
+    ReasoningPart,
+    SourceDocumentPart,
+    SourceUrlPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+    UnknownPart,
+)
+from turnlog.model.codec import decode_message, encode
+
+PIECES_OF: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
+    Message: pieces.MessagePieces,
+    TextPart: pieces.TextPieces,
+    ReasoningPart: pieces.ReasoningPieces,
+    ToolCallPart: pieces.CallPieces,
+    ToolResult: pieces.ResultPieces,
+    FilePart: pieces.FilePieces,
+    SourceUrlPart: pieces.SourceUrlPieces,
+    SourceDocumentPart: pieces.SourceDocumentPieces,
+    DataPart: pieces.DataPieces,
+    UnknownPart: pieces.UnknownPieces,
+    Approval: pieces.ApprovalPieces,
+    ProviderData: pieces.ProviderPieces,
+}
+
+
+@pytest.mark.parametrize("value", PIECES_OF, ids=lambda value: value.__name__)
+def test_the_pieces_have_the_fields_of_the_model(value: type[msgspec.Struct]) -> None:
+    taken = PIECES_OF[value]
+    assert set(taken.__struct_encode_fields__) == set(value.__struct_encode_fields__)
+    assert taken.__struct_config__.tag == value.__struct_config__.tag
+
+
+def test_what_is_unknown_is_kept() -> None:
+    body = (
+        b'{"id":"m","role":"assistant","mood":"good","parts":[{"type":"hologram","depth":3},'
+        b'{"type":"text","text":"hi","font":"serif"}]}'
+    )
+    again = decode_message(msgspec.json.encode(parse_pieces(body)))
+    assert encode(again) == encode(decode_message(body))
+    for kept in (b"hologram", b"serif", b"mood"):
+        assert kept in encode(again)
+
+
+def test_what_is_no_message_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        parse_pieces(b'{"id":"m"}')
