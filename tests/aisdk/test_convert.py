@@ -312,8 +312,11 @@ def test_files_of_a_store_have_the_address_that_the_caller_gives() -> None:
     blob = BlobRef(sha256="ab" * 32, size=3, media_type="image/png")
     part = FilePart(media_type="image/png", blob=blob)
     assert part_of(part)["type"] == "data-turnlog-part"
-    address = part_of(part, blob_url=lambda reference: f"http://127.0.0.1:80/blobs/{reference.sha256}")["url"]
-    assert address == f"http://127.0.0.1:80/blobs/{'ab' * 32}"
+
+    def address(reference: BlobRef) -> str:
+        return f"http://127.0.0.1:80/blobs/{reference.sha256}"
+
+    assert part_of(part, blob_url=address)["url"] == f"http://127.0.0.1:80/blobs/{'ab' * 32}"
 
 
 def test_unknown_parts_and_data_of_our_own_name_are_data_of_ours() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -62,19 +63,19 @@ def test_a_message_without_our_metadata_is_not_ours() -> None:
     assert restore_messages(b'{"id":"a","role":"user","metadata":7,"parts":[]}') is None
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda ui: ui["parts"].pop(),
-        lambda ui: ui["parts"].append({"type": "text", "text": "more"}),
-        lambda ui: ui["parts"].insert(0, {"type": "text", "text": "more"}),
-        lambda ui: ui["parts"][0].pop("text"),
-        lambda ui: ui["parts"][0].update(type="reasoning"),
-        lambda ui: ui["parts"][0].update(type="data-turnlog-message"),
-        lambda ui: ui["metadata"]["turnlog"].update(messages=[{}]),
-    ],
-)
-def test_parts_that_somebody_changed_are_not_those_of_the_metadata(change: Any) -> None:
+CHANGES: list[Callable[[dict[str, Any]], object]] = [
+    lambda ui: ui["parts"].pop(),
+    lambda ui: ui["parts"].append({"type": "text", "text": "more"}),
+    lambda ui: ui["parts"].insert(0, {"type": "text", "text": "more"}),
+    lambda ui: ui["parts"][0].pop("text"),
+    lambda ui: ui["parts"][0].update(type="reasoning"),
+    lambda ui: ui["parts"][0].update(type="data-turnlog-message"),
+    lambda ui: ui["metadata"]["turnlog"].update(messages=[{}]),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_parts_that_somebody_changed_are_not_those_of_the_metadata(change: Callable[[dict[str, Any]], object]) -> None:
     message = Message(id="m", role="user", origin=Origin.PROMPT, parts=(TextPart(text="hi"),))
     ui = json.loads(to_ui_json([encode(message)]).messages[0])
     change(ui)
