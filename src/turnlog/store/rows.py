@@ -110,6 +110,8 @@ class MessageFacts(NamedTuple):
     has_tool_calls: bool
     has_reasoning: bool
     has_files: bool
+    has_structured: bool
+    """Some result carries the agent's own JSON, which is no part of a stored body."""
 
 
 def milliseconds(moment: datetime | None) -> int | None:
@@ -144,11 +146,15 @@ def message_facts(message: Message, key: int) -> MessageFacts:
     rows: list[tuple[Any, ...]] = []
     texts: list[str] = []
     calls = failed = reasoning = files = 0
+    has_structured = False
     for sequence, part in enumerate(message.parts):
         if isinstance(part, ToolCallPart):
             calls += 1
             failed += part.state is ToolState.OUTPUT_ERROR
-            files += _count_files(part)
+            for result in part.results:
+                has_structured = has_structured or result.structured is not UNSET
+                for block in result.content:
+                    files += isinstance(block, FilePart)
             rows.append(_call_row(key, sequence, part))
             continue
         if isinstance(part, TextPart):
@@ -160,7 +166,7 @@ def message_facts(message: Message, key: int) -> MessageFacts:
         rows.append(_plain_row(key, sequence, part))
     counts = (1, _is_prompt(message), _is_step(message), calls, failed, reasoning, files)
     preview = _preview([command_line(message) or ""] if message.origin in _TYPED else texts) or _preview(texts)
-    return MessageFacts(rows, counts, preview, calls > 0, reasoning > 0, files > 0)
+    return MessageFacts(rows, counts, preview, calls > 0, reasoning > 0, files > 0, has_structured)
 
 
 def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:
@@ -221,7 +227,9 @@ def _call_row(key: int, sequence: int, part: ToolCallPart) -> tuple[Any, ...]:
         exit_code = exit_code if result.exit_code is None else believable(result.exit_code)
         spill = result.spilled_to or spill
         duration = duration if result.duration_ms is None else believable(result.duration_ms)
-        output_size += sum(_size(block) for block in result.content)
+        for block in result.content:
+            if isinstance(block, TextPart):
+                output_size += len(block.text)
     if duration is None and started is not None and completed is not None:
         duration = max(0, completed - started)
     return (
@@ -244,18 +252,10 @@ def _call_row(key: int, sequence: int, part: ToolCallPart) -> tuple[Any, ...]:
     )
 
 
-def _size(block: Part) -> int:
-    return len(block.text) if isinstance(block, TextPart) else 0
-
-
 def _input_size(part: ToolCallPart) -> int:
     if part.input is not UNSET:
         return len(memoryview(part.input))
     return len(part.input_text or "")
-
-
-def _count_files(part: ToolCallPart) -> int:
-    return sum(isinstance(block, FilePart) for result in part.results for block in result.content)
 
 
 def _touched_path(part: ToolCallPart) -> str | None:

@@ -70,6 +70,8 @@ class SessionRows:
         self._learned: set[int] = set()
         self._projects: dict[int, int | None] = {}
         self._counts: dict[int, list[int]] = defaultdict(lambda: [0] * len(_COUNTS))
+        self._added: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+        """Counts of messages that are not in `_counts` yet."""
         self._turns: dict[int, int] = {}
         self._sequences: dict[int, int] = {}
         self._unwritten: list[tuple[int, int, int]] = []
@@ -160,9 +162,7 @@ class SessionRows:
 
     def count(self, key: int, counts: tuple[int, ...], sign: int) -> None:
         """Add what a message is (`rows.MESSAGE_COUNTS`) to a session that holds it, or take it out."""
-        totals = self._counts[key]
-        for index, count in enumerate(counts):
-            totals[index] += sign * count
+        self._added[key].append(counts if sign > 0 else tuple([-count for count in counts]))
 
     def count_paid(self, key: int, counts: Sequence[int]) -> None:
         """Add what calls used and cost (`rows.USAGE_COUNTS` and more behind) to the session that pays for them."""
@@ -190,6 +190,7 @@ class SessionRows:
 
     def write(self) -> None:
         """Write all rows; what comes later goes into them by another `write`."""
+        self._sum_up()
         self._connection.executemany(_INSERT, [self._new_row(key) for key in sorted(self._new)])
         learned = self._learned - self._new
         self._connection.executemany(_UPDATE_FACTS, [(*self._fact_columns(key), key) for key in sorted(learned)])
@@ -212,6 +213,13 @@ class SessionRows:
         )
         for pending in (self._new, self._learned, self._counts, self._turns, self._unwritten, self._sharing):
             pending.clear()
+
+    def _sum_up(self) -> None:
+        for key, added in self._added.items():
+            totals = self._counts[key]
+            for index, column in enumerate(zip(*added, strict=True)):
+                totals[index] += sum(column)
+        self._added.clear()
 
     def _new_row(self, key: int) -> tuple[Any, ...]:
         agent, _, external_id = self._ids[key].partition(":")

@@ -7,6 +7,7 @@ messages. Collects in memory and writes once, at the end of the transaction.
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 
 from turnlog.model import Message
 from turnlog.store import bodies
@@ -21,8 +22,6 @@ _USAGE_UPSERT = (
     f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in _USAGE_COLUMNS)}"
 )
 
-_NOTHING = (0,) * len(_USAGE_COLUMNS)
-
 _NO_MODEL = 0
 """`usage.model_key` of calls whose model is not known."""
 
@@ -34,7 +33,7 @@ class Totals:
         self._connection = connection
         self._names = names
         self._sessions = sessions
-        self._days: dict[tuple[int, int, int], list[int]] = {}
+        self._days: dict[tuple[int, int, int], list[tuple[int, ...]]] = defaultdict(list)
 
     def pay(self, session_key: int, message: Message, cost: int | None, sign: int) -> None:
         """Add what a model call used and cost to its payer and its day, or take it out."""
@@ -44,12 +43,8 @@ class Totals:
         model_key = self._names.model(message.model) or _NO_MODEL
         key = (day_of(milliseconds(message.created_at)), model_key, session_key)
         reported = nanos(message.cost.amount) or 0 if message.cost is not None else 0
-        known = self._days.get(key, _NOTHING)
         added = (*counts, reported)
-        if sign > 0:
-            self._days[key] = [old + new for old, new in zip(known, added, strict=True)]
-        else:
-            self._days[key] = [old - new for old, new in zip(known, added, strict=True)]
+        self._days[key].append(added if sign > 0 else tuple([-count for count in added]))
 
     def move(self, message_key: int, old: int | None, new: int) -> None:
         """Let another session pay for a stored message."""
@@ -66,11 +61,10 @@ class Totals:
 
     def write(self) -> None:
         """Add the differences to the rows by day, and hand those of each session to its row."""
-        for (_, _, session_key), counts in self._days.items():
+        days = {key: [sum(column) for column in zip(*added, strict=True)] for key, added in self._days.items()}
+        for (_, _, session_key), counts in days.items():
             self._sessions.count_paid(session_key, counts)
-        self._connection.executemany(
-            _USAGE_UPSERT, [(*key, *counts) for key, counts in self._days.items() if any(counts)]
-        )
+        self._connection.executemany(_USAGE_UPSERT, [(*key, *counts) for key, counts in days.items() if any(counts)])
         # A day whose last call was moved to another session or another day is no row at all.
         self._connection.executemany(
             "DELETE FROM usage WHERE day = ? AND model_key = ? AND session_key = ? AND calls = 0", list(self._days)

@@ -32,7 +32,8 @@ from turnlog.store.sources import (
     sample_hash,
     save_source,
 )
-from turnlog.store.writer import Batch, Pricer, Saved, SourceRow
+from turnlog.store.transaction import Pricer, Saved, SourceRow
+from turnlog.store.writer import Batch
 
 _LOOK_AHEAD = 4096
 

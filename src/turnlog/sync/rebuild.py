@@ -21,7 +21,8 @@ from turnlog.store.connection import connect, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import save_fold_state
-from turnlog.store.writer import CUT_OFF, Batch, SourceRow
+from turnlog.store.transaction import SourceRow
+from turnlog.store.writer import CUT_OFF, Batch
 from turnlog.sync.read import is_complete, line_number
 
 

@@ -19,6 +19,8 @@ from typing import Self
 from turnlog.errors import StoreError
 from turnlog.store.search.indexer import Indexer
 
+_NICENESS = 5
+
 
 class Follower:
     """The parent's side: start it before writing, `finish` it after the last commit."""
@@ -90,6 +92,7 @@ def main(store_path: Path, search_path: Path) -> None:
     """The child: follow the store until standard input ends."""
     # Nothing here makes cycles worth looking for among a hundred thousand documents.
     gc.disable()
+    _yield_to_the_writer()
     finished = threading.Event()
 
     def wait_for_end() -> None:
@@ -101,6 +104,12 @@ def main(store_path: Path, search_path: Path) -> None:
     threading.Thread(target=wait_for_end, daemon=True).start()
     with Indexer(store_path, search_path) as indexer:
         indexer.follow(finished.wait)
+
+
+def _yield_to_the_writer() -> None:
+    """Sessions are listed as soon as they are written: where cores are few, words can wait."""
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,180 @@
+"""Events in rows: what is not a message, and results whose call is not there (yet)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from turnlog.agents.base import EventChange, ResultChange
+from turnlog.model import RecordEvent, RunMetadataEvent, ToolResultEvent
+from turnlog.model.codec import decode_event, encode
+from turnlog.store import bodies
+from turnlog.store.branches import Branches
+from turnlog.store.rows import milliseconds
+from turnlog.store.transaction import SourceRow, Transaction
+
+_ORPHAN = "orphan-result"
+
+_COLUMNS = (
+    "type",
+    "kind",
+    "known",
+    "created_at",
+    "source_key",
+    "generation",
+    "length",
+    "record_id",
+    "parent_id",
+    "body",
+)
+_INSERT = (
+    f"INSERT OR IGNORE INTO events (session_key, position, external_id, {', '.join(_COLUMNS)})"
+    f" VALUES ({', '.join('?' * (3 + len(_COLUMNS)))})"
+)
+_UPDATE = (
+    f"UPDATE events SET {', '.join(f'{name} = ?' for name in _COLUMNS)}"
+    " WHERE session_key = ? AND position = ? AND external_id = ?"
+)
+_MOVED = (
+    "SELECT key FROM events AS old WHERE session_key = ? AND source_key = ? AND generation < ? AND EXISTS"
+    " (SELECT 1 FROM events AS new WHERE new.session_key = old.session_key AND new.source_key = old.source_key"
+    " AND new.generation = ? AND new.kind IS old.kind AND new.type = old.type AND new.record_id IS old.record_id"
+    " AND new.length IS old.length AND new.created_at IS old.created_at)"
+)
+"""Events of earlier lives of a file that stand elsewhere in its newest."""
+
+
+class EventRows:
+    """Writes the events of one transaction."""
+
+    def __init__(self, transaction: Transaction, branches: Branches) -> None:
+        self._transaction = transaction
+        self._branches = branches
+        self._told_anew: dict[int, set[int]] = defaultdict(set)
+        self._orphaned = {
+            row[0]
+            for row in transaction.connection.execute(
+                "SELECT DISTINCT session_key FROM events WHERE kind = ?", (_ORPHAN,)
+            )
+        }
+
+    def save(self, changes: Iterable[EventChange]) -> None:
+        """Write what one feed told; what was there already is told again where the teller counts more."""
+        rows: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+        for change in changes:
+            session_key = self._transaction.sessions.key(change.session_id)
+            if session_key is not None:
+                rows[session_key].append(self._event_row(session_key, change))
+                self._branches.note_records(session_key, (change.record_id,) if change.record_id else (), None)
+        for session_key, found in rows.items():
+            self._transaction.sessions.sequence(session_key)
+            if self._transaction.source.generation:
+                self._told_anew[self._transaction.source.key].add(session_key)
+            cursor = self._transaction.connection.executemany(_INSERT, found)
+            self._transaction.sessions.count_events(session_key, cursor.rowcount)
+            if cursor.rowcount < len(found):
+                self._tell_again(session_key, found)
+
+    def drop_moved(self, source: SourceRow) -> None:
+        """Events of a rewritten file stand where its newest life has them, and only there."""
+        for session_key in self._told_anew[source.key]:
+            place = (session_key, source.key, source.generation, source.generation)
+            moved = self._transaction.connection.execute(_MOVED, place).fetchall()
+            self._transaction.connection.executemany("DELETE FROM events WHERE key = ?", moved)
+            self._transaction.sessions.count_events(session_key, -len(moved))
+
+    def save_orphan(self, change: ResultChange) -> None:
+        """Keep a result whose call is not there."""
+        event = ToolResultEvent(
+            position=change.position,
+            created_at=change.result.completed_at,
+            tool_call_id=change.tool_call_id,
+            result=change.result,
+            approval=change.approval,
+        )
+        record_id = change.record_ids[0] if change.record_ids else None
+        session_key = self._transaction.sessions.key(change.session_id)
+        if session_key is not None:
+            self._orphaned.add(session_key)
+        self.save([EventChange(session_id=change.session_id, event=event, record=change.record, record_id=record_id)])
+
+    @property
+    def has_orphans(self) -> bool:
+        """Whether any session has results that no call was found for."""
+        return bool(self._orphaned)
+
+    def orphans(self, session_id: str) -> list[tuple[int, ResultChange]]:
+        """Results of a session that came before their call, each with the key of its event."""
+        session_key = self._transaction.sessions.key(session_id)
+        if session_key not in self._orphaned:
+            return []
+        rows = self._transaction.connection.execute(
+            "SELECT key, position, length, record_id, body FROM events WHERE kind = ? AND session_key = ?",
+            (_ORPHAN, session_key),
+        ).fetchall()
+        return [(key, _orphan_of(session_id, *found)) for key, *found in rows]
+
+    def adopt(self, session_id: str, event_key: int) -> None:
+        """An orphan's call is there now: it is no event any more."""
+        session_key = self._transaction.sessions.key(session_id)
+        assert session_key is not None
+        self._transaction.connection.execute("DELETE FROM events WHERE key = ?", (event_key,))
+        self._transaction.sessions.count_events(session_key, -1)
+
+    def _tell_again(self, session_key: int, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Events that were there already: a later record of their file has more to say, or a file that counts more."""
+        session_id = self._transaction.sessions.id(session_key)
+        here = (self._transaction.source.key, self._transaction.source.generation)
+        for _, position, external_id, *told in rows:
+            place = (session_key, position, external_id)
+            source_key, generation = self._transaction.connection.execute(
+                "SELECT source_key, generation FROM events WHERE session_key = ? AND position = ? AND external_id = ?",
+                place,
+            ).fetchone()
+            if (source_key, generation) == here or self._transaction.outranks(source_key, generation, session_id):
+                self._transaction.connection.execute(_UPDATE, (*told, *place))
+
+    def _event_row(self, session_key: int, change: EventChange) -> tuple[Any, ...]:
+        event = change.event
+        known, kind, body = True, None, None
+        external_id = getattr(event, "id", None)
+        if isinstance(event, RecordEvent | RunMetadataEvent):
+            kind = event.kind
+            known = getattr(event, "known", True)
+            body = None if event.data is msgspec.UNSET else encode(event)
+        else:
+            body = encode(event)
+        if isinstance(event, ToolResultEvent):
+            kind, external_id = _ORPHAN, f"{event.tool_call_id}:{event.result.id}"
+        return (
+            session_key,
+            event.position,
+            external_id or f"{event.position}",
+            event.__struct_config__.tag,
+            kind,
+            known,
+            milliseconds(event.created_at),
+            self._transaction.source.key,
+            self._transaction.source.generation,
+            change.record[1] if change.record else None,
+            change.record_id,
+            change.parent_id,
+            None if body is None else bodies.compress(body),
+        )
+
+
+def _orphan_of(session_id: str, position: int, length: int | None, record_id: str | None, frame: bytes) -> ResultChange:
+    event = decode_event(bodies.decompress(frame))
+    assert isinstance(event, ToolResultEvent)
+    return ResultChange(
+        session_id=session_id,
+        tool_call_id=event.tool_call_id,
+        result=event.result,
+        position=position,
+        record=(position, length or 0),
+        record_ids=(record_id,) if record_id else (),
+        approval=event.approval,
+    )

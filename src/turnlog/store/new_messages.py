@@ -1,0 +1,144 @@
+"""Messages that nobody has stored: most of what an import writes, so little is called here and nothing is made twice.
+
+Parts and memberships are written before their messages, whose bodies are compressed meanwhile where there is a worker:
+`land` writes the messages, and must have been called before anybody looks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any
+
+from turnlog.agents.base import MessageChange, Placement
+from turnlog.model import Message
+from turnlog.store import bodies
+from turnlog.store.blobs import save_blobs
+from turnlog.store.branches import Branches
+from turnlog.store.places import pack_ids, pack_records
+from turnlog.store.rows import MESSAGE_COLUMNS, PART_COLUMNS, MessageFacts, message_facts
+from turnlog.store.transaction import SourceRow, Transaction
+
+_MESSAGE_INSERT = (
+    f"INSERT INTO messages ({', '.join(MESSAGE_COLUMNS)}) VALUES ({', '.join('?' * len(MESSAGE_COLUMNS))})"
+)
+PART_INSERT = f"INSERT INTO parts ({', '.join(PART_COLUMNS)}) VALUES ({', '.join('?' * len(PART_COLUMNS))})"
+
+_MEMBER_COLUMNS = (
+    "session_key",
+    "position",
+    "message_key",
+    "source_key",
+    "generation",
+    "parent_id",
+    "parent_record",
+    "turn",
+    "step",
+    "fate",
+    "copied",
+    "records",
+    "record_ids",
+)
+MEMBER_INSERT = (
+    f"INSERT INTO memberships ({', '.join(_MEMBER_COLUMNS)}) VALUES ({', '.join('?' * len(_MEMBER_COLUMNS))})"
+)
+
+
+class NewMessages:
+    """Collects the new messages of a feed; `send` and `land` write them."""
+
+    def __init__(self, transaction: Transaction, branches: Branches, worker: Executor | None) -> None:
+        self._transaction = transaction
+        self._branches = branches
+        self._worker = worker
+        row = transaction.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+        self._next_key = (row[0] if row else 0) + 1
+        self._messages: list[tuple[Any, ...]] = []
+        self._texts: list[bytes] = []
+        self._parts: list[tuple[Any, ...]] = []
+        self._members: list[tuple[Any, ...]] = []
+        self._blobs: list[tuple[bodies.Blob, int]] = []
+        self._sent: tuple[list[tuple[Any, ...]], Callable[[], bodies.Frames | list[bytes]]] | None = None
+
+    def add(self, session_key: int, change: MessageChange) -> int:
+        """Take a message and its place; return its key."""
+        transaction, message, place = self._transaction, change.message, change.placement
+        key = self._next_key
+        self._next_key += 1
+        facts = message_facts(message, key)
+        body = self._body(message, facts, key)
+        cost = transaction.cost(message)
+        transaction.sessions.count(session_key, facts.counts, 1)
+        transaction.totals.pay(session_key, message, cost, 1)
+        sequence = transaction.sessions.sequence(session_key)
+        columns = transaction.message_columns(message, facts, cost, 1, sequence)
+        self._messages.append((key, transaction.source.agent, message.id, *columns, session_key, len(body)))
+        self._texts.append(body)
+        self._parts += facts.parts
+        self._members.append(member_row(session_key, key, transaction.source, place))
+        self._branches.note_place(session_key, place)
+        self._branches.lengthen(session_key, message.id, place)
+        return key
+
+    def send(self) -> None:
+        """Write everything of what was added but the messages themselves, and begin to compress those."""
+        if not self._messages:
+            return
+        self.land()
+        self._sent = self._messages, self._compress(self._texts)
+        connection = self._transaction.connection
+        connection.executemany(PART_INSERT, self._parts)
+        connection.executemany(MEMBER_INSERT, self._members)
+        save_blobs(connection, self._blobs)
+        self._transaction.saved.messages += len(self._messages)
+        self._messages, self._texts = [], []
+        self._parts.clear()
+        self._members.clear()
+        self._blobs.clear()
+
+    def land(self) -> None:
+        """Write the messages that were sent."""
+        if self._sent is None:
+            return
+        messages, frames = self._sent
+        self._sent = None
+        found = frames()
+        self._transaction.connection.executemany(
+            _MESSAGE_INSERT, [(*row, found[index]) for index, row in enumerate(messages)]
+        )
+
+    def _body(self, message: Message, facts: MessageFacts, key: int) -> bytes:
+        """The JSON that is stored; large contents go to the blobs."""
+        body = bodies.pack_fresh(message)
+        if len(body) <= bodies.TEXT_LIMIT and not facts.has_files and not facts.has_structured:
+            return body
+        found: list[bodies.Blob] = []
+        external = bodies.externalize(message, found)
+        self._blobs += [(blob, key) for blob in found]
+        return body if external is message else bodies.pack_fresh(external)
+
+    def _compress(self, texts: list[bytes]) -> Callable[[], bodies.Frames | list[bytes]]:
+        """Compress bodies, beside the caller's own work when there is a worker; call the result for the frames."""
+        if self._worker is None:
+            return partial(bodies.compress_all, texts)
+        return self._worker.submit(bodies.compress_all, texts).result
+
+
+def member_row(session_key: int, message_key: int, source: SourceRow, placement: Placement) -> tuple[Any, ...]:
+    """A message's place in a session, in the order of `MEMBER_INSERT`."""
+    return (
+        session_key,
+        placement.position,
+        message_key,
+        source.key,
+        source.generation,
+        placement.parent_id,
+        placement.parent_record,
+        placement.turn,
+        placement.step,
+        placement.fate,
+        placement.copied,
+        pack_records(placement.records),
+        pack_ids(placement.record_ids),
+    )

@@ -1,0 +1,208 @@
+"""Readings of messages that are stored: joined into what is there, with their place in each session that holds them.
+
+What a message added to totals before is taken out before what it adds now goes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from turnlog.agents.base import MessageChange, Placement, RecordRef, ResultChange
+from turnlog.model import Fate, Message
+from turnlog.model.merge import merge_messages
+from turnlog.store import bodies
+from turnlog.store.blobs import BlobLoader, replace_blobs
+from turnlog.store.branches import Branches
+from turnlog.store.joining import add_late_result, join_placements, join_records, told_fate
+from turnlog.store.new_messages import MEMBER_INSERT, PART_INSERT, member_row
+from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
+from turnlog.store.rows import MESSAGE_COLUMNS, message_facts
+from turnlog.store.transaction import Transaction
+
+_MESSAGE_UPDATE = f"UPDATE messages SET {', '.join(f'{name} = ?' for name in MESSAGE_COLUMNS[3:])} WHERE key = ?"
+
+
+class Readings:
+    """Joins what one transaction has to say of stored messages. New ones must have landed before."""
+
+    def __init__(self, transaction: Transaction, branches: Branches) -> None:
+        self._transaction = transaction
+        self._connection = transaction.connection
+        self._sessions = transaction.sessions
+        self._branches = branches
+
+    def join(self, key: int, session_key: int, change: MessageChange) -> None:
+        """Join one more reading into a message that is there, and see to its place in this session."""
+        self._update_message(key, change.placement.session_id, lambda known: merge_messages(known, change.message))
+        row = self._connection.execute(
+            "SELECT position, source_key, generation, parent_id, parent_record, turn, step, fate, copied, records,"
+            " record_ids FROM memberships WHERE message_key = ? AND session_key = ?",
+            (key, session_key),
+        ).fetchone()
+        if row is None:
+            self._share(session_key, key, change.placement)
+            self._branches.lengthen(session_key, change.message.id, change.placement)
+        else:
+            self._join_membership(session_key, key, _Place(*row), change.placement)
+
+    def add_result(self, change: ResultChange) -> bool:
+        """Give a result to its call; False when that is not there."""
+        session_key = self._sessions.key(change.session_id)
+        key = self.call_key(change)
+        if session_key is None or key is None:
+            return False
+        self._update_message(key, change.session_id, lambda known: add_late_result(known, change))
+        row = self._connection.execute(
+            "SELECT position, source_key, records, record_ids FROM memberships"
+            " WHERE message_key = ? AND session_key = ?",
+            (key, session_key),
+        ).fetchone()
+        if row is None:
+            return True
+        position, source_key, records, record_ids = row
+        self._branches.note_records(session_key, change.record_ids, position)
+        if source_key == self._transaction.source.key:
+            reference: RecordRef = (*change.record, change.result.id)
+            records = pack_records(join_records(unpack_records(records), (reference,)))
+        record_ids = pack_ids(tuple(dict.fromkeys((*unpack_ids(record_ids), *change.record_ids))))
+        self._connection.execute(
+            "UPDATE memberships SET records = ?, record_ids = ? WHERE message_key = ? AND session_key = ?",
+            (records, record_ids, key, session_key),
+        )
+        return True
+
+    def call_key(self, change: ResultChange) -> int | None:
+        """The message that holds the call: the one the fold names, else the nearest before the result, else behind."""
+        row = self._connection.execute(
+            "SELECT m.key FROM messages m JOIN parts p ON p.message_key = m.key"
+            " WHERE m.agent = ? AND m.external_id = ? AND p.tool_call_id = ?",
+            (self._transaction.source.agent, change.message_id, change.tool_call_id),
+        ).fetchone()
+        if row is None:
+            row = self._connection.execute(
+                "SELECT p.message_key FROM memberships m JOIN parts p ON p.message_key = m.message_key"
+                " WHERE m.session_key = ?1 AND p.tool_call_id = ?2"
+                " ORDER BY m.position > ?3, abs(m.position - ?3) LIMIT 1",
+                (self._sessions.key(change.session_id), change.tool_call_id, change.position),
+            ).fetchone()
+        return row[0] if row else None
+
+    def _update_message(self, key: int, session_id: str, change: Callable[[Message], Message]) -> None:
+        """Store what `change` makes of a stored message, if that is anything new."""
+        revision, cost, pays_key, frame = self._connection.execute(
+            "SELECT revision, cost, pays_key, body FROM messages WHERE key = ?", (key,)
+        ).fetchone()
+        old_body = bodies.decompress(frame)
+        old = bodies.resolve(bodies.decode(old_body), BlobLoader(self._connection))
+        new = change(old)
+        found: list[bodies.Blob] = []
+        external = bodies.externalize(new, found)
+        body = bodies.pack(external)
+        if body == old_body:
+            return
+        session_key = self._sessions.key(session_id)
+        assert session_key is not None
+        new_cost = self._transaction.cost(new)
+        before, facts = message_facts(old, key), message_facts(new, key)
+        for (member,) in self._connection.execute(
+            "SELECT session_key FROM memberships WHERE message_key = ?", (key,)
+        ).fetchall():
+            self._sessions.count(member, before.counts, -1)
+            self._sessions.count(member, facts.counts, 1)
+            self._sessions.sequence(member)
+        if pays_key is not None:
+            self._transaction.totals.pay(pays_key, old, cost, -1)
+            self._transaction.totals.pay(pays_key, new, new_cost, 1)
+        columns = self._transaction.message_columns(
+            new, facts, new_cost, revision + 1, self._sessions.sequence(session_key)
+        )
+        self._connection.execute(_MESSAGE_UPDATE, (*columns, pays_key, len(body), bodies.compress(body), key))
+        self._connection.execute("DELETE FROM parts WHERE message_key = ?", (key,))
+        self._connection.executemany(PART_INSERT, facts.parts)
+        replace_blobs(self._connection, key, found)
+
+    def _share(self, session_key: int, key: int, placement: Placement) -> None:
+        """Another session holds this message too."""
+        row = member_row(session_key, key, self._transaction.source, placement)
+        self._connection.execute(MEMBER_INSERT, row)
+        self._branches.note_place(session_key, placement)
+        message = bodies.unpack(
+            self._connection.execute("SELECT body FROM messages WHERE key = ?", (key,)).fetchone()[0]
+        )
+        self._sessions.count(session_key, message_facts(message, key).counts, 1)
+        members = [
+            row[0]
+            for row in self._connection.execute("SELECT session_key FROM memberships WHERE message_key = ?", (key,))
+        ]
+        if len(members) > 1:
+            self._sessions.share(members)
+
+    def _join_membership(self, session_key: int, key: int, known: _Place, placement: Placement) -> None:
+        """The same message again in the same session: from another feed, another file, or the file written anew.
+
+        Offsets of two files do not mix: the place in the file that counts for the session, as it is now, is taken.
+        """
+        stored = known.placement(placement.session_id)
+        here, there = (
+            (self._transaction.source.key, self._transaction.source.generation),
+            (known.source_key, known.generation),
+        )
+        if here == there:
+            joined, origin = join_placements(stored, placement), here
+        elif self._transaction.outranks(known.source_key, known.generation, placement.session_id):
+            joined, origin = placement, here
+        else:
+            joined, origin = stored, there
+        self._branches.note_place(session_key, joined)
+        words = dict.fromkeys((*joined.record_ids, *stored.record_ids, *placement.record_ids))
+        self._branches.note_records(session_key, words, joined.position)
+        self._connection.execute(
+            "UPDATE memberships SET position = ?, source_key = ?, generation = ?, parent_id = ?, parent_record = ?,"
+            " turn = ?, step = ?, fate = ?, copied = ?, records = ?, record_ids = ?"
+            " WHERE message_key = ? AND session_key = ?",
+            (
+                joined.position,
+                *origin,
+                joined.parent_id,
+                joined.parent_record,
+                joined.turn,
+                joined.step,
+                known.fate if joined.fate is stored.fate else joined.fate,
+                joined.copied,
+                pack_records(joined.records),
+                pack_ids(tuple(words)),
+                key,
+                session_key,
+            ),
+        )
+
+
+class _Place(NamedTuple):
+    """A membership row that is already there."""
+
+    position: int
+    source_key: int | None
+    generation: int
+    parent_id: str | None
+    parent_record: str | None
+    turn: int | None
+    step: int | None
+    fate: str
+    copied: int
+    records: bytes | None
+    record_ids: bytes | None
+
+    def placement(self, session_id: str) -> Placement:
+        return Placement(
+            session_id=session_id,
+            position=self.position,
+            records=unpack_records(self.records),
+            record_ids=unpack_ids(self.record_ids),
+            parent_id=self.parent_id,
+            parent_record=self.parent_record,
+            turn=self.turn,
+            step=self.step,
+            fate=told_fate(Fate(self.fate)),
+            copied=bool(self.copied),
+        )

@@ -1,0 +1,110 @@
+"""What the writers of one transaction share: connection, names, sessions, totals, and whose bytes are being read.
+
+The rooms around it each write one kind of row (`new_messages`, `readings`, `event_rows`, `link_rows`); `writer.Batch`
+calls them in order.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from turnlog.model import Message, Usage
+from turnlog.store.names import Names
+from turnlog.store.rows import MessageFacts, message_buckets, milliseconds, nanos
+from turnlog.store.sessions import SessionRows
+from turnlog.store.totals import Totals
+
+Pricer = Callable[[Usage | None, str | None, str | None, datetime | None], int | None]
+"""Usage of one call, its model, who served it, its time -> nano-dollars, or None when the price is not known."""
+
+
+class SourceRow(msgspec.Struct, frozen=True):
+    """What the writer needs to know of a source."""
+
+    key: int
+    agent: str
+    path: str
+    generation: int
+    session_id: str | None
+
+
+class Saved(msgspec.Struct):
+    """What a transaction brought."""
+
+    sessions: set[str] = msgspec.field(default_factory=set[str])
+    new_sessions: int = 0
+    messages: int = 0
+    diagnostics: int = 0
+    last_change: int = 0
+
+
+class Transaction:
+    """See the module."""
+
+    def __init__(self, connection: sqlite3.Connection, price: Pricer, price_version: str) -> None:
+        self.connection = connection
+        self.names = Names(connection)
+        self.sessions = SessionRows(connection, self.names)
+        self.totals = Totals(connection, self.names, self.sessions)
+        self.saved = Saved()
+        self.source = SourceRow(0, "", "", 0, None)
+        """The source whose changes are being written."""
+        self._price = price
+        self._price_key = self.names.price_version(price_version)
+        self._paths: dict[int, tuple[str | None, str]] = {}
+
+    def turn_to(self, source: SourceRow) -> None:
+        """What comes now is of this source."""
+        self.source = source
+        self._paths[source.key] = (source.session_id, source.path)
+
+    def outranks(self, source_key: int | None, generation: int, session_id: str) -> bool:
+        """Whether this source says where something of a session stands, and not the one that said so before.
+
+        The session's own file does, of several the one whose path sorts first; of one file its newest generation.
+        """
+        if source_key == self.source.key:
+            return self.source.generation > generation
+        if source_key is None:
+            return True
+        if source_key not in self._paths:
+            self._paths[source_key] = self.connection.execute(
+                "SELECT session_id, path FROM sources WHERE key = ?", (source_key,)
+            ).fetchone() or (None, "")
+        owner, path = self._paths[source_key]
+        return (self.source.session_id != session_id, self.source.path) < (owner != session_id, path)
+
+    def cost(self, message: Message) -> int | None:
+        """What a model call cost, in nano-dollars; None for what is none, or has no known price."""
+        if message.usage is None or message.role != "assistant":
+            return None
+        provider = message.provider.name if message.provider else None
+        return self._price(message.usage, message.model, provider, message.created_at)
+
+    def message_columns(
+        self, message: Message, facts: MessageFacts, cost: int | None, revision: int, sequence: int
+    ) -> tuple[Any, ...]:
+        """The columns between a message's ids and its payer, in the order of `rows.MESSAGE_COLUMNS`."""
+        return (
+            message.role,
+            message.origin,
+            self.names.model(message.model),
+            milliseconds(message.created_at),
+            milliseconds(message.completed_at),
+            message.stop_reason,
+            revision,
+            sequence,
+            facts.has_tool_calls,
+            facts.has_reasoning,
+            facts.has_files,
+            facts.preview,
+            *message_buckets(message),
+            cost,
+            nanos(message.cost.amount) if message.cost else None,
+            None if cost is None else self._price_key,
+        )
