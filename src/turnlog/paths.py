@@ -26,6 +26,12 @@ def claude_roots() -> tuple[Path, ...]:
     return named or (home() / ".claude", _xdg_config_home() / "claude")
 
 
+def gemini_roots() -> tuple[Path, ...]:
+    """The `.gemini` folder of Gemini CLI: in `GEMINI_CLI_HOME` where that is set, else in the user's home."""
+    named = os.environ.get("GEMINI_CLI_HOME", "").strip()
+    return ((_absolute(named) if named else home()) / ".gemini",)
+
+
 def data_dir() -> Path:
     """The folder of turnlog's own data: `TURNLOG_DATA_DIR`, else the platform's place for it."""
     named = os.environ.get("TURNLOG_DATA_DIR", "").strip()

@@ -18,7 +18,10 @@ from turnlog.errors import TurnlogError
 
 GROUP = "turnlog.agents"
 
-_BUILT_IN = {"claude-code": "turnlog.agents.claude_code:ClaudeCode"}
+_BUILT_IN = {
+    "claude-code": "turnlog.agents.claude_code:ClaudeCode",
+    "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
+}
 
 _HEAD_SIZE = 1 << 16
 """Bytes at a file's beginning that tell who wrote it."""

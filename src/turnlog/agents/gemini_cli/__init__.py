@@ -1,0 +1,47 @@
+"""Gemini CLI: where its logs lie and how they are read. `docs/formats/gemini-cli.md` has the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from turnlog import paths
+from turnlog.agents.base import Detection, Fold, Source, SourceKind
+from turnlog.agents.gemini_cli.calls import structured_result
+from turnlog.agents.gemini_cli.detection import detect_log
+from turnlog.agents.gemini_cli.fold import GeminiCliFold
+from turnlog.agents.gemini_cli.sidecars import SidecarFold
+from turnlog.agents.gemini_cli.sources import NAME, find_sources
+
+
+class GeminiCli:
+    """See `turnlog.agents.base.Agent`."""
+
+    name = NAME
+    display_name = "Gemini CLI"
+    parser_version = 1
+
+    def roots(self) -> Sequence[Path]:
+        """The `.gemini` folders that hold logs."""
+        return [root for root in paths.gemini_roots() if (root / "tmp").is_dir()]
+
+    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
+        """Logs, subagents, spilled outputs and the log of prompts below the roots."""
+        for root in self.roots() if roots is None else roots:
+            yield from find_sources(root)
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A log has a header with a `sessionId` and a `projectHash`."""
+        return detect_log(path, head)
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold of a log, the log of prompts or a spilled output."""
+        if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
+            return SidecarFold(source)
+        return GeminiCliFold(source, state)
+
+    def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+        """`resultDisplay` of the call, from the record that brought its result."""
+        return structured_result(record, tool_call_id)

@@ -1,0 +1,151 @@
+"""Tool calls of an answer: the scheduler's own record of each, or the bare call where a checkpoint has no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.agents.gemini_cli.contents import Piece, Response, part_of, pieces_of, responses_in, signature_of
+from turnlog.agents.gemini_cli.reading import aware_or_none
+from turnlog.agents.gemini_cli.records import CALLS, Call, Record, compact, fields_of
+from turnlog.agents.gemini_cli.tools import (
+    FINAL,
+    KINDS,
+    OPEN_STATES,
+    exit_code_of,
+    result_id,
+    spilled_to,
+    status_of,
+)
+from turnlog.agents.jsonl import clean_json
+from turnlog.model import Part, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
+from turnlog.model.tools import STATE_OF_STATUS
+
+
+class LoggedCall(NamedTuple):
+    """A call as it stands in the file."""
+
+    id: str
+    wire: Call
+    position: int
+    length: int
+    proof: Piece | None = None
+    """The API's own part of the call, which may hold a signature."""
+
+
+def calls_in(record: Record, json: bytes, position: int, pieces: Sequence[Piece]) -> list[LoggedCall]:
+    """The calls of an answer: those with a record of their own, then those that stand only in its content."""
+    proofs = {piece.part.function_call.id: piece for piece in pieces if piece.part.function_call is not None}
+    found = [
+        LoggedCall(call.id or f"@{place}", call, place, length, proofs.get(call.id))
+        for call, place, length in _recorded(record, json, position)
+    ]
+    known = {call.id for call in found}
+    for piece in pieces:
+        bare = piece.part.function_call
+        if bare is None or bare.id in known:
+            continue
+        wire = Call(id=bare.id, name=bare.name, args=bare.args)
+        found.append(LoggedCall(bare.id or f"@{position}.{piece.rank}", wire, position, len(json), piece))
+    return found
+
+
+def _recorded(record: Record, json: bytes, position: int) -> Iterator[tuple[Call, int, int]]:
+    for raw, at, length in places_of(record.tool_calls or (), json, position):
+        found = CALLS.decode(bytes(raw))
+        yield (Call() if isinstance(found, str) else found.record), at, length
+
+
+def places_of(items: Sequence[Raw], json: bytes, position: int) -> Iterator[tuple[Raw, int, int]]:
+    """Where each of some values stands in the file, given the JSON at `position` that holds them in this order."""
+    start = 0
+    for item in items:
+        data = bytes(item)
+        at = json.find(data, start)
+        start = start if at < 0 else at + len(data)
+        yield item, position + max(at, 0), len(data)
+
+
+def call_part(call: LoggedCall, part_id: str, model: str | None) -> ToolCallPart:
+    """The part, with the call's result when it has come."""
+    wire = call.wire
+    name = wire.name or ""
+    kind = ToolKind.SUBAGENT if wire.agent_id is not None else KINDS.get(name, ToolKind.OTHER)
+    result = _result_of(call)
+    state = OPEN_STATES.get(wire.status or "", ToolState.INPUT_AVAILABLE)
+    return ToolCallPart(
+        id=part_id,
+        tool_call_id=call.id,
+        tool_name=name,
+        kind=kind,
+        input=_input_of(wire.args),
+        state=state if result is None else STATE_OF_STATUS[result.status],
+        title=wire.display_name,
+        provider=signature_of(call.proof, model) if call.proof is not None else None,
+        results=() if result is None else (result,),
+    )
+
+
+def _input_of(args: Raw | UnsetType) -> Raw | UnsetType:
+    return UNSET if args is UNSET else compact(args)
+
+
+def _result_of(call: LoggedCall) -> ToolResult | None:
+    """What the scheduler noted: nothing before the call has ended."""
+    wire = call.wire
+    if wire.status is not None and wire.status not in FINAL:
+        return None
+    pieces = pieces_of(wire.result)
+    if not pieces:
+        return None
+    responses, others = responses_in(pieces)
+    own = [response for response in responses if response.call_id in (call.id, "")] or responses
+    content: list[Part] = [part for response in own for part in response.content]
+    content += [part_of(piece, None) for piece in others]
+    text = "\n".join([part.text for part in content if isinstance(part, TextPart)])
+    return _result(call.id, wire, tuple(content), text, is_error=any(response.is_error for response in own))
+
+
+def _result(call_id: str, wire: Call, content: tuple[Part, ...], text: str, *, is_error: bool) -> ToolResult:
+    status = status_of(wire.status, text, is_error=is_error)
+    return ToolResult(
+        id=result_id(call_id, text),
+        status=status,
+        content=content,
+        error_text=text if status != "success" else None,
+        exit_code=exit_code_of(wire.name or "", text),
+        completed_at=aware_or_none(wire.timestamp),
+        spilled_to=spilled_to(text),
+    )
+
+
+def is_answered(part: ToolCallPart) -> bool:
+    """Whether the call's result has come."""
+    return bool(part.results)
+
+
+def response_result(response: Response, wire: Call) -> ToolResult:
+    """The result in a message of its own, which has neither status nor time of the call."""
+    text = "\n".join([part.text for part in response.content if isinstance(part, TextPart)])
+    return _result(response.call_id, wire, response.content, text, is_error=response.is_error)
+
+
+def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
+    """`resultDisplay` of a call, from the call's own JSON or that of a message with it."""
+    fields = fields_of(clean_json(record))
+    calls = [fields]
+    if "toolCalls" in fields:
+        try:
+            calls = [fields_of(raw) for raw in msgspec.json.decode(fields["toolCalls"], type=list[Raw])]
+        except msgspec.MsgspecError:
+            return None
+    identity = Raw(msgspec.json.encode(tool_call_id))
+    found = next((call for call in calls if _is(call, identity)), {})
+    return found["resultDisplay"].copy() if "resultDisplay" in found else None
+
+
+def _is(call: dict[str, Raw], identity: Raw) -> bool:
+    return "id" in call and msgspec.json.decode(call["id"]) == msgspec.json.decode(identity)

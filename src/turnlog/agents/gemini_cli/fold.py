@@ -1,0 +1,195 @@
+"""The fold of one Gemini CLI log: a header, messages that replace each other by id, and patches of the whole list.
+
+A file of JSON is one header with all messages in it, rewritten whole; a log of lines says the same in pieces.
+What a later record drops stays; of two readings of one message the fuller counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from turnlog.agents.base import Changes, Source, SourceKind
+from turnlog.agents.gemini_cli import lists
+from turnlog.agents.gemini_cli.calls import places_of
+from turnlog.agents.gemini_cli.kinds import KINDS, MESSAGE_TYPES, Becomes, kind_of_patch
+from turnlog.agents.gemini_cli.messages import Logged
+from turnlog.agents.gemini_cli.projects import project_of
+from turnlog.agents.gemini_cli.reading import Reading, aware, aware_or_none
+from turnlog.agents.gemini_cli.records import LINES, UPDATES, Record, Update, fields_of
+from turnlog.agents.gemini_cli.sources import parent_of
+from turnlog.agents.gemini_cli.state import State, decode_state, encode_state
+from turnlog.agents.gemini_cli.torn import sound_beginning
+from turnlog.agents.jsonl import clean_json
+
+
+class GeminiCliFold:
+    """Reads one log. See `turnlog.agents.base.Fold`."""
+
+    def __init__(self, source: Source, state: bytes | None) -> None:
+        self._source = source
+        self._state = decode_state(state) if state is not None else State()
+        self._project = project_of(source)
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        reading = Reading(
+            self._state,
+            is_subagent=self._source.kind is SourceKind.SUBAGENT,
+            parent=parent_of(self._source),
+            project=self._project,
+        )
+        if self._source.session_id is not None:
+            reading.state.session = self._source.session_id.partition(":")[2]
+        if self._source.appendable:
+            _read_lines(reading, data, offset)
+        else:
+            _read_whole(reading, data)
+        self._state = reading.state
+        return reading.finish()
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return encode_state(self._state)
+
+
+def _read_lines(reading: Reading, data: bytes, offset: int) -> None:
+    lines = data.split(b"\n")
+    first = reading.state.lines + 1
+    for record, json, position, length, number in LINES.read(lines, offset, first, reading.changes):
+        reading.json, reading.position, reading.length, reading.line_number = json, position, length, number
+        _read_record(reading, record)
+    reading.state.lines += len(lines) if lines[-1] else len(lines) - 1
+
+
+def _read_whole(reading: Reading, data: bytes) -> None:
+    """A file of JSON: its messages count as records of their own."""
+    reading.is_whole = True
+    text = data.strip(b" \t\r\n\x00").removeprefix(b"\xef\xbb\xbf")
+    reading.json, reading.position, reading.length, reading.line_number = text, max(data.find(text), 0), len(text), 1
+    if not text:
+        reading.changes.counts.blank += 1
+        return
+    found = LINES.decode(text)
+    if isinstance(found, str):
+        reading.tell(found)
+        reading.changes.counts.unreadable += 1
+        reading.json = text = sound_beginning(text)
+        found = LINES.decode(text)
+        if isinstance(found, str) or found.record.session_id is None:
+            return
+    for problem in found.problems:
+        reading.tell(problem.reason, problem.severity, problem.json_path)
+    reading.json = found.json
+    reading.state.branched = True
+    reading.merges_rounds = found.record.kind is None
+    _read_record(reading, found.record)
+    counts = reading.changes.counts
+    counts.unreadable += len(found.record.messages or ()) - counts.messages - counts.results - counts.events + 1
+
+
+def _read_record(reading: Reading, record: Record) -> None:
+    counts = reading.changes.counts
+    if record.type in MESSAGE_TYPES and record.session_id is None:
+        logged = Logged(record, reading.json, reading.position, reading.length)
+        counted = lists.append(reading, logged)
+        _count(reading, record, is_message=counted)
+        return
+    counts.events += 1
+    if isinstance(record.update, Raw):
+        _read_patch(reading, record.update)
+    elif record.rewind_to is not None:
+        lists.rewind(reading, record.rewind_to)
+    elif record.session_id is not None and record.type is None:
+        _read_header(reading, record)
+    else:
+        reading.add_record(record.type or "", aware_or_none(record.timestamp), known=False)
+
+
+def _count(reading: Reading, record: Record, *, is_message: bool) -> None:
+    counts = reading.changes.counts
+    if is_message:
+        counts.messages += 1
+    elif record.type == "user":
+        counts.results += 1
+    else:
+        counts.events += 1
+
+
+def _read_header(reading: Reading, record: Record) -> None:
+    """The session's facts. One that comes again is the same session, taken up again."""
+    reading.enter(record.session_id or "")
+    if record.start_time is not None and not reading.state.file:
+        reading.state.file = f"{aware(record.start_time):%Y%m%dT%H%M%S}."
+    reading.state.reopened = bool(reading.state.active)
+    reading.note_times(record.start_time, record.last_updated)
+    _note_facts(reading, record.summary, record.directories)
+    reading.add_fact("header", aware_or_none(record.start_time), _without_messages(reading.json))
+    if record.messages is not None:
+        items = list(_logged(reading, record.messages, is_copy=False))
+        lists.replace(reading, items)
+        if reading.is_whole:
+            for item in items:
+                _count(reading, item.record, is_message=_is_message(reading, item))
+
+
+def _is_message(reading: Reading, item: Logged) -> bool:
+    entry = reading.state.entries.get(item.key)
+    return entry is not None and entry.is_message
+
+
+def _read_patch(reading: Reading, raw: Raw) -> None:
+    found = UPDATES.decode(bytes(raw))
+    fields = fields_of(clean_json(bytes(raw)))
+    kind = kind_of_patch(fields)
+    if isinstance(found, str):
+        reading.tell(found, json_path="$.$set")
+        reading.add_record(kind, None, known=kind in KINDS)
+        return
+    for problem in found.problems:
+        reading.tell(problem.reason, problem.severity, f"$.$set{problem.json_path}")
+    _apply(reading, found.record, kind, raw)
+
+
+def _apply(reading: Reading, update: Update, kind: str, raw: Raw) -> None:
+    if update.session_id is not None:
+        reading.enter(update.session_id)
+    reading.note_times(update.last_updated)
+    _note_facts(reading, update.summary, update.directories)
+    if update.messages is not None:
+        lists.replace(reading, list(_logged(reading, update.messages, is_copy=True)))
+    at = aware_or_none(update.last_updated)
+    becomes = KINDS.get(kind)
+    if becomes is None:
+        reading.add_record(kind, at, known=False)
+    elif becomes is Becomes.CHECKPOINT:
+        reading.add_fact(kind, at)
+    else:
+        reading.add_fact(kind, at, Raw(clean_json(bytes(raw))))
+
+
+def _note_facts(reading: Reading, summary: str | None, directories: Sequence[str] | None) -> None:
+    if summary:
+        reading.session.titles["summary"] = summary
+    if directories and reading.session.project_path is None:
+        reading.note_folder(directories[0])
+
+
+def _logged(reading: Reading, messages: Sequence[Raw], *, is_copy: bool) -> Iterator[Logged]:
+    """The messages of a list, each with its place in the file. What is none is told of."""
+    for index, (raw, position, length) in enumerate(places_of(messages, reading.json, reading.position)):
+        found = LINES.decode(bytes(raw))
+        path = f"messages[{index}]"
+        if isinstance(found, str) or found.record.type not in MESSAGE_TYPES:
+            reading.tell(found if isinstance(found, str) else "not a known message", json_path=path)
+            continue
+        for problem in found.problems:
+            reading.tell(problem.reason, problem.severity, f"{path}{problem.json_path}")
+        yield Logged(found.record, found.json, position, length, is_copy)
+
+
+def _without_messages(json: bytes) -> Raw:
+    fields = fields_of(clean_json(json))
+    return Raw(msgspec.json.encode({name: value for name, value in fields.items() if name != "messages"}))

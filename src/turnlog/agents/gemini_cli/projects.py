@@ -1,0 +1,54 @@
+"""The folder that a session works in, by the name of the folder its log lies in.
+
+A log does not name it, at most its hash. `tmp/<name>/.project_root` has the path since folders have names, and
+`projects.json` has the paths of all names; a hash is that of one of these paths. Both are small, lie in the root,
+and are read when a log's fold begins; where they are gone the folder is unknown.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from turnlog.agents.base import Source
+
+_LARGEST = 1 << 20
+
+
+class _Projects(msgspec.Struct):
+    projects: dict[str, str] = {}
+
+
+def project_of(source: Source) -> str | None:
+    """The path of the project that a log belongs to; None when nothing tells it."""
+    root, path = Path(source.root), Path(source.path)
+    try:
+        name = path.relative_to(root / "tmp").parts[0]
+    except (ValueError, IndexError):
+        return None
+    told = _read(root / "tmp" / name / ".project_root").decode(errors="replace").strip()
+    return told or _by_name(_read(root / "projects.json"), name)
+
+
+def _by_name(data: bytes, name: str) -> str | None:
+    try:
+        known = msgspec.json.decode(data, type=_Projects).projects
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return next((path for path, short in known.items() if name in (short, sha256(path.encode()).hexdigest())), None)
+
+
+def _read(path: Path) -> bytes:
+    """A small plain file's bytes; none when it is missing, a link, or anything else."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return b""
+    with os.fdopen(descriptor, "rb") as file:
+        try:
+            return file.read(_LARGEST)
+        except OSError:
+            return b""

@@ -1,0 +1,125 @@
+"""Where Gemini CLI's files lie: logs of three generations, subagents, spilled outputs, the log of prompts.
+
+Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is ever named.
+A root is the folder `.gemini`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+from turnlog.agents.base import Source, SourceKind
+
+NAME = "gemini-cli"
+
+_LOG = re.compile(r"session-.+\.(?:json|jsonl|jsonl\.unreadable-\d+)")
+_SUBAGENT = re.compile(r"(?P<id>.+)\.jsonl?")
+_OUTPUTS = re.compile(r"session-(?P<id>.+)")
+
+
+def session_id(external: str) -> str:
+    """The id of a session. `/` separates nothing in it."""
+    return f"{NAME}:{external.replace('/', '_')}"
+
+
+def find_sources(root: Path) -> Iterator[Source]:
+    """Every file of Gemini CLI below `root`, in the order of their names."""
+    for project in _entries(os.fspath(root / "tmp")):
+        if not _is_folder(project):
+            continue
+        for entry in _entries(project.path):
+            if _is_file(entry) and entry.name == "logs.json":
+                yield _source(entry.path, root, SourceKind.SIDECAR)
+            elif _is_folder(entry) and entry.name == "chats":
+                yield from _chats(entry.path, root)
+            elif _is_folder(entry) and entry.name == "tool-outputs":
+                yield from _outputs(entry.path, root)
+
+
+def _chats(folder: str, root: Path) -> Iterator[Source]:
+    for entry in _entries(folder):
+        if _is_folder(entry):
+            for log in filter(_is_file, _entries(entry.path)):
+                if _SUBAGENT.fullmatch(log.name):
+                    yield _subagent(log.path, root)
+        elif _is_file(entry) and _LOG.fullmatch(entry.name):
+            yield _log(entry.path, root)
+
+
+def _outputs(folder: str, root: Path) -> Iterator[Source]:
+    for session in filter(_is_folder, _entries(folder)):
+        match = _OUTPUTS.fullmatch(session.name)
+        if match is not None:
+            for output in filter(_is_file, _entries(session.path)):
+                yield _source(output.path, root, SourceKind.SPILL, match["id"])
+
+
+def source_of(path: Path) -> Source | None:
+    """What the file at `path` is by its place and name; None when it can be none of ours. Nothing is opened."""
+    place = path.absolute()
+    parents = [folder.name for folder in place.parents]
+    root = next((folder.parent for folder in place.parents if folder.name == "tmp"), place.parent)
+    name = os.fspath(place)
+    outputs = _OUTPUTS.fullmatch(parents[0])
+    if outputs is not None and parents[1:2] == ["tool-outputs"]:
+        return _source(name, root, SourceKind.SPILL, outputs["id"])
+    if path.name == "logs.json":
+        return _source(name, root, SourceKind.SIDECAR)
+    if parents[1:2] == ["chats"] and _SUBAGENT.fullmatch(path.name):
+        return _subagent(name, root)
+    return _log(name, root) if _LOG.fullmatch(path.name) else None
+
+
+def parent_of(source: Source) -> str | None:
+    """External id of the session that started a subagent: the name of the folder it lies in."""
+    folder = PurePath(source.path).parent
+    is_subagent = source.kind is SourceKind.SUBAGENT and folder.parent.name == "chats"
+    return folder.name if is_subagent else None
+
+
+def _log(path: str, root: Path) -> Source:
+    return _source(path, root, SourceKind.SESSION, appendable=not path.endswith(".json"))
+
+
+def _subagent(path: str, root: Path) -> Source:
+    name = PurePath(path)
+    return _source(path, root, SourceKind.SUBAGENT, name.stem, appendable=name.suffix != ".json")
+
+
+def _source(
+    path: str, root: Path, kind: SourceKind, external: str | None = None, *, appendable: bool = False
+) -> Source:
+    return Source(
+        agent=NAME,
+        path=path,
+        root=os.fspath(root),
+        kind=kind,
+        session_id=session_id(external) if external is not None else None,
+        appendable=appendable,
+    )
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    """What is in a folder, by name; nothing when it is missing or may not be read."""
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False

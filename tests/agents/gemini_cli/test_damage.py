@@ -1,0 +1,162 @@
+"""A damaged log costs what is damaged, with its exact place, and nothing else (R-S34)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from claude_files import gather
+from gemini_files import (
+    AGENT,
+    SESSION,
+    SESSION_ID,
+    answer,
+    call,
+    checkpoint,
+    fold,
+    fold_json,
+    header,
+    lines,
+    log_source,
+    tokens,
+    user,
+)
+from turnlog.agents import detect, fold_bytes
+from turnlog.agents.base import SourceKind
+from turnlog.model import TextPart, UnknownPart
+
+GOOD = [header(), user("u", "hi"), answer("g", "yes", toolCalls=[call("c1")])]
+DAMAGED = [
+    b"{torn",
+    b"\xff\xfe\x00\x01",
+    b"[1, 2]",
+    b"null",
+    b'{"type": "user"',
+    b'{"$set": 7}',
+    b'{"$set": {"messages": 7}}',
+    b'{"$set": {"messages": [7, {"type": "gemini"}, null]}}',
+    b'{"type": "gemini", "id": "x", "toolCalls": [7, null, {"id": 3}], "tokens": {"input": -4, "output": "many"}}',
+    b'{"type": "user", "id": "y", "content": {"parts": [1]}}',
+    b'{"type": "user", "id": "z", "content": [1, null, {"text": 5}, {"inlineData": {"data": "%%"}}]}',
+    b'{"$rewindTo": {}}',
+]
+
+
+@pytest.mark.parametrize("damaged", DAMAGED)
+def test_a_damaged_record_costs_only_itself(damaged: bytes) -> None:
+    whole = fold(*GOOD)
+    found = fold(*GOOD, damaged)
+    assert whole.messages.items() <= found.messages.items()
+    told = len(found.diagnostics) + len(found.events) + len(found.messages)
+    assert told > len(whole.diagnostics) + len(whole.events) + len(whole.messages)
+
+
+def test_a_diagnostic_names_line_and_offset() -> None:
+    data = lines(*GOOD, b"{torn", user("v", "more"))
+    (found,) = fold_bytes(AGENT, log_source(), data).diagnostics
+    assert (found.line, data[found.offset :][: found.length]) == (4, b"{torn")
+
+
+def test_a_message_of_a_checkpoint_that_is_none_is_told() -> None:
+    gathered = fold(header(), checkpoint(user("u", "hi"), {"type": "oddity"}))  # type: ignore[arg-type]
+    (found,) = gathered.diagnostics
+    assert found.json_path == "messages[1]"
+    assert len(gathered.messages) == 1
+
+
+def test_unknown_content_keeps_its_json() -> None:
+    parts = fold(header(), user("u", [{"novelty": {"a": 1}}])).messages[f"{SESSION}:user:u"].parts
+    assert isinstance(parts[0], UnknownPart)
+    assert json.loads(bytes(parts[0].data)) == {"novelty": {"a": 1}}
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
+def test_a_file_of_json_that_was_cut_off_gives_what_is_whole(share: float) -> None:
+    messages = [user(f"u{n}", f"text {n}") for n in range(10)]
+    data = json.dumps(header(messages=messages), indent=2).encode()
+    gathered = fold_json(data[: int(len(data) * share)])
+    texts = [part.text for m in gathered.in_order(SESSION_ID) for part in m.parts if isinstance(part, TextPart)]
+    assert texts == [f"text {n}" for n in range(len(texts))]
+    assert len(texts) >= int(10 * share) - 2
+    assert gathered.counts.unreadable == 1
+    assert len(gathered.diagnostics) == 1
+
+
+@pytest.mark.parametrize("data", [b"", b"   ", b"{", b"[]", b"nonsense", b'{"messages": [', b"\xff\xfe"])
+def test_a_file_that_is_no_log_raises_nothing(data: bytes) -> None:
+    gathered = fold_json(data)
+    assert gathered.messages == {}
+    assert gathered.counts.unreadable + gathered.counts.blank + gathered.counts.events == 1
+
+
+def test_counts_of_a_file_of_json_hold_with_a_bad_message() -> None:
+    gathered = fold_json(header(messages=[user("u", "hi"), 7, answer("g", "yes")]))
+    assert (gathered.counts.messages, gathered.counts.events, gathered.counts.unreadable) == (2, 1, 1)
+
+
+def test_broken_text_becomes_text_that_can_be_kept() -> None:
+    gathered = fold(header(), b'{"id":"u","type":"user","content":[{"text":"a\\ud83c b\xff"}]}')
+    (part,) = gathered.messages[f"{SESSION}:user:u"].parts
+    assert isinstance(part, TextPart)
+    assert part.text == "a\ufffd b\ufffd"
+
+
+def test_two_records_on_one_line() -> None:
+    glued = lines(user("u", "hi")).strip() + lines(answer("g", "yes")).strip()
+    assert list(fold(header(), glued).messages) == [f"{SESSION}:user:u", f"{SESSION}:gemini:g"]
+
+
+def test_the_log_of_prompts_is_told_of_also_where_it_is_damaged(tmp_path: Path) -> None:
+    """Commands that no model saw are nowhere else."""
+    path = tmp_path / "tmp/shop/logs.json"
+    path.parent.mkdir(parents=True)
+    typed = {
+        "sessionId": SESSION,
+        "messageId": 0,
+        "type": "user",
+        "message": "/quit",
+        "timestamp": "2026-11-21T10:00:00Z",
+    }
+    path.write_text(json.dumps([typed, 7]))
+    (source,) = AGENT.discover([tmp_path])
+    gathered = gather(fold_bytes(AGENT, source, path.read_bytes()))
+    assert [change.session_id for change in gathered.events.values()] == [SESSION_ID]
+    assert (gathered.counts.events, gathered.counts.unreadable) == (1, 1)
+    path.write_text("[")
+    assert fold_bytes(AGENT, source, path.read_bytes()).counts.unreadable == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "kind"),
+    [
+        ("renamed.jsonl", lines(*GOOD), SourceKind.SESSION),
+        ("renamed.json", json.dumps(header(messages=GOOD[1:]), indent=2).encode(), SourceKind.SESSION),
+        ("x.jsonl", lines(header(kind="subagent"), *GOOD[1:]), SourceKind.SUBAGENT),
+    ],
+)
+def test_a_log_is_known_under_another_name(tmp_path: Path, name: str, data: bytes, kind: SourceKind) -> None:
+    """R-S21"""
+    (tmp_path / name).write_bytes(data)
+    found = detect(tmp_path / name)
+    assert found.agent == "gemini-cli"
+    assert found.source is not None
+    assert found.source.kind is kind
+    assert len(fold_bytes(AGENT, found.source, data).messages) == 2
+
+
+def test_other_json_is_not_ours(tmp_path: Path) -> None:
+    path = tmp_path / "package.json"
+    path.write_text('{"name": "shop", "version": "1.0.0"}')
+    detection = AGENT.detect(path, path.read_bytes())
+    assert detection.agent is None
+    assert detection.reason
+
+
+def test_tokens_that_cannot_be_are_unknown_and_told() -> None:
+    gathered = fold(header(), answer("g", "yes", tokens={**tokens(output=3), "input": -1}))
+    usage = gathered.messages[f"{SESSION}:gemini:g"].usage
+    assert usage is not None
+    assert (usage.input, usage.output) == (None, 3)
+    assert [found.json_path for found in gathered.diagnostics] == ["$.tokens.input"]

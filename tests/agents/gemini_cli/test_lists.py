@@ -1,0 +1,146 @@
+"""What patches of the list make of its messages: nothing is lost, and the active branch is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gemini_files import SESSION, SESSION_ID, answer, call, checkpoint, header, lines, response, tokens, user
+from turnlog.logs import SessionHistory, read_session
+from turnlog.model import CompactionEvent, Fate, Origin, RewindEvent
+
+CONTEXT = user("ctx", "<session_context> here")
+FIRST = [CONTEXT, user("u1", "one"), answer("g1", "a", tokens=tokens(input=5)), user("u2", "two"), answer("g2", "b")]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    folder = tmp_path / "tmp/shop/chats"
+    folder.mkdir(parents=True)
+    return folder / "session-2026-11-21T10-00-11111111.jsonl"
+
+
+def read(log: Path, *records: object) -> SessionHistory:
+    log.write_bytes(lines(header(), *records))
+    return read_session(log)
+
+
+def fates(history: SessionHistory) -> dict[str, Fate]:
+    return {place.message_id.rpartition(":")[2]: place.fate for place in history.memberships}
+
+
+def test_a_resume_that_repeats_everything_changes_nothing(log: Path) -> None:
+    bare = [CONTEXT, user("u1", "one"), answer("g1", [{"text": "a"}]), user("u2", "two"), answer("g2", [{"text": "b"}])]
+    resumed = [header(), checkpoint(CONTEXT), {"$set": {"sessionId": SESSION}}, checkpoint(*bare), user("u3", "three")]
+    history = read(log, *FIRST, *resumed)
+    assert set(fates(history).values()) == {Fate.ACTIVE}
+    assert list(fates(history)) == ["ctx", "u1", "g1", "u2", "g2", "u3"]
+    assert history.session.usage.usage.input == 5
+
+
+def test_a_resume_that_was_cut_off_leaves_the_conversation(log: Path) -> None:
+    assert set(fates(read(log, *FIRST, header(), checkpoint(CONTEXT))).values()) == {Fate.ACTIVE}
+
+
+def test_a_rewind_leaves_a_branch(log: Path) -> None:
+    """R-S19: what was rewound is kept, with its place."""
+    history = read(log, *FIRST, {"$rewindTo": "u2"}, user("u3", "other"), answer("g3", "c"))
+    assert fates(history) == {
+        "ctx": Fate.ACTIVE,
+        "u1": Fate.ACTIVE,
+        "g1": Fate.ACTIVE,
+        "u2": Fate.REWOUND,
+        "g2": Fate.REWOUND,
+        "u3": Fate.ACTIVE,
+        "g3": Fate.ACTIVE,
+    }
+    (event,) = [event for event in history.events if isinstance(event, RewindEvent)]
+    assert event.to_message_id == f"{SESSION}:gemini:g1"
+    causes = {place.fate_cause for place in history.memberships if place.fate is Fate.REWOUND}
+    assert causes == {f"{SESSION}:user:u3"}
+
+
+def test_a_rewind_to_a_message_that_is_not_there_goes_to_the_start(log: Path) -> None:
+    assert set(fates(read(log, *FIRST, {"$rewindTo": "nowhere"})).values()) == {Fate.REWOUND}
+
+
+def test_a_prompt_that_a_checkpoint_takes_back_is_kept(log: Path) -> None:
+    history = read(log, *FIRST, user("u3", "bad"), checkpoint(*FIRST))
+    assert fates(history)["u3"] is Fate.REWOUND
+    assert [fate for name, fate in fates(history).items() if name != "u3"] == [Fate.ACTIVE] * 5
+
+
+def test_the_only_prompt_of_a_session_may_be_taken_back(log: Path) -> None:
+    assert fates(read(log, CONTEXT, user("u1", "bad"), checkpoint(CONTEXT))) == {
+        "ctx": Fate.ACTIVE,
+        "u1": Fate.REWOUND,
+    }
+
+
+def compaction() -> list[object]:
+    running = answer("g3", toolCalls=[call("c1")], tokens=tokens(input=9))
+    bare = {"functionCall": {"id": "c1", "name": "glob", "args": {"pattern": "*"}}}
+    return [
+        *FIRST,
+        user("u3", "three"),
+        running,
+        checkpoint(
+            CONTEXT,
+            user("s", "<state_snapshot>all of it</state_snapshot>"),
+            answer("ack", [{"text": "Got it. Thanks for the additional context!"}], model=None),
+            user("u3-copy", "three"),
+            answer("g3-copy", [bare], model=None),
+        ),
+        user("r", [response("c1")]),
+        answer("g4", "d", tokens=tokens(input=2)),
+    ]
+
+
+def test_a_compaction_keeps_what_it_summed_up_and_doubles_nothing(log: Path) -> None:
+    """What stays in the context is written under new ids: it is the same messages."""
+    history = read(log, *compaction())
+    assert fates(history) == {
+        "ctx": Fate.ACTIVE,
+        "u1": Fate.COMPACTED,
+        "g1": Fate.COMPACTED,
+        "u2": Fate.COMPACTED,
+        "g2": Fate.COMPACTED,
+        "u3": Fate.ACTIVE,
+        "g3": Fate.ACTIVE,
+        "s": Fate.ACTIVE,
+        "ack": Fate.ACTIVE,
+        "g4": Fate.ACTIVE,
+    }
+    (event,) = [event for event in history.events if isinstance(event, CompactionEvent)]
+    assert event.summary_message_id == f"{SESSION}:user:s"
+    assert [found.rpartition(":")[2] for found in event.kept_message_ids] == ["ctx", "u3", "g3"]
+    origins = {message.id.rpartition(":")[2]: message.origin for message in history.messages}
+    assert (origins["s"], origins["ack"]) == (Origin.COMPACTION, Origin.HARNESS)
+    assert (history.session.usage.usage.input, history.session.counts.tool_calls) == (16, 1)
+    assert [place.turn for place in history.memberships] == [None, 1, 1, 2, 2, 3, 3, 3, 3, 3]
+
+
+def test_a_resume_after_a_compaction_knows_the_copies(log: Path) -> None:
+    bare = {"functionCall": {"id": "c1", "name": "glob", "args": {"pattern": "*"}}}
+    again = checkpoint(
+        CONTEXT,
+        user("s", "<state_snapshot>all of it</state_snapshot>"),
+        answer("ack", [{"text": "Got it. Thanks for the additional context!"}]),
+        user("u3-copy", "three"),
+        answer("g3-copy", [bare]),
+        user("r", [response("c1")]),
+        answer("g4", [{"text": "d"}]),
+    )
+    history = read(log, *compaction(), header(), checkpoint(CONTEXT), again, user("u4", "four"))
+    assert len(history.messages) == 11
+    assert [name for name, fate in fates(history).items() if fate is Fate.COMPACTED] == ["u1", "g1", "u2", "g2"]
+    assert fates(history)["u4"] is Fate.ACTIVE
+
+
+def test_another_session_in_the_same_file_is_its_own(log: Path) -> None:
+    other = "22222222-2222-4222-8222-222222222222"
+    log.write_bytes(lines(header(), user("u1", "one"), header(other), user("u1", "else")))
+    history = read_session(log)
+    assert history.session.id == SESSION_ID
+    assert [message.id for message in history.messages] == [f"{SESSION}:user:u1"]
