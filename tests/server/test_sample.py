@@ -19,7 +19,7 @@ from turnlog.store.base import SessionFilter, Store
 
 PartT = TypeVar("PartT")
 
-RECORDS = [line for log in LOGS.rglob("*.jsonl") for line in log.read_text().splitlines()]
+RECORDS = [line for log in (LOGS / "claude-code").rglob("*.jsonl") for line in log.read_text().splitlines()]
 
 
 @pytest.fixture
