@@ -143,8 +143,9 @@ def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
         except msgspec.MsgspecError:
             return None
     identity = Raw(msgspec.json.encode(tool_call_id))
-    found = next((call for call in calls if _is(call, identity)), {})
-    return found["resultDisplay"].copy() if "resultDisplay" in found else None
+    shown = (call["resultDisplay"] for call in calls if _is(call, identity) and "resultDisplay" in call)
+    found = next(shown, None)
+    return None if found is None else found.copy()
 
 
 def _is(call: dict[str, Raw], identity: Raw) -> bool:
