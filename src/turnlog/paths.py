@@ -26,6 +26,11 @@ def claude_roots() -> tuple[Path, ...]:
     return named or (home() / ".claude", _xdg_config_home() / "claude")
 
 
+def codex_roots() -> tuple[Path, ...]:
+    """The homes of Codex: `CODEX_HOME` (several are separated by commas), else `~/.codex`."""
+    return _folders_named_by("CODEX_HOME") or (home() / ".codex",)
+
+
 def gemini_roots() -> tuple[Path, ...]:
     """The `.gemini` folder of Gemini CLI: in `GEMINI_CLI_HOME` where that is set, else in the user's home."""
     named = os.environ.get("GEMINI_CLI_HOME", "").strip()

@@ -20,6 +20,7 @@ GROUP = "turnlog.agents"
 
 _BUILT_IN = {
     "claude-code": "turnlog.agents.claude_code:ClaudeCode",
+    "codex": "turnlog.agents.codex:Codex",
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
 }
 

@@ -1,0 +1,47 @@
+"""Codex: where its logs lie and how they are read. `docs/formats/codex.md` has the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from turnlog import paths
+from turnlog.agents.base import Detection, Fold, Source, SourceKind
+from turnlog.agents.codex.detection import detect_log
+from turnlog.agents.codex.fold import CodexFold
+from turnlog.agents.codex.results import structured_result
+from turnlog.agents.codex.sidecars import SidecarFold
+from turnlog.agents.codex.sources import FOLDERS, NAME, find_sources
+
+
+class Codex:
+    """See `turnlog.agents.base.Agent`."""
+
+    name = NAME
+    display_name = "Codex"
+    parser_version = 1
+
+    def roots(self) -> Sequence[Path]:
+        """The homes that hold logs."""
+        return [root for root in paths.codex_roots() if any((root / folder).is_dir() for folder in FOLDERS)]
+
+    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
+        """Rollouts and sidecars below the roots."""
+        for root in self.roots() if roots is None else roots:
+            yield from find_sources(root)
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A log has records of known types with a payload, or of 2025 the items themselves behind an id."""
+        return detect_log(path, head)
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold of a rollout or a sidecar."""
+        if source.kind is SourceKind.SIDECAR:
+            return SidecarFold(source, state)
+        return CodexFold(source, state)
+
+    def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+        """The item, or the event, that told of a call's outcome besides its output."""
+        return structured_result(record, tool_call_id)

@@ -1,0 +1,237 @@
+"""What the model said: items of responses -> one message a response.
+
+A response's items are records of their own, and nothing names the response. It ends where its tokens are told
+(`token_usage_record` since 0.16x, a changed `token_count` before), at a prompt, or where the model speaks again after
+an output. Up to about 0.4x the tokens come before the items and each call is written with its output; there
+`turn_context` separates responses, and `record_type: state` in the logs without envelopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.agents.codex import identity
+from turnlog.agents.codex.content import PROVIDER, citations_of, from_base64, reasoning_part, text_of
+from turnlog.agents.codex.drafts import CallDraft, MessageDraft
+from turnlog.agents.codex.lines import clean
+from turnlog.agents.codex.reading import Reading, Told
+from turnlog.agents.codex.records import Content, Item
+from turnlog.agents.codex.sources import NAME
+from turnlog.agents.codex.state import OpenCall, OpenMessage
+from turnlog.agents.codex.tools import KINDS, tool_name
+from turnlog.model import FilePart, ProviderData, ReasoningPart, TextPart, ToolKind, ToolResult, ToolState
+
+_STATES = {"completed": ToolState.OUTPUT_AVAILABLE, "failed": ToolState.OUTPUT_ERROR}
+"""Of a call that the provider ran, by the word of its item; its result is not logged."""
+
+_FROM_ITEM, _FROM_EVENT = "i", "e"
+"""Who told a thing that the other stream has still to tell."""
+
+
+def read_answer(reading: Reading, item: Item) -> None:
+    """A `message` item of the model."""
+    text = text_of(item.content)
+    draft = draft_for(reading, item.id, text)
+    number = _number_of_item(draft.open, item.id, (text,))
+    provider = None
+    if item.id is not None:
+        provider = ProviderData(name=PROVIDER, model=reading.state.model, opaque={"id": item.id})
+    draft.parts[number] = TextPart(
+        id=f"{draft.id}.{number}",
+        text=text,
+        citations=citations_of(item.content),
+        metadata=_phase(item.phase),
+        provider=provider,
+    )
+    reading.state.answer_key = identity.text_key(text)
+    _note_item(reading, draft, number)
+
+
+def read_reasoning(reading: Reading, item: Item) -> None:
+    """A `reasoning` item."""
+    texts = _texts(item.summary)
+    draft = draft_for(reading, item.id, "\0".join(texts) or item.encrypted_content or "")
+    number = _number_of_item(draft.open, item.id, texts)
+    draft.parts[number] = reasoning_part(item, f"{draft.id}.{number}", reading.state.model)
+    _note_item(reading, draft, number)
+
+
+def read_call(reading: Reading, item: Item) -> None:
+    """A `function_call`, `custom_tool_call`, `local_shell_call` or `tool_search_call` item."""
+    name = tool_name(item.name or item.type.removesuffix("_call"), item.namespace)
+    draft = draft_for(reading, item.call_id or item.id, f"{name}\0{item.input}", is_call=True)
+    call = add_call(reading, draft, item.call_id or item.id, name)
+    call.input, call.input_text = _input_of(item)
+    if item.namespace is not None:
+        call.metadata["namespace"] = item.namespace
+    if item.id is not None and item.id != call.id:
+        call.provider = ProviderData(name=PROVIDER, model=reading.state.model, opaque={"id": item.id})
+    reading.state.remember_call(call.id, OpenCall(draft.id, name, call.number))
+    _note_item(reading, draft, call.number)
+
+
+def read_server_call(reading: Reading, item: Item) -> None:
+    """A `web_search_call` or `image_generation_call` item: the provider ran it, and the item is its end."""
+    name = item.type.removesuffix("_call")
+    draft = draft_for(reading, item.id, item.type, is_call=True)
+    number = _number_of_item(draft.open, item.id, (name,))
+    call = add_call(reading, draft, item.id, name, number)
+    call.provider_executed = True
+    call.state = _STATES.get(item.status or "", ToolState.INPUT_AVAILABLE)
+    if isinstance(item.action, Raw):
+        call.input = clean(item.action)
+    elif item.revised_prompt is not None:
+        call.input = Raw(msgspec.json.encode({"revised_prompt": item.revised_prompt}))
+    if item.result is not None:
+        call.add_result(image_result(reading, call.id, item.result))
+    _note_item(reading, draft, number)
+
+
+def image_result(reading: Reading, call_id: str, encoded: str) -> ToolResult:
+    """A generated image."""
+    data = from_base64(encoded)
+    content = FilePart(media_type="image/png", data=data) if data is not None else TextPart(text=encoded)
+    return ToolResult(id=f"{call_id}:{len(encoded)}", content=(content,), completed_at=reading.at)
+
+
+# -- the same thing as a user interface was told
+
+
+def hear_text(reading: Reading, text: str, item_id: str | None, phase: str | None) -> Told:
+    """An answer."""
+    place = _place_of_event(reading, item_id, text)
+    if place is None:
+        return "duplicates"
+    draft, number = place
+    _keep_longer(draft, number, TextPart(id=f"{draft.id}.{number}", text=text, metadata=_phase(phase)))
+    return "messages"
+
+
+def hear_reasoning(reading: Reading, text: str, item_id: str | None) -> Told:
+    """A thought, or one section of it."""
+    place = _place_of_event(reading, item_id, text, is_section=item_id is None)
+    if place is None:
+        return "duplicates"
+    draft, number = place
+    _keep_longer(draft, number, ReasoningPart(id=f"{draft.id}.{number}", text=text))
+    return "messages"
+
+
+def _place_of_event(
+    reading: Reading, item_id: str | None, text: str, *, is_section: bool = False
+) -> tuple[MessageDraft, int] | None:
+    """Where to tell it: as the part that its item will be. None when the item was read already."""
+    newest = reading.state.messages.get(reading.state.answer or "")
+    key = item_id or identity.text_key(text)
+    if newest is not None and newest.twins.pop(_FROM_ITEM + key, None) is not None:
+        return None
+    draft = draft_for(reading, item_id, text)
+    place = draft.open
+    goes_on = is_section and 0 <= place.section == place.parts - 1
+    number = place.section if goes_on else _next(place)
+    if is_section:
+        place.section = number
+    place.twins[_FROM_EVENT + key] = number
+    draft.records.append((reading.position, reading.length, number))
+    draft.at(reading.at)
+    return draft, number
+
+
+def _keep_longer(draft: MessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
+    known = draft.parts.get(number)
+    if not isinstance(known, TextPart | ReasoningPart) or (len(known.text), known.text) < (len(part.text), part.text):
+        draft.parts[number] = part
+
+
+# -- the message
+
+
+def draft_for(reading: Reading, item_id: str | None, text: str, *, is_call: bool = False) -> MessageDraft:
+    """The response that an item belongs to; the first item of one begins it and names it."""
+    draft = reading.open_draft()
+    if draft is not None and not _is_over(reading, draft.open, is_call=is_call):
+        return draft
+    if item_id is not None:
+        return reading.begin_message(identity.named(reading.thread, item_id))
+    state = reading.state
+    return reading.begin_message(identity.made_up(reading.thread, state.turn_key, "assistant", text, state.said))
+
+
+def add_call(
+    reading: Reading, draft: MessageDraft, call_id: str | None, name: str, number: int | None = None
+) -> CallDraft:
+    """Put a call behind the parts that the message has."""
+    if number is None:
+        number = _next(draft.open)
+    part_id = f"{draft.id}.{number}"
+    call = CallDraft(draft, number, call_id or part_id, name, KINDS.get(name, ToolKind.OTHER))
+    call.started_at = reading.at
+    draft.parts[number] = call
+    reading.calls[call.id] = call
+    return call
+
+
+def _is_over(reading: Reading, place: OpenMessage, *, is_call: bool) -> bool:
+    """Whether the response was complete before this item."""
+    if place.counted and not place.counted_first:
+        return True
+    return place.answered and not (is_call and (reading.state.pairwise or place.counted_first))
+
+
+def _number_of_item(place: OpenMessage, item_id: str | None, texts: Sequence[str]) -> int:
+    """The number that the other stream gave to the same thing, else the next."""
+    twins = place.twins
+    keys = [identity.text_key(text) for text in texts if text]
+    heard = [twins.pop(_FROM_EVENT + key, None) for key in keys]
+    if item_id is not None:
+        heard.insert(0, twins.pop(_FROM_EVENT + item_id, None))
+        keys = [item_id]
+    number = next((found for found in heard if found is not None), None)
+    if number is None:
+        number = _next(place)
+        twins.update(dict.fromkeys([_FROM_ITEM + key for key in keys], number))
+    elif number == place.section:
+        place.section = -1
+    return number
+
+
+def _next(place: OpenMessage) -> int:
+    number = place.parts
+    place.parts = number + 1
+    return number
+
+
+def _note_item(reading: Reading, draft: MessageDraft, number: int) -> None:
+    draft.open.items += 1
+    draft.records.append((reading.position, reading.length, number))
+    draft.at(reading.at)
+    reading.changes.counts.messages += 1
+
+
+def _texts(pieces: list[Content] | None) -> list[str]:
+    return [piece.text for piece in pieces or () if piece.text]
+
+
+def _phase(phase: str | None) -> dict[str, Any]:
+    return {} if phase is None else {NAME: {"phase": phase}}
+
+
+def _input_of(item: Item) -> tuple[Raw | UnsetType, str | None]:
+    """A call's input as JSON, or its text where it is none."""
+    if item.input is not None:
+        return UNSET, item.input
+    if isinstance(item.action, Raw):
+        return clean(item.action), None
+    if not isinstance(item.arguments, Raw):
+        return UNSET, None
+    if not bytes(item.arguments).startswith(b'"'):
+        return clean(item.arguments), None
+    text = msgspec.json.decode(item.arguments, type=str)
+    try:
+        return msgspec.json.decode(text, type=Raw), None
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        return UNSET, text

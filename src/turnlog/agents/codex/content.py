@@ -1,0 +1,143 @@
+"""Pieces of the Responses API -> parts. What a piece is not known to be keeps its exact JSON."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Sequence
+from mimetypes import guess_type
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from msgspec import Raw
+
+from turnlog.agents.codex.records import Annotation, Content, Item
+from turnlog.model import (
+    Citation,
+    DataPart,
+    FilePart,
+    Part,
+    ProviderData,
+    ReasoningPart,
+    TextPart,
+    UnknownPart,
+)
+
+PROVIDER = "openai"
+
+TEXT_PIECES = frozenset({"input_text", "output_text", "text", "Text", "summary_text", "reasoning_text", "refusal"})
+IMAGE_PIECES = frozenset({"input_image", "image"})
+DATA_PIECES = frozenset({"input_audio", "input_file", "encrypted_content"})
+"""Pieces that are known but have no part of their own: a `DataPart` holds their JSON."""
+
+RawPiece = Callable[[], Raw]
+"""Gets the exact JSON of a piece, when it is wanted."""
+
+
+def parts_of(content: list[Content] | str | None, message_id: str, raw: Callable[[int], Raw]) -> tuple[Part, ...]:
+    """The parts of a message, numbered in their order."""
+    if isinstance(content, str):
+        return (TextPart(id=f"{message_id}.0", text=content),)
+    if not content:
+        return ()
+    return tuple(
+        [part_of(piece, f"{message_id}.{index}", lambda at=index: raw(at)) for index, piece in enumerate(content)]
+    )
+
+
+def part_of(piece: Content, part_id: str | None, raw: RawPiece) -> Part:
+    """The part that a piece becomes, wherever it stands."""
+    kind = piece.type
+    if kind in TEXT_PIECES and piece.text is not None:
+        return text_part(piece, part_id)
+    if kind in IMAGE_PIECES:
+        return _image_part(piece, part_id) or DataPart(id=part_id, name=kind, data=raw())
+    if kind in DATA_PIECES:
+        return DataPart(id=part_id, name=kind, data=raw())
+    return UnknownPart(id=part_id, kind=kind, data=raw())
+
+
+def text_part(piece: Content, part_id: str | None) -> TextPart:
+    """Text, with the citations on it."""
+    return TextPart(id=part_id, text=piece.text or "", citations=citations_of([piece]))
+
+
+def citations_of(content: list[Content] | str | None) -> tuple[Citation, ...]:
+    """The citations on a text."""
+    if not isinstance(content, list):
+        return ()
+    return tuple([_citation(annotation) for piece in content if piece.annotations for annotation in piece.annotations])
+
+
+def reasoning_part(item: Item, part_id: str, model: str | None) -> ReasoningPart:
+    """Thinking: its full text where the log has it, else its summary; the encrypted original is for the provider."""
+    opaque: dict[str, Any] = {}
+    if item.id is not None:
+        opaque["id"] = item.id
+    if item.encrypted_content is not None:
+        opaque["encrypted_content"] = item.encrypted_content
+    summary = join_texts(item.summary)
+    full = join_texts(item.content if isinstance(item.content, list) else None)
+    if full and summary:
+        opaque["summary"] = summary
+    return ReasoningPart(
+        id=part_id,
+        text=full or summary,
+        redacted=not full and not summary and item.encrypted_content is not None,
+        provider=ProviderData(name=PROVIDER, model=model, opaque=opaque) if opaque else None,
+    )
+
+
+def join_texts(pieces: Sequence[Content] | None) -> str:
+    """The paragraphs of a summary or thought."""
+    if not pieces:
+        return ""
+    if len(pieces) == 1:
+        return pieces[0].text or ""
+    return "\n\n".join([piece.text for piece in pieces if piece.text])
+
+
+def text_of(content: list[Content] | str | None) -> str:
+    """All text of a content, its pieces joined by newlines."""
+    if isinstance(content, str):
+        return content
+    if not content:
+        return ""
+    return "\n".join([piece.text for piece in content if piece.text is not None])
+
+
+def file_of(url: str, part_id: str | None = None, filename: str | None = None) -> FilePart | None:
+    """An image or other file: bytes when it is a data URL, else by its address."""
+    if not url.startswith("data:"):
+        return FilePart(id=part_id, media_type=guess_type(url)[0] or "image/*", url=url, filename=filename)
+    head, comma, body = url[5:].partition(",")
+    media_type, _, encoding = head.partition(";")
+    data = _decoded(body, is_base64=encoding.endswith("base64")) if comma else None
+    if data is None:
+        return None
+    return FilePart(id=part_id, media_type=media_type or "text/plain", data=data, filename=filename)
+
+
+def from_base64(text: str) -> bytes | None:
+    """The bytes of a Base64 text; None when it is cut or is none."""
+    try:
+        return binascii.a2b_base64(text, strict_mode=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _decoded(body: str, *, is_base64: bool) -> bytes | None:
+    return from_base64(body) if is_base64 else unquote_to_bytes(body)
+
+
+def _image_part(piece: Content, part_id: str | None) -> FilePart | None:
+    return None if piece.image_url is None else file_of(piece.image_url, part_id, piece.filename)
+
+
+def _citation(annotation: Annotation) -> Citation:
+    return Citation(
+        title=annotation.title,
+        url=annotation.url,
+        document=annotation.filename,
+        start_index=annotation.start_index,
+        end_index=annotation.end_index,
+    )

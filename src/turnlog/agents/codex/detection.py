@@ -1,0 +1,61 @@
+"""Whether a file is Codex's, and of which version, by its first records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Raw
+
+from turnlog.agents.base import Changes, Detection, Source, SourceKind
+from turnlog.agents.codex.fold import thread_named_in
+from turnlog.agents.codex.kinds import ITEM_TYPES, TYPES
+from turnlog.agents.codex.lines import read_lines
+from turnlog.agents.codex.records import Line, Meta
+from turnlog.agents.codex.sources import NAME, renamed, source_of
+
+_BEFORE_ENVELOPES = "0.3x or older"
+"""Logs without envelopes name no version."""
+
+
+def detect_log(path: Path, head: bytes) -> Detection:
+    """The version is that of the first record which names one."""
+    source = source_of(path)
+    if source is not None and source.kind is SourceKind.SIDECAR:
+        return Detection(agent=NAME, source=source)
+    whole_lines = head[: head.rfind(b"\n") + 1] or head
+    records = [record for record, *_ in read_lines(whole_lines.split(b"\n"), 0, 1, Changes())]
+    if not records:
+        return Detection(reason="no line is a JSON object")
+    bare = _is_bare(records)
+    if not bare and not any(_is_ours(record) for record in records):
+        return Detection(reason="no record has a known type and a payload")
+    version = _BEFORE_ENVELOPES if bare else next(filter(None, map(_version_in, records)), None)
+    return Detection(agent=NAME, version=version, source=_source(path, source, whole_lines))
+
+
+def _is_ours(record: Line) -> bool:
+    return record.type in TYPES and isinstance(record.payload, Raw)
+
+
+def _is_bare(records: list[Line]) -> bool:
+    """A log without envelopes begins with an id and a time, and goes on with marks and items."""
+    first, *others = records
+    if first.type or first.id is None or first.timestamp is None or first.payload is not msgspec.UNSET:
+        return False
+    return all(record.record_type == "state" or record.type in ITEM_TYPES for record in others)
+
+
+def _version_in(record: Line) -> str | None:
+    if record.type != "session_meta" or not isinstance(record.payload, Raw):
+        return None
+    try:
+        return msgspec.json.decode(record.payload, type=Meta).cli_version
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _source(path: Path, known: Source | None, head: bytes) -> Source:
+    """A log that was copied under another name is that of the thread which its records name."""
+    found = known or Source(agent=NAME, path=str(path.absolute()), root=str(path.absolute().parent))
+    return renamed(found, thread_named_in(head)) if known is None else found

@@ -1,0 +1,229 @@
+"""The fold of one Codex rollout: records in file order -> changes of the model.
+
+A rollout has two streams in one file: what the model saw and said (`response_item`), and what a user interface was
+told (`event_msg`). The first is the truth of order and content, the second knows how calls ended. Here items become
+messages again, one a response, and what both streams tell is told once. What reaches beyond what is remembered is left
+to the store, by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Raw
+
+from turnlog.agents.base import Changes, Source
+from turnlog.agents.codex import answers, messages, results, session, turns
+from turnlog.agents.codex.events import add_record
+from turnlog.agents.codex.lines import decode_line, read_event, read_item, read_lines
+from turnlog.agents.codex.reading import Reading, Told
+from turnlog.agents.codex.records import Event, Item, Line, Meta, TurnItem
+from turnlog.agents.codex.sources import NAME
+from turnlog.agents.codex.state import State, decode_state, encode_state
+
+_ITEMS: dict[str, Callable[[Reading, Item], None]] = {
+    "reasoning": answers.read_reasoning,
+    "function_call": answers.read_call,
+    "custom_tool_call": answers.read_call,
+    "local_shell_call": answers.read_call,
+    "tool_search_call": answers.read_call,
+    "web_search_call": answers.read_server_call,
+    "image_generation_call": answers.read_server_call,
+    "function_call_output": results.read_output,
+    "custom_tool_call_output": results.read_output,
+    "local_shell_call_output": results.read_output,
+    "mcp_tool_call_output": results.read_output,
+    "tool_search_output": results.read_search_output,
+    "agent_message": messages.read_agent_message,
+}
+
+_EVENTS: dict[str, Callable[[Reading, Event], None]] = {
+    "token_count": lambda reading, event: turns.read_token_count(reading, event.info),
+    "task_started": turns.read_task_started,
+    "turn_started": turns.read_task_started,
+    "task_complete": turns.read_task_complete,
+    "turn_complete": turns.read_task_complete,
+    "turn_aborted": turns.read_turn_aborted,
+    "thread_rolled_back": turns.read_rollback,
+    "error": turns.read_error,
+    "stream_error": turns.read_error,
+}
+
+_TWINS: dict[str, Callable[[Reading, Event], Told]] = {
+    "user_message": messages.read_user_message,
+    "agent_message": lambda reading, event: answers.hear_text(reading, event.message or "", None, event.phase),
+    "agent_reasoning": lambda reading, event: answers.hear_reasoning(reading, event.text or "", None),
+    "agent_reasoning_raw_content": lambda reading, event: answers.hear_reasoning(reading, event.text or "", None),
+    "exec_command_end": results.read_call_event,
+    "mcp_tool_call_end": results.read_call_event,
+    "patch_apply_end": results.read_call_event,
+    "view_image_tool_call": results.read_call_event,
+    "dynamic_tool_call_response": results.read_call_event,
+    "collab_agent_spawn_end": results.read_call_event,
+}
+"""Events that tell what an item tells too, and what each of them is counted as then."""
+
+
+def _hear_answer(reading: Reading, item: TurnItem) -> Told:
+    text = "\n".join([piece.text for piece in item.content or () if piece.text is not None])
+    return answers.hear_text(reading, text, item.id, item.phase)
+
+
+def _hear_reasoning(reading: Reading, item: TurnItem) -> Told:
+    return answers.hear_reasoning(reading, "\n\n".join(item.raw_content or item.summary_text or ()), item.id)
+
+
+_ITEM_TWINS: dict[str, Callable[[Reading, TurnItem], Told]] = {
+    "UserMessage": messages.read_user_item,
+    "AgentMessage": _hear_answer,
+    "Reasoning": _hear_reasoning,
+    "CommandExecution": results.read_call_item,
+    "FileChange": results.read_call_item,
+    "McpToolCall": results.read_call_item,
+    "DynamicToolCall": results.read_call_item,
+    "CollabAgentToolCall": results.read_call_item,
+    "SubAgentActivity": results.read_call_item,
+    "ImageView": results.read_call_item,
+    "ImageGeneration": results.read_call_item,
+    "WebSearch": results.read_call_item,
+    "Sleep": results.read_call_item,
+    "FunctionCallOutput": results.read_call_item,
+}
+
+
+class CodexFold:
+    """Reads one thread's log. See `turnlog.agents.base.Fold`."""
+
+    def __init__(self, source: Source, state: bytes | None) -> None:
+        self._source = source
+        self._state = decode_state(state) if state is not None else State()
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        state = self._state
+        reading = Reading(self._external_id(data), state)
+        lines = data.split(b"\n")
+        for line, json, position, length, number in read_lines(lines, offset, state.lines + 1, reading.changes):
+            reading.json = json
+            reading.position = position
+            reading.length = length
+            reading.line_number = number
+            _read_line(reading, line)
+        state.lines += len(lines) if lines[-1] else len(lines) - 1
+        return reading.finish()
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return encode_state(self._state)
+
+    def _external_id(self, data: bytes) -> str:
+        """Whose log this is: told by its path, else by its first record."""
+        if self._source.session_id is not None:
+            return self._source.session_id.removeprefix(f"{NAME}:")
+        if self._state.thread is None:
+            self._state.thread = thread_named_in(data)
+        return self._state.thread or ""
+
+
+def _read_line(reading: Reading, line: Line) -> None:
+    payload = line.payload
+    kind = line.type
+    if not isinstance(payload, Raw):
+        _read_bare(reading, line)
+        return
+    reading.note_time(line.timestamp)
+    reading.payload = payload
+    if reading.state.origin is not None:
+        session.note_pause(reading)
+    if kind == "response_item":
+        _read_item(reading, read_item(payload, reading.tell))
+    elif kind == "event_msg":
+        _read_event(reading, read_event(payload, reading.tell))
+    else:
+        reader = _OTHERS.get(kind)
+        if reader is not None:
+            reader(reading)
+        else:
+            add_record(reading, kind, payload)
+
+
+_OTHERS: dict[str, Callable[[Reading], None]] = {
+    "session_meta": session.read_session_meta,
+    "turn_context": session.read_context,
+    "token_usage_record": turns.read_token_usage_record,
+    "compacted": turns.read_compaction,
+    "inter_agent_communication_metadata": session.read_trigger,
+}
+
+
+def _read_bare(reading: Reading, line: Line) -> None:
+    """A record without an envelope: the item itself, or nothing but a mark between two responses."""
+    reading.note_time(line.timestamp)
+    reading.payload = reading.json
+    if line.record_type is not None:
+        reading.close_message()
+        add_record(reading, line.record_type, reading.json)
+        return
+    item = read_item(reading.json, reading.tell)
+    if item.type:
+        _read_item(reading, item)
+    elif item.id is not None and not reading.state.named:
+        session.read_bare_meta(reading, item)
+    else:
+        add_record(reading, "", reading.json)
+
+
+def _read_item(reading: Reading, item: Item) -> None:
+    kind = item.type
+    if item.passthrough is not None and item.passthrough.turn_id is not None:
+        session.note_turn(reading, item.passthrough.turn_id)
+    if kind == "message":
+        (answers.read_answer if item.role == "assistant" else messages.read_message)(reading, item)
+        return
+    reader = _ITEMS.get(kind)
+    if reader is not None:
+        reader(reading, item)
+    else:
+        add_record(reading, f"response_item/{kind}", reading.payload)
+
+
+def _read_event(reading: Reading, event: Event) -> None:
+    kind = event.type
+    reader = _EVENTS.get(kind)
+    if reader is not None:
+        reader(reading, event)
+        return
+    told: Told = "events"
+    if kind == "item_completed" and event.item is not None:
+        kind = f"item_completed/{event.item.type}"
+        hear_item = _ITEM_TWINS.get(event.item.type)
+        if hear_item is not None:
+            told = hear_item(reading, event.item)
+    else:
+        hear = _TWINS.get(kind)
+        if hear is not None:
+            told = hear(reading, event)
+        elif kind == "thread_name_updated" and event.thread_name:
+            reading.session.titles["custom"] = event.thread_name
+    if told == "events":
+        add_record(reading, f"event_msg/{kind}", reading.payload)
+    else:
+        counts = reading.changes.counts
+        setattr(counts, told, getattr(counts, told) + 1)
+
+
+def thread_named_in(data: bytes) -> str | None:
+    """The thread that the first record names which names one."""
+    for line in data.split(b"\n"):
+        if b'"id"' not in line:
+            continue
+        try:
+            record = decode_line(line)
+            if record.type == "session_meta" and isinstance(record.payload, Raw):
+                return msgspec.json.decode(record.payload, type=Meta).id
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+        if not record.type and record.id is not None:
+            return record.id
+    return None

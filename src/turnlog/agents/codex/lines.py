@@ -1,0 +1,100 @@
+"""The lines of a log as records, and the payload in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from turnlog.agents.codex.records import (
+    FIRST_KEYS,
+    Communication,
+    Compacted,
+    Event,
+    Item,
+    Line,
+    Meta,
+    TurnContext,
+    UsageRecord,
+)
+from turnlog.agents.jsonl import JsonLines, clean_json
+
+PayloadT = TypeVar("PayloadT", bound=msgspec.Struct)
+
+Tell: TypeAlias = Callable[[str, Literal["error", "note"], str | None], None]
+"""Takes a problem: what, how bad, where in the record."""
+
+
+def _is_record(record: Line) -> bool:
+    return bool(record.type or record.record_type) or (record.id is not None and record.timestamp is not None)
+
+
+read_lines = JsonLines(Line, first_keys=FIRST_KEYS, plausible=_is_record).read
+"""Reads records out of bytes: see `turnlog.agents.jsonl.JsonLines.read`."""
+
+decode_line = msgspec.json.Decoder(Line).decode
+
+
+class Payload(Generic[PayloadT]):
+    """Decodes the payload of one family of records."""
+
+    def __init__(self, kind: type[PayloadT]) -> None:
+        self._kind = kind
+        self._decode = msgspec.json.Decoder(kind).decode
+        self._tolerant = JsonLines(kind, first_keys=("type",), plausible=lambda record: True)
+
+    def read(self, raw: Raw | bytes, tell: Tell) -> PayloadT:
+        """The payload; what of it cannot be read is told and left out."""
+        try:
+            return self._decode(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return self._salvage(bytes(raw), tell)
+
+    def _salvage(self, data: bytes, tell: Tell) -> PayloadT:
+        found = self._tolerant.decode(data)
+        if isinstance(found, str):
+            tell(found, "error", "$.payload")
+            return self._kind()
+        for problem in found.problems:
+            path = problem.json_path
+            tell(problem.reason, problem.severity, None if path is None else f"$.payload{path.removeprefix('$')}")
+        return found.record
+
+
+read_item = Payload(Item).read
+read_event = Payload(Event).read
+read_usage_record = Payload(UsageRecord).read
+read_meta = Payload(Meta).read
+read_turn_context = Payload(TurnContext).read
+read_compacted = Payload(Compacted).read
+read_communication = Payload(Communication).read
+
+_decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def clean(raw: Raw) -> Raw:
+    """JSON that was passed over when its record was decoded, fit to be kept."""
+    data = bytes(raw)
+    cleaned = clean_json(data)
+    return raw if cleaned is data else Raw(cleaned)
+
+
+def fields_of(json: bytes | Raw) -> dict[str, Raw]:
+    """The fields of an object as exact JSON; none when it is no object."""
+    try:
+        return _decode_fields(clean_json(bytes(json)))
+    except msgspec.MsgspecError:
+        return {}
+
+
+def raw_at(json: bytes | Raw, *path: str | int) -> Raw:
+    """The exact JSON at a place of a record, which has this place."""
+    raw = Raw(clean_json(bytes(json)))
+    for step in path:
+        if isinstance(step, str):
+            raw = msgspec.json.decode(raw, type=dict[str, Raw])[step]
+        else:
+            raw = msgspec.json.decode(raw, type=list[Raw])[step]
+    return raw

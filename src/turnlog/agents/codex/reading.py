@@ -1,0 +1,231 @@
+"""One reading of a rollout under way: the line, the session, the message being written, and what came of it.
+
+The readers of the several kinds of records share it and keep nothing of their own. What outlives a feed is `State`;
+the rest begins anew with each.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+from msgspec import Raw
+
+from turnlog.agents.base import Changes, Diagnostic, EventChange, Link, MessageChange, Placement, SessionChange
+from turnlog.agents.codex import identity
+from turnlog.agents.codex.drafts import CallDraft, MessageDraft
+from turnlog.agents.codex.sources import session_id
+from turnlog.agents.codex.state import OpenMessage, State
+from turnlog.model import Fate, HistoryEvent, Message, Origin
+
+TURNS_BEGIN = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
+"""Origins of what a person (or, to a subagent, the parent) said, which begins a turn."""
+
+
+Told: TypeAlias = Literal["messages", "results", "duplicates", "events"]
+"""What a record is counted as (see `LineCounts`)."""
+
+
+class Reading:
+    """See the module."""
+
+    def __init__(self, external_id: str, state: State) -> None:
+        self.state = state
+        self.external_id = external_id
+        self.session_id = session_id(external_id)
+        self.changes = Changes()
+        self.session = SessionChange(session_id=self.session_id)
+        self.order: list[MessageDraft | MessageChange] = []
+        self.drafts: dict[str, MessageDraft] = {}
+        self.calls: dict[str, CallDraft] = {}
+        self.json = b""
+        """The line's JSON."""
+        self.payload: Raw | bytes = b""
+        """The JSON of what the line is about: the line itself where it has no envelope."""
+        self.at: datetime | None = None
+        """When the line was written."""
+        self.position = 0
+        self.length = 0
+        self.line_number = 0
+
+    def finish(self) -> Changes:
+        """All that this feed brought."""
+        changes, session = self.changes, self.session
+        changes.messages = [item if isinstance(item, MessageChange) else item.change() for item in self.order]
+        if self.state.rolled_back and session.active_leaf is None:
+            session.active_leaf = self.state.leaf
+        if session != SessionChange(session_id=self.session_id):
+            changes.sessions[self.session_id] = session
+        return changes
+
+    def note_time(self, moment: datetime | None) -> None:
+        """The line's time is one of the session's."""
+        if moment is not None and moment.tzinfo is not UTC:
+            moment = aware(moment)
+        self.at = moment
+        session = self.session
+        session.position = self.position
+        if moment is not None:
+            if session.first_at is None or moment < session.first_at:
+                session.first_at = moment
+            if session.last_at is None or moment > session.last_at:
+                session.last_at = moment
+
+    @property
+    def thread(self) -> str:
+        """The thread in which what is being read was first said."""
+        return self.state.origin or self.external_id
+
+    # Messages
+
+    def place(self, message_id: str) -> OpenMessage:
+        """The place of a new message, behind the newest."""
+        state = self.state
+        place = OpenMessage(self.position, state.leaf, state.turn or None, None, not self.is_own)
+        state.leaf = message_id
+        return place
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the line is this thread's own, not a copy of another's."""
+        return self.state.origin is None
+
+    def add_message(self, message: Message) -> None:
+        """A message that is one record."""
+        state = self.state
+        if message.origin in TURNS_BEGIN:
+            state.remember_turn(state.leaf)
+            state.turn += 1
+            state.step = 0
+        self.close_message()
+        place = self.place(message.id)
+        self.order.append(
+            MessageChange(
+                message=message,
+                placement=Placement(
+                    session_id=self.session_id,
+                    position=place.position,
+                    records=((self.position, self.length, None),),
+                    record_ids=(message.id,),
+                    parent_id=place.parent,
+                    turn=place.turn,
+                    fate=Fate.ACTIVE,
+                    copied=place.copied,
+                ),
+            )
+        )
+
+    def add_again(self, message: Message, position: int) -> None:
+        """Another reading of a message that began at `position`."""
+        self.order.append(
+            MessageChange(
+                message=message,
+                placement=Placement(
+                    session_id=self.session_id,
+                    position=position,
+                    records=((self.position, self.length, None),),
+                    record_ids=(message.id,),
+                ),
+            )
+        )
+
+    def begin_message(self, message_id: str) -> MessageDraft:
+        """A response of the model begins."""
+        state = self.state
+        state.step += 1
+        state.recorded = False
+        place = self.place(message_id)
+        place.step = state.step
+        forgotten = state.remember_message(message_id, place)
+        if forgotten is not None:
+            self.drafts.pop(forgotten, None)
+        state.open = state.answer = message_id
+        state.answer_key = state.answer_response = None
+        draft = self._draft(message_id, place)
+        draft.model = state.model
+        draft.provider = state.provider
+        if state.effort is not None:
+            draft.metadata["effort"] = state.effort
+        return draft
+
+    def draft_of(self, message_id: str) -> MessageDraft | None:
+        """What this feed has of an assistant message; None when it is forgotten."""
+        draft = self.drafts.get(message_id)
+        if draft is not None:
+            return draft
+        place = self.state.messages.get(message_id)
+        return None if place is None else self._draft(message_id, place)
+
+    def _draft(self, message_id: str, place: OpenMessage) -> MessageDraft:
+        draft = MessageDraft(message_id, self.session_id, place)
+        self.drafts[message_id] = draft
+        self.order.append(draft)
+        return draft
+
+    def open_draft(self) -> MessageDraft | None:
+        """The response that is being written."""
+        return None if self.state.open is None else self.draft_of(self.state.open)
+
+    def close_message(self) -> None:
+        """What follows is of another response."""
+        self.state.open = None
+
+    def begin_turn_key(self, turn_id: str | None, prompt: str | None) -> None:
+        """Another turn: what is said in it is not what was said before."""
+        state = self.state
+        if turn_id is not None:
+            if turn_id == state.turn_id:
+                return
+            state.turn_id = state.turn_key = turn_id
+        elif prompt is not None and state.turn_id is None:
+            state.turn_key = identity.next_turn_key(state.turn_key, prompt)
+        else:
+            return
+        state.said = {}
+
+    # What belongs to no message
+
+    def own_id(self) -> str:
+        """An id for what has none in the log: made of its place."""
+        return f"{self.session_id}@{self.position}"
+
+    def add_event(self, event: HistoryEvent) -> None:
+        """Put an event where its record stands, and count the record."""
+        self.event_beside(event)
+        self.changes.counts.events += 1
+
+    def event_beside(self, event: HistoryEvent) -> None:
+        """An event that the line tells beside what it is itself."""
+        self.changes.events.append(
+            EventChange(session_id=self.session_id, event=event, record=(self.position, self.length))
+        )
+
+    def link(self, kind: Literal["subagent", "fork"], parent: str, child: str, call_id: str | None = None) -> None:
+        """Say that the thread `child` came out of `parent`."""
+        if parent != child:
+            self.changes.links.append(
+                Link(
+                    kind=kind,
+                    parent_session_id=session_id(parent),
+                    child_session_id=session_id(child),
+                    tool_call_id=call_id,
+                )
+            )
+
+    def tell(self, reason: str, severity: Literal["error", "note"], json_path: str | None = None) -> None:
+        """A diagnostic about the line."""
+        self.changes.diagnostics.append(
+            Diagnostic(
+                offset=self.position,
+                length=self.length,
+                line=self.line_number,
+                reason=reason,
+                json_path=json_path,
+                severity=severity,
+            )
+        )
+
+
+def aware(moment: datetime) -> datetime:
+    """The moment in UTC; one without a zone is taken as UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

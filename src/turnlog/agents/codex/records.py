@@ -1,0 +1,272 @@
+"""The shapes of Codex's records, as far as they are read: an envelope, and one struct for each family of payloads.
+
+Decoding is typed and skips what is not declared, which is what makes reading fast. Every field has a default and
+nothing is required, because each version writes another subset. Names follow the log's own.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+"""A number of tokens that can be one: what lies outside was written by a fault."""
+
+
+class Line(msgspec.Struct, gc=False):
+    """A record's envelope. Logs of 2025 (up to 0.3x) have none: their records are the items themselves."""
+
+    timestamp: datetime | None = None
+    ordinal: int | None = None
+    type: str = ""
+    payload: Raw | UnsetType = UNSET
+    record_type: str | None = None
+    id: str | None = None
+
+
+FIRST_KEYS = ("timestamp", "ordinal", "type", "id", "record_type")
+"""With which of its fields a record begins, in one version or another."""
+
+
+class Content(msgspec.Struct, gc=False):
+    """A piece of a message, of reasoning or of an output."""
+
+    type: str = ""
+    text: str | None = None
+    image_url: str | None = None
+    file_id: str | None = None
+    detail: str | None = None
+    filename: str | None = None
+    annotations: list[Annotation] | None = None
+    encrypted_content: str | None = None
+    path: str | None = None
+
+
+class Annotation(msgspec.Struct, gc=False):
+    """A citation on a text."""
+
+    type: str | None = None
+    title: str | None = None
+    url: str | None = None
+    filename: str | None = None
+    start_index: int | None = None
+    end_index: int | None = None
+
+
+class Passthrough(msgspec.Struct, gc=False):
+    """What an item's metadata tells: in which turn it is, and who said its pieces (since 0.14x)."""
+
+    turn_id: str | None = None
+    content_item_kinds: list[str] | None = None
+
+
+class OutputObject(msgspec.Struct, gc=False):
+    """An output that is an object: the text for the model, and whether the tool succeeded."""
+
+    content: str | None = None
+    success: bool | None = None
+
+
+class Item(msgspec.Struct, gc=False):
+    """`response_item`: what the model saw or said, an item of the Responses API."""
+
+    type: str = ""
+    id: str | None = None
+    role: str | None = None
+    content: list[Content] | str | None = None
+    phase: str | None = None
+    status: str | None = None
+    summary: list[Content] | None = None
+    encrypted_content: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    arguments: Raw | UnsetType = UNSET
+    call_id: str | None = None
+    output: str | list[Content] | OutputObject | None = None
+    input: str | None = None
+    action: Raw | UnsetType = UNSET
+    tools: Raw | UnsetType = UNSET
+    result: str | None = None
+    revised_prompt: str | None = None
+    author: str | None = None
+    recipient: str | None = None
+    passthrough: Passthrough | None = msgspec.field(name="internal_chat_message_metadata_passthrough", default=None)
+    # Records without an envelope: the first line of such a log.
+    timestamp: datetime | None = None
+    git: Git | None = None
+    record_type: str | None = None
+
+
+class WireUsage(msgspec.Struct, gc=False, array_like=False):
+    """Token counts: `input_tokens` contains the cached ones, `output_tokens` the reasoning."""
+
+    input_tokens: Count | None = None
+    cached_input_tokens: Count | None = None
+    cache_write_input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    reasoning_output_tokens: Count | None = None
+    total_tokens: Count | None = None
+
+
+class TokenInfo(msgspec.Struct, gc=False):
+    """Running totals, and the counts of the newest response."""
+
+    total_token_usage: WireUsage | None = None
+    last_token_usage: WireUsage | None = None
+
+
+class Duration(msgspec.Struct, gc=False):
+    """A time span as Rust writes it."""
+
+    secs: int = 0
+    nanos: int = 0
+
+
+class TurnItem(msgspec.Struct, gc=False):
+    """The item of `item_completed`: the same thing as the person saw it, with status and times."""
+
+    type: str = ""
+    id: str | None = None
+    content: list[Content] | None = None
+    summary_text: list[str] | None = None
+    raw_content: list[str] | None = None
+    text: str | None = None
+    phase: str | None = None
+    status: str | None = None
+    exit_code: int | None = None
+    aggregated_output: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    duration: Duration | str | None = None
+    source: str | None = None
+    command: Raw | UnsetType = UNSET
+    cwd: Raw | UnsetType = UNSET
+    changes: Raw | UnsetType = UNSET
+    server: str | None = None
+    tool: str | None = None
+    namespace: str | None = None
+    arguments: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+    query: str | None = None
+    action: Raw | UnsetType = UNSET
+    path: str | None = None
+    prompt: str | None = None
+    receiver_thread_ids: list[str] | None = None
+    agent_thread_id: str | None = None
+    kind: str | None = None
+    revised_prompt: str | None = None
+    duration_ms: int | None = None
+
+
+class Event(msgspec.Struct, gc=False):
+    """`event_msg`: what happened, for a user interface."""
+
+    type: str = ""
+    message: str | None = None
+    text: str | None = None
+    phase: str | None = None
+    images: list[str] | None = None
+    turn_id: str | None = None
+    reason: str | None = None
+    error: TurnError | str | None = None
+    codex_error_info: Raw | UnsetType = UNSET
+    num_turns: int | None = None
+    info: TokenInfo | None = None
+    item: TurnItem | None = None
+    started_at_ms: int | None = None
+    completed_at_ms: int | None = None
+    duration_ms: int | None = None
+    thread_name: str | None = None
+    # The ends of calls, up to 0.14x.
+    call_id: str | None = None
+    exit_code: int | None = None
+    aggregated_output: str | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    success: bool | None = None
+    status: str | None = None
+    duration: Duration | str | None = None
+    result: Raw | UnsetType = UNSET
+    invocation: Raw | UnsetType = UNSET
+    query: str | None = None
+    action: Raw | UnsetType = UNSET
+    revised_prompt: str | None = None
+    new_thread_id: str | None = None
+
+
+class TurnError(msgspec.Struct, gc=False):
+    """Why a turn failed."""
+
+    message: str | None = None
+    codex_error_info: Raw | UnsetType = UNSET
+
+
+class UsageRecord(msgspec.Struct, gc=False):
+    """`token_usage_record`: what one response cost, and the thread's total so far."""
+
+    response_id: str | None = None
+    usage: WireUsage | None = None
+    thread_token_usage: WireUsage | None = None
+
+
+class Git(msgspec.Struct, gc=False):
+    """The repository when the thread began."""
+
+    commit_hash: str | None = None
+    branch: str | None = None
+    repository_url: str | None = None
+
+
+class HistoryBase(msgspec.Struct, gc=False):
+    """Up to where a fork shares the history of another thread."""
+
+    thread_id: str | None = None
+    end_ordinal_exclusive: int | None = None
+
+
+class Meta(msgspec.Struct, gc=False):
+    """`session_meta`: whose log it is. Forks by copy hold that of the copied thread too."""
+
+    id: str | None = None
+    timestamp: datetime | None = None
+    cwd: str | None = None
+    originator: str | None = None
+    cli_version: str | None = None
+    source: Any = None
+    thread_source: str | None = None
+    parent_thread_id: str | None = None
+    agent_nickname: str | None = None
+    agent_role: str | None = None
+    model_provider: str | None = None
+    history_mode: str | None = None
+    forked_from_id: str | None = None
+    forked_from_ordinal_exclusive: int | None = None
+    history_base: HistoryBase | None = None
+    git: Git | None = None
+
+
+class TurnContext(msgspec.Struct, gc=False):
+    """`turn_context`: with which model and settings a turn runs."""
+
+    turn_id: str | None = None
+    cwd: str | None = None
+    model: str | None = None
+    effort: str | None = None
+
+
+class Compacted(msgspec.Struct, gc=False):
+    """`compacted`: what took the place of the history."""
+
+    message: str | None = None
+    replacement_history: list[Raw] | None = None
+    compaction_response_id: str | None = None
+
+
+class Communication(msgspec.Struct, gc=False):
+    """What comes before a message between agents."""
+
+    trigger_turn: bool | None = None

@@ -1,0 +1,52 @@
+"""Files beside the rollouts: the names that the user gave to threads, and what was typed into the terminal."""
+
+from __future__ import annotations
+
+import msgspec
+
+from turnlog.agents.base import Changes, SessionChange, Source
+from turnlog.agents.codex.sources import INDEX, session_id
+from turnlog.agents.jsonl import JsonLines
+
+
+class _Entry(msgspec.Struct):
+    id: str | None = None
+    thread_name: str | None = None
+    session_id: str | None = None
+    text: str | None = None
+
+
+_read_lines = JsonLines(
+    _Entry, first_keys=("id", "session_id"), plausible=lambda entry: bool(entry.id or entry.session_id)
+).read
+
+
+class SidecarFold:
+    """Reads `session_index.jsonl` and `history.jsonl`, which grow at their ends.
+
+    The prompts of `history.jsonl` stand in the rollouts too: they are archived and told no second time.
+    """
+
+    def __init__(self, source: Source, state: bytes | None) -> None:
+        self._is_index = source.path.endswith(INDEX)
+        self._lines = int(state) if state else 0
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        changes = Changes()
+        lines = data.split(b"\n")
+        for entry, _, position, *_ in _read_lines(lines, offset, self._lines + 1, changes):
+            if self._is_index and entry.id and entry.thread_name:
+                thread = session_id(entry.id)
+                changes.sessions[thread] = SessionChange(
+                    session_id=thread, position=position, titles={"custom": entry.thread_name}
+                )
+                changes.counts.events += 1
+            else:
+                changes.counts.duplicates += 1
+        self._lines += len(lines) if lines[-1] else len(lines) - 1
+        return changes
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return str(self._lines).encode()

@@ -1,0 +1,105 @@
+"""Where Codex's files lie: rollouts by day, archived ones, their compressed forms, and the index of thread names.
+
+Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is ever named.
+A rollout that lies there compressed and plain is read once: Codex itself goes on writing the plain one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+
+import msgspec
+
+from turnlog.agents.base import Source, SourceKind
+
+NAME = "codex"
+
+FOLDERS = ("sessions", "archived_sessions")
+INDEX = "session_index.jsonl"
+PROMPTS = "history.jsonl"
+SIDECARS = (INDEX, PROMPTS)
+
+_ROLLOUT = re.compile(
+    r"rollout-(?:\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-)?(?P<id>[^/]+?)\.jsonl(?P<compressed>\.zst)?", re.DOTALL
+)
+_DEEPEST = 8
+"""Folders below `sessions` that are looked into: a day lies three deep."""
+
+
+def session_id(thread: str) -> str:
+    """The id of a thread's session. `/` separates nothing in it."""
+    return f"{NAME}:{thread.replace('/', '_')}"
+
+
+def find_sources(root: Path) -> Iterator[Source]:
+    """Every file of Codex below its home `root`, in the order of their names."""
+    for folder in FOLDERS:
+        yield from _rollouts(os.fspath(root / folder), root, _DEEPEST)
+    for entry in _entries(os.fspath(root)):
+        if entry.name in SIDECARS and _is_file(entry):
+            yield _sidecar(entry.path, root)
+
+
+def _rollouts(folder: str, root: Path, depth: int) -> Iterator[Source]:
+    entries = _entries(folder)
+    names = {entry.name for entry in entries}
+    for entry in entries:
+        if _is_file(entry):
+            plain = entry.name.removesuffix(".zst")
+            found = rollout_source(entry.path, root)
+            if found and (plain == entry.name or plain not in names):
+                yield found
+        elif depth and _is_folder(entry):
+            yield from _rollouts(entry.path, root, depth - 1)
+
+
+def source_of(path: Path) -> Source | None:
+    """What the file at `path` is by its place and name; None when it can be none of ours. Nothing is opened."""
+    absolute = path.absolute()
+    if absolute.name in SIDECARS:
+        return _sidecar(os.fspath(absolute), absolute.parent)
+    root = next((folder.parent for folder in absolute.parents if folder.name in FOLDERS), absolute.parent)
+    return rollout_source(os.fspath(absolute), root)
+
+
+def rollout_source(path: str, root: Path) -> Source | None:
+    """A thread's log, by its name."""
+    match = _ROLLOUT.fullmatch(PurePath(path).name)
+    if match is None:
+        return None
+    return Source(agent=NAME, path=path, root=os.fspath(root), session_id=session_id(match["id"]))
+
+
+def _sidecar(path: str, root: Path) -> Source:
+    return Source(agent=NAME, path=path, root=os.fspath(root), kind=SourceKind.SIDECAR, appendable=True)
+
+
+def renamed(source: Source, thread: str | None) -> Source:
+    """The source of another thread than its name says."""
+    return msgspec.structs.replace(source, session_id=None if thread is None else session_id(thread))
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    """What is in a folder, by name; nothing when it is missing or may not be read."""
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError:
+        return []
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False

@@ -1,0 +1,170 @@
+"""What a fold of a Codex rollout remembers between two reads: the step under way, and a few recent messages and calls.
+
+Everything is bounded (what is counted within one turn by that turn), and is dropped by the order of records alone, so
+that the same bytes leave the same state however they were cut. What it has forgotten the store still knows.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+_OPEN_MESSAGES = 24
+_OPEN_CALLS = 128
+_TURNS = 64
+_HEARD = 8
+
+ValueT = TypeVar("ValueT")
+
+
+class OpenMessage(msgspec.Struct, array_like=True):
+    """An assistant message that may go on in a later record: one response of the model."""
+
+    position: int
+    parent: str | None
+    turn: int | None
+    step: int | None
+    copied: bool
+    parts: int = 0
+    """How many parts it has so far."""
+    items: int = 0
+    """How many items of the response there were: not what only a user interface was told."""
+    counted: bool = False
+    """Its tokens are known."""
+    counted_first: bool = False
+    """They were told before its items, as up to about 0.4x."""
+    answered: bool = False
+    """One of its calls has its output."""
+    section: int = -1
+    """The part that is a thought of which only the other stream has told so far."""
+    twins: dict[str, int] = {}
+    """Stream and item id or checksum of a text -> number of the part, until the other stream tells the same."""
+
+
+class Outcome(msgspec.Struct, array_like=True, omit_defaults=True):
+    """What `item_completed` or an event told of a call before its output came."""
+
+    position: int
+    length: int
+    status: str | None = None
+    exit_code: int | None = None
+    duration_ms: int | None = None
+    output: str | None = None
+    """Only as long as it takes to see whether the output comes at all."""
+
+
+class OpenCall(msgspec.Struct, array_like=True):
+    """A call that may still be answered."""
+
+    message_id: str
+    name: str
+    number: int
+    answered: bool = False
+    running: bool = False
+    """Its output said that it goes on."""
+    aborted: bool = False
+    outcome: Outcome | None = None
+
+
+class Totals(msgspec.Struct, array_like=True, frozen=True):
+    """A thread's running totals, as the log tells them."""
+
+    input: int | None = None
+    cached: int | None = None
+    written: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    total: int | None = None
+
+
+class State(msgspec.Struct, omit_defaults=True):
+    """All of it."""
+
+    thread: str | None = None
+    """External id of the file's own session, where the path does not tell."""
+    lines: int = 0
+    named: bool = False
+    """The file's own `session_meta` was read."""
+    origin: str | None = None
+    """Thread whose history is being copied; None in what is this thread's own."""
+    created: float | None = None
+    """When the thread began, in seconds."""
+    last: float | None = None
+    """Time of the newest record, in seconds, while a copy is read."""
+    is_subagent: bool = False
+    pairwise: bool = False
+    """Each call is written with its output, before the next call of the same response."""
+    model: str | None = None
+    provider: str | None = None
+    effort: str | None = None
+    turn_id: str | None = None
+    turn_key: str = ""
+    turn: int = 0
+    step: int = 0
+    titled: bool = False
+    leaf: str | None = None
+    """The newest message."""
+    answer: str | None = None
+    """The newest assistant message."""
+    answer_key: str | None = None
+    """What its last text is found again by."""
+    answer_response: str | None = None
+    """The id of its response."""
+    open: str | None = None
+    """The assistant message that is being written."""
+    messages: dict[str, OpenMessage] = {}
+    calls: dict[str, OpenCall] = {}
+    said: dict[str, int] = {}
+    """How often a text without an id was said in this turn."""
+    heard: dict[str, str] = {}
+    """Side and checksum of a prompt that only one of the two streams has told -> its message."""
+    turns: list[str | None] = []
+    """The message before each turn: where a rollback goes."""
+    totals: Totals | None = None
+    recorded: bool = False
+    """The newest response was counted by a `token_usage_record`: a `token_count` tells the same once more."""
+    trigger: bool = False
+    """The next message between agents begins a turn."""
+    rolled_back: bool = False
+
+    def remember_message(self, message_id: str, message: OpenMessage) -> str | None:
+        """Keep a message open; return the id of the one that is open no more."""
+        return _keep(self.messages, message_id, message, _OPEN_MESSAGES)
+
+    def remember_call(self, call_id: str, call: OpenCall) -> None:
+        """Keep a call until it can get no more results."""
+        _keep(self.calls, call_id, call, _OPEN_CALLS)
+
+    def remember_heard(self, key: str, message_id: str) -> None:
+        """Keep a prompt until the other stream tells it too."""
+        _keep(self.heard, key, message_id, _HEARD)
+
+    def remember_turn(self, parent: str | None) -> None:
+        """Keep what stands before a turn."""
+        self.turns.append(parent)
+        if len(self.turns) > _TURNS:
+            del self.turns[0]
+
+
+def _keep(window: dict[str, ValueT], key: str, value: ValueT, size: int) -> str | None:
+    window[key] = value
+    if len(window) <= size:
+        return None
+    oldest = next(iter(window))
+    del window[oldest]
+    return oldest
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(State)
+
+
+def encode_state(state: State) -> bytes:
+    """The state as bytes, for a cursor."""
+    return _encoder.encode(state)
+
+
+def decode_state(data: bytes) -> State:
+    """The state that `encode_state` wrote."""
+    return _decoder.decode(data)

@@ -1,0 +1,262 @@
+"""What happened around the messages: turns that begin and end, tokens, compactions, rollbacks, failures."""
+
+from __future__ import annotations
+
+from msgspec import Raw, UnsetType
+
+from turnlog.agents.codex import identity
+from turnlog.agents.codex.answers import draft_for
+from turnlog.agents.codex.content import parts_of
+from turnlog.agents.codex.events import add_record
+from turnlog.agents.codex.lines import raw_at, read_compacted, read_item, read_usage_record
+from turnlog.agents.codex.messages import origin_of_text
+from turnlog.agents.codex.reading import TURNS_BEGIN, Reading
+from turnlog.agents.codex.records import Compacted, Event, TokenInfo
+from turnlog.agents.codex.results import end_calls
+from turnlog.agents.codex.session import note_turn
+from turnlog.agents.codex.state import OpenCall, Totals
+from turnlog.agents.codex.usage import totals_of, usage_of, usage_of_count
+from turnlog.model import (
+    CompactionEvent,
+    ErrorEvent,
+    InterruptEvent,
+    Message,
+    Origin,
+    RewindEvent,
+    TextPart,
+    Usage,
+)
+
+_USER_STOPPED = "interrupted"
+
+
+def read_task_started(reading: Reading, event: Event) -> None:
+    """A turn begins: what the turn before left open was killed with its process."""
+    end_calls(reading, aborted=True)
+    note_turn(reading, event.turn_id)
+    reading.close_message()
+    add_record(reading, "event_msg/task_started", reading.payload)
+
+
+def read_task_complete(reading: Reading, event: Event) -> None:
+    """A turn is over; failures of the provider are logged here only."""
+    end_calls(reading, aborted=False)
+    reading.close_message()
+    error = event.error
+    if error is None:
+        add_record(reading, "event_msg/task_complete", reading.payload)
+        return
+    text = error if isinstance(error, str) else error.message
+    kind = None if isinstance(error, str) else _word(error.codex_error_info)
+    reading.add_event(
+        ErrorEvent(
+            id=reading.own_id(),
+            position=reading.position,
+            created_at=reading.at,
+            error_text=text or "",
+            kind=kind or "turn",
+        )
+    )
+
+
+def read_turn_aborted(reading: Reading, event: Event) -> None:
+    """The user stopped the agent, or something else took the turn's place."""
+    state = reading.state
+    during_tool = any(_is_cut_off(reading, call) for call in state.calls.values())
+    end_calls(reading, aborted=True)
+    reading.close_message()
+    if event.reason not in (None, _USER_STOPPED):
+        add_record(reading, "event_msg/turn_aborted", reading.payload)
+        return
+    reading.add_event(
+        InterruptEvent(
+            id=reading.own_id(),
+            position=reading.position,
+            created_at=reading.at,
+            during="tool" if during_tool else "answer",
+            message_id=state.answer,
+        )
+    )
+
+
+def _is_cut_off(reading: Reading, call: OpenCall) -> bool:
+    place = reading.state.messages.get(call.message_id)
+    return (not call.answered or call.aborted) and place is not None and place.turn == (reading.state.turn or None)
+
+
+def read_error(reading: Reading, event: Event) -> None:
+    """`error` and `stream_error`."""
+    reading.add_event(
+        ErrorEvent(
+            id=reading.own_id(),
+            position=reading.position,
+            created_at=reading.at,
+            error_text=event.message or "",
+            kind=_word(event.codex_error_info) or event.type,
+        )
+    )
+
+
+def _word(info: Raw | UnsetType) -> str | None:
+    """`codex_error_info`: a word, or an object whose only name is the word."""
+    if not isinstance(info, Raw):
+        return None
+    return bytes(info).decode(errors="replace").strip('{"').partition('"')[0] or None
+
+
+# -- rollbacks
+
+
+def read_rollback(reading: Reading, event: Event) -> None:
+    """The user went back some turns: what follows hangs under what stood before them."""
+    state = reading.state
+    count = event.num_turns or 0
+    reading.close_message()
+    if count > 0:
+        target = state.turns[-count] if count <= len(state.turns) else None
+        del state.turns[-count:]
+        state.leaf = target
+        state.rolled_back = reading.session.relink = True
+    reading.add_event(
+        RewindEvent(id=reading.own_id(), position=reading.position, created_at=reading.at, to_message_id=state.leaf)
+    )
+
+
+# -- tokens
+
+
+def read_token_count(reading: Reading, info: TokenInfo | None) -> None:
+    """`token_count`: the tokens of a response when the total has changed, else the same once more."""
+    total = info.total_token_usage if info is not None else None
+    if info is None or total is None:
+        add_record(reading, "event_msg/token_count", reading.payload)
+        return
+    state = reading.state
+    now, before = totals_of(total), state.totals
+    state.totals = now
+    usage = usage_of_count(info, before) if now != before and not state.recorded else None
+    if usage is None:
+        reading.changes.counts.duplicates += 1
+        return
+    _count(reading, usage, now)
+
+
+def read_token_usage_record(reading: Reading) -> None:
+    """`token_usage_record`: the tokens of one response, exactly; with it the response is complete."""
+    record = read_usage_record(reading.payload, reading.tell)
+    if record.thread_token_usage is not None:
+        reading.state.totals = totals_of(record.thread_token_usage)
+    if record.usage is None:
+        add_record(reading, "token_usage_record", reading.payload)
+        return
+    _count(reading, usage_of(record.usage), totals_of(record.usage), record.response_id)
+    reading.state.recorded = True
+    reading.close_message()
+
+
+def _count(reading: Reading, usage: Usage, totals: Totals, response_id: str | None = None) -> None:
+    """Give tokens to the response that is being written; to one of its own when there is none that lacks them.
+
+    A response of which nothing else is logged (the user stopped it) was paid for all the same.
+    """
+    draft = reading.open_draft()
+    if draft is None or draft.open.counted:
+        reading.close_message()
+        draft = draft_for(reading, response_id, f"{totals}")
+    draft.open.counted = True
+    draft.open.counted_first = draft.open.items == 0
+    draft.usage = usage if reading.is_own or not reading.state.is_subagent else None
+    draft.response_id = reading.state.answer_response = response_id
+    draft.records.append((reading.position, reading.length, None))
+    draft.at(reading.at)
+    reading.changes.counts.messages += 1
+
+
+# -- compactions
+
+
+def read_compaction(reading: Reading) -> None:
+    """`compacted`: another history took the place of this one.
+
+    The model wrote the summary as an answer, just before; in older logs this record alone has it.
+    """
+    record = read_compacted(reading.payload, reading.tell)
+    state = reading.state
+    summary_id = _summary_of(reading, record)
+    kept = [found for found in (_kept_id(reading, raw) for raw in record.replacement_history or ()) if found]
+    if summary_id is not None:
+        kept.append(summary_id)
+    reading.close_message()
+    reading.session.relink = True
+    reading.add_event(
+        CompactionEvent(
+            id=reading.own_id(),
+            position=reading.position,
+            created_at=reading.at,
+            summary_message_id=summary_id,
+            kept_message_ids=tuple(dict.fromkeys(kept)),
+            replacement=_replacement(reading, record),
+        )
+    )
+    state.said = {}
+
+
+def _summary_of(reading: Reading, record: Compacted) -> str | None:
+    state = reading.state
+    text = record.message or ""
+    if state.answer is not None and _is_summary(reading, record, text):
+        draft = reading.draft_of(state.answer)
+        if draft is not None:
+            draft.origin = Origin.COMPACTION
+        return state.answer
+    if not text:
+        return None
+    message_id = identity.made_up(reading.thread, state.turn_key, "compaction", text, state.said)
+    reading.add_message(
+        Message(
+            id=message_id,
+            role="developer",
+            parts=(TextPart(id=f"{message_id}.0", text=text),),
+            origin=Origin.COMPACTION,
+            created_at=reading.at,
+        )
+    )
+    return message_id
+
+
+def _is_summary(reading: Reading, record: Compacted, text: str) -> bool:
+    """Whether the newest answer is the summary: by the id of its response, else by its text at the end of `text`."""
+    state = reading.state
+    if record.compaction_response_id is not None and state.answer_response is not None:
+        return record.compaction_response_id == state.answer_response
+    key = state.answer_key
+    length = int(key.partition(".")[0]) if key is not None else 0
+    return length > 0 and identity.text_key(text[-length:]) == key
+
+
+def _kept_id(reading: Reading, raw: Raw) -> str | None:
+    item = read_item(raw, reading.tell)
+    return identity.named(reading.thread, item.id) if item.id is not None else None
+
+
+def _replacement(reading: Reading, record: Compacted) -> tuple[Message, ...]:
+    """The history that the model was given instead."""
+    found: list[Message] = []
+    for number, raw in enumerate(record.replacement_history or ()):
+        item = read_item(raw, reading.tell)
+        if item.type != "message":
+            continue
+        message_id = f"{reading.own_id()}.{number}"
+        origin = None
+        if item.role != "assistant":
+            text = item.content if isinstance(item.content, str) else "".join(p.text or "" for p in item.content or ())
+            origin = Origin.HARNESS if item.role != "user" else origin_of_text(text) or Origin.PROMPT
+        found.append(
+            Message(
+                id=message_id,
+                role="assistant" if origin is None else "user" if origin in TURNS_BEGIN else "developer",
+                origin=origin,
+                parts=parts_of(item.content, message_id, lambda index, raw=raw: raw_at(raw, "content", index)),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,69 @@
+"""The page about the format and the code that reads it speak of the same kinds, fields and pieces (R-S23)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from turnlog.agents.codex import content, records
+from turnlog.agents.codex.kinds import KEPT_FIELDS, KINDS
+from turnlog.agents.codex.messages import TAGGED
+
+PAGE = (Path(__file__).parents[3] / "docs" / "formats" / "codex.md").read_text()
+
+READ = (
+    records.Line,
+    records.Item,
+    records.TurnItem,
+    records.Event,
+    records.UsageRecord,
+    records.Meta,
+    records.TurnContext,
+    records.Compacted,
+    records.Communication,
+)
+
+
+def rows(heading: str) -> list[tuple[str, ...]]:
+    """The rows of the table below a heading, cell by cell, without its head."""
+    section = PAGE.split(f"{heading}\n", 1)[1].split("\n#", 1)[0]
+    table = [line for line in section.splitlines() if line.startswith("|")]
+    return [tuple(cell.strip() for cell in line.strip("|").split(" | ")) for line in table[2:]]
+
+
+def named(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_every_record_kind_is_on_the_page_with_what_it_becomes() -> None:
+    """R-S23, R-C3"""
+    described = {named(kind)[0]: becomes for kind, becomes, *_ in rows("## Records")}
+    assert described == {kind: becomes.value for kind, becomes in KINDS.items()}
+
+
+def test_every_row_of_kinds_gives_its_evidence() -> None:
+    assert [kind for kind, _, how in rows("## Records") if not re.search(r"\*(seen|named)\*", how)] == []
+
+
+def test_every_field_that_is_read_is_on_the_page() -> None:
+    """R-S23, R-C4"""
+    described = {name for fields, _ in rows("### Fields") for name in named(fields)}
+    assert described == {field.encode_name for struct in READ for field in msgspec.structs.fields(struct)}
+
+
+def test_every_piece_of_content_is_on_the_page() -> None:
+    described = {name for piece, _ in rows("### Pieces of content") for name in named(piece)}
+    assert described == content.TEXT_PIECES | content.IMAGE_PIECES | content.DATA_PIECES
+
+
+def test_every_text_that_tells_an_origin_is_on_the_page() -> None:
+    table = rows("### Texts of `message` items of the user's role")
+    assert [(named(text)[0], named(origin)[0]) for text, origin in table] == [
+        (start, origin.value) for start, origin in TAGGED
+    ]
+
+
+def test_fields_are_kept_only_of_known_kinds() -> None:
+    assert set(KEPT_FIELDS) <= set(KINDS)
