@@ -17,6 +17,7 @@ import msgspec
 from turnlog.agents import agent as agent_named
 from turnlog.agents import agents, detect
 from turnlog.agents.base import SessionChange, Source, SourceKind
+from turnlog.agents.packing import unpack
 from turnlog.errors import FormatError, NotFoundError, SourceError
 from turnlog.logs.gathering import Gathering
 from turnlog.model import (
@@ -161,7 +162,8 @@ class _Reader:
 
     def _read(self, source: Source) -> list[str]:
         """Fold one file; return the sessions it tells of."""
-        data = self._bytes[source.path] = _read_file(Path(source.path))
+        data = _read_file(Path(source.path))
+        self._bytes[source.path] = unpack(source.path, data).data
         changes = self._agent.fold(source).feed(data, 0)
         self._gathering.add(source, changes)
         return [*changes.sessions, *(change.placement.session_id for change in changes.messages)]

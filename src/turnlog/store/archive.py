@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future
 from typing import NamedTuple
 
+from turnlog.agents.packing import is_packed, unpack
 from turnlog.errors import NotFoundError, StoreError
 from turnlog.store import zstd
 
@@ -102,8 +103,16 @@ class Archive:
         return [Generation(*row) for row in rows]
 
     def read(self, source_key: int, generation: int, start: int, length: int) -> bytes:
-        """`length` bytes from `start`; raise NotFoundError when they are not all there."""
-        found = b"".join(self._pieces(source_key, generation, start, start + length))
+        """`length` bytes from `start` of what was read, which of a compressed file is what stands inside of it.
+
+        Raises NotFoundError when they are not all there.
+        """
+        row = self._connection.execute("SELECT path FROM sources WHERE key = ?", (source_key,)).fetchone()
+        if row is not None and is_packed(row[0]):
+            whole = unpack(row[0], b"".join(self.iter_bytes(source_key, generation))).data
+            found = whole[start : start + length]
+        else:
+            found = b"".join(self._pieces(source_key, generation, start, start + length))
         if len(found) != length:
             raise NotFoundError(
                 f"the archive holds {len(found)} of {length} bytes at {start} of source {source_key}.{generation}"

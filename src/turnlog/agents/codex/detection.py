@@ -13,6 +13,7 @@ from turnlog.agents.codex.kinds import ITEM_TYPES, TYPES
 from turnlog.agents.codex.lines import read_lines
 from turnlog.agents.codex.records import Line, Meta
 from turnlog.agents.codex.sources import NAME, renamed, source_of
+from turnlog.agents.packing import is_packed, unpack
 
 _BEFORE_ENVELOPES = "0.3x or older"
 """Logs without envelopes name no version."""
@@ -23,6 +24,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
     source = source_of(path)
     if source is not None and source.kind is SourceKind.SIDECAR:
         return Detection(agent=NAME, source=source)
+    head = unpack(str(path), head).data
     whole_lines = head[: head.rfind(b"\n") + 1] or head
     records = [record for record, *_ in read_lines(whole_lines.split(b"\n"), 0, 1, Changes())]
     if not records:
@@ -57,5 +59,8 @@ def _version_in(record: Line) -> str | None:
 
 def _source(path: Path, known: Source | None, head: bytes) -> Source:
     """A log that was copied under another name is that of the thread which its records name."""
-    found = known or Source(agent=NAME, path=str(path.absolute()), root=str(path.absolute().parent))
-    return renamed(found, thread_named_in(head)) if known is None else found
+    if known is not None:
+        return known
+    place = path.absolute()
+    found = Source(agent=NAME, path=str(place), root=str(place.parent), appendable=not is_packed(path.name))
+    return renamed(found, thread_named_in(head))

@@ -21,6 +21,7 @@ from turnlog.agents.codex.reading import Reading, Told
 from turnlog.agents.codex.records import Event, Item, Line, Meta, TurnItem
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import State, decode_state, encode_state
+from turnlog.agents.packing import unpack
 
 _ITEMS: dict[str, Callable[[Reading, Item], None]] = {
     "reasoning": answers.read_reasoning,
@@ -102,7 +103,10 @@ class CodexFold:
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
         state = self._state
+        data, problem = unpack(self._source.path, data)
         reading = Reading(self._external_id(data), state)
+        if problem is not None:
+            reading.tell(problem, "error")
         lines = data.split(b"\n")
         for line, json, position, length, number in read_lines(lines, offset, state.lines + 1, reading.changes):
             reading.json = json

@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.packing import ENDING, is_packed
 
 NAME = "codex"
 
@@ -23,7 +24,7 @@ PROMPTS = "history.jsonl"
 SIDECARS = (INDEX, PROMPTS)
 
 _ROLLOUT = re.compile(
-    r"rollout-(?:\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-)?(?P<id>[^/]+?)\.jsonl(?P<compressed>\.zst)?", re.DOTALL
+    rf"rollout-(?:\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-)?(?P<id>[^/]+?)\.jsonl(?:{re.escape(ENDING)})?", re.DOTALL
 )
 _DEEPEST = 8
 """Folders below `sessions` that are looked into: a day lies three deep."""
@@ -48,7 +49,7 @@ def _rollouts(folder: str, root: Path, depth: int) -> Iterator[Source]:
     names = {entry.name for entry in entries}
     for entry in entries:
         if _is_file(entry):
-            plain = entry.name.removesuffix(".zst")
+            plain = entry.name.removesuffix(ENDING)
             found = rollout_source(entry.path, root)
             if found and (plain == entry.name or plain not in names):
                 yield found
@@ -70,7 +71,13 @@ def rollout_source(path: str, root: Path) -> Source | None:
     match = _ROLLOUT.fullmatch(PurePath(path).name)
     if match is None:
         return None
-    return Source(agent=NAME, path=path, root=os.fspath(root), session_id=session_id(match["id"]))
+    return Source(
+        agent=NAME,
+        path=path,
+        root=os.fspath(root),
+        session_id=session_id(match["id"]),
+        appendable=not is_packed(path),
+    )
 
 
 def _sidecar(path: str, root: Path) -> Source:
