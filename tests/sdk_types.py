@@ -57,21 +57,31 @@ def _closed(kind: Any, making: tuple[Any, ...]) -> Any:
 
 
 @cache
-def _adapter(name: str) -> TypeAdapter[Any]:
-    kinds: dict[str, Any] = {
-        "anthropic": anthropic.types.message_create_params.MessageCreateParamsNonStreaming,
-        "openai-chat": chat.CompletionCreateParamsNonStreaming,
-        "responses": responses.ResponseCreateParamsNonStreaming,
+def _adapter(name: str, stream: bool) -> TypeAdapter[Any]:
+    messages = anthropic.types.message_create_params
+    kinds: dict[str, tuple[Any, Any]] = {
+        "anthropic": (messages.MessageCreateParamsNonStreaming, messages.MessageCreateParamsStreaming),
+        "openai-chat": (chat.CompletionCreateParamsNonStreaming, chat.CompletionCreateParamsStreaming),
+        "responses": (responses.ResponseCreateParamsNonStreaming, responses.ResponseCreateParamsStreaming),
     }
-    return TypeAdapter(strict_type(kinds[name]))
+    return TypeAdapter(strict_type(kinds[name][stream]))
 
 
 def check_with_sdk(name: str, body: dict[str, Any]) -> None:
     """Raise pydantic.ValidationError where a body is none that the provider's own SDK describes."""
     if name == "gemini":
         _check_gemini(body)
+    elif name in ("openai-chat", "openrouter"):
+        _adapter("openai-chat", "stream" in body).validate_python(_without_reasoning(body))
     else:
-        _adapter(name).validate_python(body)
+        _adapter(name, "stream" in body).validate_python(body)
+
+
+def _without_reasoning(body: dict[str, Any]) -> dict[str, Any]:
+    """What OpenRouter and the dialects add to OpenAI's API is described by no SDK."""
+    added = {"reasoning_details", "reasoning_content", "reasoning", "reasoning_text"}
+    messages = [{key: value for key, value in message.items() if key not in added} for message in body["messages"]]
+    return {**{key: value for key, value in body.items() if key not in added}, "messages": messages}
 
 
 def _check_gemini(body: dict[str, Any]) -> None:

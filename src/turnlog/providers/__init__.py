@@ -12,6 +12,10 @@ from turnlog.providers.base import Provider
 
 _MODULES = {
     "anthropic": "turnlog.providers.anthropic",
+    "openai-chat": "turnlog.providers.openai_chat",
+    "openrouter": "turnlog.providers.openrouter",
+    "responses": "turnlog.providers.openai_responses",
+    "gemini": "turnlog.providers.google",
 }
 
 

@@ -23,6 +23,8 @@ class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
     images: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
     files: frozenset[str] = frozenset()
     """Media types besides images; `audio/*` stands for all of its kind."""
+    file_addresses: bool = True
+    """Whether a file may be an http(s) address; an image always may."""
     image_bytes: int = 20 * _MIB
     """Of one image, in Base64."""
     file_bytes: int = 50 * _MIB
@@ -117,6 +119,8 @@ class _Fitting:
         if part.data is None and not _is_web_address(part.url):
             kind = "image-unavailable" if _is_image(part) else "file-unsupported"
             return _Refusal(kind, "its bytes are not there")
+        if part.data is None and not _is_image(part) and not self._limits.file_addresses:
+            return _Refusal("file-unsupported", "its address is not taken in its place")
         if _is_image(part) and part.data is not None and image_type(part.data) is None:
             return _Refusal("image-unavailable", "its bytes are no image")
         if not self._takes(part.media_type):

@@ -19,9 +19,12 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "thought_signature": ("thought_signature", "thoughtSignature"),
     "reasoning_details": ("reasoning_details",),
     "reasoning_field": ("reasoning_field",),
+    "format": ("format",),
     "phase": ("phase",),
 }
 """Our name for what a provider wants back -> the API's own and the AI SDK's."""
+
+_PROOFS = ("signature", "data", "encrypted_content", "thought_signature", "reasoning_details")
 
 
 def provider_of(part: Part, message: Message) -> ProviderData | None:
@@ -29,13 +32,13 @@ def provider_of(part: Part, message: Message) -> ProviderData | None:
     return part.provider or message.provider
 
 
-def is_own(part: Part, message: Message, providers: frozenset[str], model: str) -> bool:
-    """Whether a part was made by this very model, at one of these providers.
+def is_own(part: Part, message: Message, providers: frozenset[str] | None, model: str) -> bool:
+    """Whether a part was made by this very model, at one of these providers (None: at any).
 
     A part without a provider's mark is known by the message's model alone; without any model it is foreign.
     """
     provider = provider_of(part, message)
-    if provider is not None and provider.name not in providers:
+    if provider is not None and providers is not None and provider.name not in providers:
         return False
     maker = (part.provider.model if part.provider else None) or message.model
     if maker is None and provider is not None:
@@ -51,7 +54,7 @@ def proof(part: Part, name: str) -> Any:
 
 def has_proof(part: Part) -> bool:
     """Whether a part without text still means something to its provider."""
-    return part.provider is not None and any(proof(part, name) is not None for name in _SPELLINGS if name != "id")
+    return any(proof(part, name) is not None for name in _PROOFS)
 
 
 def as_text(part: ReasoningPart) -> str:

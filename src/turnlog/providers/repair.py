@@ -16,6 +16,7 @@ import msgspec
 from turnlog.model import Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart
 from turnlog.providers.base import Report, RequestOptions
 from turnlog.providers.blobs import load_blobs
+from turnlog.providers.carried import only_carried
 from turnlog.providers.developer import attach_developer_messages
 from turnlog.providers.files import FileLimits, fit_files
 from turnlog.providers.reasoning import has_proof
@@ -29,7 +30,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """As in a regular expression's brackets."""
     call_id_length: int = 512
     tool_name_characters: str = r"a-zA-Z0-9_-"
+    tool_name_first: str = r"a-zA-Z0-9_-"
     tool_name_length: int = 128
+    sendable_data: frozenset[str] = frozenset()
+    """Names of data parts that the API takes in results."""
     begins_with_user: bool = False
     files: FileLimits = FileLimits()
 
@@ -47,7 +51,7 @@ def repair(messages: Iterable[Message], rules: Rules, options: RequestOptions, r
     prompts, rest = _split_system(load_blobs(messages, options, report), options, report)
     rest = _without_failed_answers(rest, report)
     rest = _with_proper_calls(rest, rules, report)
-    rest = answer_calls(rest, options, report)
+    rest = answer_calls(only_carried(rest, rules.sendable_data, report), options, report)
     rest, leading = attach_developer_messages(rest, report)
     rest = fit_files(_without_blanks(rest, report), rules.files, options, report)
     if rules.begins_with_user and rest and rest[0].role != "user":
@@ -121,7 +125,7 @@ def _proper_call(
     call: ToolCallPart, message: Message, seen: dict[str, ToolCallPart], rules: Rules, report: Report
 ) -> ToolCallPart:
     call_id = _proper_id(call.tool_call_id, seen, rules)
-    name = _fit(call.tool_name, rules.tool_name_characters, rules.tool_name_length) or "unknown"
+    name = _proper_name(call.tool_name, rules)
     seen[call_id] = call
     if call_id != call.tool_call_id:
         report.mend("renamed-call", message.id, f"sent as {call_id}", call=call.tool_call_id)
@@ -130,6 +134,12 @@ def _proper_call(
     if (call_id, name) == (call.tool_call_id, call.tool_name):
         return call
     return msgspec.structs.replace(call, tool_call_id=call_id, tool_name=name)
+
+
+def _proper_name(name: str, rules: Rules) -> str:
+    if name and not re.match(f"[{rules.tool_name_first}]", name):
+        name = f"_{name}"
+    return _fit(name, rules.tool_name_characters, rules.tool_name_length) or "unknown"
 
 
 def _proper_id(call_id: str, seen: dict[str, ToolCallPart], rules: Rules) -> str:
@@ -149,7 +159,7 @@ def _without_blanks(messages: list[Message], report: Report) -> list[Message]:
     """Messages without parts that say nothing, and without those that then have none."""
     kept: list[Message] = []
     for message in messages:
-        parts = tuple(part for part in message.parts if not _is_blank(part))
+        parts = tuple(part for part in message.parts if not _is_blank(part, message))
         if parts:
             kept.append(message if len(parts) == len(message.parts) else msgspec.structs.replace(message, parts=parts))
         if not parts:
@@ -159,7 +169,8 @@ def _without_blanks(messages: list[Message], report: Report) -> list[Message]:
     return kept
 
 
-def _is_blank(part: Part) -> bool:
-    return (
-        isinstance(part, TextPart | ReasoningPart) and not part.text.strip() and not part.blob and not has_proof(part)
-    )
+def _is_blank(part: Part, message: Message) -> bool:
+    """Whether a part says nothing, and a provider has nothing to find in it either."""
+    if not isinstance(part, TextPart | ReasoningPart) or part.text.strip() or part.blob is not None:
+        return False
+    return message.role == "user" or not has_proof(part)

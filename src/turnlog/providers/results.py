@@ -39,7 +39,10 @@ def _answered(
         report.mend("unanswered-call", message.id, "a result was added that says so", call=call.tool_call_id)
         result = _aborted(call, options)
     else:
-        result = _with_text(_join(results, message, call, report), message, call, options, report)
+        result = _join(results, message, call, report)
+        if all(isinstance(part, TextPart) and not part.text.strip() for part in result.content):
+            report.mend("empty-result", message.id, "a text was added that says so", call=call.tool_call_id)
+            result = msgspec.structs.replace(result, content=(TextPart(text=options.empty_result),))
     return msgspec.structs.replace(call, results=(result,))
 
 
@@ -79,7 +82,7 @@ def _content(result: ToolResult) -> tuple[object, ...]:
 def _join(results: list[ToolResult], message: Message, call: ToolCallPart, report: Report) -> ToolResult:
     """Several answers as one, in order; it has failed when the last has."""
     if len(results) == 1:
-        return results[0]
+        return msgspec.structs.replace(results[0], content=_parts_of(results[0]))
     report.mend("joined-results", message.id, f"{len(results)} results became one", call=call.tool_call_id)
     content = tuple(part for result in results for part in _parts_of(result))
     return msgspec.structs.replace(results[-1], content=content)
@@ -89,17 +92,6 @@ def _parts_of(result: ToolResult) -> tuple[Part, ...]:
     if result.content or not result.error_text:
         return result.content
     return (TextPart(text=result.error_text),)
-
-
-def _with_text(
-    result: ToolResult, message: Message, call: ToolCallPart, options: RequestOptions, report: Report
-) -> ToolResult:
-    """The result with what it says as content: an API may refuse an empty one, and a model wonders at it."""
-    parts = _parts_of(result)
-    if any(not isinstance(part, TextPart) or part.text.strip() or part.blob for part in parts):
-        return msgspec.structs.replace(result, content=parts)
-    report.mend("empty-result", message.id, "a text was added that says so", call=call.tool_call_id)
-    return msgspec.structs.replace(result, content=(TextPart(text=options.empty_result),))
 
 
 def _aborted(call: ToolCallPart, options: RequestOptions) -> ToolResult:

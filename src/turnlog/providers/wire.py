@@ -9,14 +9,7 @@ from msgspec import UNSET
 
 from turnlog.model import FilePart, Message, Part, SourceUrlPart, TextPart, ToolCallPart, ToolResult
 from turnlog.model.codec import parse_json, repair_text
-from turnlog.providers.base import LossKind, Report
-
-_NOT_CARRIED: dict[str, tuple[LossKind, str]] = {
-    "source-url": ("source", "a source of the model's is not sent"),
-    "source-document": ("source", "a source of the model's is not sent"),
-    "data": ("data", "application data is not sent"),
-    "unknown": ("unknown-part", "a part of unknown kind is not sent"),
-}
+from turnlog.providers.base import Report
 
 
 def arguments_text(call: ToolCallPart) -> str:
@@ -49,11 +42,8 @@ def is_failed(result: ToolResult) -> bool:
     return result.status != "success"
 
 
-def result_text(result: ToolResult, message: Message, call: ToolCallPart, report: Report) -> str:
-    """All text of a result; parts that are neither text nor file are told as lost."""
-    for part in result.content:
-        if not isinstance(part, TextPart | FilePart):
-            lose_part(part, message, report, call=call.tool_call_id)
+def result_text(result: ToolResult) -> str:
+    """All text of a result."""
     return repair_text(result.output_text)
 
 
@@ -68,12 +58,6 @@ def lose_status(call: ToolCallPart, message: Message, report: Report) -> None:
     if is_failed(result) and not result.id.endswith(":unanswered"):
         detail = f"that the result is {result.status} is not told"
         report.lose("result-status", message.id, detail, call=call.tool_call_id)
-
-
-def lose_part(part: Part, message: Message, report: Report, *, call: str | None = None) -> None:
-    """Tell of a part that no request carries."""
-    kind, detail = _NOT_CARRIED[part.type]
-    report.lose(kind, message.id, detail, part=part.id, call=call)
 
 
 def lose_citations(part: TextPart, message: Message, report: Report) -> None:

@@ -31,6 +31,7 @@ from turnlog.providers.repair import Rules, repair
 RULES = Rules(
     call_id_characters="a-zA-Z0-9_-",
     tool_name_length=200,
+    sendable_data=frozenset({"tool_reference"}),
     begins_with_user=True,
     files=FileLimits(
         files=frozenset({"application/pdf", "text/plain"}),
@@ -55,7 +56,6 @@ _RESULT_BLOCKS = {
     "bash_code_execution": "bash_code_execution_tool_result",
     "text_editor_code_execution": "text_editor_code_execution_tool_result",
 }
-_SENDABLE_DATA = frozenset({"tool_reference"})
 
 Block = dict[str, Any]
 
@@ -104,9 +104,7 @@ class _Writer:
 
     def add(self, message: Message) -> None:
         if message.role == "user":
-            self._append(
-                "user", [block for part in message.parts for block in self._user_blocks(part, message)], message
-            )
+            self._append("user", [block for part in message.parts for block in _user_blocks(part)], message)
             return
         blocks = [block for part in message.parts for block in self._assistant_blocks(part, message)]
         while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
@@ -114,7 +112,7 @@ class _Writer:
             blocks.pop()
         self._append("assistant", blocks, message)
         calls = [part for part in message.parts if isinstance(part, ToolCallPart) and not part.provider_executed]
-        self._append("user", [self._result_block(call, message) for call in calls], message)
+        self._append("user", [_result_block(call) for call in calls], message)
 
     def finished(self) -> list[dict[str, Any]]:
         """The turns. An answer to be continued must not end in white space."""
@@ -136,14 +134,6 @@ class _Writer:
             self._turns.append({"role": role, "content": blocks})
         self._last = message
 
-    def _user_blocks(self, part: Part, message: Message) -> list[Block]:
-        if isinstance(part, TextPart):
-            return [_text(part.text)] if part.text.strip() else []
-        if isinstance(part, FilePart):
-            return [_file(part)]
-        wire.lose_part(part, message, self._report)
-        return []
-
     def _assistant_blocks(self, part: Part, message: Message) -> list[Block]:
         if isinstance(part, ReasoningPart):
             return self._reasoning(part, message)
@@ -151,7 +141,7 @@ class _Writer:
             return self._call(part, message)
         if isinstance(part, TextPart):
             return [self._answer(part, message)] if part.text.strip() else []
-        return self._user_blocks(part, message)
+        return []
 
     def _answer(self, part: TextPart, message: Message) -> Block:
         citations = [_citation(citation) for citation in part.citations]
@@ -181,29 +171,35 @@ class _Writer:
             return [_text(wire.server_tool_text(call, message, self._report))]
         return [_call("server_tool_use", call), result]
 
-    def _result_block(self, call: ToolCallPart, message: Message) -> Block:
-        result = wire.result_of(call)
-        return {
-            "type": "tool_result",
-            "tool_use_id": call.tool_call_id,
-            "content": self._result_content(result, call, message),
-            "is_error": wire.is_failed(result),
-        }
 
-    def _result_content(self, result: ToolResult, call: ToolCallPart, message: Message) -> str | list[Block]:
-        if all(isinstance(part, TextPart) for part in result.content):
-            return repair_text(result.output_text)
-        blocks: list[Block] = []
-        for part in result.content:
-            if isinstance(part, TextPart):
-                blocks += [_text(part.text)] if part.text.strip() else []
-            elif isinstance(part, FilePart):
-                blocks.append(_file(part))
-            elif isinstance(part, DataPart) and part.name in _SENDABLE_DATA:
-                blocks.append(parse_json(bytes(part.data)))
-            else:
-                wire.lose_part(part, message, self._report, call=call.tool_call_id)
-        return blocks
+def _user_blocks(part: Part) -> list[Block]:
+    if isinstance(part, TextPart):
+        return [_text(part.text)] if part.text.strip() else []
+    return [_file(part)] if isinstance(part, FilePart) else []
+
+
+def _result_block(call: ToolCallPart) -> Block:
+    result = wire.result_of(call)
+    return {
+        "type": "tool_result",
+        "tool_use_id": call.tool_call_id,
+        "content": _result_content(result),
+        "is_error": wire.is_failed(result),
+    }
+
+
+def _result_content(result: ToolResult) -> str | list[Block]:
+    if all(isinstance(part, TextPart) for part in result.content):
+        return wire.result_text(result)
+    blocks: list[Block] = []
+    for part in result.content:
+        if isinstance(part, TextPart):
+            blocks += [_text(part.text)] if part.text.strip() else []
+        elif isinstance(part, FilePart):
+            blocks.append(_file(part))
+        elif isinstance(part, DataPart):
+            blocks.append(parse_json(bytes(part.data)))
+    return blocks
 
 
 def _text(text: str) -> Block:

@@ -1,0 +1,169 @@
+"""A history as the body of a Gemini request (`generateContent`; R-K22, R-K26). The model stands in the address.
+
+Function responses stand by themselves right behind their calls; `model` contents never follow each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
+from turnlog.model.codec import repair_text
+from turnlog.providers import wire
+from turnlog.providers.base import Conversion, Report, RequestOptions
+from turnlog.providers.files import FileLimits
+from turnlog.providers.reasoning import as_text, is_own, proof
+from turnlog.providers.repair import Rules, repair
+
+RULES = Rules(
+    tool_name_characters=r"a-zA-Z0-9_.:-",
+    tool_name_first=r"a-zA-Z_",
+    tool_name_length=64,
+    begins_with_user=True,
+    files=FileLimits(
+        images=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),
+        files=frozenset({"application/pdf", "text/plain", "audio/*", "video/*"}),
+        file_bytes=20 * 1024 * 1024,
+    ),
+)
+
+_PROVIDERS = frozenset({"google", "gemini", "vertex"})
+
+_UNSIGNED = "skip_thought_signature_validator"
+"""What the API documents for calls that another model made, or whose signature is lost."""
+
+_OLD_MODELS = re.compile(r"gemini-[12](\.|-|$)")
+"""They check no signatures, and take no files inside of a function response."""
+
+_IN_RESPONSE = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
+
+_ATTACHED = "Tool result image:"
+
+WirePart = dict[str, Any]
+
+
+def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
+    """The body of the request that continues a history. Raises as `Provider.to_request` says."""
+    report = Report()
+    repaired = repair(messages, RULES, options, report)
+    writer = _Writer(options, report)
+    for message in repaired.messages:
+        writer.add(message)
+    system = [_text(text) for text in repaired.system]
+    body: dict[str, Any] = {
+        **({"systemInstruction": {"parts": system}} if system else {}),
+        "contents": writer.contents,
+        **({"tools": [dict(tool) for tool in options.tools]} if options.tools else {}),
+        **({"generationConfig": {"maxOutputTokens": options.max_tokens}} if options.max_tokens is not None else {}),
+        **options.extra,
+    }
+    return report.conversion(body, strict=strict)
+
+
+class _Writer:
+    """Writes contents one after another."""
+
+    def __init__(self, options: RequestOptions, report: Report) -> None:
+        self.contents: list[dict[str, Any]] = []
+        self._model = options.model
+        self._report = report
+        self._is_old = _OLD_MODELS.search(options.model) is not None
+
+    def add(self, message: Message) -> None:
+        """Append what a message and the results of its calls become."""
+        if message.role == "user":
+            self._append("user", [found for part in message.parts for found in _user_parts(part)], message)
+            return
+        parts = [found for part in message.parts for found in self._model_parts(part, message)]
+        while parts and parts[-1].get("thought"):
+            self._report.mend("trailing-reasoning", message.id, "left out: nothing follows it")
+            parts.pop()
+        self._sign_calls(parts, message)
+        self._append("model", parts, message)
+        calls = [part for part in message.parts if isinstance(part, ToolCallPart) and not part.provider_executed]
+        if calls:
+            self._add_responses(calls, message)
+
+    def _append(self, role: str, parts: list[WirePart], message: Message) -> None:
+        if not parts:
+            return
+        last = self.contents[-1] if self.contents else None
+        if last is not None and last["role"] == role and "functionResponse" not in last["parts"][0]:
+            self._report.mend("merged-messages", message.id, f"sent as one with the {role} message before it")
+            last["parts"] += parts
+        else:
+            self.contents.append({"role": role, "parts": parts})
+
+    def _model_parts(self, part: Part, message: Message) -> list[WirePart]:
+        own = is_own(part, message, _PROVIDERS, self._model)
+        signature = proof(part, "thought_signature") or proof(part, "signature") if own else None
+        signed = {"thoughtSignature": signature} if signature is not None else {}
+        if isinstance(part, TextPart):
+            wire.lose_citations(part, message, self._report)
+            return [{**_text(part.text), **signed}] if part.text.strip() or signed else []
+        if isinstance(part, ReasoningPart):
+            return [{**_text(part.text), "thought": True, **signed}] if own else self._foreign(part, message)
+        if isinstance(part, ToolCallPart):
+            if part.provider_executed:
+                return [_text(wire.server_tool_text(part, message, self._report))]
+            return [{"functionCall": {"name": part.tool_name, "args": wire.arguments_object(part)}, **signed}]
+        return []
+
+    def _foreign(self, part: ReasoningPart, message: Message) -> list[WirePart]:
+        if not part.text.strip():
+            self._report.lose("reasoning-omitted", message.id, "withheld reasoning is not sent", part=part.id)
+            return []
+        self._report.lose("reasoning-as-text", message.id, "sent as text: not this model's own", part=part.id)
+        return [_text(as_text(part))]
+
+    def _sign_calls(self, parts: list[WirePart], message: Message) -> None:
+        """The first call of a step must be signed; where its signature is not known, it says so."""
+        first = next((part for part in parts if "functionCall" in part), None)
+        if first is not None and "thoughtSignature" not in first and not self._is_old:
+            first["thoughtSignature"] = _UNSIGNED
+            self._report.mend("added-signature", message.id, "its call has no signature of this model's")
+
+    def _add_responses(self, calls: list[ToolCallPart], message: Message) -> None:
+        """All responses of a step in one content; files that do not fit into one come behind."""
+        responses: list[WirePart] = []
+        attached: list[WirePart] = []
+        for call in calls:
+            files = wire.result_files(wire.result_of(call))
+            inside = [part for part in files if self._fits_inside(part)]
+            responses.append(self._response(call, inside, message))
+            attached += [_file(part) for part in files if part not in inside]
+        self.contents.append({"role": "user", "parts": responses})
+        if attached:
+            self.contents.append({"role": "user", "parts": [_text(_ATTACHED), *attached]})
+
+    def _fits_inside(self, part: FilePart) -> bool:
+        return not self._is_old and part.data is not None and part.media_type in _IN_RESPONSE
+
+    def _response(self, call: ToolCallPart, files: list[FilePart], message: Message) -> WirePart:
+        result = wire.result_of(call)
+        text = wire.result_text(result)
+        response: dict[str, Any] = {
+            "name": call.tool_name,
+            "response": {"error" if wire.is_failed(result) else "output": text},
+        }
+        if files:
+            response["parts"] = [_file(part) for part in files]
+        return {"functionResponse": response}
+
+
+def _user_parts(part: Part) -> list[WirePart]:
+    if isinstance(part, TextPart):
+        return [_text(part.text)] if part.text.strip() else []
+    return [_file(part)] if isinstance(part, FilePart) else []
+
+
+def _text(text: str) -> WirePart:
+    return {"text": repair_text(text)}
+
+
+def _file(part: FilePart) -> WirePart:
+    if part.data is None:
+        return {"fileData": {"mimeType": part.media_type, "fileUri": part.url}}
+    return {"inlineData": {"mimeType": part.media_type, "data": wire.encoded(part)}}

@@ -1,0 +1,169 @@
+"""A history as the body of an OpenAI Responses request: one flat list of items (R-K22, R-K27).
+
+The whole history is sent each time and nothing is left with the provider (`store: false`), so reasoning goes back as
+its encrypted content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
+from turnlog.model.codec import repair_text
+from turnlog.providers import wire
+from turnlog.providers.base import Conversion, Report, RequestOptions
+from turnlog.providers.files import FileLimits
+from turnlog.providers.reasoning import as_text, is_own, proof
+from turnlog.providers.repair import Rules, repair
+
+RULES = Rules(call_id_length=64, tool_name_length=128, files=FileLimits(files=frozenset({"application/pdf"})))
+
+_PROVIDERS = frozenset({"openai", "azure"})
+_SEARCH_ACTIONS = frozenset({"search", "open_page", "find_in_page"})
+
+Item = dict[str, Any]
+
+
+def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
+    """The body of the request that continues a history. Raises as `Provider.to_request` says."""
+    report = Report()
+    repaired = repair(messages, RULES, options, report)
+    writer = _Writer(options, report)
+    for message in repaired.messages:
+        writer.add(message)
+    body: dict[str, Any] = {
+        "model": options.model,
+        **({"instructions": repair_text("\n\n".join(repaired.system))} if repaired.system else {}),
+        "input": writer.items,
+        **({"tools": [dict(tool) for tool in options.tools]} if options.tools else {}),
+        **({"max_output_tokens": options.max_tokens} if options.max_tokens is not None else {}),
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        **({"stream": True} if options.stream else {}),
+        **options.extra,
+    }
+    return report.conversion(body, strict=strict)
+
+
+class _Writer:
+    """Writes items one after another."""
+
+    def __init__(self, options: RequestOptions, report: Report) -> None:
+        self.items: list[Item] = []
+        self._model = options.model
+        self._report = report
+        self._custom_tools = {str(tool.get("name")) for tool in options.tools if tool.get("type") == "custom"}
+
+    def add(self, message: Message) -> None:
+        """Append what a message and the results of its calls become."""
+        if message.role == "user":
+            content = [block for part in message.parts for block in _user_blocks(part)]
+            if content:
+                self.items.append({"type": "message", "role": "user", "content": content})
+            return
+        items = self._answer_items(message)
+        while items and items[-1]["type"] == "reasoning":
+            self._report.mend("trailing-reasoning", message.id, "left out: nothing follows it")
+            items.pop()
+        self.items += items
+        for part in message.parts:
+            if isinstance(part, ToolCallPart) and not part.provider_executed:
+                self.items.append(self._output(part, message))
+
+    def _answer_items(self, message: Message) -> list[Item]:
+        """Items in order. Texts that directly follow each other are one: citations cut them in the middle of a line."""
+        items: list[Item] = []
+        before: Part | None = None
+        for part in message.parts:
+            found = self._part_items(part, message)
+            if found and isinstance(part, TextPart) and isinstance(before, TextPart) and "phase" not in found[0]:
+                items[-1]["content"] += found[0]["content"]
+            else:
+                items += found
+            before = part if found else before
+        return items
+
+    def _part_items(self, part: Part, message: Message) -> list[Item]:
+        if isinstance(part, TextPart):
+            wire.lose_citations(part, message, self._report)
+            return [_said(part.text, proof(part, "phase"))] if part.text.strip() else []
+        if isinstance(part, ReasoningPart):
+            return self._reasoning(part, message)
+        if isinstance(part, ToolCallPart):
+            return [self._call(part, message)]
+        return []
+
+    def _reasoning(self, part: ReasoningPart, message: Message) -> list[Item]:
+        if is_own(part, message, _PROVIDERS, self._model):
+            return [_reasoning(part)]
+        if not part.text.strip():
+            self._report.lose("reasoning-omitted", message.id, "withheld reasoning is not sent", part=part.id)
+            return []
+        self._report.lose("reasoning-as-text", message.id, "sent as text: not this model's own", part=part.id)
+        return [_said(as_text(part), None)]
+
+    def _call(self, call: ToolCallPart, message: Message) -> Item:
+        if call.provider_executed:
+            return _search(call) or _said(wire.server_tool_text(call, message, self._report), None)
+        if call.tool_name in self._custom_tools:
+            text = wire.arguments_text(call)
+            return {"type": "custom_tool_call", "call_id": call.tool_call_id, "name": call.tool_name, "input": text}
+        return {
+            "type": "function_call",
+            "call_id": call.tool_call_id,
+            "name": call.tool_name,
+            "arguments": wire.arguments_text(call),
+        }
+
+    def _output(self, call: ToolCallPart, message: Message) -> Item:
+        result = wire.result_of(call)
+        wire.lose_status(call, message, self._report)
+        text = wire.result_text(result)
+        files = wire.result_files(result)
+        output: str | list[Item] = text
+        if files:
+            output = [*([_text(text)] if text.strip() else []), *[_file(part) for part in files]]
+        kind = "custom_tool_call_output" if call.tool_name in self._custom_tools else "function_call_output"
+        return {"type": kind, "call_id": call.tool_call_id, "output": output}
+
+
+def _user_blocks(part: Part) -> list[Item]:
+    if isinstance(part, TextPart):
+        return [_text(part.text)] if part.text.strip() else []
+    return [_file(part)] if isinstance(part, FilePart) else []
+
+
+def _text(text: str) -> Item:
+    return {"type": "input_text", "text": repair_text(text)}
+
+
+def _said(text: str, phase: str | None) -> Item:
+    said: Item = {"type": "message", "role": "assistant", "content": repair_text(text)}
+    return {**said, "phase": phase} if phase is not None else said
+
+
+def _reasoning(part: ReasoningPart) -> Item:
+    """A reasoning item. The API wants an id; where the log has none, one is made of the content."""
+    sealed = proof(part, "encrypted_content")
+    digest = hashlib.sha256(f"{part.id}\0{sealed}\0{part.text}".encode(errors="replace")).hexdigest()
+    summary = [{"type": "summary_text", "text": repair_text(part.text)}] if part.text else []
+    item: Item = {"type": "reasoning", "id": proof(part, "id") or f"rs_{digest[:48]}", "summary": summary}
+    return {**item, "encrypted_content": sealed} if sealed is not None else item
+
+
+def _search(call: ToolCallPart) -> Item | None:
+    """A web search that OpenAI ran; None when it is not one, or not known well enough."""
+    action = wire.arguments_object(call)
+    if not call.tool_call_id.startswith("ws_") or action.get("type") not in _SEARCH_ACTIONS:
+        return None
+    return {"type": "web_search_call", "id": call.tool_call_id, "status": "completed", "action": action}
+
+
+def _file(part: FilePart) -> Item:
+    if part.media_type.startswith("image/"):
+        return {"type": "input_image", "image_url": wire.data_url(part), "detail": "auto"}
+    if part.data is None:
+        return {"type": "input_file", "file_url": part.url}
+    return {"type": "input_file", "filename": part.filename or "file.pdf", "file_data": wire.data_url(part)}

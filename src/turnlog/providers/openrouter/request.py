@@ -1,0 +1,94 @@
+"""A history as the body of an OpenRouter request (R-K22, R-K23, R-K24): Chat Completions with `reasoning_details`.
+
+A model gets its own reasoning back as details, with what proves it; another model's becomes text where it stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from turnlog.model import Message, Part, ReasoningPart
+from turnlog.model.codec import repair_text
+from turnlog.providers.base import Conversion, Report, RequestOptions
+from turnlog.providers.openai_chat.writer import FILES, ChatWriter
+from turnlog.providers.reasoning import as_text, is_own, proof
+from turnlog.providers.repair import Rules, repair
+
+RULES = Rules(
+    call_id_characters="a-zA-Z0-9_-",
+    call_id_length=40,
+    tool_name_length=64,
+    files=msgspec.structs.replace(FILES, file_addresses=True, image_bytes=5 * 1024 * 1024),
+)
+"""The strictest of the providers behind it: which one answers is not known beforehand."""
+
+_PROVIDERS = frozenset({"openrouter"})
+
+
+def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
+    """The body of the request that continues a history. Raises as `Provider.to_request` says."""
+    report = Report()
+    repaired = repair(messages, RULES, options, report)
+    writer = _Writer(options.model, report, text_lists=True)
+    writer.add_system(repaired.system)
+    for message in repaired.messages:
+        writer.add(message)
+    _mark_cached(writer.messages, options)
+    body: dict[str, Any] = {
+        "model": options.model,
+        "messages": writer.messages,
+        **({"tools": [dict(tool) for tool in options.tools]} if options.tools else {}),
+        **({"max_tokens": options.max_tokens} if options.max_tokens is not None else {}),
+        **({"stream": True, "stream_options": {"include_usage": True}} if options.stream else {}),
+        **options.extra,
+    }
+    return report.conversion(body, strict=strict)
+
+
+def _mark_cached(messages: list[dict[str, Any]], options: RequestOptions) -> None:
+    """Where it is asked for, and Claude answers: at the end of the system prompt and of the conversation."""
+    if options.cache_control is None or "claude" not in options.model:
+        return
+    last = next((message for message in reversed(messages) if message["role"] in ("user", "tool")), None)
+    for message in (*[message for message in messages[:1] if message["role"] == "system"], *([last] if last else [])):
+        content = message["content"]
+        parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        parts[-1]["cache_control"] = dict(options.cache_control)
+        message["content"] = parts
+
+
+class _Writer(ChatWriter):
+    def reasoning_text(self, part: ReasoningPart, message: Message) -> str | None:
+        if is_own(part, message, _PROVIDERS, self.model):
+            return None
+        if not part.text.strip():
+            self.report.lose("reasoning-omitted", message.id, "withheld reasoning is not sent", part=part.id)
+            return None
+        self.report.lose("reasoning-as-text", message.id, "sent as text: not this model's own", part=part.id)
+        return as_text(part)
+
+    def reasoning_fields(self, message: Message) -> dict[str, Any]:
+        """Details stand on reasoning, and some models' also on their calls; each is sent once."""
+        details: list[dict[str, Any]] = []
+        for part in message.parts:
+            if is_own(part, message, _PROVIDERS, self.model):
+                details += [detail for detail in _details_of(part) if detail not in details]
+        return {"reasoning_details": details} if details else {}
+
+
+def _details_of(part: Part) -> list[dict[str, Any]]:
+    whole = proof(part, "reasoning_details")
+    if isinstance(whole, list):
+        return whole  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(part, ReasoningPart):
+        return []
+    facts = {name: value for name in ("id", "format") if (value := proof(part, name)) is not None}
+    sealed = proof(part, "data") or proof(part, "encrypted_content")
+    if sealed is not None:
+        return [{"type": "reasoning.encrypted", "data": sealed, **facts}]
+    signature = proof(part, "signature")
+    signed = {"signature": signature} if signature is not None else {}
+    return [{"type": "reasoning.text", "text": repair_text(part.text), **signed, **facts}]
