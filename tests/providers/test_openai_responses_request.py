@@ -118,6 +118,36 @@ def test_phases_go_back() -> None:
     ]
 
 
+def test_an_agent_s_note_of_a_phase_goes_back() -> None:
+    noted = assistant(TextPart(text="looking", metadata={"codex": {"phase": "commentary"}}))
+    assert items(user("q"), noted)[1] == {**said("looking"), "phase": "commentary"}
+
+
+def test_own_items_have_their_own_ids() -> None:
+    def own(id: str) -> ProviderData:
+        return ProviderData(name="openai", model=MODEL, opaque={"id": id})
+
+    made = call("c1", result("r"), provider=own("fc_1"))
+    history = assistant(TextPart(text="one", provider=own("msg_1")), TextPart(text="two"), made)
+    assert items(user("q"), history)[1:4] == [
+        {
+            "type": "message",
+            "role": "assistant",
+            "id": "msg_1",
+            "status": "completed",
+            "content": [{"type": "output_text", "text": "one", "annotations": []}],
+        },
+        said("two"),
+        {**function("c1"), "id": "fc_1"},
+    ]
+    assert "_1" not in repr(items(user("q"), history, model="another-model"))
+
+
+def test_a_summary_beside_the_whole_thought_is_what_goes_back() -> None:
+    thought = thinking("all of it", "openai", id="rs_1", summary="in short")
+    assert items(user("q"), assistant(thought, "a"))[1]["summary"] == [{"type": "summary_text", "text": "in short"}]
+
+
 @pytest.mark.parametrize("text", ["", "{broken", "[1,2]"])
 def test_arguments_are_sent_as_they_were(text: str) -> None:
     assert items(assistant(call("c1", result("r"), input_text=text)))[0] == function("c1", text)

@@ -7,14 +7,15 @@ own "go on") is the user's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import msgspec
 
 from turnlog.model import FilePart, Message, Origin, Part, TextPart, ToolCallPart
 from turnlog.providers.base import Report
 from turnlog.providers.context import as_user
+from turnlog.providers.wire import agent_fact
 
 _ANSWERED = frozenset({Origin.COMPACTION, Origin.NOTIFICATION})
 
@@ -94,13 +95,8 @@ def _with_result_parts(message: Message, call: ToolCallPart, parts: tuple[Part, 
 
 
 def _is_prepended(message: Message) -> bool:
-    """Whether the agent asked for it in front of the user's own text (`attachment_position`, klaude-code)."""
-    facts = [message.metadata, *message.metadata.values()]
-    return any(
-        cast("Mapping[str, Any]", fact).get("attachment_position") == "prepend"
-        for fact in facts
-        if isinstance(fact, Mapping)
-    )
+    """Whether the agent asked for it in front of the user's own text, as klaude-code does."""
+    return agent_fact(message.metadata, "attachment_position") == "prepend"
 
 
 def _texts(message: Message) -> list[str]:

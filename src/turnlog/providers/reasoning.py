@@ -21,6 +21,7 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "reasoning_field": ("reasoning_field",),
     "format": ("format",),
     "phase": ("phase",),
+    "summary": ("summary",),
 }
 """Our name for what a provider wants back -> the API's own and the AI SDK's."""
 

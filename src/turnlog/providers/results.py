@@ -64,15 +64,20 @@ def _choose(call: ToolCallPart, message: Message, later: Iterable[Message], repo
 def _without_superseded(results: list[ToolResult], later: Iterable[Message]) -> list[ToolResult]:
     """Progress gives way to the outcome, an abort to what came of it after all.
 
-    A report that a later message tells in full is not told twice: then the launch is the answer.
+    A report that a later message tells in full is not told twice, and one that says nothing tells less than the
+    launch: then the launch is the answer.
     """
     final = [result for result in results if not result.preliminary]
     if len(final) < len(results):
         told = "\n".join([part.text for message in later for part in message.parts if isinstance(part, TextPart)])
-        final = [result for result in final if not result.output_text or result.output_text not in told]
+        final = [result for result in final if _parts_of(result) and not _is_told(result.output_text, told)]
     found = final or [result for result in results if result.preliminary][-1:]
     finished = [result for result in found if result.status != "aborted"]
     return finished or found[-1:]
+
+
+def _is_told(text: str, told: str) -> bool:
+    return bool(text) and text in told
 
 
 def _content(result: ToolResult) -> tuple[object, ...]:

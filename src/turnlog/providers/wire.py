@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from typing import Any, cast
 
 from msgspec import UNSET
@@ -10,6 +11,12 @@ from msgspec import UNSET
 from turnlog.model import FilePart, Message, Part, SourceUrlPart, TextPart, ToolCallPart, ToolResult
 from turnlog.model.codec import parse_json, repair_text
 from turnlog.providers.base import Report
+
+
+def agent_fact(metadata: Mapping[str, Any], name: str) -> Any:
+    """A fact that any agent noted under this name, or None."""
+    facts = [metadata, *[value for value in metadata.values() if isinstance(value, Mapping)]]
+    return next((fact[name] for fact in facts if name in fact), None)
 
 
 def arguments_text(call: ToolCallPart) -> str:

@@ -29,7 +29,7 @@ RULES = Rules(
     ),
 )
 
-_PROVIDERS = frozenset({"google", "gemini", "vertex"})
+_PROVIDERS = frozenset({"google", "gemini", "vertex", "googleVertex"})
 
 _UNSIGNED = "skip_thought_signature_validator"
 """What the API documents for calls that another model made, or whose signature is lost."""

@@ -78,7 +78,13 @@ class _Writer:
         before: Part | None = None
         for part in message.parts:
             found = self._part_items(part, message)
-            if found and isinstance(part, TextPart) and isinstance(before, TextPart) and "phase" not in found[0]:
+            if (
+                found
+                and isinstance(part, TextPart)
+                and isinstance(before, TextPart)
+                and _is_short(found[0])
+                and _is_short(items[-1])
+            ):
                 items[-1]["content"] += found[0]["content"]
             else:
                 items += found
@@ -88,12 +94,22 @@ class _Writer:
     def _part_items(self, part: Part, message: Message) -> list[Item]:
         if isinstance(part, TextPart):
             wire.lose_citations(part, message, self._report)
-            return [_said(part.text, proof(part, "phase"))] if part.text.strip() else []
+            return [self._said(part, message)] if part.text.strip() else []
         if isinstance(part, ReasoningPart):
             return self._reasoning(part, message)
         if isinstance(part, ToolCallPart):
             return [self._call(part, message)]
         return []
+
+    def _said(self, part: TextPart, message: Message) -> Item:
+        """An answer: with its own id as the output it was, else in the short form, which needs none."""
+        phase = proof(part, "phase") or wire.agent_fact(part.metadata, "phase")
+        phases = {"phase": phase} if phase is not None else {}
+        own_id = proof(part, "id") if is_own(part, message, _PROVIDERS, self._model) else None
+        if own_id is None:
+            return {**_said(part.text), **phases}
+        content = [{"type": "output_text", "text": repair_text(part.text), "annotations": []}]
+        return {**_said(""), "id": own_id, "status": "completed", "content": content, **phases}
 
     def _reasoning(self, part: ReasoningPart, message: Message) -> list[Item]:
         if is_own(part, message, _PROVIDERS, self._model):
@@ -102,16 +118,18 @@ class _Writer:
             self._report.lose("reasoning-omitted", message.id, "withheld reasoning is not sent", part=part.id)
             return []
         self._report.lose("reasoning-as-text", message.id, "sent as text: not this model's own", part=part.id)
-        return [_said(as_text(part), None)]
+        return [_said(as_text(part))]
 
     def _call(self, call: ToolCallPart, message: Message) -> Item:
         if call.provider_executed:
-            return _search(call) or _said(wire.server_tool_text(call, message, self._report), None)
+            return _search(call) or _said(wire.server_tool_text(call, message, self._report))
         if call.tool_name in self._custom_tools:
             text = wire.arguments_text(call)
             return {"type": "custom_tool_call", "call_id": call.tool_call_id, "name": call.tool_name, "input": text}
+        own_id = proof(call, "id") if is_own(call, message, _PROVIDERS, self._model) else None
         return {
             "type": "function_call",
+            **({"id": own_id} if own_id is not None else {}),
             "call_id": call.tool_call_id,
             "name": call.tool_name,
             "arguments": wire.arguments_text(call),
@@ -139,16 +157,20 @@ def _text(text: str) -> Item:
     return {"type": "input_text", "text": repair_text(text)}
 
 
-def _said(text: str, phase: str | None) -> Item:
-    said: Item = {"type": "message", "role": "assistant", "content": repair_text(text)}
-    return {**said, "phase": phase} if phase is not None else said
+def _said(text: str) -> Item:
+    return {"type": "message", "role": "assistant", "content": repair_text(text)}
+
+
+def _is_short(item: Item) -> bool:
+    return isinstance(item["content"], str) and "phase" not in item
 
 
 def _reasoning(part: ReasoningPart) -> Item:
     """A reasoning item. The API wants an id; where the log has none, one is made of the content."""
     sealed = proof(part, "encrypted_content")
     digest = hashlib.sha256(f"{part.id}\0{sealed}\0{part.text}".encode(errors="replace")).hexdigest()
-    summary = [{"type": "summary_text", "text": repair_text(part.text)}] if part.text else []
+    text = proof(part, "summary") or part.text
+    summary = [{"type": "summary_text", "text": repair_text(text)}] if text else []
     item: Item = {"type": "reasoning", "id": proof(part, "id") or f"rs_{digest[:48]}", "summary": summary}
     return {**item, "encrypted_content": sealed} if sealed is not None else item
 
