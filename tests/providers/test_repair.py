@@ -72,6 +72,12 @@ def test_a_report_that_a_message_tells_is_not_told_twice() -> None:
     assert kinds == ["superseded-result"]
 
 
+def test_an_outcome_that_says_nothing_does_not_count() -> None:
+    made, kinds = repaired(user("q"), assistant(call("c1", result("launched", preliminary=True), result())))
+    assert only_call(made).results[0].output_text == "launched"
+    assert kinds == ["superseded-result"]
+
+
 def test_progress_without_an_outcome_is_the_answer() -> None:
     made, _ = repaired(user("q"), assistant(call("c1", result("1", preliminary=True), result("2", preliminary=True))))
     assert only_call(made).results[0].output_text == "2"

@@ -15,8 +15,8 @@ from turnlog.providers.base import Report
 
 def agent_fact(metadata: Mapping[str, Any], name: str) -> Any:
     """A fact that any agent noted under this name, or None."""
-    facts = [metadata, *[value for value in metadata.values() if isinstance(value, Mapping)]]
-    return next((fact[name] for fact in facts if name in fact), None)
+    nested = [cast("Mapping[str, Any]", value) for value in metadata.values() if isinstance(value, Mapping)]
+    return next((fact[name] for fact in (metadata, *nested) if name in fact), None)
 
 
 def arguments_text(call: ToolCallPart) -> str:

@@ -108,7 +108,7 @@ class _Writer:
         own_id = proof(part, "id") if is_own(part, message, _PROVIDERS, self._model) else None
         if own_id is None:
             return {**_said(part.text), **phases}
-        content = [{"type": "output_text", "text": repair_text(part.text), "annotations": []}]
+        content: list[Item] = [{"type": "output_text", "text": repair_text(part.text), "annotations": []}]
         return {**_said(""), "id": own_id, "status": "completed", "content": content, **phases}
 
     def _reasoning(self, part: ReasoningPart, message: Message) -> list[Item]:
