@@ -62,6 +62,14 @@ def test_the_outcome_counts(superseded: dict[str, Any]) -> None:
     assert kinds == ["superseded-result"]
 
 
+def test_of_two_aborts_the_first_was_told() -> None:
+    made, kinds = repaired(
+        user("q"), assistant(call("c1", result("stopped", status="aborted"), result("later", status="aborted")))
+    )
+    assert only_call(made).output_text == "stopped"
+    assert kinds == ["superseded-result"]
+
+
 def test_a_report_that_a_message_tells_is_not_told_twice() -> None:
     task = call("c1", result("launched", preliminary=True), result("the report"))
     report = developer("<task>the report</task>", origin=Origin.NOTIFICATION)

@@ -62,7 +62,7 @@ def _choose(call: ToolCallPart, message: Message, later: Iterable[Message], repo
 
 
 def _without_superseded(results: list[ToolResult], later: Iterable[Message]) -> list[ToolResult]:
-    """Progress gives way to the outcome, an abort to what came of it after all.
+    """Progress gives way to the outcome, an abort to what came of it after all; of two aborts the first was told.
 
     A report that a later message tells in full is not told twice, and one that says nothing tells less than the
     launch: then the launch is the answer.
@@ -73,7 +73,7 @@ def _without_superseded(results: list[ToolResult], later: Iterable[Message]) -> 
         final = [result for result in final if _parts_of(result) and not _is_told(result.output_text, told)]
     found = final or [result for result in results if result.preliminary][-1:]
     finished = [result for result in found if result.status != "aborted"]
-    return finished or found[-1:]
+    return finished or found[:1]
 
 
 def _is_told(text: str, told: str) -> bool:
