@@ -37,6 +37,11 @@ def gemini_roots() -> tuple[Path, ...]:
     return ((_absolute(named) if named else home()) / ".gemini",)
 
 
+def klaude_roots() -> tuple[Path, ...]:
+    """The folder of klaude-code, `~/.klaude`: nothing moves it."""
+    return (home() / ".klaude",)
+
+
 def data_dir() -> Path:
     """The folder of turnlog's own data: `TURNLOG_DATA_DIR`, else the platform's place for it."""
     named = os.environ.get("TURNLOG_DATA_DIR", "").strip()

@@ -115,9 +115,10 @@ def test_it_shows_what_a_history_has(sample: Path) -> None:
 def test_its_subagent_answers_the_call_that_started_it(sample: Path) -> None:
     with open_store(sample) as store:
         [subagent] = store.sessions(SessionFilter(agent="claude-code", relationship="subagent")).items
-        [call] = [call for call in parts(store, ToolCallPart) if call.tool_name == "Agent"]
         [relationship] = subagent.relationships
-        assert relationship.parent_tool_call_id == call.tool_call_id
+        started_by = relationship.parent_tool_call_id
+        [call] = [call for call in parts(store, ToolCallPart) if call.tool_call_id == started_by]
+        assert call.tool_name == "Agent"
         assert call.results[0].output_text.endswith("There are 2 files.")
 
 

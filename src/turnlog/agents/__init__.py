@@ -22,6 +22,7 @@ _BUILT_IN = {
     "claude-code": "turnlog.agents.claude_code:ClaudeCode",
     "codex": "turnlog.agents.codex:Codex",
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
+    "klaude": "turnlog.agents.klaude:Klaude",
 }
 
 _HEAD_SIZE = 1 << 16

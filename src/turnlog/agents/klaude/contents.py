@@ -1,0 +1,219 @@
+"""Parts of klaude-code's messages, its usage and its times -> the model. What is not known keeps its JSON."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.agents.jsonl import clean_json
+from turnlog.agents.klaude import records
+from turnlog.agents.klaude.records import fields_of
+from turnlog.agents.klaude.sources import NAME
+from turnlog.model import (
+    Cost,
+    FilePart,
+    Part,
+    ProviderData,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolKind,
+    UnknownPart,
+    Usage,
+)
+
+TOOLS: dict[str, ToolKind] = {
+    "Agent": ToolKind.SUBAGENT,
+    "AskUserQuestion": ToolKind.ASK,
+    "Bash": ToolKind.EXECUTE,
+    "Edit": ToolKind.EDIT,
+    "LookAt": ToolKind.READ,
+    "ManageShell": ToolKind.EXECUTE,
+    "ManageTasks": ToolKind.EXECUTE,
+    "Read": ToolKind.READ,
+    "TodoWrite": ToolKind.THINK,
+    "WebFetch": ToolKind.FETCH,
+    "WebSearch": ToolKind.FETCH,
+    "Write": ToolKind.EDIT,
+    "apply_patch": ToolKind.EDIT,
+}
+"""Tools that the versions read offer to the model; any other is of kind `other`."""
+
+PARTS = frozenset({"text", "image_url", "image_file", "thinking_text", "thinking_signature", "tool_call"})
+"""The six kinds of parts (R-K1)."""
+
+_UNNAMED = "unknown"
+"""The provider of a thought, where no usage names it."""
+
+
+def parts_of(raws: Sequence[Raw], message_id: str, provider: str | None = None) -> tuple[Part, ...]:
+    """The parts of a message. A signature goes to the thought right before it, else it stands alone (R-K6)."""
+    found: list[Part] = []
+    for index, raw in enumerate(raws):
+        part = _wire_part(raw)
+        part_id = f"{message_id}.{index}"
+        if part.type == "thinking_signature" and part.signature is not None:
+            _sign(found, part, part_id, provider)
+        else:
+            found.append(part_of(part, raw, part_id, provider))
+    return tuple(found)
+
+
+def part_of(part: records.Part, raw: Raw, part_id: str | None, provider: str | None = None) -> Part:
+    """One part that is no signature."""
+    if part.type == "text" and part.text is not None:
+        return TextPart(id=part_id, text=part.text)
+    if part.type == "thinking_text" and part.text is not None:
+        return thought(part_id, part.text, part, provider)
+    if part.type == "tool_call" and part.call_id is not None:
+        return call_part(part_id, part.call_id, part.tool_name or "", part.arguments_json or "", part.id)
+    return file_part(part, part_id) or UnknownPart(id=part_id, kind=part.type, data=Raw(clean_json(bytes(raw))))
+
+
+def thought(part_id: str | None, text: str, part: records.Part, provider: str | None) -> ReasoningPart:
+    """A thought, with what its provider needs to take it back."""
+    facts = {
+        "id": part.id,
+        "format": part.format,
+        "reasoning_field": part.reasoning_field,
+        "signature": part.signature,
+    }
+    known: dict[str, Any] = {name: value for name, value in facts.items() if value is not None}
+    data = ProviderData(name=provider or _UNNAMED, model=part.model_id, opaque=known) if known else None
+    duration = None if part.duration_s is None else round(part.duration_s * 1000)
+    return ReasoningPart(id=part_id, text=text, duration_ms=duration, provider=data)
+
+
+def call_part(part_id: str | None, call_id: str, name: str, arguments: str, item_id: str | None) -> ToolCallPart:
+    """A call; arguments that are not JSON stay the text that they are."""
+    given = exact_json(arguments)
+    return ToolCallPart(
+        id=part_id,
+        tool_call_id=call_id,
+        tool_name=name,
+        kind=TOOLS.get(name, ToolKind.OTHER),
+        input=given,
+        input_text=arguments if given is UNSET else None,
+        metadata={NAME: {"id": item_id}} if item_id is not None else {},
+    )
+
+
+def exact_json(text: str) -> Raw | UnsetType:
+    """The text as JSON, as it is; UNSET when it is none."""
+    try:
+        data = text.encode()
+        msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return UNSET
+    return Raw(data)
+
+
+def file_part(part: records.Part, part_id: str | None) -> FilePart | None:
+    """An image: by its bytes, its address, or the file that holds it."""
+    url = part.url or (part.image_url.url if part.image_url is not None else None)
+    if url is not None and url.startswith("data:"):
+        return _inline(url, part_id)
+    if url is not None:
+        return FilePart(id=part_id, media_type=part.mime_type or "image/*", url=url)
+    if part.file_path is None:
+        return None
+    facts = {"sha256": part.sha256, "byte_size": part.byte_size, "file_path": part.file_path}
+    known = {name: value for name, value in facts.items() if value is not None}
+    return FilePart(
+        id=part_id,
+        media_type=part.mime_type or "image/*",
+        filename=PurePath(part.file_path).name,
+        url=f"file://{part.file_path}",
+        metadata={NAME: known},
+    )
+
+
+def usage_of(usage: records.Usage | None) -> Usage | None:
+    """Disjoint buckets: input counts what was cached, output the reasoning. All zero means that nobody counted."""
+    if usage is None:
+        return None
+    counted = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cache_write_tokens)
+    if not any((*counted, usage.reasoning_tokens)):
+        return None
+    return Usage(
+        input=max(0, usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens),
+        cache_read=usage.cached_tokens,
+        cache_write=usage.cache_write_tokens,
+        output=max(0, usage.output_tokens - usage.reasoning_tokens),
+        reasoning=usage.reasoning_tokens,
+    )
+
+
+def cost_of(usage: records.Usage | None) -> Cost | None:
+    """What klaude-code computed, where it knew a price."""
+    if usage is None or usage_of(usage) is None:
+        return None
+    known = [
+        Decimal(str(cost))
+        for cost in (
+            usage.input_cost,
+            usage.output_cost,
+            usage.cache_read_cost,
+            usage.cache_write_cost,
+            usage.image_cost,
+        )
+        if cost is not None
+    ]
+    return Cost(amount=sum(known, Decimal()), currency=usage.currency, kind="reported") if known else None
+
+
+def time_of(text: str | None) -> datetime | None:
+    """The time in UTC. klaude-code writes the local time without a zone: it is taken for this machine's."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def text_of(parts: Sequence[Part]) -> str:
+    """All text, joined as klaude-code joins it."""
+    return "".join([part.text for part in parts if isinstance(part, TextPart)])
+
+
+def wire_parts(raws: Sequence[Raw]) -> list[tuple[records.Part, Raw]]:
+    """Parts as they were logged, each with its JSON."""
+    return [(_wire_part(raw), raw) for raw in raws]
+
+
+def _wire_part(raw: Raw) -> records.Part:
+    try:
+        return msgspec.json.decode(clean_json(bytes(raw)), type=records.Part)
+    except msgspec.MsgspecError:
+        kind = fields_of(raw).get("type")
+        return records.Part(type=bytes(kind).decode(errors="replace").strip('"') if kind is not None else "part")
+
+
+def _sign(found: list[Part], part: records.Part, part_id: str, provider: str | None) -> None:
+    before = found[-1] if found else None
+    if not isinstance(before, ReasoningPart) or (before.provider and "signature" in before.provider.opaque):
+        found.append(thought(part_id, "", part, provider))
+        return
+    own = thought(part_id, "", part, provider).provider
+    opaque = {**(before.provider.opaque if before.provider else {}), **(own.opaque if own else {})}
+    model = part.model_id or (before.provider.model if before.provider else None)
+    data = ProviderData(name=provider or _UNNAMED, model=model, opaque=opaque)
+    found[-1] = msgspec.structs.replace(before, provider=data)
+
+
+def _inline(url: str, part_id: str | None) -> FilePart:
+    head, _, body = url.removeprefix("data:").partition(",")
+    media_type = head.partition(";")[0] or "image/*"
+    try:
+        data = binascii.a2b_base64(body, strict_mode=True)
+    except (binascii.Error, ValueError):
+        return FilePart(id=part_id, media_type=media_type, url=url)
+    return FilePart(id=part_id, media_type=media_type, data=data)

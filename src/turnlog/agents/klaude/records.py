@@ -1,0 +1,142 @@
+"""The shapes of klaude-code's records: an envelope with the class's name, and one wide struct for what is in it.
+
+Every field has a default and nothing is required, because each version writes another subset.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.agents.jsonl import JsonLines
+from turnlog.agents.klaude.kinds import KINDS
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+"""A number of tokens that can be one."""
+
+
+class Record(msgspec.Struct, gc=False):
+    """A line."""
+
+    type: str = ""
+    data: Raw | UnsetType = UNSET
+
+
+class Usage(msgspec.Struct, gc=False):
+    """Tokens and cost of one call, or of a task."""
+
+    input_tokens: Count = 0
+    cached_tokens: Count = 0
+    cache_write_tokens: Count = 0
+    reasoning_tokens: Count = 0
+    output_tokens: Count = 0
+    input_cost: float | None = None
+    output_cost: float | None = None
+    cache_read_cost: float | None = None
+    cache_write_cost: float | None = None
+    image_cost: float | None = None
+    currency: str = "USD"
+    model_name: str | None = None
+    provider: str | None = None
+
+
+class ImageUrl(msgspec.Struct, gc=False):
+    """An image of 1.x."""
+
+    url: str | None = None
+
+
+class Part(msgspec.Struct, gc=False):
+    """A part of a message, any kind."""
+
+    type: str = ""
+    text: str | None = None
+    url: str | None = None
+    image_url: ImageUrl | None = None
+    file_path: str | None = None
+    mime_type: str | None = None
+    byte_size: int | None = None
+    sha256: str | None = None
+    id: str | None = None
+    model_id: str | None = None
+    reasoning_field: str | None = None
+    format: str | None = None
+    duration_s: float | None = None
+    signature: str | None = None
+    call_id: str | None = None
+    tool_name: str | None = None
+    arguments_json: str | None = None
+
+
+class Task(msgspec.Struct, gc=False):
+    """What one agent spent on a task."""
+
+    usage: Usage | None = None
+
+
+class Data(msgspec.Struct, gc=False):
+    """What a record says, whichever it is."""
+
+    id: str | None = None
+    created_at: str | None = None
+    response_id: str | None = None
+    parts: list[Raw] | None = None
+    usage: Usage | None = None
+    stop_reason: str | None = None
+    phase: str | None = None
+    source: str | None = None
+    attachment_position: str | None = None
+    ui_extra: Raw | UnsetType = UNSET
+    call_id: str | None = None
+    tool_name: str | None = None
+    status: str | None = None
+    output_text: str | None = None
+    error: str | None = None
+    summary: str | None = None
+    first_kept_index: int | None = None
+    first_kept_line: int | None = None
+    tokens_before: int | None = None
+    checkpoint_id: int | None = None
+    note: str | None = None
+    rationale: str | None = None
+    retracted_text: str | None = None
+    retracted_line: int | None = None
+    session_id: str | None = None
+    sub_agent_type: str | None = None
+    sub_agent_desc: str | None = None
+    source_session_id: str | None = None
+    main_agent: Task | None = None
+    sub_agent_task_metadata: list[Task] | None = None
+    is_partial: bool | None = None
+    content: str | None = None
+    images: list[Raw] | None = None
+    name: str | None = None
+    arguments: str | None = None
+    output: str | None = None
+    encrypted_content: str | None = None
+    format: str | None = None
+    model: str | None = None
+    model_name: str | None = None
+    provider: str | None = None
+    command_output: Raw | UnsetType = UNSET
+
+
+def _is_record(record: Record) -> bool:
+    return record.type in KINDS
+
+
+LINES = JsonLines(Record, first_keys=("type", "data"), plausible=_is_record)
+"""Reads records out of lines."""
+
+DATA = JsonLines(Data, first_keys=(), plausible=lambda data: True)
+"""Reads what a record says out of JSON."""
+
+
+def fields_of(json: bytes | Raw) -> dict[str, Raw]:
+    """The fields of an object as exact JSON; none when it is no object."""
+    try:
+        return msgspec.json.decode(json, type=dict[str, Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return {}
