@@ -257,17 +257,24 @@ def _source_by_place(path: Path) -> Source | None:
 
 
 def _files_beside(log: Path, external_id: str) -> Iterator[Path]:
-    """Files that may belong to the session of a log: in the folder of its name, and those that name it.
+    """Files that may belong to the session of a log: in a folder called as either, and those that name the session.
 
     Symbolic links are not followed.
     """
-    for number, (folder, _, names) in enumerate(os.walk(log.with_suffix(""))):
-        if number >= _MOST_FOLDERS:
-            break
-        yield from _plain_files(Path(folder), names)
+    for named in dict.fromkeys((log.stem, Path(external_id).name)):
+        top = log.parent / named
+        if named not in ("", "..") and not top.is_symlink():
+            yield from _files_below(top)
     for file in _plain_files(log.parent, (entry.name for entry in log.parent.iterdir())):
         if file != log and (file.name.startswith(f"{log.stem}.") or _names(file, external_id)):
             yield file
+
+
+def _files_below(top: Path) -> Iterator[Path]:
+    for number, (folder, _, names) in enumerate(os.walk(top)):
+        if number >= _MOST_FOLDERS:
+            break
+        yield from _plain_files(Path(folder), names)
 
 
 def _plain_files(folder: Path, names: Iterable[str]) -> list[Path]:

@@ -13,6 +13,7 @@ from claude_files import calls_of, gather
 from gemini_files import AGENT, DATA, data_of, read, sources
 from turnlog.agents import detect, fold_bytes
 from turnlog.agents.base import Changes, LineCounts, Source, SourceKind
+from turnlog.logs import read_session
 from turnlog.model import Message, ReasoningPart, RecordEvent, TextPart, ToolState, UnknownPart
 
 FOLDERS = [(group.name, case.name) for group in sorted(DATA.iterdir()) for case in sorted(group.iterdir())]
@@ -157,6 +158,19 @@ def test_a_subagent_is_linked_to_its_call_from_both_sides() -> None:
     assert {link.parent_session_id, link.child_session_id} == set(gathered.sessions)
     (prompt,) = [m for m in gathered.in_order(link.child_session_id) if m.role == "user"]
     assert prompt.origin == "subagent_prompt"
+
+
+def test_a_log_read_by_itself_has_its_subagents() -> None:
+    """They lie in a folder that is called as the session."""
+    log = next(source for source in logs("scenarios", "subagent") if source.kind is SourceKind.SESSION)
+    history = read_session(Path(log.path))
+    (child,) = history.children
+    assert child.session.external_id in {
+        call.child_session_id.partition(":")[2]
+        for message in history.messages
+        for call in calls_of(message)
+        if call.child_session_id
+    }
 
 
 @each_folder
