@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -25,6 +25,7 @@ from turnlog.aisdk.parts import (
     UICitation,
     UIMessage,
     UIMessagePart,
+    UIRole,
     UnknownUIPart,
     UrlCitationSource,
     part_class,
@@ -68,12 +69,16 @@ def build_message(value: Any) -> UIMessage:
     if not isinstance(value, dict):
         raise ShapeError("a message is an object")
     fields = cast("dict[str, Any]", value)
-    parts = fields.get("parts")
-    if not isinstance(parts, list | tuple):
-        raise ShapeError("a message has a list of parts", json_path="$.parts")
-    built = tuple(build_part(part) for part in cast("list[Any]", parts))
-    message = build(UIMessage, {**fields, "parts": ()})
-    return msgspec.structs.replace(message, parts=built)
+    for name, is_right in _MESSAGE_FIELDS.items():
+        if not is_right(fields.get(name)):
+            raise ShapeError("this key is missing or wrong", json_path=f"$.{name}")
+    return UIMessage(
+        id=fields["id"],
+        role=fields["role"],
+        parts=tuple([build_part(part) for part in fields["parts"]]),
+        metadata=fields.get("metadata", UNSET),
+        extra={name: item for name, item in fields.items() if name not in _MESSAGE_FIELDS and name != "metadata"},
+    )
 
 
 def to_plain(value: Any) -> Any:
@@ -217,5 +222,11 @@ _NESTED: dict[type[UIValue], dict[str, Callable[[Any], Any]]] = {
     SteeringMessageChunk: _user_parts,
 }
 """Fields that hold values of ours, with what builds them."""
+
+_MESSAGE_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "id": lambda value: isinstance(value, str),
+    "role": lambda value: isinstance(value, str) and value in get_args(UIRole),
+    "parts": lambda value: isinstance(value, list | tuple),
+}
 
 _NESTED_NAMES = {**{struct: tuple(fields) for struct, fields in _NESTED.items()}, UIMessage: ("parts",)}

@@ -1,0 +1,86 @@
+"""The chunks that end a stream whose writer is gone: what a killed server has left becomes a valid message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import UNSET, UnsetType
+
+from turnlog.aisdk.chunks import (
+    AbortChunk,
+    FinishChunk,
+    FinishReason,
+    FinishStepChunk,
+    ReasoningEndChunk,
+    ReasoningStartChunk,
+    StartChunk,
+    StartStepChunk,
+    TextEndChunk,
+    TextStartChunk,
+    ToolInputAvailableChunk,
+    ToolInputErrorChunk,
+    ToolInputStartChunk,
+    ToolOutputAvailableChunk,
+    ToolOutputDeniedChunk,
+    ToolOutputErrorChunk,
+    UIMessageChunk,
+)
+from turnlog.aisdk.versions import Version, supports
+from turnlog.aisdk.writer_tools import ABORTED
+
+_ENDS = {TextStartChunk: TextEndChunk, ReasoningStartChunk: ReasoningEndChunk}
+_ANSWERS = (ToolOutputAvailableChunk, ToolOutputErrorChunk, ToolOutputDeniedChunk, ToolInputErrorChunk)
+
+
+def closing_chunks(chunks: Iterable[UIMessageChunk], version: Version = 7) -> list[UIMessageChunk]:
+    """What must follow these chunks of a writer so that the stream ends; nothing where it has ended.
+
+    Parts end, calls without an output become errors that say so, and the message finishes as interrupted. A question
+    that nobody has answered stays open.
+    """
+    unfinished = _Unfinished()
+    for chunk in chunks:
+        unfinished.see(chunk)
+    return [] if unfinished.ended else unfinished.rest(version)
+
+
+class _Unfinished:
+    """What a client has seen begin and not end."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self._started = self._in_step = False
+        self._parts: dict[tuple[type, str], UIMessageChunk] = {}
+        self._calls: dict[str, bool | UnsetType] = {}
+        """Call without an output -> whether its part is dynamic."""
+
+    def see(self, chunk: UIMessageChunk) -> None:
+        """Take the next chunk into account."""
+        self._started = self._started or isinstance(chunk, StartChunk)
+        if isinstance(chunk, TextStartChunk | ReasoningStartChunk):
+            end = _ENDS[type(chunk)]
+            self._parts[end, chunk.id] = end(id=chunk.id)
+        elif isinstance(chunk, TextEndChunk | ReasoningEndChunk):
+            self._parts.pop((type(chunk), chunk.id), None)
+        elif isinstance(chunk, ToolInputStartChunk | ToolInputAvailableChunk):
+            self._calls[chunk.tool_call_id] = chunk.dynamic
+        elif isinstance(chunk, _ANSWERS):
+            self._calls.pop(chunk.tool_call_id, None)
+        elif isinstance(chunk, StartStepChunk | FinishStepChunk):
+            self._in_step = isinstance(chunk, StartStepChunk)
+        elif isinstance(chunk, FinishChunk | AbortChunk):
+            self.ended = True
+
+    def rest(self, version: Version) -> list[UIMessageChunk]:
+        """Everything that is missing."""
+        reason: FinishReason = "interrupted" if supports(version, "finish-reason-interrupted") else "other"
+        return [
+            *([] if self._started else [StartChunk()]),
+            *self._parts.values(),
+            *[
+                ToolOutputErrorChunk(tool_call_id=call, error_text=ABORTED, dynamic=dynamic)
+                for call, dynamic in self._calls.items()
+            ],
+            *([FinishStepChunk()] if self._in_step else []),
+            FinishChunk(finish_reason=reason if supports(version, "finish-reason") else UNSET),
+        ]

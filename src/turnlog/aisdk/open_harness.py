@@ -1,0 +1,355 @@
+"""Open Harness' runtime events (`agent:*`, `node:*`, `flow:*`) as a UI message stream.
+
+The adapter says what each event means; `ChunkWriter` keeps the order valid. A node is a lane of its own: nodes that
+stream at once each have their open part, and no delta gets into another node's. Events come as the JSON objects that
+the runtime emits; one that breaks the rules is logged and skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, cast
+
+import msgspec
+from msgspec import Raw
+
+from turnlog.aisdk.versions import Version
+from turnlog.aisdk.writer import ChunkWriter
+from turnlog.aisdk.writer_base import Chunks
+from turnlog.errors import StreamStateError
+from turnlog.model import stream as events
+from turnlog.model.parts import ToolResult
+from turnlog.model.stream import StreamEvent
+
+logger = logging.getLogger(__name__)
+
+RuntimeEvent = Mapping[str, Any]
+
+UNKNOWN_ERROR = "Unknown error"
+ABORTED = "The agent was aborted."
+
+
+def _uuid4() -> str:
+    return str(uuid.uuid4())
+
+
+class TransportOptions(NamedTuple):
+    """What of a run gets into the stream (R-O1)."""
+
+    send_reasoning: bool = True
+    """Thinking as reasoning parts."""
+    send_step_markers: bool = True
+    """A step for each node."""
+    send_flow_metadata: bool = False
+    """The state of the flow as `data-flow-status` parts: `{status, flowName}`."""
+    send_node_outputs: bool = False
+    """What nodes return as `data-node-output` parts: `{nodeId, runId, output}`."""
+    generate_message_id: Callable[[], str] = _uuid4
+
+
+class _Refused(Exception):
+    pass
+
+
+class _ToolCall(NamedTuple):
+    id: str
+    node: str
+    name: str
+    input: Raw
+
+
+class OpenHarnessAdapter:
+    """Turns the events of one run into chunks; `closed` tells that the run's own end has ended the stream.
+
+    Outside of a flow the agent's end is the run's. Between `flow:start` and `flow:complete` it is the end of one node,
+    and the flow's own events end the stream.
+    """
+
+    def __init__(self, version: Version = 7, options: TransportOptions | None = None, *, strict: bool = False) -> None:
+        """Write for a release of AI SDK; `strict` raises StreamStateError where an event would be skipped (R-O23)."""
+        self.options = options or TransportOptions()
+        self.writer = ChunkWriter(version, message_id=self.options.generate_message_id(), strict=strict)
+        self._strict = strict
+        self._parts: dict[tuple[str, str], str] = {}
+        """Node and kind -> the part that its deltas belong to."""
+        self._streamed: dict[tuple[str, str], list[str]] = {}
+        """Node and kind -> the deltas since the last whole text."""
+        self._count = 0
+        self._open_calls: list[_ToolCall] = []
+        self._call_ids = set[str]()
+        self._flow: str | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether the stream has ended."""
+        return self.writer.closed
+
+    def write(self, event: RuntimeEvent) -> Chunks:
+        """The chunks of one runtime event; none for one that is skipped (R-O14)."""
+        if self.closed:
+            return []
+        try:
+            kind = _check(event)
+            handler = _HANDLERS.get(kind)
+            written = [] if handler is None else handler(self, event)
+        except _Refused as refusal:
+            logger.warning("an Open Harness event was skipped: %s", refusal)
+            if self._strict:
+                raise StreamStateError(str(refusal), chunk_type=str(event)[:80]) from None
+            return []
+        node = _text(event, "nodeId") or ""
+        return [chunk for each in written for chunk in self.writer.write(each, node)]
+
+    def close(self) -> Chunks:
+        """End the stream of a runtime that says nothing more."""
+        return self.writer.close()
+
+    # Text and reasoning
+
+    def _delta(self, event: RuntimeEvent, kind: str) -> list[StreamEvent]:
+        content = _content(event)
+        if not content or not self._is_sent(kind):
+            return []
+        key = (str(event["nodeId"]), kind)
+        started = [] if key in self._parts else [self._start(key)]
+        self._streamed.setdefault(key, []).append(content)
+        return [*started, _PARTS[kind].delta(id=self._parts[key], delta=content)]
+
+    def _whole(self, event: RuntimeEvent, kind: str) -> list[StreamEvent]:
+        """The end of what streamed; all of it where nothing did."""
+        content = _content(event)
+        if not self._is_sent(kind):
+            return []
+        key = (str(event["nodeId"]), kind)
+        begun, streamed = list[StreamEvent](), self._streamed.pop(key, [])
+        if key not in self._parts:
+            if content in "".join(streamed):
+                return []
+            begun = [self._start(key), _PARTS[kind].delta(id=self._parts[key], delta=content)]
+        return [*begun, _PARTS[kind].end(id=self._parts.pop(key))]
+
+    def _start(self, key: tuple[str, str]) -> StreamEvent:
+        self._leave_parts(key[0])
+        self._count += 1
+        self._parts[key] = f"{key[1]}-{self._count}"
+        return _PARTS[key[1]].start(id=self._parts[key])
+
+    def _leave_parts(self, node: str) -> None:
+        """Something else begins in a node, which ends what is open there."""
+        for kind in _PARTS:
+            self._parts.pop((node, kind), None)
+
+    def _is_sent(self, kind: str) -> bool:
+        return kind == "text" or self.options.send_reasoning
+
+    def _text_delta(self, event: RuntimeEvent) -> list[StreamEvent]:
+        return self._delta(event, "text")
+
+    def _text(self, event: RuntimeEvent) -> list[StreamEvent]:
+        return self._whole(event, "text")
+
+    def _thinking_delta(self, event: RuntimeEvent) -> list[StreamEvent]:
+        return self._delta(event, "reasoning")
+
+    def _thinking(self, event: RuntimeEvent) -> list[StreamEvent]:
+        return self._whole(event, "reasoning")
+
+    # Tools
+
+    def _tool(self, event: RuntimeEvent) -> list[StreamEvent]:
+        """A call, its output, or both at once; events of one call are told by its id, or else by name and input."""
+        result = _result(event)
+        known = self._known_call(event, has_result=result is not None)
+        if known is not None and result is None:
+            raise _Refused(f"call {known.id!r} has its input already")
+        call = known or self._new_call(event)
+        written = list[StreamEvent]()
+        if known is None:
+            self._leave_parts(call.node)
+            written.append(events.ToolInputAvailable(tool_call_id=call.id, tool_name=call.name, input=call.input))
+        if result is not None:
+            if call in self._open_calls:
+                self._open_calls.remove(call)
+            written.append(events.ToolOutput(tool_call_id=call.id, result=result))
+        return written
+
+    def _known_call(self, event: RuntimeEvent, *, has_result: bool) -> _ToolCall | None:
+        given = _text(event, "toolCallId")
+        if given is not None:
+            found = next((call for call in self._open_calls if call.id == given), None)
+            if found is None and given in self._call_ids:
+                raise _Refused(f"call {given!r} has its output already")
+            return found
+        if not has_result:
+            return None
+        node, name = str(event["nodeId"]), str(event["toolName"])
+        same = [call for call in self._open_calls if (call.node, call.name) == (node, name)]
+        if "toolInput" in event:
+            wanted = _exact(event["toolInput"])
+            same = [call for call in same if bytes(call.input) == bytes(wanted)]
+        return same[0] if same else None
+
+    def _new_call(self, event: RuntimeEvent) -> _ToolCall:
+        name = str(event["toolName"])
+        self._count += 1
+        call_id = _text(event, "toolCallId") or f"{event['runId']}-{name}-{self._count}"
+        call = _ToolCall(call_id, str(event["nodeId"]), name, _exact(event.get("toolInput", {})))
+        self._call_ids.add(call_id)
+        self._open_calls.append(call)
+        return call
+
+    # Nodes
+
+    def _node_start(self, event: RuntimeEvent) -> list[StreamEvent]:
+        if not self.options.send_step_markers:
+            return []
+        self._parts.clear()
+        return [events.StepStart()]
+
+    def _node_complete(self, event: RuntimeEvent) -> list[StreamEvent]:
+        if not self.options.send_node_outputs:
+            return []
+        told = {name: event.get(name) for name in ("nodeId", "runId", "output")}
+        self._leave_parts(_text(event, "nodeId") or "")
+        return [events.DataEvent(name="node-output", data=_exact(told))]
+
+    def _error(self, event: RuntimeEvent) -> list[StreamEvent]:
+        """The run may go on (R-O9): only its own end closes the stream."""
+        self._parts.clear()
+        text = _text(event, "message") or _text(event, "error") or UNKNOWN_ERROR
+        return [events.StreamError(error_text=text, kind=_text(event, "errorType"))]
+
+    # The end
+
+    def _agent_complete(self, event: RuntimeEvent) -> list[StreamEvent]:
+        metadata = {name: event[name] for name in ("result", "usage") if event.get(name) is not None}
+        if self._flow is None:
+            return [events.RunFinish(stop_reason="stop", metadata=metadata)]
+        self._leave_parts(str(event["nodeId"]))
+        return [events.RunStart(metadata={"nodes": {str(event["nodeId"]): metadata}})] if metadata else []
+
+    def _agent_paused(self, event: RuntimeEvent) -> list[StreamEvent]:
+        session = _text(event, "sessionId")
+        told: list[StreamEvent] = [] if session is None else [events.RunStart(metadata={"sessionId": session})]
+        return told if self._flow is not None else [*told, events.Pause()]
+
+    def _agent_aborted(self, event: RuntimeEvent) -> list[StreamEvent]:
+        text = _text(event, "reason") or ABORTED
+        return [events.StreamError(error_text=text, kind="aborted"), events.RunFinish(stop_reason="aborted")]
+
+    def _flow_start(self, event: RuntimeEvent) -> list[StreamEvent]:
+        self._flow = _text(event, "flowName") or ""
+        return self._flow_status(event, "running")
+
+    def _flow_resumed(self, event: RuntimeEvent) -> list[StreamEvent]:
+        return self._flow_status(event, "running")
+
+    def _flow_paused(self, event: RuntimeEvent) -> list[StreamEvent]:
+        status = self._flow_status(event, "paused")
+        return status if self._flow is None else [*status, events.Pause()]
+
+    def _flow_complete(self, event: RuntimeEvent) -> list[StreamEvent]:
+        failed = _text(event, "status") in ("failed", "aborted")
+        reason = "error" if failed else "stop"
+        return [*self._flow_status(event, "aborted" if failed else "complete"), events.RunFinish(stop_reason=reason)]
+
+    def _flow_aborted(self, event: RuntimeEvent) -> list[StreamEvent]:
+        return [*self._flow_status(event, "aborted"), *self._agent_aborted(event)]
+
+    def _flow_status(self, event: RuntimeEvent, status: str) -> list[StreamEvent]:
+        if not self.options.send_flow_metadata:
+            return []
+        self._parts.clear()
+        told = {"status": status, "flowName": _text(event, "flowName") or self._flow or ""}
+        return [events.DataEvent(name="flow-status", data=_exact(told))]
+
+
+class _PartEvents(NamedTuple):
+    start: type[events.TextStart | events.ReasoningStart]
+    delta: type[events.TextDelta | events.ReasoningDelta]
+    end: type[events.TextEnd | events.ReasoningEnd]
+
+
+_PARTS = {
+    "text": _PartEvents(events.TextStart, events.TextDelta, events.TextEnd),
+    "reasoning": _PartEvents(events.ReasoningStart, events.ReasoningDelta, events.ReasoningEnd),
+}
+
+# pyright: reportPrivateUsage=false
+_HANDLERS: dict[str, Callable[[OpenHarnessAdapter, RuntimeEvent], list[StreamEvent]]] = {
+    "agent:text:delta": OpenHarnessAdapter._text_delta,
+    "agent:text": OpenHarnessAdapter._text,
+    "agent:thinking:delta": OpenHarnessAdapter._thinking_delta,
+    "agent:thinking": OpenHarnessAdapter._thinking,
+    "agent:tool": OpenHarnessAdapter._tool,
+    "agent:error": OpenHarnessAdapter._error,
+    "agent:complete": OpenHarnessAdapter._agent_complete,
+    "agent:paused": OpenHarnessAdapter._agent_paused,
+    "agent:aborted": OpenHarnessAdapter._agent_aborted,
+    "node:start": OpenHarnessAdapter._node_start,
+    "node:complete": OpenHarnessAdapter._node_complete,
+    "node:error": OpenHarnessAdapter._error,
+    "flow:start": OpenHarnessAdapter._flow_start,
+    "flow:resumed": OpenHarnessAdapter._flow_resumed,
+    "flow:paused": OpenHarnessAdapter._flow_paused,
+    "flow:complete": OpenHarnessAdapter._flow_complete,
+    "flow:aborted": OpenHarnessAdapter._flow_aborted,
+}
+"""Event type -> what it means; every other type says nothing to a client."""
+
+
+def _check(event: object) -> str:
+    """The type of an event; raise where it breaks the rules (R-O14)."""
+    if not isinstance(event, Mapping):
+        raise _Refused("it is no object")
+    fields = cast("RuntimeEvent", event)
+    kind = _text(fields, "type")
+    if kind is None:
+        raise _Refused("it has no type")
+    required = [*(("runId", "nodeId") if kind.startswith("agent:") else ()), *(_REQUIRED.get(kind, ()))]
+    missing = [name for name in required if _text(fields, name) is None]
+    if missing:
+        raise _Refused(f"{kind} without {' and '.join(missing)}")
+    return kind
+
+
+_REQUIRED = {"agent:tool": ("toolName",)}
+
+
+def _text(event: RuntimeEvent, name: str) -> str | None:
+    value = event.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _content(event: RuntimeEvent) -> str:
+    content = event.get("content", "")
+    if not isinstance(content, str):
+        raise _Refused(f"{event['type']} whose content is no text")
+    return content
+
+
+def _result(event: RuntimeEvent) -> ToolResult | None:
+    error = event.get("error")
+    if error:
+        text = error if isinstance(error, str) else bytes(_exact(error)).decode()
+        return ToolResult(id="", status="error", error_text=text)
+    if "toolOutput" not in event:
+        return None
+    return ToolResult(id="", structured=_exact(event["toolOutput"]))
+
+
+def _exact(value: Any) -> Raw:
+    try:
+        return Raw(_encode(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _Refused(f"it holds no JSON: {error}") from error
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value, order="deterministic")
+    except UnicodeEncodeError:  # half a character: JSON can say it, UTF-8 cannot
+        return json.dumps(value, allow_nan=False, sort_keys=True).encode("ascii")

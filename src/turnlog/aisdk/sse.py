@@ -1,0 +1,148 @@
+"""Chunks <-> the bytes of server-sent events, as AI SDK sends and reads them.
+
+An event is one line of JSON and a blank line; `[DONE]` is the last one. Iterating and sending is in
+`turnlog.aisdk.streaming`; which order of chunks is valid is the writer's knowledge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable
+from types import MappingProxyType
+from typing import Final
+
+import orjson
+from msgspec import UNSET
+
+from turnlog.aisdk.chunks import ReasoningDeltaChunk, TextDeltaChunk, UIMessageChunk
+from turnlog.aisdk.codec import encode_chunk, parse_chunk
+from turnlog.aisdk.versions import Version
+from turnlog.errors import ShapeError
+
+HEADERS: Final = MappingProxyType(
+    {
+        "content-type": "text/event-stream",
+        "cache-control": "no-cache",
+        "connection": "keep-alive",
+        "x-vercel-ai-ui-message-stream": "v1",
+        # nginx would hold the stream back.
+        "x-accel-buffering": "no",
+    }
+)
+"""Headers of a response with a UI message stream."""
+
+DONE: Final = b"data: [DONE]\n\n"
+STREAM_OPEN: Final = b": stream-open\n\n"
+KEEP_ALIVE: Final = b": keep-alive\n\n"
+
+_DELTAS = (TextDeltaChunk, ReasoningDeltaChunk)
+_MOST_PREFIXES = 256
+_DONE_DATA = b"[DONE]"
+
+
+class SseEncoder:
+    """Encodes the chunks of one stream; deltas, which are nearly all of it, take a short way."""
+
+    def __init__(self) -> None:
+        """Know no part yet."""
+        self._prefixes: dict[tuple[type, str], bytes] = {}
+
+    def encode(self, chunk: UIMessageChunk) -> bytes:
+        """One event; raise ShapeError for a chunk that no client could read."""
+        if isinstance(chunk, _DELTAS) and chunk.provider_metadata is UNSET and not chunk.extra:
+            return self._encode_delta(chunk)
+        return _encode_event(chunk)
+
+    def _encode_delta(self, chunk: TextDeltaChunk | ReasoningDeltaChunk) -> bytes:
+        prefix = self._prefixes.get((type(chunk), chunk.id))
+        if prefix is None:
+            prefix = self._prefix(chunk)
+        if type(chunk.delta) is not str:
+            raise ShapeError(f"a {chunk.type} chunk without text", json_path="$.delta")
+        try:
+            return b"%b%b}\n\n" % (prefix, orjson.dumps(chunk.delta))
+        except orjson.JSONEncodeError:  # half a character, whose other half is in the next delta
+            return _encode_event(chunk)
+
+    def _prefix(self, chunk: TextDeltaChunk | ReasoningDeltaChunk) -> bytes:
+        if type(chunk.id) is not str:
+            raise ShapeError(f"a {chunk.type} chunk without an id", json_path="$.id")
+        if len(self._prefixes) >= _MOST_PREFIXES:
+            self._prefixes.clear()
+        head = encode_chunk(type(chunk)(id=chunk.id, delta=""))
+        prefix = self._prefixes[type(chunk), chunk.id] = b"data: " + head.removesuffix(b'""}')
+        return prefix
+
+
+def _encode_event(chunk: UIMessageChunk) -> bytes:
+    data = encode_chunk(chunk)
+    if b"\n" in data or b"\r" in data:
+        # Exact JSON with line breaks between its tokens; inside of strings they are escaped.
+        data = data.replace(b"\n", b" ").replace(b"\r", b" ")
+    return b"data: %b\n\n" % data
+
+
+class SseDecoder:
+    """Takes a stream of bytes, cut anywhere, and gives the data of each event that is complete.
+
+    Comments, other fields, every kind of line end and data of several lines are read as the standard says. What
+    stands after the last blank line is no event.
+    """
+
+    def __init__(self) -> None:
+        """Start before the first byte."""
+        self._buffer = bytearray()
+        self._after_return = False
+        self._at_start = True
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The data of the events that these bytes complete."""
+        if self._at_start and data:
+            self._at_start = False
+            data = data.removeprefix(b"\xef\xbb\xbf")
+        if self._after_return and data[:1] == b"\n":
+            data = data[1:]
+            self._after_return = False
+        if data:
+            self._after_return = data.endswith(b"\r")
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        known = max(0, len(self._buffer) - 1)
+        self._buffer += data
+        return self._complete_events(known)
+
+    def _complete_events(self, known: int) -> list[bytes]:
+        end = self._buffer.rfind(b"\n\n", known)
+        if end < 0:
+            return []
+        complete = bytes(self._buffer[:end])
+        del self._buffer[: end + 2]
+        found = [_data_of(event) for event in complete.split(b"\n\n")]
+        return [data for data in found if data is not None]
+
+
+def _data_of(event: bytes) -> bytes | None:
+    lines = [value for name, value in map(_field, event.split(b"\n")) if name == b"data"]
+    return b"\n".join(lines) if lines else None
+
+
+def _field(line: bytes) -> tuple[bytes, bytes]:
+    name, _, value = line.partition(b":")
+    return name, value.removeprefix(b" ")
+
+
+async def read_chunks(
+    data: AsyncIterable[bytes], *, version: Version = 7, strict: bool = True
+) -> AsyncGenerator[UIMessageChunk, None]:
+    """The chunks of a stream of bytes; raise ShapeError where the client of this release would give up."""
+    decoder = SseDecoder()
+    async for piece in data:
+        for event in decoder.feed(piece):
+            if event != _DONE_DATA:
+                yield parse_chunk(event, version=version, strict=strict)
+
+
+def decode_chunks(data: bytes, *, version: Version = 7, strict: bool = True) -> list[UIMessageChunk]:
+    """The chunks of a whole stream at hand, as `read_chunks` gives them."""
+    return [
+        parse_chunk(event, version=version, strict=strict) for event in SseDecoder().feed(data) if event != _DONE_DATA
+    ]

@@ -1,0 +1,36 @@
+"""The response with a UI message stream for Starlette and FastAPI, which only this module imports."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Mapping
+
+from starlette.background import BackgroundTask
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from turnlog.aisdk.asgi import send_stream
+from turnlog.aisdk.sse import HEADERS
+
+
+class UIMessageStreamResponse(StreamingResponse):
+    """Answers with a stream, as `stream_sse` or a subscription of `turnlog.chat.streams` gives it.
+
+    Unlike Starlette's own it closes the stream in the moment in which the client goes, not when memory is tidied up.
+    """
+
+    def __init__(
+        self,
+        body: AsyncIterable[bytes],
+        status_code: int = 200,
+        headers: Mapping[str, str] | None = None,
+        background: BackgroundTask | None = None,
+    ) -> None:
+        """Answer with `body`; `headers` are added to those of a UI message stream."""
+        super().__init__(body, status_code, {**HEADERS, **(headers or {})}, background=background)
+        self._body = body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await send_stream(self._body, receive, send, status=self.status_code, headers=self.raw_headers)
+        if self.background is not None:
+            await self.background()

@@ -1,0 +1,15 @@
+"""What a chat needs beside the messages themselves: streams that outlive their readers and can be resumed.
+
+The messages and chunks are `turnlog.aisdk`'s; nothing here knows an agent or a provider.
+"""
+
+from turnlog.chat.stream_stores import MemoryStreamStore, SqliteStreamStore, StoredFrames, StreamStore
+from turnlog.chat.streams import Streams
+
+__all__ = [
+    "MemoryStreamStore",
+    "SqliteStreamStore",
+    "StoredFrames",
+    "StreamStore",
+    "Streams",
+]

@@ -1,0 +1,277 @@
+"""Where the bytes of running streams are kept, so that a reader can come later, or to another process.
+
+A stream is a row of frames, numbered from 1: one event of server-sent events each. Its owner renews a lease while it
+runs; a stream whose lease has run out lost its server. Finished streams are kept for a while only: histories are kept
+elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+ResultT = TypeVar("ResultT")
+
+
+class StoredFrames(NamedTuple):
+    """Frames that follow each other."""
+
+    first: int
+    """Sequence number of the first."""
+    number: int
+    """How many they are."""
+    data: bytes
+
+
+class StreamState(NamedTuple):
+    """What is known of a stream beside its frames."""
+
+    version: str
+    """The release of AI SDK that it was written for."""
+    lease_until: float
+    """Seconds since the epoch until which its owner promised to be alive."""
+    finished: bool
+
+
+class StreamStore(Protocol):
+    """What `Streams` needs; times are seconds since the epoch."""
+
+    async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> None:
+        """Begin a stream; it is the chat's newest."""
+        ...
+
+    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> None:
+        """Keep frames, at once and for good, and renew the lease; None renews it only."""
+        ...
+
+    async def finish(self, stream_id: str) -> None:
+        """Nothing will follow."""
+        ...
+
+    async def claim(self, stream_id: str, now: float, lease_until: float) -> bool:
+        """Become the owner of an unfinished stream whose lease has run out; False where somebody else is."""
+        ...
+
+    async def state(self, stream_id: str) -> StreamState | None:
+        """What is known of a stream; None where there is none."""
+        ...
+
+    async def read(self, stream_id: str, after: int, most_bytes: int) -> list[StoredFrames]:
+        """Frames from the one that holds number `after + 1` on, at least one row where there is any."""
+        ...
+
+    async def newest(self, chat_id: str) -> str | None:
+        """The chat's newest stream, if it has not finished."""
+        ...
+
+    async def delete_finished(self, before: float) -> None:
+        """Forget the streams that have finished, and whose lease ended before."""
+        ...
+
+
+class _MemoryStream:
+    def __init__(self, chat_id: str, state: StreamState) -> None:
+        self.chat_id = chat_id
+        self.state = state
+        self.frames: list[StoredFrames] = []
+
+
+class MemoryStreamStore:
+    """Streams of one process, gone with it."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._streams: dict[str, _MemoryStream] = {}
+
+    async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> None:
+        """Begin a stream."""
+        self._streams[stream_id] = _MemoryStream(chat_id, StreamState(version, lease_until, finished=False))
+
+    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> None:
+        """Keep frames and renew the lease."""
+        stream = self._streams[stream_id]
+        if frames is not None:
+            stream.frames.append(frames)
+        stream.state = stream.state._replace(lease_until=lease_until)
+
+    async def finish(self, stream_id: str) -> None:
+        """Nothing will follow."""
+        stream = self._streams[stream_id]
+        stream.state = stream.state._replace(finished=True)
+
+    async def claim(self, stream_id: str, now: float, lease_until: float) -> bool:
+        """Become the owner of a stream that has lost its own."""
+        stream = self._streams[stream_id]
+        if stream.state.finished or stream.state.lease_until >= now:
+            return False
+        stream.state = stream.state._replace(lease_until=lease_until)
+        return True
+
+    async def state(self, stream_id: str) -> StreamState | None:
+        """What is known of a stream."""
+        stream = self._streams.get(stream_id)
+        return None if stream is None else stream.state
+
+    async def read(self, stream_id: str, after: int, most_bytes: int) -> list[StoredFrames]:
+        """Frames after a number."""
+        stream = self._streams.get(stream_id)
+        found, size = list[StoredFrames](), 0
+        for frames in [] if stream is None else stream.frames[_position(stream.frames, after) :]:
+            if found and size + len(frames.data) > most_bytes:
+                break
+            found.append(frames)
+            size += len(frames.data)
+        return found
+
+    async def newest(self, chat_id: str) -> str | None:
+        """The chat's newest stream, if it runs."""
+        own = [stream_id for stream_id, stream in self._streams.items() if stream.chat_id == chat_id]
+        return own[-1] if own and not self._streams[own[-1]].state.finished else None
+
+    async def delete_finished(self, before: float) -> None:
+        """Forget finished streams."""
+        for stream_id, stream in list(self._streams.items()):
+            if stream.state.finished and stream.state.lease_until < before:
+                del self._streams[stream_id]
+
+
+def _position(frames: list[StoredFrames], after: int) -> int:
+    low, high = 0, len(frames)
+    while low < high:
+        middle = (low + high) // 2
+        if frames[middle].first + frames[middle].number - 1 <= after:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+_SCHEMA = """
+create table if not exists streams (
+    number integer primary key,
+    stream_id text not null unique,
+    chat_id text not null,
+    version text not null,
+    lease_until real not null,
+    finished integer not null default 0
+) strict;
+create index if not exists streams_of_chat on streams (chat_id, number);
+create table if not exists frames (
+    stream integer not null references streams (number) on delete cascade,
+    last integer not null,
+    count integer not null,
+    data blob not null,
+    primary key (stream, last)
+) strict;
+"""
+
+
+class SqliteStreamStore:
+    """Streams in a SQLite file, for several processes on one machine; what was appended survives a killed server.
+
+    Its methods never block the event loop: a thread of its own holds the connection.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        """Open or create the file."""
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="stream-store")
+        self._connection = self._thread.submit(_connect, path).result()
+
+    async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> None:
+        """Begin a stream."""
+        await self._write(
+            "insert into streams (stream_id, chat_id, version, lease_until) values (?, ?, ?, ?)",
+            (stream_id, chat_id, version, lease_until),
+        )
+
+    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> None:
+        """Keep frames and renew the lease, in one transaction."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.execute("begin immediate")
+                connection.execute("update streams set lease_until = ? where stream_id = ?", (lease_until, stream_id))
+                if frames is not None:
+                    last = frames.first + frames.number - 1
+                    connection.execute(
+                        "insert into frames (stream, last, count, data)"
+                        " select number, ?, ?, ? from streams where stream_id = ?",
+                        (last, frames.number, frames.data, stream_id),
+                    )
+
+        await self._run(work)
+
+    async def finish(self, stream_id: str) -> None:
+        """Nothing will follow."""
+        await self._write("update streams set finished = 1 where stream_id = ?", (stream_id,))
+
+    async def claim(self, stream_id: str, now: float, lease_until: float) -> bool:
+        """Become the owner of a stream that has lost its own."""
+        changed = await self._write(
+            "update streams set lease_until = ? where stream_id = ? and not finished and lease_until < ?",
+            (lease_until, stream_id, now),
+        )
+        return changed == 1
+
+    async def state(self, stream_id: str) -> StreamState | None:
+        """What is known of a stream."""
+        rows = await self._read("select version, lease_until, finished from streams where stream_id = ?", (stream_id,))
+        return StreamState(rows[0][0], rows[0][1], bool(rows[0][2])) if rows else None
+
+    async def read(self, stream_id: str, after: int, most_bytes: int) -> list[StoredFrames]:
+        """Frames after a number."""
+
+        def work(connection: sqlite3.Connection) -> list[StoredFrames]:
+            found, size = list[StoredFrames](), 0
+            rows = connection.execute(
+                "select last, count, data from frames where last > ?"
+                " and stream = (select number from streams where stream_id = ?) order by last",
+                (after, stream_id),
+            )
+            for last, count, data in rows:
+                if found and size + len(data) > most_bytes:
+                    break
+                found.append(StoredFrames(last - count + 1, count, data))
+                size += len(data)
+            rows.close()
+            return found
+
+        return await self._run(work)
+
+    async def newest(self, chat_id: str) -> str | None:
+        """The chat's newest stream, if it runs."""
+        rows = await self._read(
+            "select stream_id, finished from streams where chat_id = ? order by number desc limit 1", (chat_id,)
+        )
+        return rows[0][0] if rows and not rows[0][1] else None
+
+    async def delete_finished(self, before: float) -> None:
+        """Forget finished streams."""
+        await self._write("delete from streams where finished and lease_until < ?", (before,))
+
+    def close(self) -> None:
+        """Close the file; nothing may be asked afterwards."""
+        self._thread.submit(self._connection.close).result()
+        self._thread.shutdown()
+
+    async def _read(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        return await self._run(lambda connection: connection.execute(query, values).fetchall())
+
+    async def _write(self, statement: str, values: tuple[object, ...]) -> int:
+        return await self._run(lambda connection: connection.execute(statement, values).rowcount)
+
+    async def _run(self, work: Callable[[sqlite3.Connection], ResultT]) -> ResultT:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._connection)
+
+
+def _connect(path: Path | str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("pragma synchronous = normal")
+    connection.execute("pragma foreign_keys = on")
+    connection.executescript(_SCHEMA)
+    return connection

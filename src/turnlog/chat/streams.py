@@ -1,0 +1,211 @@
+"""Running streams: one source each, any number of readers, and readers that come back.
+
+A run goes on whoever reads it; only `stop` ends it early. What was told of it can be read again from any number on,
+in this process and, through a shared store, in others. Making events is the source's part, deciding what a client is
+told the writer's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterable
+from typing import Final
+
+from turnlog.aisdk.chunks import UIMessageChunk
+from turnlog.aisdk.closing import closing_chunks
+from turnlog.aisdk.sse import DONE, KEEP_ALIVE, SseEncoder, decode_chunks
+from turnlog.aisdk.streaming import stream_chunks
+from turnlog.aisdk.writer import ChunkWriter
+from turnlog.chat.live_stream import MOST_BYTES, LiveStream, gather
+from turnlog.chat.stream_stores import MemoryStreamStore, StoredFrames, StreamState, StreamStore
+from turnlog.errors import NotFoundError
+from turnlog.model.stream import StreamEvent
+
+logger = logging.getLogger(__name__)
+
+SAVE_SECONDS: Final = 0.25
+"""A killed server loses no more of a stream than this."""
+
+LEASE_SECONDS: Final = 5.0
+"""A stream whose owner was silent for so long has lost it."""
+
+POLL_SECONDS: Final = 0.1
+"""How often a stream of another process is looked at."""
+
+
+class Streams:
+    """The streams of a server. Use one per process, on one event loop; `close` it at the end."""
+
+    def __init__(
+        self, store: StreamStore | None = None, *, keep_alive: float = 15.0, keep_finished: float = 60.0
+    ) -> None:
+        """Keep streams in a store.
+
+        Args:
+            store: Where others find them; in memory by default.
+            keep_alive: Seconds of silence after which readers are sent a comment.
+            keep_finished: Seconds for which a stream can still be read after its end.
+        """
+        self._store: StreamStore = MemoryStreamStore() if store is None else store
+        self._keep_alive = keep_alive
+        self._keep_finished = keep_finished
+        self._live: dict[str, LiveStream] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self, chat_id: str, source: AsyncIterable[StreamEvent], writer: ChunkWriter) -> str:
+        """Run a source to its end, in the background, as the newest stream of a chat; return the stream's id."""
+        stream_id = uuid.uuid4().hex
+        now = time.time()
+        await self._store.delete_finished(now - self._keep_finished)
+        await self._store.create(stream_id, chat_id, str(writer.release), now + LEASE_SECONDS)
+        live = self._live[stream_id] = LiveStream(stream_id, self._store)
+        self._tasks[stream_id] = asyncio.create_task(self._run(live, source, writer))
+        return stream_id
+
+    async def subscribe(self, stream_id: str, after: int = 0) -> AsyncGenerator[bytes, None]:
+        """The bytes of a stream behind a frame number (they count from 1): first what was, then what comes.
+
+        Raises:
+            NotFoundError: There is no such stream, or it ended some time ago.
+        """
+        live = self._live.get(stream_id)
+        if live is not None:
+            return live.read(after)
+        state = await self._store.state(stream_id)
+        if state is None:
+            raise NotFoundError(f"there is no stream {stream_id}")
+        return self._follow(stream_id, after)
+
+    async def resume(self, chat_id: str, after: int = 0) -> AsyncGenerator[bytes, None] | None:
+        """The stream that a chat is in the middle of; None (204 over HTTP) where there is none (R-O22)."""
+        stream_id = await self._store.newest(chat_id)
+        return None if stream_id is None else await self.subscribe(stream_id, after)
+
+    async def stop(self, chat_id: str) -> bool:
+        """Abort the chat's run, if it runs in this process; its readers get a valid end."""
+        stream_id = await self._store.newest(chat_id)
+        task = None if stream_id is None else self._tasks.get(stream_id)
+        if task is None or stream_id is None:
+            return False
+        self._cancel(stream_id, task)
+        await asyncio.wait([task])
+        return True
+
+    async def finished(self, stream_id: str) -> None:
+        """Wait until a stream of this process has ended and is stored."""
+        task = self._tasks.get(stream_id)
+        if task is not None:
+            await asyncio.wait([task])
+
+    async def close(self) -> None:
+        """Abort everything that runs."""
+        tasks = dict(self._tasks)
+        for stream_id, task in tasks.items():
+            self._cancel(stream_id, task)
+        if tasks:
+            await asyncio.wait(tasks.values())
+
+    def _cancel(self, stream_id: str, task: asyncio.Task[None]) -> None:
+        # A run that has ended is being stored.
+        if not self._live[stream_id].ended:
+            task.cancel()
+
+    # Running
+
+    async def _run(self, live: LiveStream, source: AsyncIterable[StreamEvent], writer: ChunkWriter) -> None:
+        ended = asyncio.Event()
+        saving = asyncio.create_task(self._save_often(live, ended))
+        try:
+            async for chunk in stream_chunks(source, writer):
+                live.put(chunk)
+                if live.is_full:
+                    await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            _put_all(live, writer.abort("stopped"))
+        except Exception:
+            logger.exception("stream %s broke down", live.stream_id)
+            _put_all(live, writer.fail())
+        finally:
+            live.end()
+            ended.set()
+            await asyncio.wait([saving])
+            await self._finish(live)
+
+    async def _save_often(self, live: LiveStream, ended: asyncio.Event) -> None:
+        silent = 0.0
+        while not await _is_set_within(ended, SAVE_SECONDS):
+            silent = 0.0 if live.has_news else silent + SAVE_SECONDS
+            if silent >= self._keep_alive:
+                silent = 0.0
+                live.beat()
+            await self._save(live)
+
+    async def _save(self, live: LiveStream) -> None:
+        try:
+            await live.save(time.time() + LEASE_SECONDS)
+        except Exception:
+            logger.exception("stream %s could not be stored; it is tried again", live.stream_id)
+
+    async def _finish(self, live: LiveStream) -> None:
+        await self._save(live)
+        try:
+            await self._store.finish(live.stream_id)
+        except Exception:
+            logger.exception("the end of stream %s could not be stored", live.stream_id)
+        del self._live[live.stream_id]
+        del self._tasks[live.stream_id]
+
+    # Streams of other processes
+
+    async def _follow(self, stream_id: str, after: int) -> AsyncGenerator[bytes, None]:
+        position, silent = after, 0.0
+        while True:
+            state = await self._store.state(stream_id)
+            rows = await self._store.read(stream_id, position, MOST_BYTES)
+            if rows:
+                found = gather(rows, 0, position)
+                position, silent = found.first + found.number - 1, 0.0
+                yield found.data
+            elif state is None or state.finished:
+                break
+            elif not await self._mend(stream_id, state):
+                await asyncio.sleep(POLL_SECONDS)
+                silent += POLL_SECONDS
+                if silent >= self._keep_alive:
+                    silent = 0.0
+                    yield KEEP_ALIVE
+        yield DONE
+
+    async def _mend(self, stream_id: str, state: StreamState) -> bool:
+        """End a stream whose server is gone; False where it still has one."""
+        now = time.time()
+        if state.lease_until >= now or not await self._store.claim(stream_id, now, now + LEASE_SECONDS):
+            return False
+        rows, position = list[StoredFrames](), 0
+        while more := await self._store.read(stream_id, position, MOST_BYTES):
+            rows += more
+            position = more[-1].first + more[-1].number - 1
+        chunks = decode_chunks(b"".join([row.data for row in rows]), version=state.version, strict=False)
+        encode = SseEncoder().encode
+        frames = [encode(chunk) for chunk in closing_chunks(chunks, state.version)]
+        if frames:
+            last = StoredFrames(position + 1, len(frames), b"".join(frames))
+            await self._store.append(stream_id, last, now + LEASE_SECONDS)
+        await self._store.finish(stream_id)
+        return True
+
+
+def _put_all(live: LiveStream, chunks: list[UIMessageChunk]) -> None:
+    for chunk in chunks:
+        live.put(chunk)
+
+
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False

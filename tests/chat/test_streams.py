@@ -1,0 +1,271 @@
+"""One source, many readers: replay and then live, without a gap or a duplicate, also from another process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from turnlog.aisdk.chunks import TextDeltaChunk
+from turnlog.aisdk.sse import DONE, KEEP_ALIVE, decode_chunks
+from turnlog.aisdk.writer import ChunkWriter
+from turnlog.chat import MemoryStreamStore, SqliteStreamStore, StoredFrames, Streams, StreamStore, live_stream, streams
+from turnlog.errors import NotFoundError
+from turnlog.model.stream import RunFinish, StepStart, StreamEvent, TextDelta, TextStart, ToolInputStart
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StreamStore]:
+    if request.param == "memory":
+        yield MemoryStreamStore()
+        return
+    sqlite = SqliteStreamStore(tmp_path / "streams.db")
+    yield sqlite
+    sqlite.close()
+
+
+async def telling(number: int, *, pause: float = 0.0, burst: int = 1) -> AsyncIterator[StreamEvent]:
+    yield StepStart()
+    yield TextStart(id="t")
+    for count in range(number):
+        if count % burst == 0:
+            await asyncio.sleep(pause)
+        yield TextDelta(id="t", delta=f"{count} ")
+    yield RunFinish(stop_reason="stop")
+
+
+async def waiting() -> AsyncIterator[StreamEvent]:
+    yield StepStart()
+    yield ToolInputStart(tool_call_id="c", tool_name="Bash")
+    yield TextStart(id="t")
+    yield TextDelta(id="t", delta="half")
+    await asyncio.Event().wait()
+
+
+async def read_all(frames: AsyncIterator[bytes]) -> bytes:
+    return b"".join([piece async for piece in frames])
+
+
+def told(data: bytes) -> str:
+    return "".join([chunk.delta for chunk in decode_chunks(data) if isinstance(chunk, TextDeltaChunk)])
+
+
+def expected(number: int) -> str:
+    return "".join([f"{count} " for count in range(number)])
+
+
+def frames_of(data: bytes) -> list[bytes]:
+    return [frame for frame in data.split(b"\n\n") if frame]
+
+
+def test_readers_at_any_time_and_number_get_the_same_stream(store: StreamStore) -> None:
+    async def run() -> None:
+        hub = Streams(store)
+        stream_id = await hub.start("chat", telling(300, burst=7), ChunkWriter(7))
+        early = asyncio.create_task(read_all(await hub.subscribe(stream_id)))
+        late = list[asyncio.Task[bytes]]()
+        for after in (0, 1, 17, 250):
+            await asyncio.sleep(0.003)
+            late.append(asyncio.create_task(read_all(await hub.subscribe(stream_id, after))))
+        whole = frames_of(await early)
+        assert told(b"\n\n".join([*whole, b""])) == expected(300)
+        for after, reading in zip((0, 1, 17, 250), late, strict=True):
+            assert frames_of(await reading) == whole[after:]
+        await hub.finished(stream_id)
+        assert frames_of(await read_all(await hub.subscribe(stream_id, 5))) == whole[5:]
+        assert await hub.resume("chat") is None
+
+    asyncio.run(run())
+
+
+def test_nothing_to_resume_and_no_such_stream() -> None:
+    """R-O22."""
+
+    async def run() -> None:
+        hub = Streams()
+        assert await hub.resume("chat") is None
+        with pytest.raises(NotFoundError):
+            await hub.subscribe("no-such-stream")
+
+    asyncio.run(run())
+
+
+def test_the_newest_stream_of_a_chat_is_resumed(store: StreamStore) -> None:
+    async def run() -> None:
+        hub = Streams(store)
+        first = await hub.start("chat", telling(1), ChunkWriter(7))
+        await hub.finished(first)
+        await hub.start("chat", waiting(), ChunkWriter(7, message_id="second"))
+        await hub.start("other", waiting(), ChunkWriter(7, message_id="third"))
+        resumed = await hub.resume("chat")
+        assert resumed is not None
+        async with aclosing(resumed) as reading:
+            assert b'"messageId":"second"' in await anext(reading)
+        await hub.close()
+
+    asyncio.run(run())
+
+
+def test_a_reader_that_leaves_does_not_end_the_run_and_stop_does(store: StreamStore) -> None:
+    async def run() -> None:
+        hub = Streams(store)
+        stream_id = await hub.start("chat", waiting(), ChunkWriter(7))
+        leaving = await hub.subscribe(stream_id)
+        await anext(leaving)
+        await leaving.aclose()
+        staying = asyncio.create_task(read_all(await hub.subscribe(stream_id)))
+        await asyncio.sleep(0.01)
+        assert not staying.done()
+        assert await hub.stop("chat")
+        assert not await hub.stop("chat")
+        kinds = [chunk.type for chunk in decode_chunks(await staying)]
+        assert kinds[-5:] == ["text-end", "tool-input-available", "tool-output-error", "finish-step", "abort"]
+
+    asyncio.run(run())
+
+
+def test_slow_readers_cost_no_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(live_stream, "TAIL_BYTES", 16_384)
+    monkeypatch.setattr(streams, "SAVE_SECONDS", 0.01)
+
+    async def peak(readers: int) -> int:
+        store = SqliteStreamStore(tmp_path / f"{readers}.db")
+        hub = Streams(store)
+        stream_id = await hub.start("chat", telling(30_000, burst=100), ChunkWriter(7))
+        slow = [await hub.subscribe(stream_id) for _ in range(readers)]
+        tracemalloc.start()
+        for reading in slow:
+            await anext(reading)
+        await hub.finished(stream_id)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert told(await read_all(slow[-1])).endswith(expected(30_000)[-100:])
+        for reading in slow:
+            await reading.aclose()
+        store.close()
+        return most
+
+    one, many = asyncio.run(peak(1)), asyncio.run(peak(200))
+    assert many - one < 1_500_000  # the stream itself has 1.6 MB
+    assert one < 1_500_000
+
+
+def test_another_process_follows_a_running_stream(tmp_path: Path) -> None:
+    async def run() -> None:
+        here, there = SqliteStreamStore(tmp_path / "streams.db"), SqliteStreamStore(tmp_path / "streams.db")
+        owner, follower = Streams(here), Streams(there)
+        stream_id = await owner.start("chat", telling(40, pause=0.02), ChunkWriter(7))
+        reading = await follower.resume("chat")
+        assert reading is not None
+        own, other = await asyncio.gather(read_all(await owner.subscribe(stream_id)), read_all(reading))
+        assert frames_of(own) == frames_of(other)
+        assert other.endswith(DONE)
+        here.close()
+        there.close()
+
+    asyncio.run(run())
+
+
+KILLED_SERVER = """
+import asyncio, os, signal, sys
+from turnlog.aisdk.writer import ChunkWriter
+from turnlog.chat import SqliteStreamStore, Streams, streams
+from turnlog.model.stream import StepStart, TextDelta, TextStart, ToolInputStart
+
+streams.LEASE_SECONDS = 0.3
+
+async def waiting():
+    yield StepStart()
+    yield ToolInputStart(tool_call_id="c", tool_name="Bash")
+    yield TextStart(id="t")
+    yield TextDelta(id="t", delta="half")
+    await asyncio.Event().wait()
+
+async def run():
+    print(await Streams(SqliteStreamStore(sys.argv[1])).start("chat", waiting(), ChunkWriter(7)), flush=True)
+    await asyncio.sleep(0.9)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(run())
+"""
+
+
+def test_a_killed_server_leaves_a_valid_message(tmp_path: Path) -> None:
+    async def next_server(stream_id: str) -> tuple[bytes, bytes]:
+        store = SqliteStreamStore(tmp_path / "streams.db")
+        hub = Streams(store)
+        reading = await hub.resume("chat")
+        assert reading is not None
+        first = await read_all(reading)
+        second = await read_all(await hub.subscribe(stream_id))
+        assert await hub.resume("chat") is None
+        store.close()
+        return first, second
+
+    server = subprocess.run(
+        [sys.executable, "-c", KILLED_SERVER, str(tmp_path / "streams.db")], capture_output=True, text=True, check=False
+    )
+    assert server.returncode == -signal.SIGKILL, server.stderr
+    stream_id = server.stdout.strip()
+    first, second = asyncio.run(next_server(stream_id))
+    assert first == second
+    kinds = [chunk.type for chunk in decode_chunks(first)]
+    assert kinds[-4:] == ["text-end", "tool-output-error", "finish-step", "finish"]
+    assert told(first) == "half"
+
+
+def test_readers_in_silence_are_sent_comments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "SAVE_SECONDS", 0.01)
+
+    async def run() -> None:
+        hub = Streams(keep_alive=0.03)
+        reading = await hub.subscribe(await hub.start("chat", waiting(), ChunkWriter(7)))
+        assert b"half" in await anext(reading)
+        assert await anext(reading) == KEEP_ALIVE
+        await hub.close()
+
+    asyncio.run(run())
+
+
+def test_a_source_that_breaks_down_ends_the_stream() -> None:
+    async def broken() -> AsyncIterator[StreamEvent]:
+        yield TextStart(id="t")
+        raise RuntimeError("secret")
+
+    async def run() -> None:
+        hub = Streams()
+        data = await read_all(await hub.subscribe(await hub.start("chat", broken(), ChunkWriter(7))))
+        assert [chunk.type for chunk in decode_chunks(data)] == ["start", "text-start", "text-end", "error", "finish"]
+        assert b"secret" not in data
+
+    asyncio.run(run())
+
+
+def test_stores_read_from_the_row_that_holds_a_number(store: StreamStore) -> None:
+    async def run() -> None:
+        await store.create("s", "chat", "7.0.173", 10.0)
+        rows = [StoredFrames(1, 3, b"a" * 30), StoredFrames(4, 1, b"b" * 10), StoredFrames(5, 2, b"c" * 20)]
+        for row in rows:
+            await store.append("s", row, 11.0)
+        assert await store.read("s", 0, 1_000) == rows
+        assert await store.read("s", 2, 35) == rows[:1]
+        assert await store.read("s", 3, 1) == rows[1:2]
+        assert await store.read("s", 6, 1_000) == []
+        assert not await store.claim("s", 10.5, 20.0)
+        assert await store.claim("s", 12.0, 20.0)
+        assert await store.newest("chat") == "s"
+        await store.finish("s")
+        assert await store.newest("chat") is None
+        await store.delete_finished(20.0)
+        assert await store.state("s") is not None
+        await store.delete_finished(21.0)
+        assert await store.state("s") is None
+
+    asyncio.run(run())
