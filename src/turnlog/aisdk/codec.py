@@ -43,14 +43,14 @@ def parse_ui_message(data: JsonInput, *, version: Version = 7, strict: bool = Tr
     Raises:
         ShapeError: It is not valid; leniently, its id, role or list of parts are not what they must be.
     """
-    return _message_from(_plain_input(data), sdk_version(version), strict=strict)
+    return _message_from(_plain_input(data, unsafe_keys=True), sdk_version(version), strict=strict)
 
 
 def parse_ui_messages(
     data: bytes | str | Sequence[dict[str, Any]], *, version: Version = 7, strict: bool = True
 ) -> list[UIMessage]:
     """The messages of a JSON array, as `parse_ui_message` does one."""
-    values = _plain_input(data)
+    values = _plain_input(data, unsafe_keys=True)
     if not isinstance(values, list | tuple):
         raise ShapeError("expected a list of messages")
     release = sdk_version(version)
@@ -109,11 +109,11 @@ def _message_from(value: Any, release: SdkVersion, *, strict: bool) -> UIMessage
     return build_message(value)
 
 
-def _plain_input(data: Any) -> Any:
+def _plain_input(data: Any, *, unsafe_keys: bool = False) -> Any:
     if not isinstance(data, bytes | str):
         return data
     try:
-        return parse_json(data)
+        return parse_json(data, unsafe_keys=unsafe_keys)
     except ValueError as error:
         raise ShapeError(f"not JSON: {error}") from error
 

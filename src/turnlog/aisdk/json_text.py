@@ -15,8 +15,10 @@ import msgspec
 _decoder = msgspec.json.Decoder()
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Plain Python values; raise ValueError where AI SDK's parser throws (R-S13).
+def parse_json(text: str | bytes, *, unsafe_keys: bool = False) -> Any:
+    """Plain Python values; raise ValueError where AI SDK's parser of streams throws.
+
+    With `unsafe_keys` it takes keys that reach prototypes, as JavaScript's own parser does that reads requests.
 
     A number beyond every float becomes an infinity, as in JavaScript; `encode` writes it as null, as that does.
     """
@@ -24,7 +26,7 @@ def parse_json(text: str | bytes) -> Any:
         value = _decoder.decode(text)
     except (ValueError, RecursionError):
         value = _parse_careful(text)
-    if may_hold_unsafe_key(text) and holds_unsafe_key(value):
+    if not unsafe_keys and may_hold_unsafe_key(text) and holds_unsafe_key(value):
         raise ValueError("object contains a forbidden prototype property")
     return value
 

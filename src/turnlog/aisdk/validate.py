@@ -183,7 +183,7 @@ def _plain_messages(messages: Sequence[UIMessage | dict[str, Any]] | bytes | str
     values: Any = messages
     if isinstance(messages, bytes | str):
         try:
-            values = parse_json(messages)
+            values = parse_json(messages, unsafe_keys=True)
         except ValueError as error:
             raise ShapeError(f"not JSON: {error}") from error
     if not isinstance(values, list | tuple):
