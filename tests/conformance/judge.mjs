@@ -44,28 +44,6 @@ async function read(sdk, { sse, message, all = false }) {
   return { message: last, count, snapshots, errors };
 }
 
-// {chunks, messages?} -> {message, aborted, finishReason, error}: what a server is given to keep.
-async function keep(sdk, { chunks, messages = [] }) {
-  let kept;
-  let failure;
-  const onFinish = ({ responseMessage, isAborted, finishReason }) => {
-    kept = structuredClone({ message: responseMessage, aborted: isAborted, finishReason });
-  };
-  const stream = sdk.createUIMessageStream({
-    execute: ({ writer }) => chunks.forEach(chunk => writer.write(chunk)),
-    originalMessages: messages,
-    generateId: () => 'made',
-    onFinish,
-    onError: error => String(error?.message ?? error),
-  });
-  try {
-    for await (const _ of stream);
-  } catch (error) {
-    failure = problem(error);
-  }
-  return { ...kept, error: failure };
-}
-
 // a chunk -> whether a client takes it
 async function chunk(sdk, value) {
   const schema = typeof sdk.uiMessageChunkSchema === 'function' ? sdk.uiMessageChunkSchema() : sdk.uiMessageChunkSchema;
@@ -119,7 +97,7 @@ async function prune(sdk, { messages, options }) {
 // text -> {state, value}
 const partial = (sdk, text) => sdk.parsePartialJson(text);
 
-const OPERATIONS = { read, keep, chunk, validate, model, prune, partial };
+const OPERATIONS = { read, chunk, validate, model, prune, partial };
 
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
   const { op, version, items } = JSON.parse(line);

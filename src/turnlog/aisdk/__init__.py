@@ -41,6 +41,7 @@ from turnlog.aisdk.chunks import (
     UnknownChunk,
 )
 from turnlog.aisdk.codec import encode, encode_chunk, parse_chunk, parse_ui_message, parse_ui_messages
+from turnlog.aisdk.downgrade import DowngradedChunk, DowngradedMessage, downgrade_chunk, downgrade_ui_message
 from turnlog.aisdk.losses import Loss
 from turnlog.aisdk.partial_json import PartialJson, PartialResult, parse_partial_json
 from turnlog.aisdk.parts import (
@@ -67,6 +68,7 @@ from turnlog.aisdk.parts import (
     UrlCitationSource,
 )
 from turnlog.aisdk.reader import ReadResult, UIMessageReader, aiter_ui_messages, iter_ui_messages, read_ui_message
+from turnlog.aisdk.roles import UnusualPart, unusual_parts
 from turnlog.aisdk.validate import Schema, ToolSchema, validate_ui_messages
 from turnlog.aisdk.versions import FEATURES, NEWEST, SdkVersion, Version, sdk_version, supports
 
@@ -79,6 +81,8 @@ __all__ = [
     "DataChunk",
     "DataUIPart",
     "DocumentCitationSource",
+    "DowngradedChunk",
+    "DowngradedMessage",
     "DynamicToolUIPart",
     "ErrorChunk",
     "FileChunk",
@@ -136,9 +140,12 @@ __all__ = [
     "UIValue",
     "UnknownChunk",
     "UnknownUIPart",
+    "UnusualPart",
     "UrlCitationSource",
     "Version",
     "aiter_ui_messages",
+    "downgrade_chunk",
+    "downgrade_ui_message",
     "encode",
     "encode_chunk",
     "iter_ui_messages",
@@ -149,5 +156,6 @@ __all__ = [
     "read_ui_message",
     "sdk_version",
     "supports",
+    "unusual_parts",
     "validate_ui_messages",
 ]

@@ -1,0 +1,267 @@
+"""A message or chunk for an older AI SDK: what that release lacks is said in another way or left out, and reported.
+
+Never an error: the result is valid for the release, and each feature that it could not carry is exactly one loss,
+however often the message uses it. Keys that nobody knows are no feature; releases ignore them or, once, refused them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from turnlog.aisdk import chunks as wire
+from turnlog.aisdk.base import UIValue
+from turnlog.aisdk.building import to_plain
+from turnlog.aisdk.chunk_shapes import CHUNKS, FINISH_REASONS, known_chunks
+from turnlog.aisdk.losses import Loss
+from turnlog.aisdk.parts import (
+    CustomUIPart,
+    DataUIPart,
+    DynamicToolUIPart,
+    FileUIPart,
+    ReasoningFileUIPart,
+    ReasoningUIPart,
+    SteeringMessageUIPart,
+    TextUIPart,
+    ToolApproval,
+    ToolUIPart,
+    UIMessage,
+    UIMessagePart,
+    UnknownUIPart,
+)
+from turnlog.aisdk.versions import SdkVersion, Version, sdk_version, supports
+
+DENIED = "Tool call execution denied."
+"""What a release without approvals says of a call that was not allowed and has no reason."""
+
+_TOOL_FIELDS = {
+    "title": "tool-title",
+    "tool_metadata": "tool-metadata",
+    "result_provider_metadata": "result-metadata",
+    "input_encoding": "input-encoding",
+    "preliminary": "preliminary-output",
+}
+_FIELDS: dict[type[UIValue], dict[str, str]] = {
+    TextUIPart: {"citations": "citations"},
+    ReasoningUIPart: {"id": "reasoning-id"},
+    FileUIPart: {"provider_reference": "provider-reference"},
+    ToolUIPart: _TOOL_FIELDS,
+    DynamicToolUIPart: {**_TOOL_FIELDS, "dynamic": "unavailable-tool"},
+    ToolApproval: {
+        "signature": "approval-signature",
+        "descriptor": "approval-descriptor",
+        "input_schema_input": "approval-schema-input",
+        "request_reason": "approval-request-reason",
+        "is_automatic": "automatic-approvals",
+    },
+}
+"""Fields of parts that a release may lack -> the feature that they belong to."""
+
+_STREAMING_FIELDS = {"raw_input": "raw-input", "call_provider_metadata": "streamed-call-metadata"}
+"""The same, only while a tool's input streams in."""
+
+_AS_DATA: dict[type[UIValue], str] = {
+    ReasoningFileUIPart: "reasoning-file",
+    CustomUIPart: "custom-content",
+    wire.ReasoningFileChunk: "reasoning-file",
+    wire.CustomChunk: "custom-content",
+    wire.SteeringMessageChunk: "steering-messages",
+}
+"""What becomes `data-<its type>` where its feature is missing."""
+
+
+class DowngradedMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """One message, or several where what the user said in the middle had to become a message of its own."""
+
+    messages: tuple[UIMessage, ...]
+    losses: tuple[Loss, ...] = ()
+
+
+class DowngradedChunk(msgspec.Struct, frozen=True, kw_only=True):
+    """The chunks to send instead; none where the release has no word for it."""
+
+    chunks: tuple[wire.UIMessageChunk, ...]
+    losses: tuple[Loss, ...] = ()
+
+
+def downgrade_ui_message(message: UIMessage, *, version: Version) -> DowngradedMessage:
+    """The message as a release can show it (R-S14)."""
+    losses = _Losses(sdk_version(version))
+    parts = [_part(part, losses, f"$.parts[{index}]") for index, part in enumerate(message.parts)]
+    messages = _split_at_steering(replace(message, parts=tuple(parts)), losses)
+    return DowngradedMessage(messages=messages, losses=losses.told())
+
+
+def downgrade_chunk(chunk: wire.UIMessageChunk, *, version: Version) -> DowngradedChunk:
+    """The chunk as the client of a release takes it. Where an order has to be kept, it needs no knowledge of it."""
+    release = sdk_version(version)
+    losses = _Losses(release)
+    if isinstance(chunk, wire.UnknownChunk):
+        losses.add("unknown-chunk", "$", "left out")
+        return DowngradedChunk(chunks=(), losses=losses.told())
+    if not isinstance(chunk, wire.DataChunk) and chunk.type not in known_chunks(release):
+        chunks = _replaced(chunk, losses)
+    else:
+        chunks = (_without_foreign_keys(_known_fields(chunk, losses), losses),)
+    return DowngradedChunk(chunks=chunks, losses=losses.told())
+
+
+class _Losses:
+    """The losses so far, one a feature."""
+
+    def __init__(self, release: SdkVersion) -> None:
+        self.release = release
+        self._told: dict[str, Loss] = {}
+
+    def lacks(self, feature: str) -> bool:
+        return not supports(self.release, feature)
+
+    def add(self, feature: str, path: str, reason: str) -> None:
+        self._told.setdefault(feature, Loss(feature=feature, path=path, reason=reason))
+
+    def told(self) -> tuple[Loss, ...]:
+        return tuple(self._told.values())
+
+
+def _part(part: UIMessagePart, losses: _Losses, path: str) -> UIMessagePart:
+    if isinstance(part, UnknownUIPart):
+        losses.add("unknown-part", path, "became a data part")
+        return DataUIPart(type="data-unknown", data=part.value)
+    feature = _AS_DATA.get(type(part))
+    if feature is not None and losses.lacks(feature):
+        losses.add(feature, path, "became a data part")
+        return DataUIPart(type=f"data-{part.type}", data=_content(part))
+    if isinstance(part, ToolUIPart | DynamicToolUIPart):
+        part = _tool(part, losses, path)
+    return _without_fields(part, _FIELDS.get(type(part), {}), losses, path)
+
+
+def _tool(part: ToolUIPart | DynamicToolUIPart, losses: _Losses, path: str) -> ToolUIPart | DynamicToolUIPart:
+    if part.state == "input-streaming":
+        part = _without_fields(part, _STREAMING_FIELDS, losses, path)
+    if part.approval is UNSET:
+        return part
+    if not losses.lacks("approvals"):
+        approval = _without_fields(part.approval, _FIELDS[ToolApproval], losses, f"{path}.approval")
+        return replace(part, approval=approval)
+    losses.add("approvals", f"{path}.approval", "left out; a call that waited is shown without the question")
+    changes: dict[str, Any] = {"approval": UNSET}
+    if part.state in ("approval-requested", "approval-responded"):
+        changes["state"] = "input-available"
+    elif part.state == "output-denied":
+        changes |= {"state": "output-error", "error_text": part.approval.reason or DENIED}
+    return replace(part, **changes)
+
+
+def _without_fields(value: Any, fields: dict[str, str], losses: _Losses, path: str) -> Any:
+    missing = {
+        name: feature for name, feature in fields.items() if getattr(value, name) is not UNSET and losses.lacks(feature)
+    }
+    for name, feature in missing.items():
+        losses.add(feature, f"{path}.{_json_name(value, name)}", "left out")
+    return replace(value, **dict.fromkeys(missing, UNSET)) if missing else value
+
+
+def _json_name(value: UIValue, name: str) -> str:
+    return value.__struct_encode_fields__[value.__struct_fields__.index(name)]
+
+
+def _content(value: UIValue) -> dict[str, Any]:
+    """A part's JSON without its type."""
+    return {key: item for key, item in to_plain(value).items() if key != "type"}
+
+
+def _split_at_steering(message: UIMessage, losses: _Losses) -> tuple[UIMessage, ...]:
+    """The message in pieces, what the user said between them; their ids are made of its own."""
+    if not losses.lacks("steering-messages"):
+        return (message,)
+    messages: list[UIMessage] = []
+    piece: list[UIMessagePart] = []
+    for index, part in enumerate(message.parts):
+        if not isinstance(part, SteeringMessageUIPart):
+            piece.append(part)
+            continue
+        losses.add("steering-messages", f"$.parts[{index}]", "became a message of its own")
+        messages.extend(_piece(message, piece, len(messages)))
+        # Keys that nobody knows here might mean something in a message of its own.
+        known = [replace(said, extra={}) for said in part.parts]
+        said = [_part(said, losses, f"$.parts[{index}].parts[{place}]") for place, said in enumerate(known)]
+        # A user's message without parts is valid nowhere.
+        messages.extend([UIMessage(id=part.id, role="user", parts=tuple(said))] if said else [])
+        piece = []
+    messages.extend(_piece(message, piece, len(messages)))
+    return tuple(messages) or (_empty(message),)
+
+
+def _piece(message: UIMessage, parts: list[UIMessagePart], before: int) -> list[UIMessage]:
+    if not parts:
+        return []
+    name = message.id if before == 0 else f"{message.id}-{before}"
+    return [replace(message, id=name, parts=tuple(parts))]
+
+
+def _empty(message: UIMessage) -> UIMessage:
+    """A message of which nothing is left; only an assistant's may have no parts."""
+    return replace(message, parts=() if message.role == "assistant" else (TextUIPart(text=""),))
+
+
+def _replaced(chunk: wire.TaggedChunk, losses: _Losses) -> tuple[wire.UIMessageChunk, ...]:
+    """What to send instead of a chunk whose type the release does not know."""
+    feature = CHUNKS[chunk.type][0]
+    losses.add(feature, "$", _REPLACED_AS.get(type(chunk), "left out"))
+    if type(chunk) in _AS_DATA:
+        return (wire.DataChunk(type=f"data-{chunk.type}", data=_content(chunk)),)
+    replacement = _REPLACEMENTS.get(type(chunk))
+    return () if replacement is None else tuple(replacement(chunk, losses))
+
+
+def _denied(chunk: wire.ToolOutputDeniedChunk, _losses: _Losses) -> list[wire.UIMessageChunk]:
+    return [wire.ToolOutputErrorChunk(tool_call_id=chunk.tool_call_id, error_text=DENIED)]
+
+
+def _input_error(chunk: wire.ToolInputErrorChunk, losses: _Losses) -> list[wire.UIMessageChunk]:
+    shared = {
+        name: getattr(chunk, name)
+        for name in ("tool_call_id", "tool_name", "input", "provider_executed", "provider_metadata", "dynamic")
+    }
+    available = wire.ToolInputAvailableChunk(**shared, title=chunk.title, tool_metadata=chunk.tool_metadata)
+    error = wire.ToolOutputErrorChunk(
+        tool_call_id=chunk.tool_call_id, error_text=chunk.error_text, dynamic=chunk.dynamic
+    )
+    return [_known_fields(available, losses), error]
+
+
+_REPLACEMENTS: dict[type, Callable[[Any, _Losses], list[wire.UIMessageChunk]]] = {
+    wire.ToolOutputDeniedChunk: _denied,
+    wire.ToolInputErrorChunk: _input_error,
+}
+_REPLACED_AS: dict[type, str] = {
+    **dict.fromkeys(_AS_DATA, "became a data chunk"),
+    wire.ToolOutputDeniedChunk: "became an error of the tool",
+    wire.ToolInputErrorChunk: "became a call and its error",
+}
+
+
+def _known_fields(chunk: Any, losses: _Losses) -> Any:
+    fields = CHUNKS[chunk.type][1] if chunk.type in CHUNKS else ()
+    names = dict(zip(chunk.__struct_encode_fields__, chunk.__struct_fields__, strict=True))
+    chunk = _without_fields(chunk, {names[field.name]: field.feature for field in fields}, losses, "$")
+    if isinstance(chunk, wire.FinishChunk) and chunk.finish_reason is not UNSET:
+        feature = FINISH_REASONS[chunk.finish_reason]
+        if losses.lacks(feature):
+            losses.add(feature, "$.finishReason", "became other")
+            return replace(chunk, finish_reason="other")
+    if isinstance(chunk, wire.FileChunk):
+        return _without_fields(chunk, {"provider_metadata": "file-metadata"}, losses, "$")
+    return chunk
+
+
+def _without_foreign_keys(chunk: Any, losses: _Losses) -> Any:
+    if not chunk.extra or not losses.lacks("unknown-keys"):
+        return chunk
+    losses.add("unknown-keys", f"$.{next(iter(chunk.extra))}", "left out")
+    return replace(chunk, extra={})
