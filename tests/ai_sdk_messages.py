@@ -10,8 +10,8 @@ from ai_sdk_values import any_json, damaged, flag, provider_metadata, text
 
 Message = dict[str, Any]
 
-_METADATA = {"providerMetadata": provider_metadata}
-_STATE = {"state": one_of("streaming", "done")}
+_METADATA: dict[str, Maker] = {"providerMetadata": provider_metadata}
+_STATE: dict[str, Maker] = {"state": one_of("streaming", "done")}
 
 PARTS: dict[str, tuple[dict[str, Maker], dict[str, Maker]]] = {
     "text": ({"text": text}, {**_STATE, **_METADATA, "citations": citations}),
@@ -54,14 +54,14 @@ def approval(*answers: bool | None) -> Maker:
     return make
 
 
-_INPUT = {"input": any_json}
-_ALL_STATES = {
+_INPUT: dict[str, Maker] = {"input": any_json}
+_ALL_STATES: dict[str, Maker] = {
     "title": text,
     "toolMetadata": any_dict,
     "providerExecuted": flag,
     "callProviderMetadata": provider_metadata,
 }
-_RESULT = {"resultProviderMetadata": provider_metadata}
+_RESULT: dict[str, Maker] = {"resultProviderMetadata": provider_metadata}
 
 TOOL_STATES: dict[str, tuple[dict[str, Maker], dict[str, Maker]]] = {
     "input-streaming": ({}, {**_INPUT, "rawInput": text, "inputEncoding": one_of("json", "text")}),
