@@ -1,0 +1,66 @@
+"""Our model messages are those of the real `convertToModelMessages`."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
+from ai_sdk_messages import message
+from ai_sdk_values import flag
+from turnlog.aisdk import encode, validate_ui_messages
+from turnlog.aisdk.model_messages import to_model_messages
+from turnlog.errors import ConversionError, ShapeError
+
+CHATS = 2000
+SEED = 20261123
+
+URLS = (
+    "https://example.org", "HTTPS://Example.ORG:443/a/../b c?q=ü d#f g", "http://user:pw@h:8080/./x", "https://h/%41'|^",
+    "data:image/png;base64,iVBORw0KGgo=", "data:,a b#c", "blob:x", "img.png", "/img.png", "https://", "//h/x", "",
+)  # fmt: skip
+
+
+def with_addresses(random: Random, part: dict[str, Any]) -> dict[str, Any]:
+    """The part with an address where it had any text."""
+    if isinstance(part.get("parts"), list):
+        return {**part, "parts": [with_addresses(random, inner) for inner in part["parts"]]}
+    return {**part, "url": random.choice(URLS)} if part.get("type") in ("file", "reasoning-file") else part
+
+
+def chat(random: Random, version: int) -> list[dict[str, Any]]:
+    """Messages that are valid for the version, as its validator leaves them."""
+    while True:
+        made = [message(random) for _ in range(random.randrange(1, 4))]
+        try:
+            valid = json.loads(encode(validate_ui_messages(made, version=version)))
+        except ShapeError:
+            continue
+        for each in valid:
+            each["parts"] = [with_addresses(random, part) for part in each["parts"]]
+        return valid
+
+
+def ours(messages: list[dict[str, Any]], version: int, *, ignore: bool) -> Any:
+    try:
+        return to_model_messages(messages, version=version, ignore_incomplete_tool_calls=ignore)
+    except ConversionError:
+        return "refused"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_generated_chats(judge: Judge, version: int) -> None:
+    random = Random(SEED)
+    chats = [(chat(random, version), flag(random)) for _ in range(CHATS)]
+    items = [{"messages": messages, "options": {"ignoreIncompleteToolCalls": ignore}} for messages, ignore in chats]
+    answers = judge.ask("model", version, items)
+    differing: list[str] = []
+    for (messages, ignore), answer in zip(chats, answers, strict=True):
+        mine = as_javascript_has_it(ours(messages, version, ignore=ignore))
+        theirs = as_javascript_has_it(answer.get("messages", "refused"))
+        if mine != theirs:
+            differing.append(f"{json.dumps(messages)}\nours   {mine}\ntheirs {theirs}\n{answer.get('error')}")
+    assert len(differing) == 0, f"{len(differing)} of {CHATS}\n" + "\n\n".join(differing[:3])
