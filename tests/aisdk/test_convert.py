@@ -6,15 +6,22 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from turnlog.aisdk.convert import to_ui_json
+from model_values import values_of
+from turnlog.aisdk import DynamicToolUIPart, validate_ui_messages
+from turnlog.aisdk import encode as encode_ui
+from turnlog.aisdk.convert import to_ui_json, to_ui_messages
 from turnlog.model import (
     Approval,
     BlobRef,
     Citation,
     DataPart,
+    ErrorEvent,
     FilePart,
     Message,
+    MessageEvent,
     Origin,
     ProviderData,
     ReasoningPart,
@@ -23,10 +30,11 @@ from turnlog.model import (
     TextPart,
     ToolCallPart,
     ToolResult,
+    ToolResultEvent,
     ToolState,
     UnknownPart,
 )
-from turnlog.model.codec import encode, to_json
+from turnlog.model.codec import decode_message, encode, to_json
 
 STEP = {"type": "step-start"}
 
@@ -429,3 +437,28 @@ def test_calls_name_the_sessions_that_they_started() -> None:
 def test_a_version_that_nobody_knows_is_an_error() -> None:
     with pytest.raises(ValueError, match="4"):
         to_ui_json([], version=4)
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+@given(st.lists(values_of(Message), min_size=1, max_size=3))
+def test_every_history_is_valid(version: int, messages: list[Message]) -> None:
+    """R-H17, R-S14: writing for an older version degrades, and never fails."""
+    known = [decode_message(encode(message)) for message in messages]
+    assert validate_ui_messages(encode_ui(to_ui_messages(known, version=version).messages), version=version)
+
+
+def test_results_that_arrive_on_their_own_are_joined() -> None:
+    """R-H7, R-H9."""
+    message = answer(call("tc1", state="input-available"), call("tc2", state="input-available"))
+    history = [
+        MessageEvent(message=message),
+        ToolResultEvent(tool_call_id="tc2", result=result("second", id="r2")),
+        ErrorEvent(id="e", error_text="overloaded"),
+        ToolResultEvent(tool_call_id="tc1", result=result("first", id="r1")),
+        ToolResultEvent(tool_call_id="gone", result=result("late", id="r3")),
+    ]
+    found = to_ui_messages(history)
+    (said,) = found.messages
+    assert [part.output for part in said.parts if isinstance(part, DynamicToolUIPart)] == ["first", "second"]
+    assert [loss.feature for loss in found.losses] == ["orphan-result"]
+    assert "gone" in found.losses[0].reason

@@ -9,19 +9,23 @@ all the same is returned beside the result.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, TypeAlias, Unpack
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from turnlog.aisdk.bubbles import Bubbles, ui_message_id
+from turnlog.aisdk.codec import parse_ui_messages
 from turnlog.aisdk.losses import Loss
 from turnlog.aisdk.marks import marks_of
 from turnlog.aisdk.options import UIMessageOptions, View
+from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.pieces import CallPieces, MessagePieces, ReasoningPieces, parse_pieces
 from turnlog.aisdk.to_calls import CallWriter
 from turnlog.aisdk.to_parts import OWN_MESSAGE, UIPartJson
-from turnlog.model.codec import decode_message
+from turnlog.model import HistoryEvent, Message, MessageEvent, ToolCallPart, ToolResultEvent
+from turnlog.model.codec import decode_message, encode
+from turnlog.model.merge import add_result
 
 METADATA = "turnlog"
 """Our key in the metadata of a UI message."""
@@ -30,17 +34,78 @@ _STEP_START: UIPartJson = {"type": "step-start"}
 
 _encoder = msgspec.json.Encoder()
 
+History: TypeAlias = Iterable[Message | HistoryEvent]
+"""Messages with their results, or everything that happened (`Store.history`), results as events of their own."""
+
+
+class UIConversion(NamedTuple):
+    """UI messages, and what they cannot say."""
+
+    messages: list[UIMessage]
+    losses: list[Loss]
+
+
+def to_ui_messages(history: History, **options: Unpack[UIMessageOptions]) -> UIConversion:
+    """The UI messages of a history (R-H1 to R-H9).
+
+    Events other than messages and results are passed over: AI SDK has no place for them. A result without its call
+    is left out, and is among the losses.
+
+    Raises:
+        ValueError: The version is not supported.
+    """
+    messages, orphans = join_results(history)
+    made = to_ui_json([encode(message) for message in messages], **options)
+    losses = [
+        Loss(feature="orphan-result", path="$", reason=f"no call {orphan.tool_call_id} is known that it could answer")
+        for orphan in orphans
+    ]
+    return UIConversion(parse_ui_messages(made.to_json(), strict=False), [*made.losses, *losses])
+
+
+def join_results(history: History) -> tuple[list[Message], list[ToolResultEvent]]:
+    """Messages with the results of their calls, whenever those came; and the results whose call is not there."""
+    messages: list[Message] = []
+    arrived: dict[str, list[ToolResultEvent]] = {}
+    for item in history:
+        if isinstance(item, ToolResultEvent):
+            arrived.setdefault(item.tool_call_id, []).append(item)
+        elif isinstance(item, Message):
+            messages.append(item)
+        elif isinstance(item, MessageEvent):
+            messages.append(item.message)
+    joined = [_answer_calls(message, arrived) for message in messages] if arrived else messages
+    return joined, [event for events in arrived.values() for event in events]
+
+
+def _answer_calls(message: Message, arrived: dict[str, list[ToolResultEvent]]) -> Message:
+    """The message with the results of its calls, which are taken out of those that arrived."""
+    if not any(isinstance(part, ToolCallPart) and part.tool_call_id in arrived for part in message.parts):
+        return message
+    parts = list(message.parts)
+    for number, part in enumerate(parts):
+        if isinstance(part, ToolCallPart):
+            for event in arrived.pop(part.tool_call_id, ()):
+                part = add_result(part, event.result)
+            parts[number] = part
+    return msgspec.structs.replace(message, parts=tuple(parts))
+
 
 class UIJson(NamedTuple):
-    """UI messages as JSON."""
+    """UI messages, ready to be written as JSON."""
 
-    messages: list[bytes]
-    """The JSON of each."""
+    pieces: list[dict[str, Any]]
+    """Of each its fields, whose contents are exact JSON."""
     losses: list[Loss]
 
     def to_json(self) -> bytes:
         """All of them as one JSON array."""
-        return b"[%b]" % b",".join(self.messages)
+        return _encoder.encode(self.pieces)
+
+    @property
+    def messages(self) -> list[bytes]:
+        """The JSON of each."""
+        return [_encoder.encode(message) for message in self.pieces]
 
 
 def to_ui_json(
@@ -90,7 +155,7 @@ class _Converter:
         self._children = children
         self._bubbles = Bubbles(view)
         self._open = _Bubble()
-        self._done: list[bytes] = []
+        self._done: list[dict[str, Any]] = []
         self._losses: list[Loss] = []
         self._writer = CallWriter(view, self._losses)
         self._number = -1
@@ -179,7 +244,7 @@ class _Converter:
         if metadata is not None:
             message["metadata"] = metadata
         message["parts"] = bubble.parts
-        self._done.append(_encoder.encode(message))
+        self._done.append(message)
 
     def _id(self, bubble: _Bubble) -> str:
         index = self._first_index + len(self._done)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Literal, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
-from turnlog.aisdk.versions import Version, sdk_version, supports
+from turnlog.aisdk.versions import SdkVersion, Version, sdk_version, supports
 from turnlog.model import BlobRef, Message
 
 GenerateId: TypeAlias = Callable[[int, Message], str]
@@ -62,7 +63,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, **options: Unpack[UIMessageOptions]) -> View:
         """Fill in the defaults; raise ValueError for a version that is not supported."""
         version = sdk_version(options.get("version", 7))
-        return cls(**options, features=frozenset({name for name in _FEATURES if supports(version, name)}))
+        return cls(**options, features=_features_of(version))
 
 
 _FEATURES = (
@@ -80,3 +81,8 @@ _FEATURES = (
     "tool-metadata",
     "tool-title",
 )
+
+
+@cache
+def _features_of(version: SdkVersion) -> frozenset[str]:
+    return frozenset({name for name in _FEATURES if supports(version, name)})

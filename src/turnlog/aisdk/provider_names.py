@@ -8,6 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from msgspec import UNSET, UnsetType
+
+from turnlog.aisdk.base import ProviderMetadata
+from turnlog.aisdk.building import to_plain
+from turnlog.model import ProviderData
+
 ValueT = TypeVar("ValueT")
 
 _SDK_WORDS: dict[str, dict[str, str]] = {
@@ -34,3 +40,17 @@ def to_own_words(provider: str, metadata: Mapping[str, ValueT]) -> dict[str, Val
     """AI SDK's `providerMetadata` of one provider in the provider's own words."""
     words = _OWN_WORDS.get(provider, {})
     return {words.get(word, word): value for word, value in metadata.items()}
+
+
+def provider_of(metadata: ProviderMetadata | UnsetType) -> ProviderData | None:
+    """What one provider wants back, of AI SDK's `providerMetadata`; our own entry in it is none of a provider's.
+
+    The model has room for one provider a part. Where several speak, the first is who produced it.
+    """
+    if metadata is UNSET:
+        return None
+    name = next((name for name in metadata if name != "turnlog"), None)
+    if name is None:
+        return None
+    opaque = {word: to_plain(value) for word, value in to_own_words(name, metadata[name]).items()}
+    return ProviderData(name=name, opaque=opaque)

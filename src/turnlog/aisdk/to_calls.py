@@ -40,6 +40,8 @@ _NO_INPUT: Final = Raw(b"{}")
 
 _STATUS_OF_STATE = {state.value: status for status, state in STATE_OF_STATUS.items()}
 
+_UNMARKED: Final = Marks()
+
 _OPEN_STATES = frozenset({"input-streaming", "input-available", "approval-requested", "approval-responded"})
 _NEEDS_APPROVALS = frozenset({"approval-requested", "approval-responded", "output-denied"})
 
@@ -70,7 +72,7 @@ class CallWriter(PartWriter):
 
     def call(self, part: CallPieces) -> UIPartJson:
         """A tool call with what came of it."""
-        marks = Marks() if part.metadata is UNSET else marks_of(part.metadata)
+        marks = _UNMARKED if part.metadata is UNSET else marks_of(part.metadata)
         said = self._head(part, marks)
         state = self._state(part)
         said["state"] = state
@@ -181,10 +183,12 @@ class CallWriter(PartWriter):
             self._add_fields(said["approval"], marks_of(approval.metadata), _APPROVAL_FIELDS)
 
     def _metadata(self, part: CallPieces, said: UIPartJson, marks: Marks) -> None:
-        add_provider(said, "callProviderMetadata", part.provider)
+        if part.provider is not UNSET:
+            add_provider(said, "callProviderMetadata", part.provider)
         if part.state == "aborted":
             said["callProviderMetadata"] = {**said.get("callProviderMetadata", {}), "turnlog": {"state": "aborted"}}
-        self._add_fields(said, marks, _CALL_FIELDS)
+        if marks.fields:
+            self._add_fields(said, marks, _CALL_FIELDS)
 
     def _add_fields(self, said: UIPartJson, marks: Marks, features: dict[str, str]) -> None:
         """Say again what AI SDK said and the model has no field for, as far as the version knows it."""
@@ -199,6 +203,8 @@ def shown_result(part: CallPieces) -> ResultPieces | None:
     """The result that a tool part shows: the last that brought its state about, a final one before a preliminary."""
     if not part.results:
         return None
+    if len(part.results) == 1:
+        return part.results[0]
     status = _STATUS_OF_STATE.get(part.state)
     found = [result for result in part.results if result.status == status]
     final = [result for result in found if result.preliminary is not True]

@@ -1,0 +1,51 @@
+"""Every recorded session, as UI messages, is valid for the real AI SDK and becomes model messages (R-H17)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
+from recorded_sessions import recorded_sessions
+from turnlog.aisdk import validate_ui_messages
+from turnlog.aisdk.convert import to_ui_json
+from turnlog.aisdk.model_messages import to_model_messages
+from turnlog.model.codec import encode
+
+
+def shown(version: int, **options: Any) -> dict[str, list[dict[str, Any]]]:
+    """Session -> its UI messages; AI SDK takes no empty list."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, messages in recorded_sessions().items():
+        bodies = [encode(message) for message in messages]
+        found[name] = json.loads(to_ui_json(bodies, version=version, **options).to_json())
+    return {name: messages for name, messages in found.items() if messages}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("options", [{}, {"tools": "named", "developer": "user", "merge_steps": False}], ids=str)
+def test_sessions_are_valid_and_lose_nothing(judge: Judge, version: int, options: dict[str, Any]) -> None:
+    sessions = shown(version, **options)
+    assert len(sessions) > 50
+    answers = judge.ask("validate", version, [{"messages": messages} for messages in sessions.values()])
+    for (name, messages), answer in zip(sessions.items(), answers, strict=True):
+        assert as_javascript_has_it(answer.get("messages", answer)) == as_javascript_has_it(messages), name
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_sessions_become_model_messages(judge: Judge, version: int) -> None:
+    sessions = shown(version)
+    answers = judge.ask("model", version, [{"messages": messages} for messages in sessions.values()])
+    for (name, messages), answer in zip(sessions.items(), answers, strict=True):
+        mine = to_model_messages(messages, version=version)
+        assert as_javascript_has_it(mine) == as_javascript_has_it(answer.get("messages", answer)), name
+        # The one thing for which the real function warns.
+        failed = [part for message in messages for part in message["parts"] if part.get("state") == "output-error"]
+        assert not [part for part in failed if "rawInput" in part], name
+
+
+def test_the_judge_and_our_validator_agree_on_them() -> None:
+    for name, messages in shown(7).items():
+        assert len(validate_ui_messages(messages, version=7)) == len(messages), name
