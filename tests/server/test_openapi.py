@@ -30,6 +30,7 @@ ADDRESSES = {
     "/api/sessions/{session_id}/events/{position}",
     "/api/sessions/{session_id}/outline",
     "/api/sessions/{session_id}/spills/{name}",
+    "/api/sessions/{session_id}/ui-messages",
     "/api/sessions/{session_id}/window",
     "/api/status",
     "/api/tool-calls",

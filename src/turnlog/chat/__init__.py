@@ -1,8 +1,16 @@
-"""What a chat needs beside the messages themselves: streams that outlive their readers and can be resumed.
+"""What a chat needs beside the messages themselves: stored sessions as UI messages, page by page, and streams that
+outlive their readers and can be resumed.
 
 The messages and chunks are `turnlog.aisdk`'s; nothing here knows an agent or a provider.
 """
 
+from turnlog.chat.loading import (
+    UIMessageStore,
+    UIPage,
+    load_all_ui_messages,
+    load_ui_json,
+    load_ui_messages,
+)
 from turnlog.chat.stream_stores import MemoryStreamStore, SqliteStreamStore, StoredFrames, StreamStore
 from turnlog.chat.streams import Streams
 
@@ -12,4 +20,9 @@ __all__ = [
     "StoredFrames",
     "StreamStore",
     "Streams",
+    "UIMessageStore",
+    "UIPage",
+    "load_all_ui_messages",
+    "load_ui_json",
+    "load_ui_messages",
 ]

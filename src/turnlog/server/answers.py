@@ -124,6 +124,24 @@ class WindowPage(Answer, frozen=True, kw_only=True):
     has_after: bool
 
 
+class UIMessagePage(Answer, frozen=True, kw_only=True):
+    """A piece of a session as AI SDK's UI messages: made of stored bodies, so this class only describes it."""
+
+    messages: list[dict[str, Any]]
+    has_more: bool
+    next_cursor: str | None
+    losses: list[UIMessageLoss]
+
+
+class UIMessageLoss(Answer, frozen=True, kw_only=True):
+    """What these UI messages cannot say."""
+
+    feature: str
+    path: str
+    """Where it stands: the number of the message counts the stored ones of the page."""
+    reason: str
+
+
 class RawRecord(Answer, frozen=True, kw_only=True):
     """A record as the agent wrote it."""
 

@@ -36,6 +36,7 @@ ANSWERS: tuple[type[msgspec.Struct], ...] = (
     answers.StatusAnswer,
     answers.ToolCallPage,
     answers.ToolsAnswer,
+    answers.UIMessagePage,
     answers.UsageAnswer,
     answers.WindowPage,
 )

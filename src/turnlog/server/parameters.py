@@ -136,6 +136,26 @@ class WindowQuery(_Query):
         return around
 
 
+class UIMessagesQuery(_Query):
+    """Which piece of a session, and how it is shown."""
+
+    offset: Position = 0
+    limit: ListPage = 50
+    cursor: str | None = Field(None, description="`next_cursor` of the page before, instead of an offset.")
+    version: int = Field(7, ge=5, le=7, description="The AI SDK that reads it.")
+    include_reasoning: bool = True
+    merge_tool_results: bool = True
+    merge_steps: bool = True
+    whole: bool = Field(False, description="Whether large contents are whole instead of previews.")
+
+    @field_validator("cursor")
+    @classmethod
+    def _stand_alone(cls, cursor: str | None, info: ValidationInfo) -> str | None:
+        if cursor is not None and info.data.get("offset"):
+            raise PydanticCustomError("page", "cannot be combined with an offset")
+        return cursor
+
+
 class PlacedQuery(_Query):
     """Whose placement of a message."""
 

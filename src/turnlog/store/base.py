@@ -99,6 +99,14 @@ class PlacedMessage(NamedTuple):
     """Priced from its usage, also where the membership does not pay; None when the price is unknown."""
 
 
+class MessagePlace(NamedTuple):
+    """Where a message stands in a session, and who speaks."""
+
+    position: int
+    message_id: str
+    role: str
+
+
 class ToolCallFilter(NamedTuple):
     """Which tool calls; what is None does not matter."""
 
@@ -456,12 +464,31 @@ class Store(Protocol):
         """Messages of a session in their order; `limit` counts from `after`, back from `before`, or about `around`."""
         ...
 
+    def places(
+        self, session_id: str, *, fates: Iterable[Fate], since: int | None = None, limit: int = 1000
+    ) -> list[MessagePlace]:
+        """The messages of these fates in their order, from a position on, without their contents."""
+        ...
+
+    def bodies(
+        self, session_id: str, first: int, last: int, *, fates: Iterable[Fate], resolve_blobs: bool = True
+    ) -> dict[str, bytes]:
+        """Message id -> canonical JSON as its own records say it, of the messages between two positions."""
+        ...
+
+    def child_sessions(self, session_id: str) -> Mapping[str, str]:
+        """Tool call id -> id of the subagent session that the call started."""
+        ...
+
     def history(self, session_id: str, *, resolve_blobs: bool = True) -> list[HistoryEvent]:
         """All that happened, in the order in which it arrived, results as events of their own."""
         ...
 
-    def events(self, session_id: str, *, position: int | None = None) -> list[HistoryEvent]:
-        """What happened besides messages and results of known calls, in order; of one position where one is named."""
+    def events(self, session_id: str, *, position: int | None = None, type: str | None = None) -> list[HistoryEvent]:
+        """What happened besides messages and results of known calls, in order.
+
+        Of one position, or of one type (`tool-result`: results whose call is not known), where one is named.
+        """
         ...
 
     def window(

@@ -26,6 +26,7 @@ from turnlog.store.base import (
     ChangeEntry,
     DiagnosticFilter,
     FileUse,
+    MessagePlace,
     ModelSummary,
     OutlineEntry,
     Page,
@@ -165,6 +166,31 @@ class SqliteStore:
         with self._snapshot() as connection:
             return load_messages(connection, session_id, span, fates, resolve_blobs=resolve_blobs)
 
+    def places(
+        self, session_id: str, *, fates: Iterable[Fate], since: int | None = None, limit: int = 1000
+    ) -> list[MessagePlace]:
+        """Messages of a session without their contents."""
+        from turnlog.store.queries.pages import load_places
+
+        with self._snapshot() as connection:
+            return load_places(connection, session_id, fates, since, limit)
+
+    def bodies(
+        self, session_id: str, first: int, last: int, *, fates: Iterable[Fate], resolve_blobs: bool = True
+    ) -> dict[str, bytes]:
+        """Canonical JSON of messages."""
+        from turnlog.store.queries.pages import load_bodies
+
+        with self._snapshot() as connection:
+            return load_bodies(connection, session_id, (first, last), fates, resolve_blobs=resolve_blobs)
+
+    def child_sessions(self, session_id: str) -> Mapping[str, str]:
+        """The subagent sessions that calls started."""
+        from turnlog.store.queries.pages import load_child_sessions
+
+        with self._snapshot() as connection:
+            return load_child_sessions(connection, session_id)
+
     def history(self, session_id: str, *, resolve_blobs: bool = True) -> list[HistoryEvent]:
         """All that happened, in causal order."""
         from turnlog.store.queries.history import load_history
@@ -172,12 +198,12 @@ class SqliteStore:
         with self._snapshot() as connection:
             return load_history(connection, session_id, resolve_blobs=resolve_blobs)
 
-    def events(self, session_id: str, *, position: int | None = None) -> list[HistoryEvent]:
+    def events(self, session_id: str, *, position: int | None = None, type: str | None = None) -> list[HistoryEvent]:
         """What happened besides messages and results of known calls."""
         from turnlog.store.queries.history import load_events
 
         with self._snapshot() as connection:
-            return load_events(connection, session_id, position)
+            return load_events(connection, session_id, position, type)
 
     def window(
         self,

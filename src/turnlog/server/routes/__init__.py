@@ -1,11 +1,23 @@
 """The API's addresses, one module a concept; each is a thin function over one question of the store."""
 
-from turnlog.server.routes import blobs, inventory, messages, search, sessions, status, tool_calls, usage, windows
+from turnlog.server.routes import (
+    blobs,
+    inventory,
+    messages,
+    search,
+    sessions,
+    status,
+    tool_calls,
+    ui_messages,
+    usage,
+    windows,
+)
 
 ROUTERS = (
     status.router,
     sessions.router,
     windows.router,
+    ui_messages.router,
     messages.router,
     tool_calls.router,
     blobs.router,

@@ -73,11 +73,15 @@ def load_outline(connection: sqlite3.Connection, session_id: str) -> list[Outlin
     return sorted(entries, key=lambda entry: entry.position)
 
 
-def load_events(connection: sqlite3.Connection, session_id: str, position: int | None = None) -> list[HistoryEvent]:
-    """Everything of a session, or of one position in it, that is neither a message nor a result of a known call."""
+def load_events(
+    connection: sqlite3.Connection, session_id: str, position: int | None = None, type: str | None = None
+) -> list[HistoryEvent]:
+    """Everything of a session that is neither a message nor a result of a known call; see `Store.events`."""
     key = session_key(connection, session_id)
-    condition, parameters = ("", ()) if position is None else (" AND e.position = ?", (position,))
-    rows = _event_rows(connection, f"{_EVENTS}{condition} ORDER BY e.position, e.key", (key, *parameters))
+    wanted = {" AND e.position = ?": position, " AND e.type = ?": type}
+    given = {condition: value for condition, value in wanted.items() if value is not None}
+    statement = f"{_EVENTS}{''.join(given)} ORDER BY e.position, e.key"
+    rows = _event_rows(connection, statement, (key, *given.values()))
     return [_event(row) for row in rows]
 
 
