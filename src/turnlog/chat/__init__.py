@@ -1,7 +1,6 @@
-"""What a chat needs beside the messages themselves: stored sessions as UI messages, page by page, and streams that
-outlive their readers and can be resumed.
+"""What a chat page needs beside the messages themselves: stored sessions page by page, streams that can be resumed.
 
-The messages and chunks are `turnlog.aisdk`'s; nothing here knows an agent or a provider.
+Streams outlive their readers. The messages and chunks are `turnlog.aisdk`'s; nothing here knows an agent or a provider.
 """
 
 from turnlog.chat.loading import (
