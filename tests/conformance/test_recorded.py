@@ -24,6 +24,15 @@ def shown(version: int, **options: Any) -> dict[str, list[dict[str, Any]]]:
     return {name: messages for name, messages in found.items() if messages}
 
 
+def without_titles(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """6 shows the title of a tool call while it streams, but its validator takes it out of what is stored."""
+    return [{**message, "parts": [_without_title(part) for part in message["parts"]]} for message in messages]
+
+
+def _without_title(part: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in part.items() if name != "title" or "toolCallId" not in part}
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("options", [{}, {"tools": "named", "developer": "user", "merge_steps": False}], ids=str)
 def test_sessions_are_valid_and_lose_nothing(judge: Judge, version: int, options: dict[str, Any]) -> None:
@@ -31,7 +40,8 @@ def test_sessions_are_valid_and_lose_nothing(judge: Judge, version: int, options
     assert len(sessions) > 50
     answers = judge.ask("validate", version, [{"messages": messages} for messages in sessions.values()])
     for (name, messages), answer in zip(sessions.items(), answers, strict=True):
-        assert as_javascript_has_it(answer.get("messages", answer)) == as_javascript_has_it(messages), name
+        wanted = without_titles(messages) if version == 6 else messages
+        assert as_javascript_has_it(answer.get("messages", answer)) == as_javascript_has_it(wanted), name
 
 
 @pytest.mark.parametrize("version", VERSIONS)
