@@ -22,6 +22,8 @@ Dump: TypeAlias = dict[str, dict[str, Any]]
 
 _PRIVATE = frozenset({"key", "revision", "changed_seq", "model_key", "price_key", "pays_key", "body_size", "body"})
 
+_PAID = "role = 'assistant' AND pays_key IS NOT NULL"
+
 _NAMES = "WITH names AS (SELECT key, agent || ':' || external_id AS id FROM sessions)"
 
 
@@ -189,7 +191,7 @@ def check_integrity(connection: sqlite3.Connection) -> None:
         ), name
     for name in (*BUCKETS, "cost"):
         total = f"SELECT key, {name} FROM sessions WHERE {name} <> 0 ORDER BY 1"
-        paid = f"SELECT pays_key, sum({name}) FROM messages WHERE role = 'assistant' GROUP BY 1 HAVING sum({name}) <> 0"
+        paid = f"SELECT pays_key, sum({name}) FROM messages WHERE {_PAID} GROUP BY 1 HAVING sum({name}) <> 0"
         assert connection.execute(total).fetchall() == connection.execute(f"{paid} ORDER BY 1").fetchall(), name
     counted = "SELECT s.key, s.messages, s.events FROM sessions s ORDER BY 1"
     recounted = (
@@ -197,7 +199,10 @@ def check_integrity(connection: sqlite3.Connection) -> None:
         " (SELECT count(*) FROM events WHERE session_key = s.key) FROM sessions s ORDER BY 1"
     )
     assert connection.execute(counted).fetchall() == connection.execute(recounted).fetchall()
-    unpaid = "SELECT count(*) FROM messages WHERE pays_key IS NULL"
+    unpaid = (
+        "SELECT count(*) FROM messages WHERE pays_key IS NULL AND"
+        " (key IN (SELECT message_key FROM memberships) OR key NOT IN (SELECT message_key FROM superseded))"
+    )
     assert connection.execute(unpaid).fetchone() == (0,)
 
 

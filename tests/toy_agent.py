@@ -69,6 +69,7 @@ KINDS = {
     ".log": SourceKind.SESSION,
     ".sub": SourceKind.SUBAGENT,
     ".facts": SourceKind.SIDECAR,
+    ".stream": SourceKind.STREAM,
 }
 
 
@@ -557,7 +558,7 @@ class ToyAgent:
             root=str(root or path.parent),
             kind=kind,
             session_id=session_id(path.parent.stem if is_spill else path.stem),
-            appendable=kind in (SourceKind.SESSION, SourceKind.SUBAGENT),
+            appendable=kind in (SourceKind.SESSION, SourceKind.SUBAGENT, SourceKind.STREAM),
         )
 
     def fold(self, source: Source, state: bytes | None = None) -> ToyFold | FactsFold:

@@ -25,7 +25,7 @@ def commands() -> dict[str, click.Command]:
     """Every command that can be called, by its words."""
     found: dict[str, click.Command] = {}
     for name, entry in COMMANDS.items():
-        command = getattr(import_module(f"turnlog.cli.{entry.module}"), name)
+        command = getattr(import_module(f"turnlog.cli.{entry.module}"), entry.function or name)
         if isinstance(command, click.Group):
             found |= {f"{name} {child}": each for child, each in command.commands.items()}
         else:

@@ -67,8 +67,18 @@ def test_joining_readings_of_one_call_is_a_join(one: Usage | None, two: Usage | 
 def test_a_later_line_never_lowers_a_count_nor_forgets_one(one: Usage, two: Usage) -> None:
     joined = merge_usage(one, two)
     assert joined is not None
-    for count, first, second in zip(joined.buckets(), one.buckets(), two.buckets(), strict=True):
-        assert count == max((known for known in (first, second) if known is not None), default=None)
+    for name in set(BUCKETS) - {"output", "reasoning"}:
+        known = [getattr(usage, name) for usage in (one, two) if getattr(usage, name) is not None]
+        assert getattr(joined, name) == max(known, default=None)
+    produced = [(usage.output or 0) + (usage.reasoning or 0) for usage in (one, two, joined)]
+    assert produced[2] == max(produced)
+
+
+def test_output_that_one_reading_splits_into_reasoning_is_not_counted_twice() -> None:
+    """a stream counts thoughts as output, the log tells them apart."""
+    streamed, logged = Usage(input=5, output=64), Usage(input=5, output=44, reasoning=20)
+    assert merge_usage(streamed, logged) == merge_usage(logged, streamed) == logged
+    assert merge_usage(Usage(output=64), Usage(output=64, reasoning=0)) == Usage(output=64, reasoning=0)
 
 
 def test_fields_that_this_version_does_not_know_are_joined_whoever_comes_first() -> None:

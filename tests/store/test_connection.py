@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,9 +16,8 @@ from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
 from turnlog.store import connection as module
 from turnlog.store.connection import (
     connect,
-    drop_indexes,
-    make_indexes,
     schema_version,
+    without_indexes,
     write_transaction,
 )
 from turnlog.store.search.base import search_path
@@ -154,14 +155,15 @@ def test_migrations_run_once_and_in_order(path: Path, monkeypatch: pytest.Monkey
     """R-S30: forward migrations. Each is a transaction with its number: a broken one leaves the store before it."""
     first = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]
     connect(path).close()
-    second = {2: "CREATE TABLE more (a TEXT) STRICT;\n-- one; two\nINSERT INTO more VALUES ('x;y');\n"}
-    broken = {3: "CREATE TABLE third (a TEXT) STRICT;\nINSERT INTO nowhere VALUES (1);\n"}
+    newest = max(first)
+    second = {newest + 1: "CREATE TABLE more (a TEXT) STRICT;\n-- one; two\nINSERT INTO more VALUES ('x;y');\n"}
+    broken = {newest + 2: "CREATE TABLE third (a TEXT) STRICT;\nINSERT INTO nowhere VALUES (1);\n"}
     monkeypatch.setattr(module, "_migrations", lambda: {**broken, **second, **first})
     with pytest.raises(StoreError, match="nowhere"):
         connect(path)
     monkeypatch.setattr(module, "_migrations", lambda: {**second, **first})
     with closing(connect(path)) as connection:
-        assert pragma(connection, "user_version") == 2
+        assert pragma(connection, "user_version") == newest + 1
         assert connection.execute("SELECT a FROM more").fetchall() == [("x;y",)]
         assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'third'").fetchone() is None
 
@@ -236,10 +238,31 @@ def test_a_writer_that_waits_too_long_is_told(path: Path, monkeypatch: pytest.Mo
 
 def test_indexes_for_questions_come_back_after_a_large_import(connection: sqlite3.Connection, path: Path) -> None:
     before = index_names(connection)
-    drop_indexes(connection)
-    assert {"parts_by_tool", "messages_with_tools"} <= before - index_names(connection)
-    make_indexes(connection)
+    with without_indexes(connection):
+        assert {"parts_by_tool", "messages_with_tools"} <= before - index_names(connection)
     assert index_names(connection) == before
-    drop_indexes(connection)
-    with closing(connect(path)) as again:
-        assert index_names(again) == before
+    assert [file.name for file in path.parent.iterdir() if file.name.endswith("-import")] == []
+
+
+def test_nobody_makes_indexes_during_somebody_elses_first_import(connection: sqlite3.Connection, path: Path) -> None:
+    before = index_names(connection)
+    with without_indexes(connection):
+        with closing(connect(path)) as other:
+            assert "parts_by_tool" not in index_names(other)
+            with without_indexes(other):
+                pass
+        assert "parts_by_tool" not in index_names(connection)
+    assert index_names(connection) == before
+
+
+def test_indexes_that_a_killed_import_left_out_are_made_by_the_next_writer(path: Path) -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from turnlog.store.connection import connect, without_indexes\n"
+        "connection = connect(Path(sys.argv[1]))\n"
+        "with without_indexes(connection): os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", script, path], check=False).returncode == 9
+    with closing(connect(path, read_only=True)) as reader:
+        assert "parts_by_tool" not in index_names(reader)
+    with closing(connect(path)) as writer:
+        assert "parts_by_tool" in index_names(writer)

@@ -32,7 +32,7 @@ from turnlog.store.joining import (
     join_records,
     join_session_changes,
     messages_of_records,
-    parent_of,
+    parents_of,
     place_messages,
     relationship_of,
 )
@@ -207,8 +207,22 @@ EVENTS = [event(3, "start")]
 def test_a_parent_is_found_through_the_event_between() -> None:
     message_of = messages_of_records(TREE, EVENTS)
     assert message_of["r3"] == "start"
-    assert parent_of(TREE["second"], message_of) == "start"
-    assert parent_of(TREE["start"], message_of) is None
+    assert parents_of(TREE, message_of) == {
+        "start": None,
+        "first": "start",
+        "chatter": "first",
+        "second": "start",
+        "answer": "second",
+    }
+
+
+def test_where_the_parents_record_was_lost_the_message_before_is_the_parent() -> None:
+    """It begins no new root, off which all that came before would be rewound. What is beside is nobody's parent."""
+    assert parents_of(TREE, messages_of_records(TREE, []))["second"] == "first"
+    placed = place_messages(TREE, [], messages_of_records(TREE, []), None)
+    assert placed["first"] == Placed(fate=Fate.ACTIVE)
+    lost = {"only": Placement(session_id=SESSION, position=4, parent_record="gone")}
+    assert parents_of(lost, {}) == {"only": None}
 
 
 def test_the_branch_that_was_left_is_rewound() -> None:

@@ -163,6 +163,23 @@ def test_a_time_that_becomes_known_puts_a_message_in_its_place(store: SearchStor
     assert words_in(store) == {"word"}
 
 
+@pytest.mark.parametrize("fresh_size", [0, 1 << 20])
+def test_a_role_that_becomes_another_stays_so_whatever_changes_later(
+    store: SearchStore, monkeypatch: pytest.MonkeyPatch, fresh_size: int
+) -> None:
+    """Also when what was written lately is moved into the large table."""
+    monkeypatch.setattr(batch, "FRESH_SIZE", fresh_size)
+    log = store.log()
+    for role, texts in (("user", ["word"]), ("assistant", ["word"]), ("assistant", ["word", "more"])):
+        log.message(text_message("m", *texts, role=role))
+        store.index()
+    monkeypatch.setattr(batch, "FRESH_SIZE", 0)
+    log.message(text_message("other", "something else"))
+    store.index()
+    assert store.found("word", role="assistant") == ["m"]
+    assert store.found("word", role="user") == []
+
+
 def test_more_documents_than_a_block_holds(store: SearchStore) -> None:
     log = store.log()
     texts = [f"common word{number}" for number in range(3 * schema.SLOTS + 1)]
@@ -225,6 +242,18 @@ def test_an_output_in_a_file_of_its_own_is_found_when_it_comes(store: SearchStor
     assert store.found("preview") == ["m"]
 
 
+def test_an_output_that_another_session_spilled_is_found_when_that_holds_the_message_too(store: SearchStore) -> None:
+    """A fork was read first: its copy of the message knows of no file."""
+    message = text_message("m", parts=[call("c", result("r", "a preview", spilled_to="c.txt"))])
+    store.log("fork").message(message)
+    store.log("origin").spill("c.txt", b"the whole numbat")
+    store.index()
+    assert store.found("numbat") == []
+    store.log("origin").message(message)
+    store.index()
+    assert store.found("numbat") == ["m"]
+
+
 def test_a_file_name_and_strings_inside_an_input_are_found(store: SearchStore) -> None:
     parts = [
         call("c", file_path="/src/module_one.py", edits=[{"new": "quokka"}]),
@@ -281,6 +310,20 @@ def test_a_damaged_or_foreign_index_is_made_anew(store: SearchStore, damage: str
     log.message(text_message("new", "word", minutes=60))
     store.index()
     assert len(store.found("word")) == 51
+
+
+def test_an_index_whose_tables_are_others_is_made_anew(store: SearchStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nobody thought of giving them another number."""
+    store.log().message(text_message("m", "word"))
+    with monkeypatch.context() as older:
+        tables = tuple(table.replace(" fresh_size INTEGER", " fresh_bytes INTEGER") for table in schema.TABLES)
+        older.setattr(schema, "TABLES", tables)
+        older.setattr(schema, "VERSION", schema.version_of(tables))
+        schema.open_for_writing(store.search_path).close()
+    store.read()
+    assert store.search("word").behind == 1
+    store.index()
+    assert store.found("word") == ["m"]
 
 
 def test_an_index_of_another_store_is_made_anew(store: SearchStore) -> None:

@@ -42,6 +42,8 @@ class SourceKind(StrEnum):
     """A small file of facts about a session (title, subagent meta): archived and read whole each time it changes."""
     SPILL = "spill"
     """A tool output that was too large for the log: archived and joined to its result by name."""
+    STREAM = "stream"
+    """What an agent printed while it ran, kept by the user: counts only for sessions that have no log of their own."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,10 +21,13 @@ from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, Turnlog
 class _Entry(NamedTuple):
     module: str
     summary: str
+    function: str | None = None
+    """Its name in the module, where that is not the command's."""
 
 
 COMMANDS = {
     "sync": _Entry("sync", "Read what is new in the agents' logs."),
+    "import": _Entry("imports", "Read one file, or what comes through a pipe.", "import_file"),
     "sessions": _Entry("sessions", "List sessions."),
     "show": _Entry("show", "Show a session as a transcript."),
     "search": _Entry("search", "Search in everything that was said and done."),
@@ -38,7 +41,7 @@ COMMANDS = {
     "db": _Entry("database", "Where the store is."),
     "completion": _Entry("completion", "Print completion for a shell."),
 }
-"""Command -> the module that holds it, under its own name, and what it does; in the order of `--help`."""
+"""Command -> the module that holds it and what it does; in the order of `--help`."""
 
 EXIT_CODES: dict[type[Exception], int] = {NotFoundError: 3, ConflictError: 4, StoreBusyError: 5, TurnlogError: 1}
 """What a failure exits with, the first class that fits (docs/cli.md). 2 is wrong use."""
@@ -59,7 +62,7 @@ class Commands(click.Group):
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
-        return getattr(import_module(f"turnlog.cli.{entry.module}"), cmd_name)
+        return getattr(import_module(f"turnlog.cli.{entry.module}"), entry.function or cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands, without importing one of them."""

@@ -53,6 +53,23 @@ class ProblemDocument(TypedDict):
     reason: str
 
 
+class ImportDocument(TypedDict):
+    """`turnlog import`."""
+
+    agent: str
+    version: str | None
+    kind: str
+    path: str
+    bytes: int
+    is_new: bool
+    sessions: list[str]
+    new_sessions: int
+    messages: int
+    diagnostics: int
+    problems: list[ProblemDocument]
+    seconds: float
+
+
 class SyncDocument(TypedDict):
     """`turnlog sync`."""
 

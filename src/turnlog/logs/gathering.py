@@ -7,7 +7,7 @@ What only a store can know, that sessions share messages, is not looked for here
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -33,7 +33,7 @@ from turnlog.store.joining import (
     join_records,
     join_session_changes,
     messages_of_records,
-    parent_of,
+    parents_of,
     place_messages,
 )
 from turnlog.store.timeline import place_results
@@ -103,8 +103,9 @@ class Gathering:
         facts = self.sessions[session_id]
         message_of = messages_of_records(placements, events)
         fates = place_messages(placements, events, message_of, facts.active_leaf) if facts.relink else {}
+        parents = parents_of(placements, message_of)
         memberships = [
-            _membership(session_id, message_id, place, message_of, fates.get(message_id))
+            _membership(session_id, message_id, place, parents[message_id], fates.get(message_id))
             for message_id, place in places.items()
         ]
         return list(zip(self.messages(session_id, places), memberships, strict=True))
@@ -209,14 +210,14 @@ def _join(known: _Place, placement: Placement, source: Source) -> _Place:
 
 
 def _membership(
-    session_id: str, message_id: str, place: _Place, message_of: Mapping[str, str], placed: Placed | None
+    session_id: str, message_id: str, place: _Place, parent_id: str | None, placed: Placed | None
 ) -> Membership:
     placement = place.placement
     return Membership(
         session_id=session_id,
         message_id=message_id,
         position=placement.position,
-        parent_id=parent_of(placement, message_of),
+        parent_id=parent_id,
         turn=placement.turn,
         step=placement.step,
         fate=placement.fate if placed is None else placed.fate,

@@ -95,11 +95,14 @@ class Cost(Value, frozen=True, kw_only=True):
 def merge_usage(one: Usage | None, other: Usage | None) -> Usage | None:
     """The larger of two counts of the same call, bucket by bucket (a later line of one message never lowers it).
 
+    Output and reasoning are taken together, the larger sum, since one reading may hold in `output` what another tells
+    apart; of equal sums the one that does.
     Associative, commutative and idempotent, so that the order in which lines are read does not matter.
     """
     if one is None or other is None or one == other:
         return one if other is None else other
     joined: dict[str, Any] = {name: _larger(getattr(one, name), getattr(other, name)) for name in (*BUCKETS, *_WEB)}
+    joined["output"], joined["reasoning"] = max(_produced(one), _produced(other), key=_produced_rank)
     joined |= {name: _either(getattr(one, name), getattr(other, name)) for name in _WORDS}
     joined["exactness"] = min(one.exactness, other.exactness, key=_EXACTNESS_RANK.__getitem__)
     names = {**one.extra, **other.extra}
@@ -107,6 +110,15 @@ def merge_usage(one: Usage | None, other: Usage | None) -> Usage | None:
         name: min((each.extra[name] for each in (one, other) if name in each.extra), key=bytes) for name in names
     }
     return Usage(**joined)
+
+
+def _produced(usage: Usage) -> tuple[int | None, int | None]:
+    return usage.output, usage.reasoning
+
+
+def _produced_rank(produced: tuple[int | None, int | None]) -> tuple[int, bool, int, bool]:
+    output, reasoning = produced
+    return ((output or 0) + (reasoning or 0), reasoning is not None, reasoning or 0, output is not None)
 
 
 def sum_usage(usages: Iterable[Usage | None]) -> UsageTotal:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -41,7 +41,8 @@ def connect(path: Path, *, read_only: bool = False, checked: bool = True) -> sql
         _prepare(connection, read_only=read_only, checked=checked)
         if not read_only:
             _migrate(connection)
-            make_indexes(connection)
+            if not _goes_without_indexes(path):
+                _make_indexes(connection)
     except sqlite3.Error as error:
         connection.close()
         raise StoreError(f"cannot use the store {path}: {error}") from error
@@ -70,17 +71,55 @@ def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
         raise
 
 
-def make_indexes(connection: sqlite3.Connection) -> None:
-    """Make the indexes for questions that are not there."""
+@contextmanager
+def without_indexes(connection: sqlite3.Connection) -> Generator[None]:
+    """Drop the indexes for questions during a first large import, and make them at its end.
+
+    Meanwhile no other process makes them either: an empty file beside the store is locked, until this one ends in
+    whatever way.
+    """
+    mark = _import_mark(Path(connection.execute("PRAGMA database_list").fetchone()[2]))
+    with closing(_lock(mark)) as lock:
+        if lock.in_transaction:
+            for name in _index_names():
+                connection.execute(f"DROP INDEX IF EXISTS {name}")
+        try:
+            yield
+        finally:
+            if lock.in_transaction:
+                _make_indexes(connection)
+                with suppress(OSError):  # some platforms keep a file that is open; nobody minds it unlocked
+                    mark.unlink()
+
+
+def _goes_without_indexes(path: Path) -> bool:
+    """Whether another connection is in the middle of its first large import."""
+    mark = _import_mark(path)
+    if not mark.exists():
+        return False
+    with closing(_lock(mark)) as lock:
+        return not lock.in_transaction
+
+
+def _lock(mark: Path) -> sqlite3.Connection:
+    """A connection that is in a transaction if it got the lock: SQLite's are there on every platform."""
+    connection = sqlite3.connect(mark, timeout=0, isolation_level=None)
+    with suppress(sqlite3.OperationalError):
+        connection.execute("BEGIN EXCLUSIVE")
+    return connection
+
+
+def _import_mark(path: Path) -> Path:
+    return path.with_name(f"{path.name}-import")
+
+
+def _make_indexes(connection: sqlite3.Connection) -> None:
     for statement in _index_statements():
         connection.execute(statement)
 
 
-def drop_indexes(connection: sqlite3.Connection) -> None:
-    """Drop the indexes for questions before a large import; `make_indexes` brings them back."""
-    for statement in _index_statements():
-        name = statement.split("IF NOT EXISTS", 1)[1].split()[0]
-        connection.execute(f"DROP INDEX IF EXISTS {name}")
+def _index_names() -> list[str]:
+    return [statement.split("IF NOT EXISTS", 1)[1].split()[0] for statement in _index_statements()]
 
 
 def _index_statements() -> list[str]:

@@ -36,14 +36,20 @@ class Forgetting(msgspec.Struct, frozen=True, kw_only=True):
     """Other session -> how many messages of this one it holds too; those stay there."""
 
 
+def imports_folder(store_path: Path) -> Path:
+    """Where the bytes of files that were imported one by one are kept: they are ours, and go with their session."""
+    return store_path.absolute().parent / "imports"
+
+
 def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     """What would be removed; raise NotFoundError for a session that is not stored."""
     keys = family(connection, session_key(connection, session_id))
     marks = ",".join("?" * len(keys))
     own = connection.execute(
-        f"SELECT DISTINCT m.message_key FROM memberships m WHERE m.session_key IN ({marks}) AND NOT EXISTS"
+        f"SELECT message_key FROM (SELECT message_key FROM memberships WHERE session_key IN ({marks})"
+        f" UNION SELECT message_key FROM superseded WHERE session_key IN ({marks})) m WHERE NOT EXISTS"
         f" (SELECT 1 FROM memberships o WHERE o.message_key = m.message_key AND o.session_key NOT IN ({marks}))",
-        (*keys, *keys),
+        (*keys, *keys, *keys),
     )
     shared = connection.execute(
         f"SELECT s.agent || ':' || s.external_id, count(*) FROM memberships m JOIN memberships o"
@@ -83,6 +89,9 @@ def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
         connection.close()
+    for path in map(Path, forgotten.files):
+        if path.parent == imports_folder(store_path):
+            path.unlink(missing_ok=True)
     return forgotten
 
 
@@ -124,10 +133,12 @@ def _own_sources(connection: sqlite3.Connection, keys: list[int]) -> dict[int, s
     rows = connection.execute(
         f"SELECT DISTINCT s.key, s.path FROM sources s LEFT JOIN sessions own"
         f" ON s.session_id = own.agent || ':' || own.external_id"
-        f" WHERE (own.key IN ({marks}) OR s.key IN (SELECT source_key FROM memberships WHERE session_key IN ({marks})))"
+        f" WHERE (own.key IN ({marks}) OR s.key IN (SELECT source_key FROM memberships WHERE session_key IN ({marks}))"
+        f" OR s.key IN (SELECT source_key FROM streams WHERE session_key IN ({marks})))"
         f" AND s.key NOT IN (SELECT source_key FROM memberships WHERE session_key NOT IN ({marks})"
-        f" AND source_key IS NOT NULL)",
-        (*keys, *keys, *keys),
+        f" AND source_key IS NOT NULL)"
+        f" AND s.key NOT IN (SELECT source_key FROM streams WHERE session_key NOT IN ({marks}))",
+        (*keys, *keys, *keys, *keys, *keys),
     )
     return dict(rows.fetchall())
 

@@ -1,5 +1,6 @@
 -- Indexes that only questions need, not writing: a first import drops them and makes them at its end, which takes a
--- third of the time of keeping them. Every opening for writing makes those that are missing.
+-- third of the time of keeping them. Every opening for writing makes those that are missing, but not while such an
+-- import runs.
 
 CREATE INDEX IF NOT EXISTS messages_by_role ON messages (role, created_at);
 CREATE INDEX IF NOT EXISTS messages_with_tools ON messages (created_at) WHERE has_tool_calls = 1;

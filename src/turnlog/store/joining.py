@@ -146,10 +146,11 @@ def place_messages(
         message_of: What `messages_of_records` says of them.
         active_leaf: `SessionChange.active_leaf`: a record id, "" for the very start, None when no record names one.
     """
+    parents = parents_of(placements, message_of)
     nodes = [
         Node(
             id=message_id,
-            parent=parent_of(placement, message_of),
+            parent=parents[message_id],
             position=placement.position,
             sidecar=placement.fate is Fate.SIDECAR,
         )
@@ -181,11 +182,19 @@ def told_fate(fate: Fate) -> Fate:
     return fate if fate in _FATES_OF_RECORDS else Fate.ACTIVE
 
 
-def parent_of(placement: Placement, message_of: Mapping[str, str]) -> str | None:
-    """The id of the parent message, found through its record where the fold no longer knew it."""
-    if placement.parent_id is not None or placement.parent_record is None:
-        return placement.parent_id
-    return message_of.get(placement.parent_record)
+def parents_of(placements: Mapping[str, Placement], message_of: Mapping[str, str]) -> dict[str, str | None]:
+    """Message id -> id of its parent, found through its record where the fold no longer knew the message.
+
+    A record that is nowhere was lost with a damaged line: then the parent is the message before it in the session.
+    """
+    parents: dict[str, str | None] = {}
+    before = None
+    for message_id, placement in sorted(placements.items(), key=lambda item: (item[1].position, item[0])):
+        record = placement.parent_record
+        parents[message_id] = placement.parent_id if record is None else message_of.get(record, before)
+        if placement.fate is not Fate.SIDECAR:
+            before = message_id
+    return parents
 
 
 def _with_result(part: ToolCallPart, change: ResultChange) -> ToolCallPart:

@@ -15,7 +15,7 @@ from turnlog.model import Fate, RecordEvent
 from turnlog.model.codec import decode_event
 from turnlog.model.tree import Placed
 from turnlog.store import bodies
-from turnlog.store.joining import messages_of_records, parent_of, place_messages, told_fate
+from turnlog.store.joining import messages_of_records, parents_of, place_messages, told_fate
 from turnlog.store.places import unpack_ids
 
 _LOOKUP_SIZE = 500
@@ -64,9 +64,10 @@ def relink(connection: sqlite3.Connection, session_key: int) -> None:
     ).fetchone()
     message_of = messages_of_records(placements, events)
     placed = place_messages(placements, events, message_of, active_leaf) if has_branches else {}
+    parents = parents_of(placements, message_of)
     changed: list[tuple[str | None, str, str | None, int, int]] = []
     for member in members:
-        parent = parent_of(placements[member.external_id], message_of)
+        parent = parents[member.external_id]
         at = placed.get(member.external_id) or Placed(fate=Fate(member.fate), cause=member.fate_cause)
         if (parent, at.fate, at.cause) != (member.parent_id, member.fate, member.fate_cause):
             changed.append((parent, at.fate, at.cause, session_key, member.message_key))

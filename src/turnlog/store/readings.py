@@ -17,7 +17,7 @@ from turnlog.store.branches import Branches
 from turnlog.store.joining import add_late_result, join_placements, join_records, told_fate
 from turnlog.store.new_messages import MEMBER_INSERT, PART_INSERT, member_row
 from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
-from turnlog.store.rows import MESSAGE_COLUMNS, message_facts
+from turnlog.store.rows import MESSAGE_COLUMNS, MessageFacts, message_facts
 from turnlog.store.transaction import Transaction
 
 _MESSAGE_UPDATE = f"UPDATE messages SET {', '.join(f'{name} = ?' for name in MESSAGE_COLUMNS[3:])} WHERE key = ?"
@@ -119,7 +119,8 @@ class Readings:
         )
         self._connection.execute(_MESSAGE_UPDATE, (*columns, pays_key, len(body), bodies.compress(body), key))
         self._connection.execute("DELETE FROM parts WHERE message_key = ?", (key,))
-        self._connection.executemany(PART_INSERT, facts.parts)
+        if pays_key is not None:
+            self._connection.executemany(PART_INSERT, facts.parts)
         replace_blobs(self._connection, key, found)
 
     def _share(self, session_key: int, key: int, placement: Placement) -> None:
@@ -130,13 +131,30 @@ class Readings:
         message = bodies.unpack(
             self._connection.execute("SELECT body FROM messages WHERE key = ?", (key,)).fetchone()[0]
         )
-        self._sessions.count(session_key, message_facts(message, key).counts, 1)
+        facts = message_facts(message, key)
+        self._sessions.count(session_key, facts.counts, 1)
+        # What this session spilled may now be the whole of an output that the message previews.
+        self._connection.execute(
+            "UPDATE messages SET changed_seq = ?1 WHERE key = ?2 AND EXISTS"
+            " (SELECT 1 FROM parts WHERE message_key = ?2 AND spill IS NOT NULL)",
+            (self._sessions.sequence(session_key), key),
+        )
         members = [
             row[0]
             for row in self._connection.execute("SELECT session_key FROM memberships WHERE message_key = ?", (key,))
         ]
         if len(members) > 1:
             self._sessions.share(members)
+        else:
+            self._count_again(session_key, key, facts)
+
+    def _count_again(self, session_key: int, key: int, facts: MessageFacts) -> None:
+        """A message that no session held any more, since a log had taken its place, is held again."""
+        self._transaction.totals.move(key, None, session_key)
+        self._connection.executemany(PART_INSERT, facts.parts)
+        self._connection.execute(
+            "UPDATE messages SET changed_seq = ? WHERE key = ?", (self._sessions.sequence(session_key), key)
+        )
 
     def _join_membership(self, session_key: int, key: int, known: _Place, placement: Placement) -> None:
         """The same message again in the same session: from another feed, another file, or the file written anew.

@@ -92,6 +92,11 @@ class SessionRows:
         return set(self._ids.values())
 
     @property
+    def keys(self) -> set[int]:
+        """Keys of the sessions that this transaction speaks of."""
+        return set(self._ids)
+
+    @property
     def last_change(self) -> int:
         """The newest number of the change sequence; 0 when nothing changed."""
         return max(self._sequences.values(), default=0)

@@ -46,8 +46,8 @@ class Totals:
         added = (*counts, reported)
         self._days[key].append(added if sign > 0 else tuple([-count for count in added]))
 
-    def move(self, message_key: int, old: int | None, new: int) -> None:
-        """Let another session pay for a stored message."""
+    def move(self, message_key: int, old: int | None, new: int | None) -> None:
+        """Let another session pay for a stored message, or none."""
         frame, cost = self._connection.execute(
             "SELECT body, cost FROM messages WHERE key = ?", (message_key,)
         ).fetchone()
@@ -55,8 +55,9 @@ class Totals:
         if old is not None:
             self.pay(old, message, cost, -1)
             self._sessions.sequence(old)
-        self.pay(new, message, cost, 1)
-        self._sessions.sequence(new)
+        if new is not None:
+            self.pay(new, message, cost, 1)
+            self._sessions.sequence(new)
         self._connection.execute("UPDATE messages SET pays_key = ? WHERE key = ?", (new, message_key))
 
     def write(self) -> None:

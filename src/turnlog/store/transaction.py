@@ -31,6 +31,8 @@ class SourceRow(msgspec.Struct, frozen=True):
     path: str
     generation: int
     session_id: str | None
+    is_stream: bool = False
+    """What it tells gives way to the session's own log: see `turnlog.store.streams`."""
 
 
 class Saved(msgspec.Struct):
@@ -56,17 +58,18 @@ class Transaction:
         """The source whose changes are being written."""
         self._price = price
         self._price_key = self.names.price_version(price_version)
-        self._paths: dict[int, tuple[str | None, str]] = {}
+        self._paths: dict[int, tuple[bool, str | None, str]] = {}
 
     def turn_to(self, source: SourceRow) -> None:
         """What comes now is of this source."""
         self.source = source
-        self._paths[source.key] = (source.session_id, source.path)
+        self._paths[source.key] = (source.is_stream, source.session_id, source.path)
 
     def outranks(self, source_key: int | None, generation: int, session_id: str) -> bool:
         """Whether this source says where something of a session stands, and not the one that said so before.
 
-        The session's own file does, of several the one whose path sorts first; of one file its newest generation.
+        The session's own file does, of several the one whose path sorts first, and a stream only where there is none;
+        of one file its newest generation does.
         """
         if source_key == self.source.key:
             return self.source.generation > generation
@@ -74,10 +77,11 @@ class Transaction:
             return True
         if source_key not in self._paths:
             self._paths[source_key] = self.connection.execute(
-                "SELECT session_id, path FROM sources WHERE key = ?", (source_key,)
-            ).fetchone() or (None, "")
-        owner, path = self._paths[source_key]
-        return (self.source.session_id != session_id, self.source.path) < (owner != session_id, path)
+                "SELECT kind = 'stream', session_id, path FROM sources WHERE key = ?", (source_key,)
+            ).fetchone() or (False, None, "")
+        is_stream, owner, path = self._paths[source_key]
+        mine = (self.source.is_stream, self.source.session_id != session_id, self.source.path)
+        return mine < (bool(is_stream), owner != session_id, path)
 
     def cost(self, message: Message) -> int | None:
         """What a model call cost, in nano-dollars; None for what is none, or has no known price."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 
 from turnlog.agents.base import Changes, Diagnostic, MessageChange, ResultChange
-from turnlog.store import lineage
+from turnlog.store import lineage, streams
 from turnlog.store.branches import Branches
 from turnlog.store.event_rows import EventRows
 from turnlog.store.link_rows import (
@@ -83,6 +83,15 @@ class Batch:
             self._new.land()
             save_spill(self._transaction, spill)
         save_diagnostics(self._transaction, changes.diagnostics)
+        if source.is_stream:
+            self._note_stream(changes)
+
+    def _note_stream(self, changes: Changes) -> None:
+        told = {change.session_id for change in (*changes.results, *changes.events)}
+        told |= {change.placement.session_id for change in changes.messages}
+        keys = {self._transaction.sessions.key(session_id) for session_id in told | set(changes.sessions)}
+        source_key = self._transaction.source.key
+        streams.note_stream(self._connection, source_key, {key for key in keys if key is not None})
 
     def close(self) -> Saved:
         """Write the sessions and totals, settle what depends on whole sessions, and say what was saved."""
@@ -92,7 +101,11 @@ class Batch:
             self._events.drop_moved(source)
         transaction.totals.write()
         sessions.write()
-        for key in sorted(sessions.relink | self._branches.left()):
+        logged = streams.give_way(self._connection, sessions, transaction.totals)
+        if logged:
+            transaction.totals.write()
+            sessions.write()
+        for key in sorted(sessions.relink | self._branches.left() | logged):
             lineage.relink(self._connection, key)
         shared = sessions.shared | lineage.sharing(self._connection, self._linked)
         relinked = self._settle_shared(shared) if shared else set[str]()

@@ -19,7 +19,7 @@ from io import FileIO
 
 import msgspec
 
-from turnlog.agents.base import Agent, Source
+from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.errors import StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.connection import write_transaction
@@ -124,7 +124,8 @@ class Reader:
         fingerprint = Fingerprint.of(status)
         start = self._where_to_go_on(file, agent, source, state, fingerprint, now)
         if start is not None:
-            row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id)
+            is_stream = source.kind is SourceKind.STREAM
+            row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id, is_stream)
             if start == 0:
                 state.cursor, state.lines, state.state, state.parser_version = 0, 0, None, agent.parser_version
                 batch.start_over(row, is_log=source.appendable)

@@ -88,7 +88,7 @@ def rebuild(
 
 def _clear_derived(connection: sqlite3.Connection) -> None:
     derived = "SELECT key FROM sessions WHERE native = 0"
-    for table in ("memberships", "events", "usage"):
+    for table in ("memberships", "superseded", "streams", "events", "usage"):
         connection.execute(f"DELETE FROM {table} WHERE session_key IN ({derived})")
     connection.execute("DELETE FROM sessions WHERE native = 0")
     connection.execute("DELETE FROM messages WHERE key NOT IN (SELECT message_key FROM memberships)")
@@ -126,7 +126,8 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
     generations = archive.generations(archived.key)
     for generation in generations:
         fold = agent.fold(source)
-        row = SourceRow(archived.key, agent.name, archived.path, generation.number, archived.session_id)
+        is_stream = archived.kind is SourceKind.STREAM
+        row = SourceRow(archived.key, agent.name, archived.path, generation.number, archived.session_id, is_stream)
         batch.start_over(row, is_log=archived.appendable)
         end = archived.cursor if generation is generations[-1] else generation.size
         pieces = archive.iter_bytes(archived.key, generation.number)

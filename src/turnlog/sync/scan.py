@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, NamedTuple, Self
@@ -22,7 +22,7 @@ import msgspec
 from turnlog.agents import agents as registered_agents
 from turnlog.agents.base import Agent, Source
 from turnlog.pricing import price_nanos, price_version
-from turnlog.store.connection import connect, drop_indexes, make_indexes, write_transaction
+from turnlog.store.connection import connect, without_indexes, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
@@ -216,14 +216,11 @@ def _prepared(connection: sqlite3.Connection, total: int) -> Generator[Executor 
         yield None
         return
     is_first = connection.execute("SELECT 1 FROM messages LIMIT 1").fetchone() is None
-    if is_first:
-        drop_indexes(connection)
     connection.execute(f"PRAGMA wal_autocheckpoint = {_LARGE_CHECKPOINT_PAGES}")
     try:
-        with ThreadPoolExecutor(1) as worker:
+        with without_indexes(connection) if is_first else nullcontext(), ThreadPoolExecutor(1) as worker:
             yield worker
     finally:
-        make_indexes(connection)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

@@ -11,6 +11,7 @@ from turnlog.agents.claude_code import blocks
 from turnlog.agents.claude_code.classify import INTERRUPTS, TAGGED
 from turnlog.agents.claude_code.kinds import KEPT_FIELDS, KINDS
 from turnlog.agents.claude_code.records import Record
+from turnlog.agents.claude_code.stream_records import STREAM_KINDS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "formats" / "claude-code.md").read_text()
 
@@ -30,6 +31,15 @@ def test_every_record_kind_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23, R-C3"""
     described = {named(kind)[0]: becomes for kind, becomes, *_ in rows("## Records")}
     assert described == {kind: becomes.value for kind, becomes in KINDS.items()}
+
+
+def test_every_kind_of_a_stream_is_on_the_page_with_what_it_becomes() -> None:
+    """R-S23"""
+    section = PAGE.split("## The stream of a headless run\n", 1)[1].split("\n## ", 1)[0]
+    table = [line.strip("|").split(" | ") for line in section.split("| kind |", 1)[1].splitlines()[2:] if line]
+    described = {named(kind)[0]: becomes for kind, becomes, *_ in table}
+    assert described == {kind: becomes.value for kind, becomes in STREAM_KINDS.items()}
+    assert [row for row in table if not re.search(r"\*(seen|named)\*", row[2])] == []
 
 
 def test_every_row_of_kinds_gives_its_evidence() -> None:

@@ -9,11 +9,12 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, Source, SourceKind
-from turnlog.agents.claude_code.detection import detect_log
+from turnlog.agents.claude_code.detection import detect_log, detect_stream
 from turnlog.agents.claude_code.fold import ClaudeCodeFold
 from turnlog.agents.claude_code.results import structured_result
 from turnlog.agents.claude_code.sidecars import SidecarFold
 from turnlog.agents.claude_code.sources import NAME, find_sources
+from turnlog.agents.claude_code.stream import StreamFold
 
 
 class ClaudeCode:
@@ -33,13 +34,19 @@ class ClaudeCode:
             yield from find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
-        """A log has records with a `sessionId` and a type of Claude Code's; a sidecar is known by its place."""
-        return detect_log(path, head)
+        """A log has records with a `sessionId` and a type of Claude Code's, a stream has them with a `session_id`.
+
+        A sidecar is known by its place.
+        """
+        found = detect_log(path, head)
+        return found if found.agent is not None else detect_stream(path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, a sidecar or a spilled output."""
+        """A fold of a log, a sidecar, a spilled output or a stream."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
             return SidecarFold(source)
+        if source.kind is SourceKind.STREAM:
+            return StreamFold(source, state)
         return ClaudeCodeFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:

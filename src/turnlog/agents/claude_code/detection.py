@@ -9,6 +9,8 @@ from turnlog.agents.claude_code.kinds import TYPES
 from turnlog.agents.claude_code.lines import read_lines
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.sources import NAME, source_of
+from turnlog.agents.claude_code.stream import read_stream_lines
+from turnlog.agents.claude_code.stream_records import STREAM_KINDS, StreamRecord, stream_kind
 
 _SIDECARS = (SourceKind.SIDECAR, SourceKind.SPILL)
 
@@ -27,6 +29,30 @@ def detect_log(path: Path, head: bytes) -> Detection:
         return Detection(reason="no record has a known type and a sessionId")
     version = next((record.version for record in ours if record.version is not None), None)
     return Detection(agent=NAME, version=version, source=source or _source(path, ours))
+
+
+def detect_stream(path: Path, head: bytes) -> Detection | None:
+    """What `--output-format stream-json` printed, or what was fed to `--input-format stream-json`; None for neither."""
+    whole_lines = head[: head.rfind(b"\n") + 1] or head
+    records = [record for record, *_ in read_stream_lines(whole_lines.split(b"\n"), 0, 1, Changes())]
+    if not any(_is_streamed(record) for record in records) and not _are_fed(records):
+        return None
+    version = next((record.claude_code_version for record in records if record.claude_code_version), None)
+    place = path.absolute()
+    source = Source(agent=NAME, path=str(place), root=str(place.parent), kind=SourceKind.STREAM)
+    return Detection(agent=NAME, version=version, source=source)
+
+
+def _is_streamed(record: StreamRecord) -> bool:
+    return stream_kind(record) in STREAM_KINDS and record.session_id is not None and record.uuid is not None
+
+
+def _are_fed(records: list[StreamRecord]) -> bool:
+    """Nothing but prompts, each a message of the Messages API."""
+    return bool(records) and all(
+        record.type == "user" and record.wire_message is not None and record.wire_message.role == "user"
+        for record in records
+    )
 
 
 def _is_ours(record: Record) -> bool:

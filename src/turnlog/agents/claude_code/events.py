@@ -19,7 +19,13 @@ _SMALL = 4096
 def add_record(reading: Reading, record: Record, session: Session) -> None:
     """The event that the table of kinds has for a record; one of an unknown kind is kept as such."""
     kind = kind_of(record)
-    becomes = KINDS.get(kind)
+    add_kind(reading, record, session, kind, KINDS.get(kind), KEPT_FIELDS.get(kind, ()))
+
+
+def add_kind(
+    reading: Reading, record: Record, session: Session, kind: str, becomes: Becomes | None, fields: tuple[str, ...]
+) -> None:
+    """The event of a record of some kind, with some of its fields; None for a kind that no table has."""
     identity = record.uuid or reading.own_id()
     event: HistoryEvent
     if becomes is Becomes.RUN_METADATA:
@@ -28,7 +34,7 @@ def add_record(reading: Reading, record: Record, session: Session) -> None:
             position=reading.position,
             created_at=record.timestamp,
             kind=kind,
-            data=_kept_data(reading, kind),
+            data=_kept_data(reading, fields),
         )
     else:
         event = RecordEvent(
@@ -37,7 +43,7 @@ def add_record(reading: Reading, record: Record, session: Session) -> None:
             created_at=record.timestamp,
             kind=kind,
             known=becomes is not None,
-            data=_small_data(reading) if becomes is None else _kept_data(reading, kind),
+            data=_small_data(reading) if becomes is None else _kept_data(reading, fields),
         )
     reading.add_event(event, record, session)
     reading.changes.counts.events += 1
@@ -109,8 +115,7 @@ def add_hook_error(reading: Reading, record: Record, session: Session) -> None:
     reading.changes.counts.events += 1
 
 
-def _kept_data(reading: Reading, kind: str) -> Raw | UnsetType:
-    fields = KEPT_FIELDS.get(kind)
+def _kept_data(reading: Reading, fields: tuple[str, ...]) -> Raw | UnsetType:
     if not fields:
         return UNSET
     found = fields_of(reading.json)

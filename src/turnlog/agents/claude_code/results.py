@@ -237,11 +237,14 @@ class _Progress(msgspec.Struct):
 class _Record(msgspec.Struct, rename="camel"):
     message: _Message | None = None
     tool_use_result: Raw | UnsetType = UNSET
+    streamed_result: Raw | UnsetType = msgspec.field(name="tool_use_result", default=UNSET)
     data: _Progress | None = None
 
 
 def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
     """`toolUseResult` of a record with the call's result, also where a `progress` record carries it.
+
+    In a stream it is called `tool_use_result`.
 
     A record with several results has one `toolUseResult`, which is then that of the first.
     """
@@ -253,6 +256,7 @@ def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
         return structured_result(bytes(found.data.message), tool_call_id)
     content = found.message.content if found.message else None
     answered = [block.tool_use_id for block in content if block.tool_use_id] if isinstance(content, list) else []
-    if answered[:1] != [tool_call_id] or not isinstance(found.tool_use_result, Raw):
+    if answered[:1] != [tool_call_id]:
         return None
-    return found.tool_use_result.copy()
+    told = (result for result in (found.tool_use_result, found.streamed_result) if isinstance(result, Raw))
+    return next((result.copy() for result in told), None)

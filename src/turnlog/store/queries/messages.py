@@ -48,6 +48,15 @@ _SELECT = (
 )
 
 
+_SUPERSEDED = (
+    "SELECT m.external_id, s.session_key, s.position, s.parent_id, NULL, s.turn, s.step, 'superseded',"
+    " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name, m.body"
+    " FROM superseded s CROSS JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
+    " LEFT JOIN price_versions v ON v.key = m.price_key WHERE m.external_id = ? ORDER BY s.session_key"
+)
+"""Places that gave way to a session's own log (see `store.streams`): seldom any."""
+
+
 class Span(NamedTuple):
     """Which messages of a session, by position."""
 
@@ -222,6 +231,7 @@ def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[_R
         " ORDER BY s.session_key IS NOT m.pays_key, s.session_key",
         (message_id,),
     ).fetchall()
+    rows += connection.execute(_SUPERSEDED, (message_id,)).fetchall()
     if not rows:
         raise NotFoundError(f"there is no message {message_id}")
     return [_Row(*row) for row in rows]

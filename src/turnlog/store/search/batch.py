@@ -18,7 +18,7 @@ import msgspec
 
 from turnlog.store.search import markers
 from turnlog.store.search.base import ROLES
-from turnlog.store.search.blocks import Block, Blocks, Slot, slots_of
+from turnlog.store.search.blocks import Block, Blocks, Slot, shown_block, slots_of
 from turnlog.store.search.contents import Contents, MessageRow
 from turnlog.store.search.documents import Document, documents_of, texts_of
 from turnlog.store.search.layout import SUPERSEDED, Entry
@@ -99,7 +99,7 @@ class Batch:
         if not known:
             return True
         slots = slots_of(known)
-        told = self._take_out(self._as_marked(row, known[0]), slots)
+        told = self._take_out(self._as_marked(row, shown_block(known)), slots)
         self._blocks.delete(row.key)
         return len(told) == len(slots)
 
@@ -195,7 +195,7 @@ class Batch:
         return msgspec.structs.replace(row, home=block.home, role=ROLES[block.role])
 
     def _update(self, row: MessageRow, known: list[Block]) -> None:
-        marked = self._as_marked(row, known[0])
+        marked = self._as_marked(row, shown_block(known))
         wanted = block_of(row.created_at)
         # Its time is known only now, or is later than it was thought, or its role is another: all of it is made anew.
         moves = wanted > known[0].number or row.role != marked.role
@@ -285,7 +285,7 @@ class Batch:
         self._fresh_size = 0
 
     def _move_to_words(self, row: MessageRow, blocks: list[Block]) -> None:
-        row = self._as_marked(row, blocks[0])
+        row = self._as_marked(row, shown_block(blocks))
         slots = slots_of(blocks)
         for slot in slots:
             slot.block.entries[slot.slot] = None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from turnlog.store.search import layout
-from turnlog.store.search.layout import Entries, Entry
+from turnlog.store.search.layout import SUPERSEDED, Entries, Entry
 from turnlog.store.search.schema import SLOT_BITS
 
 _END = 1 << 60
@@ -123,6 +123,15 @@ class Blocks:
             Block(block, message_key, home, role, bool(is_fresh), layout.unpack(packed))
             for block, message_key, home, role, is_fresh, packed in rows
         ]
+
+
+def shown_block(blocks: Sequence[Block]) -> Block:
+    """One of a message's blocks that has documents which are shown, as long as there is any.
+
+    All of those have one role. A message whose role became another left blocks with the old one, and nothing in them.
+    """
+    shown = (block for block in blocks if any(entry and not entry.flags & SUPERSEDED for entry in block.entries))
+    return next(shown, blocks[-1])
 
 
 def slots_of(blocks: Iterable[Block]) -> list[Slot]:

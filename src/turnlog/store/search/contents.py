@@ -78,8 +78,11 @@ class Contents:
         return None if row is None else MessageRow(*row)
 
     def messages_of(self, session_key: int) -> Iterator[MessageRow]:
-        """All messages that a session holds."""
-        query = f"{_MESSAGE} JOIN memberships x ON x.message_key = m.key WHERE x.session_key = ?"
+        """All messages that a session holds, and those that gave way to its log."""
+        query = (
+            f"{_MESSAGE} WHERE m.key IN (SELECT message_key FROM memberships WHERE session_key = ?1"
+            " UNION SELECT message_key FROM superseded WHERE session_key = ?1)"
+        )
         for row in self._connection.execute(query, (session_key,)):
             yield MessageRow(*row)
 

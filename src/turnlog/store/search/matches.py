@@ -29,7 +29,8 @@ _IDS = (
 
 _BLOCK = (
     "SELECT d.layout, m.key, m.created_at, m.external_id FROM documents d JOIN messages m ON m.key = d.message_key"
-    " WHERE d.block = ?"
+    " WHERE d.block = ? AND"
+    " (m.pays_key IS NOT NULL OR EXISTS (SELECT 1 FROM memberships x WHERE x.message_key = m.key))"
 )
 
 Position: TypeAlias = tuple[int, str, int, int]

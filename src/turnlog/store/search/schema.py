@@ -7,14 +7,16 @@ the next free one), so ids grow with the messages' own time. `documents` says wh
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 from turnlog.errors import StoreError
 from turnlog.store.connection import open_file
 
-VERSION = 3
-"""Raised when the tables, or what goes into them, change: an index of another version is made anew."""
+_CONTENT_VERSION = 3
+"""Raised when what goes into the tables changes: see `VERSION`."""
 
 SLOT_BITS = 3
 SLOTS = 1 << SLOT_BITS
@@ -31,7 +33,7 @@ _TOKENIZER = 'tokenize = "unicode61 remove_diacritics 2"'
 
 # The texts themselves are not kept, nor their lengths: ranking uses those in `documents.layout`.
 # What the other three are for is said in `postings`.
-_TABLES = (
+TABLES = (
     f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
     f"CREATE VIRTUAL TABLE fresh USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
     f"CREATE VIRTUAL TABLE sample USING fts5 (text, content = '', columnsize = 0, detail = none, {_TOKENIZER})",
@@ -57,6 +59,15 @@ _TABLES = (
     "INSERT INTO words (words, rank) VALUES ('crisismerge', 1000)",
     "INSERT INTO sample (sample, rank) VALUES ('automerge', 8)",
 )
+
+
+def version_of(tables: Sequence[str]) -> int:
+    """The number that tells an index of these tables from others."""
+    return crc32(repr((_CONTENT_VERSION, tables)).encode()) >> 1
+
+
+VERSION = version_of(TABLES)
+"""An index of other tables, or of other things in them, is made anew."""
 
 
 class Progress(NamedTuple):
@@ -141,7 +152,7 @@ def clear(connection: sqlite3.Connection) -> None:
     ).fetchall()
     for (name,) in tables:
         connection.execute(f'DROP TABLE IF EXISTS main."{name}"')
-    for statement in _TABLES:
+    for statement in TABLES:
         connection.execute(statement)
     connection.execute(f"PRAGMA main.user_version = {VERSION}")
 

@@ -1,0 +1,209 @@
+"""The shapes of what `claude -p --output-format stream-json` prints, and what each kind of it becomes.
+
+A line is told by its `type`, with its `subtype` where it has one: `system/init`, `result/success`. Messages have the
+shape of the Messages API and the ids of the session's log. `docs/formats/claude-code.md` describes every kind, which a
+test compares with this table.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from turnlog.agents.claude_code.kinds import Becomes
+from turnlog.agents.claude_code.records import (
+    Block,
+    CompactMetadata,
+    PermissionDecision,
+    PreservedMessages,
+    ResultFacts,
+    WireMessage,
+    WireUsage,
+)
+
+STREAM_KINDS: dict[str, Becomes] = {
+    **dict.fromkeys(("assistant", "stream_event", "user"), Becomes.MESSAGE),
+    "system/compact_boundary": Becomes.COMPACTION,
+    "system/api_retry": Becomes.ERROR,
+    **dict.fromkeys(
+        (
+            "result/error_during_execution",
+            "result/error_max_budget_usd",
+            "result/error_max_structured_output_retries",
+            "result/error_max_turns",
+            "result/success",
+            "system/init",
+        ),
+        Becomes.RUN_METADATA,
+    ),
+    **dict.fromkeys(
+        (
+            "auth_status",
+            "control_cancel_request",
+            "control_request",
+            "control_response",
+            "keep_alive",
+            "rate_limit_event",
+            "system/background_tasks_changed",
+            "system/hook_progress",
+            "system/hook_response",
+            "system/hook_started",
+            "system/informational",
+            "system/permission_denied",
+            "system/status",
+            "system/task_notification",
+            "system/task_progress",
+            "system/task_started",
+            "system/task_updated",
+            "system/thinking_tokens",
+            "tool_progress",
+            "tool_use_summary",
+        ),
+        Becomes.RECORD,
+    ),
+}
+"""Every kind that is known."""
+
+STREAM_TYPES = frozenset(kind.partition("/")[0] for kind in STREAM_KINDS)
+
+_RESULT_FIELDS = (
+    "total_cost_usd",
+    "usage",
+    "modelUsage",
+    "num_turns",
+    "duration_ms",
+    "duration_api_ms",
+    "is_error",
+    "stop_reason",
+    "terminal_reason",
+    "permission_denials",
+    "errors",
+    "subagent_stats",
+)
+
+STREAM_FIELDS: dict[str, tuple[str, ...]] = {
+    **{kind: _RESULT_FIELDS for kind in STREAM_KINDS if kind.startswith("result/")},
+    "system/init": ("model", "permissionMode", "cwd", "claude_code_version", "mcp_servers", "output_style", "agents"),
+    "system/informational": ("content", "level"),
+    "system/permission_denied": ("tool_name", "tool_use_id", "message"),
+    "system/status": ("status", "compact_result"),
+    "system/task_notification": ("task_id", "tool_use_id", "status", "summary", "usage"),
+    "system/task_started": ("task_id", "tool_use_id", "description", "subagent_type", "task_type"),
+}
+"""Fields of a record that its event carries."""
+
+FIRST_KEYS = ("type", "subtype", "message", "event", "session_id", "parent_tool_use_id", "uuid", "duration_api_ms")
+
+
+class StreamDelta(msgspec.Struct, gc=False):
+    """A piece of a block, or how the message ended."""
+
+    text: str | None = None
+    thinking: str | None = None
+    stop_reason: str | None = None
+
+
+class StreamPiece(msgspec.Struct, gc=False):
+    """An event of the Messages API's own stream."""
+
+    type: str = ""
+    index: int | None = None
+    message: WireMessage | None = None
+    content_block: Block | None = None
+    delta: StreamDelta | None = None
+    usage: WireUsage | None = None
+
+
+class StreamPreserved(msgspec.Struct, gc=False):
+    """Records that stay in the context after a compaction."""
+
+    uuids: list[str] | None = None
+    all_uuids: list[str] | None = None
+
+
+class StreamCompaction(msgspec.Struct, gc=False):
+    """How a compaction went."""
+
+    trigger: str | None = None
+    pre_tokens: int | None = None
+    post_tokens: int | None = None
+    preserved_messages: StreamPreserved | None = None
+
+    def as_logged(self) -> CompactMetadata:
+        """The same as the log has it."""
+        kept = self.preserved_messages
+        return CompactMetadata(
+            trigger=self.trigger,
+            pre_tokens=self.pre_tokens,
+            post_tokens=self.post_tokens,
+            preserved_messages=PreservedMessages(uuids=kept.uuids, all_uuids=kept.all_uuids) if kept else None,
+        )
+
+
+class StreamDecision(msgspec.Struct, gc=False):
+    """Who let a tool run or refused it."""
+
+    decision: str | None = None
+    source: str | None = None
+    reason_type: str | None = None
+    reason_code: str | None = None
+    rule_source: str | None = None
+    grant_scope: str | None = None
+
+    def as_logged(self) -> PermissionDecision:
+        """The same as the log has it."""
+        return PermissionDecision(**msgspec.structs.asdict(self))
+
+
+class ResultFact(msgspec.Struct, gc=False):
+    """What is told beside a tool's result."""
+
+    id: str | None = None
+    permission_decision: StreamDecision | None = None
+    non_execution_kind: str | None = None
+
+
+class StreamRecord(msgspec.Struct, gc=False):
+    """One line of a stream, or of what is fed to `--input-format stream-json`."""
+
+    type: str = ""
+    subtype: str | None = None
+    message: WireMessage | str | None = None
+    """What a denial says is a text."""
+    event: StreamPiece | None = None
+    session_id: str | None = None
+    uuid: str | None = None
+    timestamp: datetime | None = None
+    parent_tool_use_id: str | None = None
+    agent_id: str | None = None
+    request_id: str | None = None
+    thinking_duration_ms: int | None = None
+    aborted: bool | None = None
+    error: Any = None
+    error_status: int | None = None
+    is_synthetic: bool | None = msgspec.field(name="isSynthetic", default=None)
+    tool_result_meta: list[ResultFact] | None = None
+    tool_use_result: ResultFacts | str | list[Raw] | int | float | bool | None = None
+    cwd: str | None = None
+    claude_code_version: str | None = None
+    compact_metadata: StreamCompaction | None = None
+    logical_parent_uuid: str | None = None
+    attempt: int | None = None
+    max_retries: int | None = None
+    retry_delay_ms: float | None = None
+    task_id: str | None = None
+    tool_use_id: str | None = None
+    total_cost_usd: float | None = None
+
+    @property
+    def wire_message(self) -> WireMessage | None:
+        """The message of the Messages API, if the line has one."""
+        return self.message if isinstance(self.message, WireMessage) else None
+
+
+def stream_kind(record: StreamRecord) -> str:
+    """The kind of a line, in the words of `STREAM_KINDS`."""
+    return f"{record.type}/{record.subtype}" if record.subtype else record.type

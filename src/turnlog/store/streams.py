@@ -1,0 +1,90 @@
+"""What only a stream tells of a session gives way to the session's own log, whichever was read first.
+
+A stream (`SourceKind.STREAM`) is what an agent printed while it ran. Its ids need not be those of the log, so its
+messages count, cost and are found only in a session that has no log. As soon as there is one, those that the log does
+not have leave `memberships` for `superseded`, and the events of the stream go. The bytes stay in the archive.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from turnlog.store import bodies
+from turnlog.store.rows import message_facts
+from turnlog.store.sessions import SessionRows
+from turnlog.store.totals import Totals
+
+_KEPT = "session_key, position, message_key, source_key, generation, parent_id, turn, step, records"
+
+_STREAMED = "source_key IN (SELECT source_key FROM streams WHERE session_key = ?1)"
+
+
+def note_stream(connection: sqlite3.Connection, source_key: int, session_keys: Iterable[int]) -> None:
+    """A stream tells of these sessions."""
+    rows = [(session_key, source_key) for session_key in session_keys]
+    connection.executemany("INSERT OR IGNORE INTO streams (session_key, source_key) VALUES (?, ?)", rows)
+
+
+def give_way(connection: sqlite3.Connection, sessions: SessionRows, totals: Totals) -> set[int]:
+    """Supersede what only streams told of those of the transaction's sessions that have a log; the keys of these."""
+    streamed = {row[0] for row in connection.execute("SELECT DISTINCT session_key FROM streams")}
+    logged = {key: log for key in streamed & sessions.keys if (log := _log_of(connection, key)) is not None}
+    for session_key, log in sorted(logged.items()):
+        _drop_events(connection, sessions, session_key)
+        rows = connection.execute(
+            f"SELECT message_key FROM memberships WHERE session_key = ?1 AND {_STREAMED}", (session_key,)
+        )
+        for (message_key,) in rows.fetchall():
+            _supersede(connection, sessions, totals, session_key, message_key, log)
+        connection.execute(
+            "DELETE FROM superseded WHERE session_key = ?1 AND message_key IN"
+            " (SELECT message_key FROM memberships WHERE session_key = ?1)",
+            (session_key,),
+        )
+    return set(logged)
+
+
+def _log_of(connection: sqlite3.Connection, session_key: int) -> str | None:
+    """Path of a log that holds messages of the session; of several the one that sorts first."""
+    return connection.execute(
+        "SELECT min(path) FROM sources WHERE key IN"
+        f" (SELECT source_key FROM memberships WHERE session_key = ?1 AND NOT {_STREAMED})",
+        (session_key,),
+    ).fetchone()[0]
+
+
+def _drop_events(connection: sqlite3.Connection, sessions: SessionRows, session_key: int) -> None:
+    cursor = connection.execute(f"DELETE FROM events WHERE session_key = ?1 AND {_STREAMED}", (session_key,))
+    if cursor.rowcount > 0:
+        sessions.count_events(session_key, -cursor.rowcount)
+
+
+def _supersede(
+    connection: sqlite3.Connection,
+    sessions: SessionRows,
+    totals: Totals,
+    session_key: int,
+    message_key: int,
+    log: str,
+) -> None:
+    place = (session_key, message_key)
+    connection.execute(
+        f"INSERT OR REPLACE INTO superseded ({_KEPT}, fate_cause)"
+        f" SELECT {_KEPT}, ?3 FROM memberships WHERE session_key = ?1 AND message_key = ?2",
+        (*place, log),
+    )
+    connection.execute("DELETE FROM memberships WHERE session_key = ? AND message_key = ?", place)
+    frame, payer, other = connection.execute(
+        "SELECT body, pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = ?1)"
+        " FROM messages WHERE key = ?1",
+        (message_key,),
+    ).fetchone()
+    sessions.count(session_key, message_facts(bodies.unpack(frame), message_key).counts, -1)
+    if payer == session_key:
+        totals.move(message_key, payer, other)
+    if other is None:
+        connection.execute("DELETE FROM parts WHERE message_key = ?", (message_key,))
+    connection.execute(
+        "UPDATE messages SET changed_seq = ? WHERE key = ?", (sessions.sequence(session_key), message_key)
+    )

@@ -1,0 +1,134 @@
+"""One file that somebody hands over: kept beside the store, recognised by what stands in it, read like any source.
+
+The bytes go into `imports/` beside the store, under the name of their hash, before anybody looks at them. So a pipe
+can be read as well as a file, the same file given twice is one source, and it does not matter what becomes of the
+original. A file that is nobody's is not kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from turnlog.agents import agent as registered_agent
+from turnlog.agents import detect
+from turnlog.agents.base import Detection
+from turnlog.errors import FormatError
+from turnlog.pricing import price_nanos, price_version
+from turnlog.store.connection import connect
+from turnlog.store.forget import imports_folder
+from turnlog.sync.indexing import indexing
+from turnlog.sync.read import Problem, Reader
+from turnlog.sync.scan import Progress
+
+_CHUNK_SIZE = 1 << 20
+
+_MOST_ENDINGS = 2
+"""Endings of a file's name that are kept: `.jsonl.zst`."""
+
+
+class ImportSummary(msgspec.Struct, kw_only=True):
+    """What became of the file."""
+
+    path: str
+    """Where its bytes are kept."""
+    agent: str
+    version: str | None
+    kind: str
+    """What it is to its sessions: `agents.base.SourceKind`."""
+    bytes: int
+    is_new: bool
+    """False: it was imported before, and nothing changed."""
+    sessions: tuple[str, ...] = ()
+    """Ids of the sessions that got something new."""
+    new_sessions: int = 0
+    messages: int = 0
+    """Messages that were not there before."""
+    diagnostics: int = 0
+    problems: Sequence[Problem] = ()
+    seconds: float = 0.0
+
+
+def import_stream(
+    store_path: Path, stream: BinaryIO, name: str = "", on_progress: Progress = lambda phase, done, total: None
+) -> ImportSummary:
+    """Read a file, or what comes through a pipe, into the store.
+
+    Args:
+        store_path: The store, which is made when it is not there.
+        stream: The bytes, read to their end.
+        name: What the file was called: for its endings, and for errors.
+        on_progress: Told of the phases `read` (bytes) and `index` (messages).
+
+    Raises FormatError for a file of no agent that is known, with what each of them misses in it.
+    """
+    started = time.monotonic()
+    folder = imports_folder(store_path)
+    path, was_there = _keep(stream, folder, "".join(Path(name).suffixes[-_MOST_ENDINGS:]))
+    detection = detect(path)
+    if detection.agent is None or detection.source is None:
+        if not was_there:
+            path.unlink()
+        raise FormatError(f"of no agent that is read here ({detection.reason})", path=Path(name or "-"))
+    summary = _read(store_path, path, detection, on_progress)
+    summary.seconds = time.monotonic() - started
+    return summary
+
+
+def _keep(stream: BinaryIO, folder: Path, ending: str) -> tuple[Path, bool]:
+    """Write the bytes under their hash; whether they were there already."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix="incoming-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            while piece := stream.read(_CHUNK_SIZE):
+                digest.update(piece)
+                file.write(piece)
+        path = folder / f"{digest.hexdigest()}{ending}"
+        was_there = path.exists()
+        if not was_there:
+            Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    return path, was_there
+
+
+def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progress) -> ImportSummary:
+    assert detection.agent is not None
+    assert detection.source is not None
+    size = path.stat().st_size
+    read = 0
+
+    def count(piece: int) -> None:
+        nonlocal read
+        read += piece
+        on_progress("read", read, max(size, read))
+
+    connection = connect(store_path, checked=False)
+    try:
+        with indexing(store_path, size, lambda pending: on_progress("index", 0 if pending else 1, 1)):
+            reader = Reader(connection, price_nanos, price_version(), count)
+            result = reader.read([(registered_agent(detection.agent), detection.source)])
+    finally:
+        connection.close()
+    return ImportSummary(
+        path=str(path),
+        agent=detection.agent,
+        version=detection.version,
+        kind=detection.source.kind,
+        bytes=size,
+        is_new=result.changed > 0,
+        sessions=tuple(sorted(result.saved.sessions)) if result.changed else (),
+        new_sessions=result.saved.new_sessions,
+        messages=result.saved.messages,
+        diagnostics=result.saved.diagnostics,
+        problems=result.problems,
+    )

@@ -1,0 +1,46 @@
+"""`turnlog import`: a file or a pipe, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from claude_files import DATA, SESSION
+from cli_runner import Command, command
+from turnlog.cli.shapes import ImportDocument
+
+STREAM = DATA / "streams" / "basic.jsonl"
+
+
+def test_a_file_is_imported_once(run: Command) -> None:
+    first = run("import", str(STREAM))
+    assert first.exit_code == 0
+    assert "claude-code 2.1.329, stream" in first.stdout
+    assert "1 new session, 0 updated, 8 new messages." in first.stdout
+    assert f"turnlog show claude-code:{SESSION}" in first.stdout
+    assert "It is in the store already." in run("import", str(STREAM)).stdout
+
+
+def test_a_pipe_is_imported_and_told_as_json() -> None:
+    result = subprocess.run(
+        command("import", "-", "--json"), input=STREAM.read_bytes(), capture_output=True, check=True
+    )
+    document = json.loads(result.stdout)
+    assert document["sessions"] == [f"claude-code:{SESSION}"]
+    assert (document["agent"], document["kind"], document["is_new"]) == ("claude-code", "stream", True)
+    assert msgspec.to_builtins(msgspec.convert(document, ImportDocument)) == document
+
+
+def test_what_is_nobodys_fails_and_says_why(run: Command, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("hello\n")
+    result = run("import", str(notes))
+    assert result.exit_code == 1
+    assert "of no agent that is read here (Claude Code: no line is a JSON object" in result.stderr
+
+
+def test_a_file_that_is_not_there_is_wrong_use(run: Command) -> None:
+    assert run("import", "nowhere.jsonl").exit_code == 2

@@ -1,0 +1,168 @@
+"""What an agent printed while it ran counts only where the session has no log of its own, whichever was read first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from store_dump import differences
+from toy_agent import line
+from toy_store import ToyStore
+from turnlog.store import open_store
+from turnlog.store.connection import connect
+from turnlog.store.forget import forget_for_good, imports_folder
+from turnlog.store.search.base import search_path
+from turnlog.store.search.indexer import Indexer
+from turnlog.store.search.searcher import Searcher
+
+PROMPT = line(kind="prompt", id="r1", message="m1", text="please", at=1)
+ANSWER = line(
+    kind="text", id="r2", parent="r1", message="m2", text="logged", at=2, model="opus", tokens=[10, 5], stop="end"
+)
+LOG = PROMPT + ANSWER
+
+SEEN = (
+    line(kind="text", message="item1", text="printed", at=2, model="opus", tokens=[7, 3], stop="end")
+    + line(kind="call", message="item1", block=1, call="c1", tool="Bash", at=2)
+    + line(kind="result", call="c1", text="output", status="error", at=3)
+    + line(kind="note", at=4)
+)
+"""The same answer under another id, as a stream prints it."""
+
+Files = dict[str, bytes]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ToyStore]:
+    with ToyStore(tmp_path) as found:
+        yield found
+
+
+def in_any_order(tmp_path: Path, files: Files, look: Callable[[ToyStore], object]) -> None:
+    """Read the files in every order, apart and together; `look` at each store, and all must say the same."""
+    known = None
+    for number, order in enumerate(permutations(files)):
+        for together in (False, True):
+            with ToyStore(tmp_path, name=f"{number}-{together}.db") as store:
+                for name in files:
+                    store.write(name, files[name])
+                for names in [order] if together else [(name,) for name in order]:
+                    assert store.read(*names).problems == []
+                look(store)
+                known = known or store.dump()
+                assert differences(store.dump(), known) == []
+
+
+def found(store: ToyStore, word: str) -> list[str]:
+    """Ids of the messages in which a word is found."""
+    with Indexer(store.path, search_path(store.path)) as indexer:
+        indexer.catch_up()
+    with Searcher(store.path, search_path(store.path)) as searcher:
+        return [hit.message_id for hit in searcher.search(word).hits]
+
+
+def test_a_stream_alone_is_a_session_like_any_other(store: ToyStore) -> None:
+    store.add("s.stream", SEEN)
+    assert store.session("s", "messages, steps, tool_calls, failed_tool_calls, events, calls, input, output") == (
+        *(1, 1, 1, 1, 1),
+        *(1, 7, 3),
+    )
+    assert store.payers() == {"item1": "s"}
+    assert found(store, "printed") == found(store, "output") == ["item1"]
+
+
+def test_what_only_a_stream_tells_gives_way_to_the_log(tmp_path: Path) -> None:
+    files = {"s.stream": SEEN, "s.log": LOG}
+
+    def look(store: ToyStore) -> None:
+        assert store.fates("s") == {"m1": "active", "m2": "active"}
+        assert store.payers() == {"m1": "s", "m2": "s"}
+        assert store.session("s", "messages, steps, tool_calls, failed_tool_calls, events, calls, input, output") == (
+            *(2, 1, 0, 0, 0),
+            *(1, 10, 5),
+        )
+        assert store.row("SELECT sum(calls), sum(input), sum(output) FROM usage") == (1, 10, 5)
+        assert store.row("SELECT count(*) FROM parts WHERE type = 'tool-call'") == 0
+        assert found(store, "logged") == ["m2"]
+        assert found(store, "printed") == found(store, "output") == []
+        with open_store(store.path) as opened:
+            (place,) = opened.memberships("item1")
+            assert (place.fate, place.fate_cause, place.pays) == ("superseded", str(store.home / "s.log"), False)
+            assert [placed.message.id for placed in opened.messages("toy:s")] == ["m1", "m2"]
+
+    in_any_order(tmp_path, files, look)
+
+
+def test_what_log_and_stream_both_have_stands_where_the_log_has_it(tmp_path: Path) -> None:
+    """Also when the stream knew it first, and when the log comes to it only later."""
+    shared = line(
+        kind="text", id="r3", parent="r2", message="m3", text="both", at=5, model="opus", tokens=[1, 1], stop="end"
+    )
+    files = {"s.stream": SEEN + shared, "s.log": LOG + line(kind="title", text="longer", source="custom") + shared}
+
+    def look(store: ToyStore) -> None:
+        assert store.fates("s") == {"m1": "active", "m2": "active", "m3": "active"}
+        assert (
+            store.row(
+                "SELECT f.kind FROM memberships s JOIN messages m ON m.key = s.message_key"
+                " JOIN sources f ON f.key = s.source_key WHERE m.external_id = 'm3'"
+            )
+            == "session"
+        )
+        assert store.row("SELECT calls, input, messages FROM sessions") == (2, 11, 3)
+        assert store.row("SELECT count(*) FROM superseded") == 1
+
+    in_any_order(tmp_path, files, look)
+
+
+def test_a_log_that_comes_to_a_message_later_has_it_counted_again(store: ToyStore) -> None:
+    store.add("s.log", LOG)
+    store.add("s.stream", SEEN)
+    assert found(store, "printed") == []
+    store.add("s.log", SEEN)
+    assert store.payers() == {"m1": "s", "m2": "s", "item1": "s"}
+    assert store.session("s", "messages, tool_calls, calls, input") == (3, 1, 2, 17)
+    assert store.row("SELECT count(*) FROM superseded") == 0
+    assert store.row("SELECT count(*) FROM parts WHERE type = 'tool-call'") == 1
+    assert found(store, "printed") == ["item1"]
+    store.dump()
+
+
+def test_two_streams_of_one_session_are_both_shown(tmp_path: Path) -> None:
+    other = line(kind="text", message="item2", text="second", at=9, model="opus", tokens=[1, 1], stop="end")
+
+    def look(store: ToyStore) -> None:
+        assert store.payers() == {"item1": "s", "item2": "s"}
+
+    in_any_order(tmp_path, {"s.stream": SEEN, "again/s.stream": other}, look)
+
+
+def test_a_branch_in_the_log_is_none_of_the_streams_business(tmp_path: Path) -> None:
+    """What stands farther behind in the stream's file than anything in the log is no end of the active branch."""
+    back = line(kind="prompt", id="r9", parent="r1", message="m9", text="again", at=9)
+    far = line(kind="note", text="x" * 5000) + SEEN
+
+    def look(store: ToyStore) -> None:
+        assert store.fates("s") == {"m1": "active", "m2": "rewound < m9", "m9": "active"}
+
+    in_any_order(tmp_path, {"s.stream": far, "s.log": LOG + back}, look)
+
+
+def test_forgetting_a_session_takes_along_what_gave_way(store: ToyStore) -> None:
+    store.add("s.log", LOG)
+    kept = imports_folder(store.path) / "s.stream"
+    kept.parent.mkdir()
+    kept.write_bytes(SEEN)
+    store.home = kept.parent
+    store.read("s.stream")
+    found(store, "printed")
+    forget_for_good(store.path, "toy:s")
+    with connect(store.path, read_only=True) as connection:
+        for table in ("messages", "sources", "superseded", "streams", "archive"):
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 0, table
+    connection.close()
+    assert not kept.exists()
+    assert b"printed" not in store.path.read_bytes() + search_path(store.path).read_bytes()

@@ -1,0 +1,98 @@
+"""Files handed over one by one: recognised by content, kept, read once, and remade without the original."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from claude_files import DATA, SESSION
+from turnlog.errors import FormatError
+from turnlog.store import open_store
+from turnlog.store.forget import imports_folder
+from turnlog.sync.importing import ImportSummary, import_stream
+from turnlog.sync.rebuild import rebuild
+from turnlog.sync.scan import sync
+
+STREAM = DATA / "streams" / "basic.jsonl"
+LOG = next((DATA / "scenarios" / "basic" / "projects").glob(f"*/{SESSION}.jsonl"))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "turnlog.db"
+
+
+def give(store: Path, path: Path) -> ImportSummary:
+    with path.open("rb") as file:
+        return import_stream(store, file, path.name)
+
+
+def messages(store: Path) -> list[str]:
+    with open_store(store) as opened:
+        return [placed.message.id for placed in opened.messages(f"claude-code:{SESSION}")]
+
+
+def test_a_stream_is_recognised_and_read(store: Path) -> None:
+    """R-S21"""
+    summary = give(store, STREAM)
+    assert (summary.agent, summary.version, summary.kind) == ("claude-code", "2.1.329", "stream")
+    assert (summary.sessions, summary.new_sessions, summary.messages) == ((f"claude-code:{SESSION}",), 1, 8)
+    assert summary.diagnostics == 0
+    assert len(messages(store)) == 8
+
+
+def test_a_log_is_recognised_too_whatever_it_is_called(store: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "mail attachment.txt"
+    copy.write_bytes(LOG.read_bytes())
+    summary = give(store, copy)
+    assert (summary.agent, summary.kind, summary.sessions) == ("claude-code", "session", (f"claude-code:{SESSION}",))
+
+
+def test_the_same_bytes_again_change_nothing(store: Path) -> None:
+    give(store, STREAM)
+    before = messages(store)
+    again = import_stream(store, io.BytesIO(STREAM.read_bytes()), STREAM.name)
+    assert (again.is_new, again.sessions, again.messages) == (False, (), 0)
+    assert messages(store) == before
+    assert len(list(imports_folder(store).iterdir())) == 1
+
+
+def test_what_was_piped_survives_and_is_remade_without_its_file(store: Path) -> None:
+    summary = import_stream(store, io.BytesIO(STREAM.read_bytes()))
+    before = messages(store)
+    Path(summary.path).unlink()
+    rebuild(store)
+    assert messages(store) == before
+    with open_store(store) as opened:
+        (raw,) = opened.raw(f"claude-code:{SESSION}")
+        assert b"".join(raw.pieces) == STREAM.read_bytes()
+
+
+@pytest.mark.parametrize("log_first", [True, False])
+def test_a_stream_beside_its_log_adds_nothing(store: Path, tmp_path: Path, log_first: bool) -> None:
+    """Every message of it is in the log, under the same id."""
+    home = DATA / "scenarios" / "basic"
+    alone = tmp_path / "alone.db"
+    sync(alone, roots=[home])
+    steps = [lambda: sync(store, roots=[home]), lambda: give(store, STREAM)]
+    for step in steps if log_first else reversed(steps):
+        step()
+    with open_store(alone) as one, open_store(store) as other:
+        for known in one.sessions().items:
+            found = other.session(known.id)
+            assert (found.counts, found.usage, found.cost, found.reported_cost, found.title) == (
+                *(known.counts, known.usage, known.cost, known.reported_cost, known.title),
+            )
+            assert [placed.message for placed in other.messages(known.id)] == [
+                placed.message for placed in one.messages(known.id)
+            ]
+
+
+@pytest.mark.parametrize("content", [b"", b"hello\n", b'{"a": 1}\n', b"\x00" * 100])
+def test_what_is_nobodys_is_refused_with_reasons_and_not_kept(store: Path, content: bytes) -> None:
+    with pytest.raises(FormatError, match=r"notes.txt: of no agent that is read here \(.+\)"):
+        import_stream(store, io.BytesIO(content), "notes.txt")
+    assert list(imports_folder(store).iterdir()) == []
+    assert not store.exists()
