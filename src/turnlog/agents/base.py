@@ -155,6 +155,11 @@ class SessionChange(msgspec.Struct, kw_only=True):
     metadata: dict[str, Any] = {}
 
 
+SHARES_BEFORE = "shares_before"
+"""In a fork's `Link.metadata`: it holds none of its parent's history, but shares the messages whose first record has a
+number below this. Messages tell theirs among their record ids, as `#<number>`; one without follows the one before."""
+
+
 class Link(msgspec.Struct, frozen=True, kw_only=True):
     """That two sessions belong together, said by either side. Links about one pair are joined field by field."""
 
