@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -17,18 +19,31 @@ from turnlog.store.base import AgentSummary
 @json_option
 @store_option
 def agents(as_json: bool, store_path: Path) -> None:
-    """List the agents whose logs are read, their homes here, and how much of them the store holds."""
-    items = _items(_stored(store_path))
+    """List the agents whose logs are read, their homes here, and how much of them the store holds.
+
+    Kinds of records that are not known are kept as they are: `turnlog doctor --report` tells of them.
+    """
+    versions, unknown = _news(store_path)
+    items = _items(_stored(store_path), versions, unknown)
     if as_json:
         document: AgentsDocument = {"items": items}
         write_json(document)
         return
-    columns = (Column("Agent"), Column("Sessions", right=True), Column("Subagents", right=True), Column("Homes"))
+    columns = (
+        Column("Agent"),
+        Column("Sessions", right=True),
+        Column("Subagents", right=True),
+        Column("Versions"),
+        Column("Unknown kinds", right=True),
+        Column("Homes"),
+    )
     rows = [
         (
             item["agent"],
             figures.count(item["sessions"]),
             figures.count(item["subagents"]),
+            _span([each["version"] for each in item["versions"]]),
+            figures.count(len(item["unknown_kinds"])),
             ", ".join(item["roots"]) or "none here",
         )
         for item in items
@@ -45,7 +60,28 @@ def _stored(store_path: Path) -> dict[str, AgentSummary]:
         return {summary.agent: summary for summary in store.agents()}
 
 
-def _items(stored: dict[str, AgentSummary]) -> list[AgentDocument]:
+def _news(store_path: Path) -> tuple[dict[str, list[tuple[str, int]]], list[tuple[str, str, int]]]:
+    """Versions that were seen, by agent, and kinds of records that are not known."""
+    from turnlog.store.connection import connect
+    from turnlog.store.queries.sources import load_unknown_kinds, load_versions
+
+    if not store_path.exists():
+        return {}, []
+    with closing(connect(store_path, read_only=True)) as connection:
+        return load_versions(connection), load_unknown_kinds(connection)
+
+
+def _span(versions: list[str]) -> str:
+    """`1.0.24` or `1.0.24 … 2.1.329`, by their numbers."""
+    ordered = sorted(versions, key=lambda version: [int(number) for number in re.findall(r"\d+", version)])
+    return " … ".join(dict.fromkeys((ordered[0], ordered[-1]))) if ordered else ""
+
+
+def _items(
+    stored: dict[str, AgentSummary],
+    versions: dict[str, list[tuple[str, int]]],
+    unknown: list[tuple[str, str, int]],
+) -> list[AgentDocument]:
     """Agents that are installed, then those that only the store knows."""
     from turnlog.agents import agents as registered_agents
 
@@ -63,6 +99,8 @@ def _items(stored: dict[str, AgentSummary]) -> list[AgentDocument]:
                 "sessions": summary.sessions,
                 "subagents": summary.subagents,
                 "updated_at": figures.iso(summary.updated_at),
+                "versions": [{"version": version, "sessions": count} for version, count in versions.get(name, ())],
+                "unknown_kinds": [{"kind": kind, "count": count} for owner, kind, count in unknown if owner == name],
             }
         )
     return items

@@ -19,6 +19,7 @@ import click
 from turnlog import __version__
 from turnlog.cli import figures
 from turnlog.cli.options import examples, json_option, store_option
+from turnlog.cli.report import report
 from turnlog.cli.shapes import (
     DiagnosticDocument,
     DoctorDocument,
@@ -38,16 +39,22 @@ RETENTION_DAYS = 30
 """Claude Code deletes transcripts that were not used for so many days, unless its settings say otherwise."""
 
 
-@click.command(epilog=examples("turnlog doctor", "turnlog doctor --limit 1000 --json | jq .diagnostics"))
+@click.command(
+    epilog=examples("turnlog doctor", "turnlog doctor --report", "turnlog doctor --limit 1000 --json | jq .diagnostics")
+)
 @click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many unread records to list.")
+@click.option("--report", "as_report", is_flag=True, help="Write what a bug report needs: no paths, no content.")
 @json_option
 @store_option
 @click.pass_context
-def doctor(ctx: click.Context, limit: int, as_json: bool, store_path: Path) -> None:
+def doctor(ctx: click.Context, limit: int, as_report: bool, as_json: bool, store_path: Path) -> None:
     """Say what was found, and what could not be read.
 
     Exits with 6 when files or records could not be read. Nothing of them is lost: their bytes are in the archive.
     """
+    if as_report:
+        click.echo(plain(report(store_path)))
+        return
     document = _examine(store_path, limit)
     if as_json:
         write_json(document)
@@ -128,13 +135,10 @@ def _search_behind(store_path: Path) -> int:
 
 def _unknown_kinds(store_path: Path) -> list[UnknownKindDocument]:
     from turnlog.store.connection import connect
+    from turnlog.store.queries.sources import load_unknown_kinds
 
     with closing(connect(store_path, read_only=True)) as connection:
-        rows = connection.execute(
-            "SELECT s.agent, coalesce(e.kind, ''), count(*) FROM events e JOIN sessions s ON s.key = e.session_key"
-            " WHERE e.known = 0 GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
-        )
-        return [{"agent": agent, "kind": kind, "count": count} for agent, kind, count in rows.fetchall()]
+        return [{"agent": agent, "kind": kind, "count": count} for agent, kind, count in load_unknown_kinds(connection)]
 
 
 def _found(agent: Agent, known: dict[str, SourceInfo], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:

@@ -176,6 +176,20 @@ class DatabaseDocument(TypedDict):
     exists: bool
 
 
+class AgentVersionDocument(TypedDict):
+    """A version of an agent, and how many sessions it wrote last."""
+
+    version: str
+    sessions: int
+
+
+class AgentKindDocument(TypedDict):
+    """Records of an agent of a kind that is not known."""
+
+    kind: str
+    count: int
+
+
 class AgentDocument(TypedDict):
     """An agent, its homes on this machine, and how much of it the store holds."""
 
@@ -186,6 +200,8 @@ class AgentDocument(TypedDict):
     sessions: int
     subagents: int
     updated_at: str | None
+    versions: list[AgentVersionDocument]
+    unknown_kinds: list[AgentKindDocument]
 
 
 class AgentsDocument(TypedDict):

@@ -26,7 +26,6 @@ from turnlog.store.link_rows import (
 )
 from turnlog.store.new_messages import NewMessages
 from turnlog.store.readings import Readings
-from turnlog.store.splices import splice_forks
 from turnlog.store.transaction import Pricer, Saved, SourceRow, Transaction
 
 _LOOKUP_SIZE = 500
@@ -106,8 +105,7 @@ class Batch:
         if logged:
             transaction.totals.write()
             sessions.write()
-        spliced = splice_forks(transaction)
-        for key in sorted(sessions.relink | self._branches.left() | logged | spliced):
+        for key in sorted(sessions.relink | self._branches.left() | logged):
             lineage.relink(self._connection, key)
         shared = sessions.shared | lineage.sharing(self._connection, self._linked)
         relinked = self._settle_shared(shared) if shared else set[str]()

@@ -6,7 +6,13 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+from msgspec import UNSET
+
 from turnlog.errors import NotFoundError
+from turnlog.model import RecordEvent
+from turnlog.model.codec import decode_event
+from turnlog.store import bodies
 from turnlog.store.archive import Archive
 from turnlog.store.base import (
     AgentSummary,
@@ -116,6 +122,36 @@ def load_agents(connection: sqlite3.Connection) -> list[AgentSummary]:
         for agent in sorted({*sources, *sessions})
         for top, subagents, updated in [sessions.get(agent, (0, 0, None))]
     ]
+
+
+def load_versions(connection: sqlite3.Connection) -> dict[str, list[tuple[str, int]]]:
+    """Agent -> its versions that wrote sessions, and how many; the most common first."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for agent, version, count in connection.execute(
+        "SELECT agent, agent_version, count(*) FROM sessions WHERE agent_version IS NOT NULL"
+        " GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2 DESC"
+    ):
+        found.setdefault(agent, []).append((version, count))
+    return found
+
+
+def load_unknown_kinds(connection: sqlite3.Connection) -> list[tuple[str, str, int]]:
+    """(agent, kind, count) of records that this version has never heard of."""
+    return connection.execute(
+        "SELECT s.agent, coalesce(e.kind, ''), count(*) FROM events e JOIN sessions s ON s.key = e.session_key"
+        " WHERE e.known = 0 GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2"
+    ).fetchall()
+
+
+def load_unknown_record(connection: sqlite3.Connection, agent: str, kind: str) -> Any:
+    """One record of such a kind as plain values, where its event has it; None otherwise."""
+    row = connection.execute(
+        "SELECT e.body FROM events e JOIN sessions s ON s.key = e.session_key"
+        " WHERE e.known = 0 AND s.agent = ? AND e.kind = ? AND e.body IS NOT NULL LIMIT 1",
+        (agent, kind),
+    ).fetchone()
+    event = None if row is None else decode_event(bodies.decompress(row[0]))
+    return msgspec.json.decode(event.data) if isinstance(event, RecordEvent) and event.data is not UNSET else None
 
 
 def _source_rows(connection: sqlite3.Connection, session_id: str) -> list[tuple[Any, ...]]:

@@ -1,0 +1,94 @@
+"""`turnlog doctor --report`: what a user can paste into a bug report. Kinds, versions, counts, shapes; never content.
+
+No path, no id, no text of a log is in it: of a record that nobody knows only the names of its fields and the types of
+their values, and a name that is no plain word is left out.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+from turnlog import __version__
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")
+_PLAIN_KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_./:-]{0,63}")
+_MOST_FIELDS = 40
+_DEPTH = 2
+
+_TYPES: dict[type, str] = {str: "text", bool: "true or false", int: "number", float: "number", type(None): "null"}
+
+
+def report(store_path: Path) -> str:
+    """The report as Markdown."""
+    lines = [f"turnlog {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"]
+    lines.append(f"{platform.system()} {platform.machine()}")
+    if not store_path.exists():
+        return "\n".join([*lines, "no store"])
+    from turnlog.store.connection import connect
+
+    with closing(connect(store_path, read_only=True)) as connection:
+        return "\n".join([*lines, *_agents(connection), *_unknown(connection), *_diagnostics(connection)])
+
+
+def _agents(connection: sqlite3.Connection) -> Iterator[str]:
+    from turnlog.store.queries.sources import load_agents, load_versions
+
+    versions = load_versions(connection)
+    for summary in load_agents(connection):
+        yield ""
+        yield f"## {_kind(summary.agent)}: {summary.sessions} sessions, {summary.subagents} subagents"
+        seen = [f"{_kind(version)} ({count})" for version, count in versions.get(summary.agent, ())]
+        yield f"versions: {', '.join(seen) or 'none told'}"
+
+
+def _unknown(connection: sqlite3.Connection) -> Iterator[str]:
+    from turnlog.store.queries.sources import load_unknown_kinds, load_unknown_record
+
+    found = load_unknown_kinds(connection)
+    if found:
+        yield ""
+        yield "## Kinds of records that are not known"
+    for agent, kind, count in found:
+        yield f"- {_kind(agent)} `{_kind(kind)}`: {count}"
+        record = load_unknown_record(connection, agent, kind)
+        if record is not None:
+            yield f"  {shape_of(record)}"
+
+
+def _diagnostics(connection: sqlite3.Connection) -> Iterator[str]:
+    rows = connection.execute(
+        "SELECT s.agent, d.severity, count(*), d.json_path FROM diagnostics d JOIN sources s ON s.key = d.source_key"
+        " GROUP BY s.agent, d.severity, d.json_path ORDER BY 3 DESC LIMIT 40"
+    ).fetchall()
+    if rows:
+        yield ""
+        yield "## What could not be read"
+    for agent, severity, count, json_path in rows:
+        place = re.sub(r"\[\d+\]", "[]", json_path or "the whole record")
+        yield f"- {_kind(agent)}, {severity}: {count} at {place if len(place) < 80 else '…'}"
+
+
+def shape_of(value: Any, depth: int = _DEPTH) -> str:
+    """Names of fields and types of values: `{type: text, items: [number]}`."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if depth == 0:
+            return "{…}"
+        names = [name for name in fields if _PLAIN_NAME.fullmatch(name)][:_MOST_FIELDS]
+        rest = [] if len(names) == len(fields) else [f"… {len(fields) - len(names)} more"]
+        return f"{{{', '.join([*(f'{name}: {shape_of(fields[name], depth - 1)}' for name in names), *rest])}}}"
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return f"[{shape_of(items[0], depth)}]" if items else "[]"
+    return next((word for kind, word in _TYPES.items() if isinstance(value, kind)), "something")
+
+
+def _kind(word: str) -> str:
+    """A kind, a version, an agent's name: what is no plain word is somebody's text."""
+    return word if _PLAIN_KIND.fullmatch(word) or re.fullmatch(r"[0-9][0-9A-Za-z.+-]{0,39}", word) else "(odd)"

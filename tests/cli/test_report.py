@@ -1,0 +1,58 @@
+"""`turnlog doctor --report` and `turnlog agents`: what is new in an agent's logs, without a word of what they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli_runner import Command
+from turnlog.cli.report import shape_of
+
+SECRET = "my secret project"
+
+
+@pytest.fixture
+def synced(home: Path, run: Command) -> Path:
+    """A store with a session of Claude Code whose last record is of a kind that nobody knows."""
+    log = home / ".claude/projects/-src/11111111-1111-4111-8111-111111111111.jsonl"
+    log.parent.mkdir(parents=True)
+    known = {"sessionId": "x", "version": "9.9.1", "cwd": f"/home/{SECRET}", "uuid": "u", "parentUuid": None}
+    records = [
+        {"type": "user", "message": {"role": "user", "content": SECRET}, **known},
+        {"type": "quantum", "payload": {SECRET: 1, "count": 2, "list": [SECRET]}, "sessionId": "x"},
+        {"type": f"{SECRET}!", "sessionId": "x"},
+    ]
+    log.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert run("sync").exit_code == 0
+    return log
+
+
+@pytest.mark.usefixtures("synced")
+def test_agents_tell_versions_and_unknown_kinds(run: Command) -> None:
+    items = {item["agent"]: item for item in json.loads(run("agents", "--json").stdout)["items"]}
+    assert items["claude-code"]["versions"] == [{"version": "9.9.1", "sessions": 1}]
+    assert {"kind": "quantum", "count": 1} in items["claude-code"]["unknown_kinds"]
+    assert "9.9.1" in run("agents").stdout
+
+
+@pytest.mark.usefixtures("synced")
+def test_a_report_has_kinds_versions_and_shapes_and_no_content(run: Command, home: Path) -> None:
+    report = run("doctor", "--report").stdout
+    assert "claude-code: 1 sessions, 0 subagents" in report
+    assert "versions: 9.9.1 (1)" in report
+    assert "`quantum`: 1" in report
+    assert "{type: text, payload: {count: number, list: [text], … 1 more}, sessionId: text}" in report
+    for word in (SECRET, "secret", str(home), "1111"):
+        assert word not in report
+
+
+def test_a_report_without_a_store_says_so(run: Command) -> None:
+    assert "no store" in run("doctor", "--report").stdout
+
+
+def test_shapes_end_where_they_get_deep() -> None:
+    assert shape_of({"a": {"b": {"c": 1}}, "d": [], "e": None, "f": True}) == (
+        "{a: {b: {…}}, d: [], e: null, f: true or false}"
+    )
