@@ -9,7 +9,15 @@ from hypothesis import settings
 settings.register_profile("turnlog", deadline=None)
 settings.load_profile("turnlog")
 
-PLACES = ("TURNLOG_DATA_DIR", "CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")
+PLACES = (
+    "TURNLOG_DATA_DIR",
+    "CLAUDE_CONFIG_DIR",
+    "OPENCODE_DB",
+    "OPENCODE_TEST_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+)
 
 
 @pytest.fixture(autouse=True)

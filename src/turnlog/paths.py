@@ -42,6 +42,26 @@ def klaude_roots() -> tuple[Path, ...]:
     return (home() / ".klaude",)
 
 
+def opencode_roots() -> tuple[Path, ...]:
+    """The data folder of OpenCode: `opencode` in the XDG data folder, on every platform.
+
+    `OPENCODE_TEST_HOME` stands for the user's home.
+    """
+    named = os.environ.get("OPENCODE_TEST_HOME", "").strip()
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    if not data.is_absolute():
+        data = (_absolute(named) if named else home()) / ".local" / "share"
+    return (data / "opencode",)
+
+
+def opencode_databases() -> tuple[Path, ...]:
+    """The database that `OPENCODE_DB` names, absolute or relative to OpenCode's data folder; none in memory."""
+    named = os.environ.get("OPENCODE_DB", "").strip()
+    if not named or named == ":memory:":
+        return ()
+    return ((opencode_roots()[0] / Path(named).expanduser()).absolute(),)
+
+
 def data_dir() -> Path:
     """The folder of turnlog's own data: `TURNLOG_DATA_DIR`, else the platform's place for it."""
     named = os.environ.get("TURNLOG_DATA_DIR", "").strip()

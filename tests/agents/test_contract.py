@@ -13,7 +13,7 @@ import pytest
 
 from claude_files import gather
 from turnlog.agents import GROUP, agent, agents, detect
-from turnlog.agents.base import Agent, Changes, LineCounts, Source, SourceKind
+from turnlog.agents.base import Agent, Changes, LineCounts, RowAgent, Source, SourceKind
 from turnlog.server.sample import LOGS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -31,6 +31,18 @@ def sources(name: str) -> list[Source]:
 
 def logs(name: str) -> list[Source]:
     return [source for source in sources(name) if source.appendable]
+
+
+def log_of(found: Agent, source: Source) -> bytes:
+    """The lines of a source: a file's, or those that its agent makes of rows."""
+    if isinstance(found, RowAgent) and found.holds_rows(source):
+        return b"".join(found.read_rows(source, ()).lines)
+    return Path(source.path).read_bytes()
+
+
+def file_of(source: Source) -> Path:
+    """The file that a source is or is part of."""
+    return Path(source.path.partition("#")[0])
 
 
 def feeds(found: Agent, source: Source, pieces: list[bytes]) -> tuple[list[Changes], bytes]:
@@ -96,7 +108,7 @@ def test_an_empty_home_folder_has_no_home_of_it(name: str, home: Path) -> None:
 def test_its_logs_are_known_by_what_stands_in_them(name: str) -> None:
     """R-S21"""
     for source in logs(name):
-        detection = detect(Path(source.path))
+        detection = detect(file_of(source))
         assert detection.agent == name
         assert detection.version
 
@@ -107,7 +119,7 @@ def test_its_logs_are_known_by_what_stands_in_them(name: str) -> None:
 def test_every_line_is_accounted_for(name: str) -> None:
     """R-S34"""
     for source in logs(name):
-        data = Path(source.path).read_bytes()
+        data = log_of(agent(name), source)
         [changes], _ = feeds(agent(name), source, [data])
         counted = [getattr(changes.counts, field) for field in LineCounts.__struct_fields__]
         assert sum(counted) == data.count(b"\n")
@@ -116,7 +128,7 @@ def test_every_line_is_accounted_for(name: str) -> None:
 
 def test_ids_name_the_agent_and_fit_into_an_address(name: str) -> None:
     for source in logs(name):
-        [changes], _ = feeds(agent(name), source, [Path(source.path).read_bytes()])
+        [changes], _ = feeds(agent(name), source, [log_of(agent(name), source)])
         assert changes.messages
         sessions = set(changes.sessions) | {change.placement.session_id for change in changes.messages}
         assert {id for id in sessions if not id.startswith(f"{name}:") or "/" in id} == set()
@@ -125,7 +137,7 @@ def test_ids_name_the_agent_and_fit_into_an_address(name: str) -> None:
 def test_line_by_line_gives_what_the_whole_gives(name: str) -> None:
     """The same history, and the same state to go on from."""
     for source in logs(name):
-        data = Path(source.path).read_bytes()
+        data = log_of(agent(name), source)
         whole, state = feeds(agent(name), source, [data])
         parts, last = feeds(agent(name), source, data.splitlines(keepends=True))
         assert gather(*parts).as_json() == gather(*whole).as_json()
@@ -135,7 +147,7 @@ def test_line_by_line_gives_what_the_whole_gives(name: str) -> None:
 @pytest.mark.parametrize("garbage", GARBAGE)
 def test_a_line_that_cannot_be_understood_costs_only_itself(name: str, garbage: bytes) -> None:
     source = logs(name)[0]
-    data = Path(source.path).read_bytes()
+    data = log_of(agent(name), source)
     [whole], _ = feeds(agent(name), source, [data])
     [damaged], _ = feeds(agent(name), source, [data + garbage + b"\n"])
     assert len(damaged.messages) == len(whole.messages)

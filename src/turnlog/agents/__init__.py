@@ -23,6 +23,7 @@ _BUILT_IN = {
     "codex": "turnlog.agents.codex:Codex",
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
     "klaude": "turnlog.agents.klaude:Klaude",
+    "opencode": "turnlog.agents.opencode:OpenCode",
 }
 
 _HEAD_SIZE = 1 << 16

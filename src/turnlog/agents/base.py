@@ -46,6 +46,10 @@ class SourceKind(StrEnum):
     """What an agent printed while it ran, kept by the user: counts only for sessions that have no log of their own."""
 
 
+Version: TypeAlias = tuple[int, int, int, int]
+"""About how many bytes, when last changed (Unix nanoseconds), and two numbers that differ when the rows do."""
+
+
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """A file (or a table of a database) that an agent writes."""
 
@@ -59,11 +63,14 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the session it belongs to, when the path tells."""
     appendable: bool = True
     """Grows at its end (a log). False: rewritten whole, so a change means reading it anew."""
+    version: Version | None = None
+    """Of rows (see `RowAgent`), as `discover` found them: what tells whether they have changed. None for a file."""
 
 
 RecordRef: TypeAlias = tuple[int, int, int | str | None]
 """A record that contributed to a message: byte offset, length in bytes, and what it brought: a block index
-(`int`), the id of a result (`str`), or None for the message as a whole."""
+(`int`), the id of a result (`str`), or None for the message as a whole. A result that stands in its message's own
+record where positions are no offsets has its position for an offset, and the length 0."""
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +78,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
     session_id: str
     position: int
-    """Byte offset of the message's first record in the session's own file."""
+    """Byte offset of the message's first record in the session's own file; for rows, made from what the row says."""
     records: tuple[RecordRef, ...] = ()
     """Every record of this feed that contributed to the message, results included, in file order."""
     record_ids: tuple[str, ...] = ()
@@ -146,6 +153,11 @@ class SessionChange(msgspec.Struct, kw_only=True):
     relink: bool = False
     """A branch or compaction appeared: fates must be worked out anew over the session's tree."""
     metadata: dict[str, Any] = {}
+
+
+SHARES_BEFORE = "shares_before"
+"""In a fork's `Link.metadata`: it holds none of its parent's history, but shares the messages whose first record has a
+number below this. Messages tell theirs among their record ids, as `#<number>`; one without follows the one before."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,6 +254,15 @@ class Fold(Protocol):
         ...
 
 
+class RowUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """What is new in a source of rows."""
+
+    lines: Iterable[bytes] = ()
+    """JSON objects, a line each with its newline, to append to the source's log."""
+    anew: bool = False
+    """They are the whole, in a better order than before: they begin the log anew."""
+
+
 @runtime_checkable
 class Agent(Protocol):
     """One coding agent: where its logs lie, and how they are read. Third parties register theirs by entry point."""
@@ -270,4 +291,33 @@ class Agent(Protocol):
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """The agent's own JSON of a result, from the archived record that brought it."""
+        ...
+
+
+@runtime_checkable
+class RowAgent(Agent, Protocol):
+    """What an agent also offers when some of its sources are no files: rows of a database, or many small files.
+
+    Such a source is one session. Its log is kept by the store alone: a line for each version of a row that a pass
+    has seen, oldest first. It is archived, folded and rebuilt as a file's lines are. Rows have no offsets to make
+    positions from: positions come from what they say, so that they do not depend on when a pass saw which version.
+    """
+
+    def holds_rows(self, source: Source) -> bool:
+        """Whether the source is rows, told by its path alone."""
+        ...
+
+    def row_version(self, source: Source) -> Version:
+        """Of the rows as they are now. Raises OSError or SourceError when they cannot be looked at."""
+        ...
+
+    def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
+        """What is new, given the log so far in pieces. Raises OSError or SourceError when the rows cannot be read."""
+        ...
+
+    def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
+        """Write the rows of a log below the folder `to`, as they last were; return the files written.
+
+        Raises ConflictError when there are other rows of the same keys already.
+        """
         ...

@@ -227,7 +227,7 @@ def _membership(
 
 
 def _provenance(place: _Place) -> tuple[Provenance, ...]:
-    ranges = dict.fromkeys((offset, length) for offset, length, _ in place.placement.records)
+    ranges = dict.fromkeys((offset, length) for offset, length, _ in place.placement.records if length)
     return tuple(Provenance(source=place.source, offset=offset, length=length) for offset, length in ranges)
 
 

@@ -27,12 +27,15 @@ _STATE_RANK = {state: rank for rank, state in enumerate((*ToolState, ToolState.O
 def merge_messages(one: Message, other: Message) -> Message:
     """Join two readings of the message `one.id`; raise ValueError when the ids differ.
 
-    Usage: a reading with a stop reason is final and wins; between two of the same rank the larger count wins.
+    Of two versions of a rewritten record the later one holds, and one that has a version holds against one that has
+    none. Usage: a reading with a stop reason is final and wins; between two of the same rank the larger count wins.
     """
     if one.id != other.id:
         raise ValueError(f"cannot merge message {other.id} into {one.id}")
     if one == other:
         return one
+    if one.updated_at != other.updated_at:
+        return max(one, other, key=_version)
     final_one, final_other = one.raw_stop_reason is not None, other.raw_stop_reason is not None
     if final_one == final_other:
         usage = merge_usage(one.usage, other.usage)
@@ -47,6 +50,11 @@ def merge_messages(one: Message, other: Message) -> Message:
         created_at=_least(one.created_at, other.created_at),
         completed_at=_greatest(one.completed_at, other.completed_at),
     )
+
+
+def _version(message: Message) -> tuple[bool, float]:
+    updated = message.updated_at
+    return (updated is not None, updated.timestamp() if updated else 0.0)
 
 
 def merge_parts(one: Iterable[Part], other: Iterable[Part]) -> tuple[Part, ...]:

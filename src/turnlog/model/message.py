@@ -58,6 +58,8 @@ class Message(Value, frozen=True, kw_only=True):
     origin: Origin | None = None
     created_at: datetime | None = None
     completed_at: datetime | None = None
+    updated_at: datetime | None = None
+    """When its record was last rewritten, in logs that rewrite records: of two readings the later one holds."""
     model: str | None = None
     """The model that answered; `requested_model` differs after a fallback."""
     requested_model: str | None = None

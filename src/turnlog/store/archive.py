@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor, Future
 from typing import NamedTuple
 
-from turnlog.agents.packing import is_packed, unpack
 from turnlog.errors import NotFoundError, StoreError
 from turnlog.store import zstd
 
@@ -107,6 +106,9 @@ class Archive:
 
         Raises NotFoundError when they are not all there.
         """
+        # Imported here because what only writes has no use for agents.
+        from turnlog.agents.packing import is_packed, unpack
+
         row = self._connection.execute("SELECT path FROM sources WHERE key = ?", (source_key,)).fetchone()
         if row is not None and is_packed(row[0]):
             whole = unpack(row[0], b"".join(self.iter_bytes(source_key, generation))).data

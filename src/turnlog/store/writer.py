@@ -26,6 +26,7 @@ from turnlog.store.link_rows import (
 )
 from turnlog.store.new_messages import NewMessages
 from turnlog.store.readings import Readings
+from turnlog.store.splices import splice_forks
 from turnlog.store.transaction import Pricer, Saved, SourceRow, Transaction
 
 _LOOKUP_SIZE = 500
@@ -105,7 +106,8 @@ class Batch:
         if logged:
             transaction.totals.write()
             sessions.write()
-        for key in sorted(sessions.relink | self._branches.left() | logged):
+        spliced = splice_forks(transaction)
+        for key in sorted(sessions.relink | self._branches.left() | logged | spliced):
             lineage.relink(self._connection, key)
         shared = sessions.shared | lineage.sharing(self._connection, self._linked)
         relinked = self._settle_shared(shared) if shared else set[str]()

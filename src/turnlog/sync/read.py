@@ -1,7 +1,8 @@
 """Reading sources: what is new since the cursor goes through the fold into the archive and the store.
 
 A source is read whole or not at all. A file that only grew is read from where the last pass ended; one that was
-written anew becomes a new generation and is folded from its start (readings join, so nothing doubles).
+written anew becomes a new generation and is folded from its start (readings join, so nothing doubles). What is no
+file is read by its agent: `sync.rows`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from io import FileIO
 import msgspec
 
 from turnlog.agents.base import Agent, Source, SourceKind
-from turnlog.errors import StoreError
+from turnlog.errors import SourceError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.connection import write_transaction
 from turnlog.store.sources import (
@@ -34,6 +35,7 @@ from turnlog.store.sources import (
 )
 from turnlog.store.transaction import Pricer, Saved, SourceRow
 from turnlog.store.writer import Batch
+from turnlog.sync.rows import are_rows, read_rows
 
 _LOOK_AHEAD = 4096
 
@@ -104,6 +106,9 @@ class Reader:
         result = GroupResult()
         now = int(time.time() * 1000)
         for agent, source in group:
+            if are_rows(agent, source):
+                self._read_rows(agent, source, batch, result, now)
+                continue
             try:
                 file = FileIO(source.path, opener=_open_file)
             except FileNotFoundError:
@@ -116,6 +121,18 @@ class Reader:
         self._archive.flush()
         result.saved = batch.close()
         return result
+
+    def _read_rows(self, agent: Agent, source: Source, batch: Batch, result: GroupResult, now: int) -> None:
+        """Bring the store up to date with what the agent reads itself."""
+        try:
+            grown = read_rows(self._connection, self._archive, agent, source, self._load(source), batch, now)
+        except FileNotFoundError:
+            return
+        except (OSError, SourceError) as error:
+            result.problems.append(self._note_problem(source, error, now))
+            return
+        self._on_bytes(grown)
+        result.changed += grown > 0
 
     def _read_source(self, file: FileIO, agent: Agent, source: Source, batch: Batch, now: int) -> bool:
         """Bring the store up to date with one open file; whether there was anything new."""

@@ -180,6 +180,9 @@ def _indexing(store_path: Path, total: int, on_progress: Progress) -> AbstractCo
 def _find(agents: Iterable[Agent], roots: Sequence[Path] | None) -> Iterator[_Found]:
     for agent in agents:
         for source in agent.discover(roots):
+            if source.version is not None:
+                yield _Found(agent, source, Fingerprint(*source.version))
+                continue
             try:
                 yield _Found(agent, source, Fingerprint.of(Path(source.path).stat()))
             except FileNotFoundError:
@@ -246,11 +249,15 @@ def _note_vanished(
 ) -> None:
     """Note known files that are no longer there; a pass over some roots says nothing about the others."""
     present = {item.source.path for item in found}
+    unreadable = tuple(f"{problem.path}#" for problem in summary.problems)
     folders = None if roots is None else tuple(f"{root.absolute()}{os.sep}" for root in roots)
     gone = [
         path
         for path in present_paths(connection)
-        if path not in present and (folders is None or path.startswith(folders)) and not os.path.lexists(path)
+        if path not in present
+        and (folders is None or path.startswith(folders))
+        and not path.startswith(unreadable)
+        and not os.path.lexists(path)
     ]
     if gone:
         with write_transaction(connection):

@@ -111,6 +111,7 @@ class MessageDraft:
         "origin",
         "parts",
         "provider",
+        "record_ids",
         "records",
         "response_id",
         "session_id",
@@ -124,6 +125,7 @@ class MessageDraft:
         self.open = open_message
         self.parts: dict[int, Part | CallDraft] = {}
         self.records: list[RecordRef] = []
+        self.record_ids: tuple[str, ...] = (message_id,)
         self.in_order = True
         """Whether the records are in file order."""
         self.created_at: datetime | None = None
@@ -174,7 +176,7 @@ class MessageDraft:
                 session_id=self.session_id,
                 position=place.position,
                 records=tuple(self.records),
-                record_ids=(self.id,),
+                record_ids=self.record_ids,
                 parent_id=place.parent,
                 turn=place.turn,
                 step=place.step,

@@ -137,6 +137,7 @@ def _read_line(reading: Reading, line: Line) -> None:
         _read_bare(reading, line)
         return
     reading.note_time(line.timestamp)
+    reading.number = line.ordinal
     reading.payload = payload
     if reading.state.origin is not None:
         session.note_pause(reading)

@@ -11,7 +11,16 @@ from typing import Literal, TypeAlias
 
 from msgspec import Raw
 
-from turnlog.agents.base import Changes, Diagnostic, EventChange, Link, MessageChange, Placement, SessionChange
+from turnlog.agents.base import (
+    SHARES_BEFORE,
+    Changes,
+    Diagnostic,
+    EventChange,
+    Link,
+    MessageChange,
+    Placement,
+    SessionChange,
+)
 from turnlog.agents.codex import identity
 from turnlog.agents.codex.drafts import CallDraft, MessageDraft
 from turnlog.agents.codex.sources import session_id
@@ -44,6 +53,8 @@ class Reading:
         """The JSON of what the line is about: the line itself where it has no envelope."""
         self.at: datetime | None = None
         """When the line was written."""
+        self.number: int | None = None
+        """The line's number in the thread, where lines have one."""
         self.position = 0
         self.length = 0
         self.line_number = 0
@@ -106,7 +117,7 @@ class Reading:
                     session_id=self.session_id,
                     position=place.position,
                     records=((self.position, self.length, None),),
-                    record_ids=(message.id,),
+                    record_ids=self._record_ids(message.id),
                     parent_id=place.parent,
                     turn=place.turn,
                     fate=Fate.ACTIVE,
@@ -142,6 +153,7 @@ class Reading:
         state.open = state.answer = message_id
         state.answer_key = state.answer_response = None
         draft = self._draft(message_id, place)
+        draft.record_ids = self._record_ids(message_id)
         draft.model = state.model
         draft.provider = state.provider
         if state.effort is not None:
@@ -169,6 +181,10 @@ class Reading:
     def close_message(self) -> None:
         """What follows is of another response."""
         self.state.open = None
+
+    def _record_ids(self, message_id: str) -> tuple[str, ...]:
+        """What later records may call a message: its id, and the number of its first record."""
+        return (message_id,) if self.number is None else (message_id, f"#{self.number}")
 
     def begin_turn_key(self, turn_id: str | None, prompt: str | None) -> None:
         """Another turn: what is said in it is not what was said before."""
@@ -200,8 +216,15 @@ class Reading:
             EventChange(session_id=self.session_id, event=event, record=(self.position, self.length))
         )
 
-    def link(self, kind: Literal["subagent", "fork"], parent: str, child: str, call_id: str | None = None) -> None:
-        """Say that the thread `child` came out of `parent`."""
+    def link(
+        self,
+        kind: Literal["subagent", "fork"],
+        parent: str,
+        child: str,
+        call_id: str | None = None,
+        shares_before: int | None = None,
+    ) -> None:
+        """Say that the thread `child` came out of `parent`, and that it shares its records before a number."""
         if parent != child:
             self.changes.links.append(
                 Link(
@@ -209,6 +232,7 @@ class Reading:
                     parent_session_id=session_id(parent),
                     child_session_id=session_id(child),
                     tool_call_id=call_id,
+                    metadata={} if shares_before is None else {SHARES_BEFORE: shares_before},
                 )
             )
 

@@ -64,11 +64,7 @@ def _read_own_meta(reading: Reading, meta: Meta) -> None:
     state.is_subagent = meta.thread_source == "subagent" or _is_subagent(meta.source)
     if isinstance(parent, str):
         reading.link("subagent", parent, reading.external_id)
-    if meta.forked_from_id is not None:
-        if not isinstance(parent, str):
-            reading.link("fork", meta.forked_from_id, reading.external_id)
-        if meta.history_base is None and meta.forked_from_ordinal_exclusive is None:
-            state.origin = meta.forked_from_id
+    _link_fork(reading, meta, is_spawned=isinstance(parent, str))
     _note_facts(reading, meta)
     facts = {
         "originator": meta.originator,
@@ -82,6 +78,20 @@ def _read_own_meta(reading: Reading, meta: Meta) -> None:
         "repository_url": meta.git.repository_url if meta.git else None,
     }
     reading.session.metadata = {NAME: metadata_of(facts)}
+
+
+def _link_fork(reading: Reading, meta: Meta, *, is_spawned: bool) -> None:
+    """The thread whose history this one goes on from: by reference since 0.14x, before by a copy that follows."""
+    base = meta.history_base
+    thread = (base.thread_id if base is not None else None) or meta.forked_from_id
+    if thread is None:
+        return
+    before = base.end_ordinal_exclusive if base is not None else None
+    before = meta.forked_from_ordinal_exclusive if before is None else before
+    if before is None:
+        reading.state.origin = thread
+    if before is not None or not is_spawned:
+        reading.link("fork", thread, reading.external_id, shares_before=before)
 
 
 def _note_facts(reading: Reading, meta: Meta) -> None:

@@ -189,7 +189,7 @@ def _membership(row: _Row, session_id: str, parents: dict[str, str]) -> Membersh
 def _provenance(row: _Row) -> tuple[Provenance, ...]:
     if row.source is None:
         return ()
-    places = dict.fromkeys((offset, length) for offset, length, _ in unpack_records(row.records))
+    places = dict.fromkeys((offset, length) for offset, length, _ in unpack_records(row.records) if length)
     return tuple(Provenance(source=row.source, offset=offset, length=length) for offset, length in places)
 
 
@@ -253,9 +253,17 @@ def _session_id(connection: sqlite3.Connection, key: int) -> str:
     return f"{agent}:{external_id}"
 
 
+def _result_records(row: _Row) -> dict[str, tuple[int, int]]:
+    """Result id -> offset and length of the record that brought it: the message's own when it stands in that."""
+    records = unpack_records(row.records)
+    own = next(((offset, length) for offset, length, what in records if what is None), None)
+    places = {what: (offset, length) for offset, length, what in records if isinstance(what, str)}
+    return {what: place if place[1] or own is None else own for what, place in places.items()}
+
+
 def _with_structured(connection: sqlite3.Connection, row: _Row, message: Message) -> Message:
     """The message with the agent's own JSON of each result, read from the record that brought it."""
-    places = {what: (offset, length) for offset, length, what in unpack_records(row.records) if isinstance(what, str)}
+    places = _result_records(row)
     if row.source_key is None or not places:
         return message
     # Agents are found through the entry points of all installed packages: only where they are wanted.

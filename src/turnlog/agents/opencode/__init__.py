@@ -1,0 +1,91 @@
+"""OpenCode: where its histories lie and how they are read. `docs/formats/opencode.md` has the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from turnlog import paths
+from turnlog.agents.base import Detection, Fold, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.opencode.database import open_database
+from turnlog.agents.opencode.detection import detect_file
+from turnlog.agents.opencode.export import ExportFold
+from turnlog.agents.opencode.fold import OpenCodeFold
+from turnlog.agents.opencode.ids import NAME
+from turnlog.agents.opencode.restore import restore_rows
+from turnlog.agents.opencode.sources import find_sources, in_database, in_storage, is_home
+from turnlog.agents.opencode.storage import FileRows, version_of
+from turnlog.agents.opencode.structured import structured_result
+from turnlog.agents.opencode.tables import TableRows, list_sessions
+from turnlog.agents.opencode.update import update_of
+from turnlog.errors import SourceError
+
+
+class OpenCode:
+    """See `turnlog.agents.base.Agent` and `RowAgent`."""
+
+    name = NAME
+    display_name = "OpenCode"
+    parser_version = 1
+
+    def roots(self) -> Sequence[Path]:
+        """The data folders that hold histories, and the folders of databases that the environment names."""
+        folders = (*paths.opencode_roots(), *(path.parent for path in paths.opencode_databases() if path.is_file()))
+        named = {path.parent for path in paths.opencode_databases() if path.is_file()}
+        return [root for root in dict.fromkeys(folders) if root in named or is_home(root)]
+
+    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
+        """A source for each session, and one for each database."""
+        named = paths.opencode_databases() if roots is None else ()
+        for root in self.roots() if roots is None else roots:
+            yield from find_sources(root, [path for path in named if path.parent == root and path.is_file()])
+
+    def detect(self, path: Path, head: bytes) -> Detection:
+        """A database has the tables, a file of the storage its place, an export its `info` and `messages`."""
+        return detect_file(path, head)
+
+    def fold(self, source: Source, state: bytes | None = None) -> Fold:
+        """A fold of a session's rows, or of an export."""
+        return OpenCodeFold(source, state) if source.appendable else ExportFold(source)
+
+    def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+        """`state.metadata` of the call's part."""
+        return structured_result(record, tool_call_id)
+
+    def holds_rows(self, source: Source) -> bool:
+        """All but exports."""
+        return source.appendable or source.kind is SourceKind.SIDECAR
+
+    def row_version(self, source: Source) -> Version:
+        """See `RowAgent.row_version`."""
+        place = in_database(source.path)
+        if place is not None:
+            found = list_sessions(place[0], place[1])
+            if not found:
+                raise FileNotFoundError(source.path)
+            return found[0].version
+        files = in_storage(source)
+        if files is not None:
+            return version_of(files)
+        return (0, 0, 0, 0)
+
+    def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
+        """See `RowAgent.read_rows`."""
+        place = in_database(source.path)
+        if place is not None:
+            with open_database(place[0]) as connection:
+                return update_of(TableRows(connection, place[1]), log)
+        files = in_storage(source)
+        if files is not None:
+            return update_of(FileRows(files), log)
+        try:
+            list_sessions(Path(source.path))
+        except SourceError as error:
+            raise OSError(error.reason) from error
+        return RowUpdate()
+
+    def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
+        """See `RowAgent.restore_rows`."""
+        return restore_rows(source, log, to)

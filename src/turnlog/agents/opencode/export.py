@@ -1,0 +1,84 @@
+"""What `opencode export` prints: `{info, messages: [{info, parts}]}`, read through the same lines as rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from turnlog.agents.base import Changes, Diagnostic, Source
+from turnlog.agents.opencode.fold import Reading
+from turnlog.agents.opencode.ids import session_id
+from turnlog.agents.opencode.rows import Row, document_of, list_of, object_of
+from turnlog.agents.opencode.snapshot import MessageRows, Snapshot
+from turnlog.agents.opencode.timeline import Copy, Listed
+from turnlog.agents.opencode.update import update_of
+
+
+class ExportFold:
+    """Reads one export, whole. See `turnlog.agents.base.Fold`."""
+
+    def __init__(self, source: Source) -> None:
+        """Nothing is remembered."""
+        self._source = source
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`. Every record is the whole file: no part of it has a place of its own."""
+        try:
+            export = parse_export(data)
+        except (ValueError, RecursionError) as error:
+            changes = Changes()
+            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), reason=f"not an export: {error}"))
+            changes.counts.unreadable = 1
+            return changes
+        rows = ExportRows(export)
+        external = str(rows.info.get("id") or "")
+        source = msgspec.structs.replace(self._source, session_id=session_id(external))
+        reading = Reading(source, "")
+        for line in update_of(rows, ()).lines:
+            reading.read(line, (0, len(data)))
+        return reading.changes
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return b""
+
+
+class ExportRows:
+    """The rows that an export tells of. See `snapshot.Rows`."""
+
+    def __init__(self, export: Row) -> None:
+        """Take an export apart."""
+        self.info = object_of(export.get("info"))
+        self._messages = [object_of(message) for message in list_of(export.get("messages"))]
+
+    def read(self, events_after: int) -> Snapshot:
+        """See `snapshot.Rows.read`."""
+        return Snapshot(
+            session=_row(self.info),
+            info=self.info,
+            messages=[
+                MessageRows(
+                    str(object_of(message.get("info")).get("id") or ""),
+                    _row(object_of(message.get("info"))),
+                    tuple(_row(object_of(part)) for part in list_of(message.get("parts"))),
+                )
+                for message in self._messages
+            ],
+        )
+
+    def find_originals(self, messages: Sequence[Listed], session: Row) -> dict[str, Copy]:
+        """An export tells of one session only."""
+        return {}
+
+
+def parse_export(data: bytes) -> Row:
+    """The JSON of an export. Raises ValueError for anything else."""
+    found = document_of({"text": data.decode(errors="replace")})
+    if not isinstance(found.get("info"), dict) or not isinstance(found.get("messages"), list):
+        raise ValueError("it has no info and messages")
+    return found
+
+
+def _row(info: Row) -> Row:
+    return {"id": info.get("id"), "data": msgspec.json.encode(info).decode()}

@@ -1,0 +1,72 @@
+"""Where OpenCode's histories lie: databases and JSON storages below its data folder; exports anywhere.
+
+A session in a database is a source of its own, named `<database>#<session>`, and a session of the JSON storage is
+named by its file. Each database is also a source by itself, which holds nothing: it tells when it cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from turnlog.agents.base import Source, SourceKind, Version
+from turnlog.agents.opencode.ids import NAME, session_id
+from turnlog.agents.opencode.storage import Place, find_places, place_of, version_of
+from turnlog.agents.opencode.tables import list_sessions
+from turnlog.errors import SourceError
+
+_IN_DATABASE = re.compile(r"(?P<database>.+)#(?P<session>[^#/]+)")
+_DATABASE = re.compile(r"opencode(?:-[^/]+)?\.db")
+
+_READABLE: Version = (0, 0, 0, 0)
+_UNREADABLE: Version = (0, 0, 0, 1)
+
+
+def find_sources(root: Path, databases: list[Path]) -> Iterator[Source]:
+    """Every session below a data folder, and those in databases that are named by the user."""
+    for database in dict.fromkeys((*databases_in(root), *databases)):
+        yield from _in_database(database, root)
+    for path, place in find_places(root):
+        yield _source(str(path), root, place.session, version_of(place))
+
+
+def databases_in(root: Path) -> list[Path]:
+    """The databases of a data folder: one for each release channel."""
+    try:
+        names = sorted(entry.name for entry in root.iterdir())
+    except OSError:
+        return []
+    return [root / name for name in names if _DATABASE.fullmatch(name) and (root / name).is_file()]
+
+
+def is_home(root: Path) -> bool:
+    """Whether a folder holds histories of OpenCode."""
+    return bool(databases_in(root)) or any((root / name).is_dir() for name in ("storage", "project"))
+
+
+def in_database(path: str) -> tuple[Path, str] | None:
+    """The database and the session that a source's path names; None when it names neither."""
+    match = _IN_DATABASE.fullmatch(path)
+    return (Path(match["database"]), match["session"]) if match else None
+
+
+def in_storage(source: Source) -> Place | None:
+    """The files that a source's path names; None when it is no session of a JSON storage."""
+    return place_of(Path(source.path), Path(source.root))
+
+
+def _in_database(database: Path, root: Path) -> Iterator[Source]:
+    version = _READABLE
+    try:
+        for found in list_sessions(database):
+            yield _source(f"{database}#{found.external_id}", root, found.external_id, found.version)
+    except (OSError, SourceError):
+        version = _UNREADABLE
+    yield Source(
+        agent=NAME, path=str(database), root=str(root), kind=SourceKind.SIDECAR, appendable=False, version=version
+    )
+
+
+def _source(path: str, root: Path, external: str, version: Version) -> Source:
+    return Source(agent=NAME, path=path, root=str(root), session_id=session_id(external), version=version)

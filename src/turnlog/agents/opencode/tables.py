@@ -1,0 +1,214 @@
+"""The rows of sessions in OpenCode's database, and what tells that they have changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from turnlog.agents.base import Version
+from turnlog.agents.opencode.database import open_database, select, tables_of
+from turnlog.agents.opencode.ids import whole
+from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, object_of, time_of
+from turnlog.agents.opencode.snapshot import MessageRows, Snapshot, listed, session_info
+from turnlog.agents.opencode.timeline import Copy, Listed
+
+_ROW_SIZE = 1024
+"""About how many bytes a row holds, where counting them would mean reading them."""
+
+_LOOKUP_SIZE = 500
+
+_BY_SESSION = {
+    "session_message": ("id", "ORDER BY seq"),
+    "session_input": ("id", "ORDER BY id"),
+    "session_context_epoch": ("session_id", ""),
+    "event_sequence": ("aggregate_id", ""),
+}
+"""Further tables whose rows belong to a session: their key, and their order."""
+
+
+class Listing(NamedTuple):
+    """A session in the database."""
+
+    external_id: str
+    version: Version
+
+
+def list_sessions(path: Path, only: str | None = None) -> list[Listing]:
+    """Every session (or one) with its version. Raises OSError or SourceError.
+
+    Where the database keeps a sequence of events, that tells of every change. Sessions without it (versions before
+    1.3) are told by the times of their rows. Counts and row numbers, out of indexes, tell of what came and went.
+    """
+    with open_database(path) as connection:
+        tables = tables_of(connection)
+        if not {"session", "message", "part"} <= tables:
+            return []
+        facts: dict[str, list[object]] = defaultdict(list)
+        sizes: dict[str, int] = defaultdict(int)
+        times: dict[str, int] = {}
+        for row in select(connection, f"SELECT * FROM session{' WHERE id = ?' if only else ''}", *_given(only)):
+            facts[row["id"]].append(sorted(row.items()))
+            times[row["id"]] = whole(row.get("time_updated"))
+        for name, row in _signs(connection, tables, set(facts), only):
+            if name in facts:
+                facts[name].append(sorted(row.items()))
+                sizes[name] += whole(row.get("count")) * _ROW_SIZE
+        return [Listing(name, _version(sizes[name], times[name], facts[name])) for name in facts]
+
+
+def _signs(
+    connection: sqlite3.Connection, tables: set[str], names: set[str], only: str | None
+) -> Iterator[tuple[str, Row]]:
+    """What tells of changes in the rows of each session."""
+    told: set[str] = set()
+    where = " WHERE session_id = ?" if only else ""
+    if "event_sequence" in tables:
+        for row in select(
+            connection, f"SELECT * FROM event_sequence{where.replace('session', 'aggregate')}", *_given(only)
+        ):
+            told.add(row["aggregate_id"])
+            yield row["aggregate_id"], row
+    for table in ("message", "part"):
+        statement = f"SELECT session_id, count(*) AS count, max(rowid) AS last FROM {table}{where} GROUP BY session_id"
+        yield from ((row["session_id"], row) for row in select(connection, statement, *_given(only)))
+    for table in tables & {"todo", "session_message"}:
+        statement = (
+            f"SELECT session_id, count(*) AS count, max(time_updated) AS last FROM {table}{where} GROUP BY session_id"
+        )
+        yield from ((row["session_id"], row) for row in select(connection, statement, *_given(only)))
+    untold = sorted(names - told)
+    for start in range(0, len(untold), _LOOKUP_SIZE):
+        piece = untold[start : start + _LOOKUP_SIZE]
+        for table in ("message", "part"):
+            statement = (
+                f"SELECT session_id, max(time_updated) AS newest, sum(time_updated) AS sum FROM {table}"
+                f" WHERE session_id IN ({', '.join('?' * len(piece))}) GROUP BY session_id"
+            )
+            yield from ((row["session_id"], row) for row in select(connection, statement, *piece))
+
+
+def _given(only: str | None) -> tuple[str, ...]:
+    return () if only is None else (only,)
+
+
+def _version(size: int, updated: int, facts: object) -> Version:
+    digest = hashlib.blake2b(repr(facts).encode(errors="replace"), digest_size=14).digest()
+    return size, updated * 1_000_000, int.from_bytes(digest[:7], "big"), int.from_bytes(digest[7:], "big")
+
+
+class TableRows:
+    """One session's rows in a database. See `snapshot.Rows`."""
+
+    def __init__(self, connection: sqlite3.Connection, session: str) -> None:
+        """Look at an open snapshot."""
+        self._connection = connection
+        self._session = session
+        self._tables = tables_of(connection)
+
+    def read(self, events_after: int) -> Snapshot:
+        """See `snapshot.Rows.read`."""
+        session = next(self._select("SELECT * FROM session WHERE id = ?"), None)
+        messages = list(self._messages())
+        return Snapshot(
+            session=session,
+            info=session_info(session) if session else {},
+            messages=messages,
+            removed=list(self._removed({message.key for message in messages})),
+            todo=tuple(self._select("SELECT * FROM todo WHERE session_id = ? ORDER BY position"))
+            if "todo" in self._tables
+            else None,
+            others=[*self._project(session), *self._others(), *self._events(events_after)],
+        )
+
+    def find_originals(self, messages: Sequence[Listed], session: Row) -> dict[str, Copy]:
+        """Among older sessions of the same project, the oldest that holds a message of the same time and role.
+
+        The n-th message of a millisecond is the copy of the n-th.
+        """
+        found: dict[str, Copy] = {}
+        began = time_of(session, "created")
+        for created in sorted({message.created for message in messages}):
+            copies = sorted(message for message in messages if message.created == created)
+            originals = self._made_at(created, session.get("projectID"), began)
+            for copy, original in zip(copies, originals, strict=False):
+                same = copy.info.get("role") == original.info.get("role")
+                if same and copy.info.get("modelID") == original.info.get("modelID"):
+                    found[copy.key] = Copy(original.key, str(original.info["session_id"]))
+        return found
+
+    def _made_at(self, created: int, project: object, began: object) -> list[Listed]:
+        """Messages of one moment in the oldest of the sessions that have any."""
+        rows = list(
+            select(
+                self._connection,
+                "SELECT m.* FROM session s CROSS JOIN message m ON m.session_id = s.id AND m.time_created = ?"
+                " WHERE s.project_id = ? AND s.id <> ? AND s.time_created < ? ORDER BY s.time_created, s.id, m.id",
+                created,
+                project,
+                self._session,
+                began,
+            )
+        )
+        oldest = rows[0]["session_id"] if rows else None
+        originals = [listed(MessageRows(row["id"], row)) for row in rows if row["session_id"] == oldest]
+        return [original._replace(info=original.info | {"session_id": oldest}) for original in originals]
+
+    def _select(self, statement: str, *more: object) -> Iterator[Row]:
+        return select(self._connection, statement, self._session, *more)
+
+    def _messages(self) -> Iterator[MessageRows]:
+        parts: dict[str, list[Row]] = defaultdict(list)
+        for part in self._select("SELECT * FROM part WHERE session_id = ? ORDER BY message_id, id"):
+            parts[part["message_id"]].append(part)
+        for row in self._select("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id"):
+            yield MessageRows(row["id"], row, tuple(parts.pop(row["id"], ())))
+        for key, orphans in parts.items():
+            yield MessageRows(key, {}, tuple(orphans))
+
+    def _project(self, session: Row | None) -> Iterator[tuple[str, str, Row]]:
+        if session is not None and "project" in self._tables:
+            for row in select(self._connection, "SELECT * FROM project WHERE id = ?", session.get("project_id")):
+                yield PROJECT, "", row
+
+    def _others(self) -> Iterator[tuple[str, str, Row]]:
+        for table, (key, order) in _BY_SESSION.items():
+            if table in self._tables:
+                owner = "aggregate_id" if table == "event_sequence" else "session_id"
+                for row in self._select(f"SELECT * FROM {table} WHERE {owner} = ? {order}"):
+                    yield table, str(row[key]), row
+
+    def _events(self, after: int) -> Iterator[tuple[str, str, Row]]:
+        if EVENT in self._tables:
+            for row in self._select("SELECT * FROM event WHERE aggregate_id = ? AND seq > ? ORDER BY seq", after):
+                yield EVENT, str(row["seq"]), row
+
+    def _removed(self, present: Iterable[str]) -> Iterator[MessageRows]:
+        """Messages that events tell of, and that they say were removed."""
+        if EVENT not in self._tables:
+            return
+        statement = "SELECT * FROM event WHERE aggregate_id = ? AND type LIKE ? ORDER BY seq"
+        removed = {_fact(row, "messageID") for row in self._select(statement, "message.removed%")} - {None, *present}
+        if not removed:
+            return
+        bodies: dict[str, Row] = {}
+        parts: dict[str, dict[str, Row]] = defaultdict(dict)
+        for row in self._select(statement, "message.%"):
+            info, part = object_of(_fact(row, "info")), object_of(_fact(row, "part"))
+            if info.get("id") in removed:
+                bodies[info["id"]] = {"data": json.dumps(info)}
+            if part.get("messageID") in removed:
+                parts[part["messageID"]][str(part.get("id"))] = {"id": part.get("id"), "data": json.dumps(part)}
+        for key, row in bodies.items():
+            yield MessageRows(key, row, tuple(parts[key][name] for name in sorted(parts[key])))
+
+
+def _fact(row: Row, name: str) -> object:
+    try:
+        return json.loads(row["data"]).get(name)
+    except (ValueError, AttributeError, TypeError):
+        return None

@@ -1,0 +1,159 @@
+"""Forks that hold none of their parent's history: they get places in it, and pay for none of it.
+
+The fork's log says up to which record of its parent it goes on from (`Link.metadata`). Its own messages stand at the
+offsets of its own file; what it shares stands before them, at negative positions in the order of the parent, however
+late the parent is read. A pure function of the parent's places, run again when either side was touched.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from turnlog.agents.base import SHARES_BEFORE
+from turnlog.store import bodies
+from turnlog.store.places import unpack_ids
+from turnlog.store.rows import message_facts
+from turnlog.store.transaction import Transaction
+
+_SPAN = 1 << 40
+"""How far before the fork's own places those of its parent lie: more than any log is long."""
+
+_COLUMNS = "message_key, position, source_key, generation, parent_id, parent_record, step, records, record_ids"
+
+
+class _Fork(NamedTuple):
+    child_id: str
+    parent_id: str
+    before: int
+
+
+class _Place(NamedTuple):
+    message_key: int
+    position: int
+    source_key: int | None
+    generation: int
+    parent_id: str | None
+    parent_record: str | None
+    step: int | None
+    records: bytes | None
+    record_ids: bytes | None
+
+
+def splice_forks(transaction: Transaction) -> set[int]:
+    """Give every fork that was touched, or whose parent was, its places; return the keys of those that changed."""
+    touched = set(transaction.sessions.touched)
+    changed: set[int] = set()
+    for fork in _parents_first(_forks(transaction.connection)):
+        if fork.child_id in touched or fork.parent_id in touched:
+            key = _splice(transaction, fork)
+            if key is not None:
+                touched.add(fork.child_id)
+                changed.add(key)
+    if changed:
+        transaction.sessions.write()
+    return changed
+
+
+def _forks(connection: sqlite3.Connection) -> list[_Fork]:
+    rows = connection.execute(
+        "SELECT child_id, parent_id, metadata FROM links WHERE kind = 'fork' AND metadata LIKE ? ORDER BY child_id",
+        (f'%"{SHARES_BEFORE}"%',),
+    ).fetchall()
+    return [_Fork(child, parent, msgspec.json.decode(metadata)[SHARES_BEFORE]) for child, parent, metadata in rows]
+
+
+def _parents_first(forks: Iterable[_Fork]) -> Iterator[_Fork]:
+    """A fork of a fork needs its parent's places first."""
+    waiting = {fork.child_id: fork for fork in forks}
+    while waiting:
+        ready = [fork for fork in waiting.values() if fork.parent_id not in waiting]
+        # Forks of each other are nonsense that a log may tell all the same.
+        for fork in ready or list(waiting.values()):
+            del waiting[fork.child_id]
+            yield fork
+
+
+def _splice(transaction: Transaction, fork: _Fork) -> int | None:
+    """Bring the fork's shared places up to date; its key when anything changed."""
+    connection, sessions = transaction.connection, transaction.sessions
+    child, parent = _stored_key(connection, fork.child_id), _stored_key(connection, fork.parent_id)
+    if child is None or parent is None or child == parent:
+        return None
+    wanted = {place.message_key: place for place in _shared(connection, parent, fork.before)}
+    own, known = _held(connection, child)
+    gone = [key for key, place in known.items() if wanted.get(key) != place]
+    new = [place for key, place in wanted.items() if known.get(key) != place and key not in own]
+    sessions.key(fork.child_id)
+    connection.executemany(
+        "DELETE FROM memberships WHERE session_key = ? AND message_key = ?", [(child, key) for key in gone]
+    )
+    connection.executemany(
+        f"INSERT INTO memberships (session_key, copied, {_COLUMNS}) VALUES (?, 1{', ?' * len(_Place._fields)})",
+        [(child, *place) for place in new],
+    )
+    for key, sign in (*((key, -1) for key in gone), *((place.message_key, 1) for place in new)):
+        sessions.count(child, _counts(connection, key), sign)
+    is_attached = _attach(connection, child, wanted)
+    if not gone and not new and not is_attached:
+        return None
+    sessions.sequence(child)
+    sessions.share((child, parent))
+    return child
+
+
+def _shared(connection: sqlite3.Connection, parent: int, before: int) -> Iterator[_Place]:
+    """The places of a parent's messages up to the fork, as the fork has them."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM memberships WHERE session_key = ? ORDER BY position", (parent,))
+    for row in rows.fetchall():
+        place = _Place(*row)
+        number = _number(place.record_ids)
+        if number is not None and number >= before:
+            break
+        yield place._replace(position=place.position - _SPAN)
+
+
+def _number(record_ids: bytes | None) -> int | None:
+    """The number of a message's first record."""
+    numbers = [int(word[1:]) for word in unpack_ids(record_ids) if word.startswith("#") and word[1:].isdecimal()]
+    return min(numbers, default=None)
+
+
+def _held(connection: sqlite3.Connection, child: int) -> tuple[set[int], dict[int, _Place]]:
+    """The messages that are the fork's own, and the places of those that it shares."""
+    rows = [
+        _Place(*row)
+        for row in connection.execute(f"SELECT {_COLUMNS} FROM memberships WHERE session_key = ?", (child,))
+    ]
+    known = {place.message_key: place for place in rows if place.position < 0}
+    return {place.message_key for place in rows if place.position >= 0}, known
+
+
+def _attach(connection: sqlite3.Connection, child: int, wanted: dict[int, _Place]) -> bool:
+    """Hang the fork's first own message under the last that it shares."""
+    if not wanted:
+        return False
+    last = max(wanted.values(), key=lambda place: place.position).message_key
+    found = connection.execute(
+        "UPDATE memberships SET parent_id = (SELECT external_id FROM messages WHERE key = ?1)"
+        " WHERE session_key = ?2 AND parent_id IS NULL AND parent_record IS NULL AND position ="
+        " (SELECT min(position) FROM memberships WHERE session_key = ?2 AND position >= 0)",
+        (last, child),
+    )
+    return found.rowcount > 0
+
+
+def _counts(connection: sqlite3.Connection, message_key: int) -> Any:
+    frame = connection.execute("SELECT body FROM messages WHERE key = ?", (message_key,)).fetchone()[0]
+    return message_facts(bodies.unpack(frame), message_key).counts
+
+
+def _stored_key(connection: sqlite3.Connection, session_id: str) -> int | None:
+    agent, _, external_id = session_id.partition(":")
+    row = connection.execute(
+        "SELECT key FROM sessions WHERE owner_key = 1 AND agent = ? AND external_id = ?", (agent, external_id)
+    ).fetchone()
+    return None if row is None else row[0]

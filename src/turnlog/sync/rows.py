@@ -1,0 +1,91 @@
+"""Reading sources that are no files: what the agent says is new goes through the fold into the archive.
+
+The log of such a source is in the archive alone; the agent is shown it to tell what is new. So a pass costs as much as
+the session is large, and never more than that session.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import TypeGuard
+
+from turnlog.agents.base import Agent, RowAgent, Source
+from turnlog.store.archive import Archive
+from turnlog.store.sources import Fingerprint, SourceState, save_source
+from turnlog.store.transaction import SourceRow
+from turnlog.store.writer import Batch
+
+_FEED_SIZE = 4 << 20
+"""Bytes folded at a time."""
+
+_MODE = 0o600
+
+
+def are_rows(agent: object, source: Source) -> TypeGuard[RowAgent]:
+    """Whether the agent reads this source itself."""
+    return isinstance(agent, RowAgent) and agent.holds_rows(source)
+
+
+def read_rows(
+    connection: sqlite3.Connection,
+    archive: Archive,
+    agent: Agent,
+    source: Source,
+    state: SourceState,
+    batch: Batch,
+    now: int,
+) -> int:
+    """Bring the store up to date with a source of rows; return how many bytes its log has grown by.
+
+    Raises OSError or SourceError, with nothing written, when the rows cannot be read.
+    """
+    assert are_rows(agent, source)
+    version = source.version or agent.row_version(source)
+    log = list(archive.iter_bytes(state.key, state.generation)) if state.archived else []
+    update = agent.read_rows(source, log)
+    lines = list(update.lines)
+    if update.anew and state.archived:
+        state.generation += 1
+        archive.begin(state.key, state.generation, 0, now)
+        state.archived, state.cursor, log = 0, 0, []
+    elif state.parser_version == agent.parser_version:
+        log = []
+    else:
+        state.cursor = 0
+    row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id)
+    if state.cursor == 0:
+        state.lines, state.state, state.parser_version = 0, None, agent.parser_version
+        batch.start_over(row, is_log=True)
+    fold = agent.fold(source, state.state)
+    grown = 0
+    for data in _feeds((*log, *lines)):
+        changes = fold.feed(data, state.cursor)
+        batch.save(row, changes)
+        state.cursor += len(data)
+        state.lines += changes.counts.total
+        if state.cursor > state.archived:
+            new = data[state.archived - state.cursor :]
+            archive.append(state.key, state.generation, state.archived, new)
+            state.archived, grown = state.cursor, grown + len(new)
+    state.state = fold.state()
+    state.fingerprint, state.problem = Fingerprint(*version), None
+    archive.settle(state.key, state.generation, state.archived, _MODE, state.fingerprint.mtime_ns, now)
+    save_source(connection, source, state, now)
+    return grown
+
+
+def _feeds(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces of whole lines, a few megabytes each."""
+    pending: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        pending.append(piece)
+        size += len(piece)
+        if size >= _FEED_SIZE:
+            whole, _, rest = b"".join(pending).rpartition(b"\n")
+            if whole:
+                yield whole + b"\n"
+            pending, size = [rest], len(rest)
+    if size:
+        yield b"".join(pending)

@@ -1,0 +1,111 @@
+"""Forks by reference: the fork's history begins with its parent's, and costs nothing for it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from codex_files import AGENT, DATA, OTHER, THREAD, answer, counts, meta, prompt, usage_record
+from turnlog.model import TextPart
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter, Store
+from turnlog.sync.rebuild import rebuild
+from turnlog.sync.scan import sync
+
+THIRD = "01a1fbaa-0000-7000-8000-000000000003"
+
+
+def numbered(start: int, *lines: bytes) -> bytes:
+    """The lines with ordinals."""
+    return b"".join(text.replace(b"{", b'{"ordinal": %d, ' % number, 1) for number, text in enumerate(lines, start))
+
+
+def write(home: Path, thread: str, data: bytes) -> None:
+    folder = home / "sessions/2026/11/21"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"rollout-2026-11-21T10-00-00-{thread}.jsonl").write_bytes(data)
+
+
+def turn(number: int, text: str, *, start: int) -> bytes:
+    return numbered(
+        start,
+        prompt(text, id=f"msg_p{number}"),
+        answer(f"to {text}", id=f"msg_a{number}"),
+        usage_record(f"resp_{number}", counts(100, 0, 10, 0)),
+    )
+
+
+PARENT = numbered(0, meta(history_mode="paginated")) + turn(1, "one", start=1) + turn(2, "two", start=4)
+BASE = {"thread_id": THREAD, "end_ordinal_exclusive": 4}
+FORKED = {"forked_from_id": THREAD, "forked_from_ordinal_exclusive": 4, "history_base": BASE}
+FORK = numbered(4, meta(id=OTHER, **FORKED)) + turn(3, "other", start=5)
+FORKED_AGAIN = {"forked_from_id": OTHER, "forked_from_ordinal_exclusive": 8}
+FORK_OF_FORK = numbered(8, meta(id=THIRD, **FORKED_AGAIN)) + turn(4, "third", start=9)
+ORDERS = {"forwards": (THREAD, OTHER, THIRD), "backwards": (THIRD, OTHER, THREAD), "mixed": (OTHER, THREAD, THIRD)}
+
+
+def pass_over(store: Path, home: Path) -> None:
+    sync(store, roots=[home], agents=[AGENT])
+
+
+def texts(store: Store, thread: str) -> list[str]:
+    placed = list(store.messages(f"codex:{thread}"))
+    assert [item.membership.position for item in placed] == sorted(item.membership.position for item in placed)
+    return [part.text for item in placed for part in item.message.parts if isinstance(part, TextPart)]
+
+
+def check(path: Path) -> None:
+    with open_store(path) as store:
+        assert texts(store, THREAD) == ["one", "to one", "two", "to two"]
+        assert texts(store, OTHER) == ["one", "to one", "other", "to other"]
+        assert texts(store, THIRD) == ["one", "to one", "other", "to other", "third", "to third"]
+        sessions = {session.external_id: session for session in store.sessions(SessionFilter(subagents=True)).items}
+        assert {name: session.usage.calls for name, session in sessions.items()} == {THREAD: 2, OTHER: 1, THIRD: 1}
+        assert {name: session.counts.messages for name, session in sessions.items()} == {THREAD: 4, OTHER: 4, THIRD: 6}
+        assert [found.parent_session_id for found in sessions[OTHER].relationships] == [f"codex:{THREAD}"]
+        placed = {item.message.id: item.membership for item in store.messages(f"codex:{OTHER}")}
+        assert placed[f"{OTHER}:msg_p3"].parent_id == f"{THREAD}:msg_a1"
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_a_fork_begins_with_what_it_shares(order: tuple[str, ...], tmp_path: Path) -> None:
+    """R-S24, R-C5: in whatever order the logs are read, what it shares is in its history, and paid for once."""
+    path = tmp_path / "store.db"
+    data = {THREAD: PARENT, OTHER: FORK, THIRD: FORK_OF_FORK}
+    for thread in order:
+        write(tmp_path / "home", thread, data[thread])
+        pass_over(path, tmp_path / "home")
+    check(path)
+    rebuild(path)
+    check(path)
+
+
+def test_a_fork_stays_as_it_was_when_its_parent_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    for thread, data in ((THREAD, PARENT[: PARENT.index(b"two") - 200]), (OTHER, FORK), (THIRD, FORK_OF_FORK)):
+        write(tmp_path / "home", thread, data)
+    pass_over(path, tmp_path / "home")
+    write(tmp_path / "home", THREAD, PARENT)
+    pass_over(path, tmp_path / "home")
+    check(path)
+
+
+def test_a_fork_whose_parent_is_gone_has_its_own_part(tmp_path: Path) -> None:
+    write(tmp_path / "home", OTHER, FORK)
+    pass_over(tmp_path / "store.db", tmp_path / "home")
+    with open_store(tmp_path / "store.db") as store:
+        assert texts(store, OTHER) == ["other", "to other"]
+
+
+def test_a_recorded_fork_has_the_history_that_its_request_had(tmp_path: Path) -> None:
+    shutil.copytree(DATA / "scenarios/basic/sessions", tmp_path / "home/sessions")
+    pass_over(tmp_path / "store.db", tmp_path / "home")
+    with open_store(tmp_path / "store.db") as store:
+        [fork] = [session for session in store.sessions().items if session.relationships]
+        base = fork.relationships[0].parent_session_id
+        whole, shared = list(store.messages(fork.id)), list(store.messages(base))
+        assert [item.message.id for item in whole[: len(shared)]] == [item.message.id for item in shared]
+        assert len(whole) == len(shared) + 2
+        assert fork.usage.calls == 1
