@@ -40,13 +40,14 @@ def read_answer(reading: Reading, item: Item) -> None:
     provider = None
     if item.id is not None:
         provider = ProviderData(name=PROVIDER, model=reading.state.model, opaque={"id": item.id})
-    draft.parts[number] = TextPart(
+    part = TextPart(
         id=f"{draft.id}.{number}",
         text=text,
         citations=citations_of(item.content),
         metadata=_phase(item.phase),
         provider=provider,
     )
+    _put(draft, number, part)
     reading.state.answer_key = identity.text_key(text)
     _note_item(reading, draft, number)
 
@@ -56,7 +57,7 @@ def read_reasoning(reading: Reading, item: Item) -> None:
     texts = _texts(item.summary)
     draft = draft_for(reading, item.id, "\0".join(texts) or item.encrypted_content or "")
     number = _number_of_item(draft.open, item.id, texts)
-    draft.parts[number] = reasoning_part(item, f"{draft.id}.{number}", reading.state.model)
+    _put(draft, number, reasoning_part(item, f"{draft.id}.{number}", reading.state.model))
     _note_item(reading, draft, number)
 
 
@@ -141,6 +142,14 @@ def _place_of_event(
     return draft, number
 
 
+def _put(draft: MessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
+    """The item's part; where the other stream told more of the text, that text."""
+    known = draft.parts.get(number)
+    if isinstance(known, TextPart | ReasoningPart) and (len(part.text), part.text) < (len(known.text), known.text):
+        part = msgspec.structs.replace(part, text=known.text)
+    draft.parts[number] = part
+
+
 def _keep_longer(draft: MessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
     known = draft.parts.get(number)
     if not isinstance(known, TextPart | ReasoningPart) or (len(known.text), known.text) < (len(part.text), part.text):
@@ -185,17 +194,24 @@ def _is_over(reading: Reading, place: OpenMessage, *, is_call: bool) -> bool:
 def _number_of_item(place: OpenMessage, item_id: str | None, texts: Sequence[str]) -> int:
     """The number that the other stream gave to the same thing, else the next."""
     twins = place.twins
-    keys = [identity.text_key(text) for text in texts if text]
-    heard = [twins.pop(_FROM_EVENT + key, None) for key in keys]
+    number = None
+    if twins:
+        if item_id is not None:
+            number = twins.pop(_FROM_EVENT + item_id, None)
+        for text in texts:
+            heard = twins.pop(_FROM_EVENT + identity.text_key(text), None) if text else None
+            number = heard if number is None else number
+    if number is not None:
+        if number == place.section:
+            place.section = -1
+        return number
+    number = _next(place)
     if item_id is not None:
-        heard.insert(0, twins.pop(_FROM_EVENT + item_id, None))
-        keys = [item_id]
-    number = next((found for found in heard if found is not None), None)
-    if number is None:
-        number = _next(place)
-        twins.update(dict.fromkeys([_FROM_ITEM + key for key in keys], number))
-    elif number == place.section:
-        place.section = -1
+        twins[_FROM_ITEM + item_id] = number
+    else:
+        for text in texts:
+            if text:
+                twins[_FROM_ITEM + identity.text_key(text)] = number
     return number
 
 
@@ -213,7 +229,7 @@ def _note_item(reading: Reading, draft: MessageDraft, number: int) -> None:
 
 
 def _texts(pieces: list[Content] | None) -> list[str]:
-    return [piece.text for piece in pieces or () if piece.text]
+    return [piece.text for piece in pieces if piece.text] if pieces else []
 
 
 def _phase(phase: str | None) -> dict[str, Any]:

@@ -102,6 +102,8 @@ def text_of(content: list[Content] | str | None) -> str:
         return content
     if not content:
         return ""
+    if len(content) == 1:
+        return content[0].text or ""
     return "\n".join([piece.text for piece in content if piece.text is not None])
 
 

@@ -140,11 +140,14 @@ class MessageDraft:
 
     def at(self, moment: datetime | None) -> None:
         """A record of the message was written at this moment."""
-        if moment is not None:
-            if self.created_at is None or moment < self.created_at:
-                self.created_at = moment
-            if self.completed_at is None or moment > self.completed_at:
-                self.completed_at = moment
+        if moment is None:
+            return
+        if self.created_at is None or self.completed_at is None:
+            self.created_at = self.completed_at = moment
+        elif moment > self.completed_at:
+            self.completed_at = moment
+        elif moment < self.created_at:
+            self.created_at = moment
 
     def change(self) -> MessageChange:
         """The message as this feed knows it. Ends the draft."""

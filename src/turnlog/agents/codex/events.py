@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.codex.kinds import KEPT_FIELDS, KINDS, Becomes
@@ -44,8 +43,8 @@ def _kept_data(kind: str, payload: bytes | Raw) -> Raw | UnsetType:
     if not wanted:
         return UNSET
     found = fields_of(payload)
-    kept = {name: found[name] for name in wanted if name in found}
-    return Raw(msgspec.json.encode(kept)) if kept else UNSET
+    kept = [b'"%s":%s' % (name.encode(), bytes(found[name])) for name in wanted if name in found]
+    return Raw(b"{%s}" % b",".join(kept)) if kept else UNSET
 
 
 def _small_data(reading: Reading) -> Raw | UnsetType:

@@ -11,12 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from turnlog.agents.base import Changes, Source
 from turnlog.agents.codex import answers, messages, results, session, turns
 from turnlog.agents.codex.events import add_record
-from turnlog.agents.codex.lines import decode_line, read_event, read_item, read_lines
+from turnlog.agents.codex.lines import (
+    EVENTS,
+    ITEMS,
+    UNREADABLE,
+    decode_event,
+    decode_item,
+    decode_line,
+    read_item,
+    read_lines,
+)
 from turnlog.agents.codex.reading import Reading, Told
 from turnlog.agents.codex.records import Event, Item, Line, Meta, TurnItem
 from turnlog.agents.codex.sources import NAME
@@ -132,8 +141,7 @@ class CodexFold:
 
 def _read_line(reading: Reading, line: Line) -> None:
     payload = line.payload
-    kind = line.type
-    if not isinstance(payload, Raw):
+    if payload is UNSET:
         _read_bare(reading, line)
         return
     reading.note_time(line.timestamp)
@@ -141,16 +149,23 @@ def _read_line(reading: Reading, line: Line) -> None:
     reading.payload = payload
     if reading.state.origin is not None:
         session.note_pause(reading)
+    kind = line.type
     if kind == "response_item":
-        _read_item(reading, read_item(payload, reading.tell))
+        try:
+            item = decode_item(payload)
+        except UNREADABLE:
+            item = ITEMS.salvage(payload, reading.tell)
+        _read_item(reading, item)
     elif kind == "event_msg":
-        _read_event(reading, read_event(payload, reading.tell))
+        try:
+            event = decode_event(payload)
+        except UNREADABLE:
+            event = EVENTS.salvage(payload, reading.tell)
+        _read_event(reading, event)
+    elif kind in _OTHERS:
+        _OTHERS[kind](reading)
     else:
-        reader = _OTHERS.get(kind)
-        if reader is not None:
-            reader(reading)
-        else:
-            add_record(reading, kind, payload)
+        add_record(reading, kind, payload)
 
 
 _OTHERS: dict[str, Callable[[Reading], None]] = {
@@ -211,11 +226,14 @@ def _read_event(reading: Reading, event: Event) -> None:
             told = hear(reading, event)
         elif kind == "thread_name_updated" and event.thread_name:
             reading.session.titles["custom"] = event.thread_name
-    if told == "events":
-        add_record(reading, f"event_msg/{kind}", reading.payload)
+    if told == "duplicates":
+        reading.changes.counts.duplicates += 1
+    elif told == "messages":
+        reading.changes.counts.messages += 1
+    elif told == "results":
+        reading.changes.counts.results += 1
     else:
-        counts = reading.changes.counts
-        setattr(counts, told, getattr(counts, told) + 1)
+        add_record(reading, f"event_msg/{kind}", reading.payload)
 
 
 def thread_named_in(data: bytes) -> str | None:

@@ -7,9 +7,10 @@ the copy's lines were stamped anew, and what the same mock or local provider cal
 from __future__ import annotations
 
 from hashlib import blake2b
-from zlib import crc32
 
-_EDGE = 256
+_SHORT = 48
+_EDGE = 32
+"""Ends of a text that are compared; a key of both is longer than a short text."""
 
 
 def named(thread: str, item_id: str) -> str:
@@ -30,5 +31,11 @@ def next_turn_key(turn_key: str, prompt: str) -> str:
 
 
 def text_key(text: str) -> str:
-    """What a text is found again by in the other stream: its length and a checksum of its ends."""
-    return f"{len(text)}.{crc32((text[:_EDGE] + text[-_EDGE:]).encode(errors='replace')):x}"
+    """What a text is found again by in the other stream: a short one itself, of a longer one its length and ends."""
+    length = len(text)
+    return text if length <= _SHORT else f"{length} {text[:_EDGE]} {text[-_EDGE:]}"
+
+
+def length_in(key: str) -> int:
+    """The length of the text that a key was made of."""
+    return len(key) if len(key) <= _SHORT else int(key.partition(" ")[0])

@@ -37,23 +37,28 @@ read_lines = JsonLines(Line, first_keys=FIRST_KEYS, plausible=_is_record).read
 decode_line = msgspec.json.Decoder(Line).decode
 
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
 class Payload(Generic[PayloadT]):
     """Decodes the payload of one family of records."""
 
     def __init__(self, kind: type[PayloadT]) -> None:
         self._kind = kind
-        self._decode = msgspec.json.Decoder(kind).decode
+        self.decode = msgspec.json.Decoder(kind).decode
+        """Decodes a sound payload, and raises one of `UNREADABLE` for any other: where every call counts."""
         self._tolerant = JsonLines(kind, first_keys=("type",), plausible=lambda record: True)
 
     def read(self, raw: Raw | bytes, tell: Tell) -> PayloadT:
         """The payload; what of it cannot be read is told and left out."""
         try:
-            return self._decode(raw)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return self._salvage(bytes(raw), tell)
+            return self.decode(raw)
+        except UNREADABLE:
+            return self.salvage(raw, tell)
 
-    def _salvage(self, data: bytes, tell: Tell) -> PayloadT:
-        found = self._tolerant.decode(data)
+    def salvage(self, raw: Raw | bytes, tell: Tell) -> PayloadT:
+        """What can be read of a payload that is not sound."""
+        found = self._tolerant.decode(bytes(raw))
         if isinstance(found, str):
             tell(found, "error", "$.payload")
             return self._kind()
@@ -63,8 +68,11 @@ class Payload(Generic[PayloadT]):
         return found.record
 
 
-read_item = Payload(Item).read
-read_event = Payload(Event).read
+ITEMS = Payload(Item)
+EVENTS = Payload(Event)
+decode_item = ITEMS.decode
+decode_event = EVENTS.decode
+read_item = ITEMS.read
 read_usage_record = Payload(UsageRecord).read
 read_meta = Payload(Meta).read
 read_turn_context = Payload(TurnContext).read

@@ -176,7 +176,10 @@ class Reading:
 
     def open_draft(self) -> MessageDraft | None:
         """The response that is being written."""
-        return None if self.state.open is None else self.draft_of(self.state.open)
+        message_id = self.state.open
+        if message_id is None:
+            return None
+        return self.drafts.get(message_id) or self.draft_of(message_id)
 
     def close_message(self) -> None:
         """What follows is of another response."""

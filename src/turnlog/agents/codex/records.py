@@ -100,7 +100,7 @@ class Item(msgspec.Struct, gc=False):
     record_type: str | None = None
 
 
-class WireUsage(msgspec.Struct, gc=False, array_like=False):
+class WireUsage(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """Token counts: `input_tokens` contains the cached ones, `output_tokens` the reasoning."""
 
     input_tokens: Count | None = None

@@ -13,35 +13,20 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from turnlog.agents.base import ResultChange
-from turnlog.agents.codex.answers import add_call, image_result
+from turnlog.agents.codex.answers import add_call
 from turnlog.agents.codex.content import part_of, text_of
 from turnlog.agents.codex.lines import clean, raw_at
+from turnlog.agents.codex.nested import SERVER_ITEMS, add_nested, is_code_running, output_of
 from turnlog.agents.codex.reading import Reading, Told
 from turnlog.agents.codex.records import Content, Event, Item, OutputObject, TurnItem
 from turnlog.agents.codex.state import OpenCall, Outcome
-from turnlog.agents.codex.tools import CODE_MODE, SPAWN_TOOLS, milliseconds_of, status_of, verdict_of
+from turnlog.agents.codex.tools import SPAWN_TOOLS, milliseconds_of, status_of, verdict_of
 from turnlog.model import DataPart, Part, ResultStatus, TextPart, ToolResult, ToolState
 
 _KEPT_OUTPUT = 4096
 """Characters of a twin's output that wait for the call's own."""
 
 _EDGE = 128
-
-NESTED: dict[str, str] = {
-    "CommandExecution": "exec_command",
-    "FileChange": "apply_patch",
-    "ImageView": "view_image",
-    "ImageGeneration": "image_generation",
-    "WebSearch": "web_search",
-    "Sleep": "sleep",
-}
-"""Items that are calls -> the tool's name. Those of MCP and of agents name theirs."""
-
-SERVER_ITEMS = frozenset({"WebSearch", "ImageGeneration"})
-"""Calls that the provider ran, unless code did: their own `response_item` follows and has all of it."""
-
-_INPUTS = ("command", "cwd", "changes", "arguments", "query", "action", "path", "prompt", "duration_ms")
-"""Fields of an item that say what its call was to do."""
 
 
 class _Spawned(msgspec.Struct):
@@ -138,7 +123,7 @@ def read_call_item(reading: Reading, item: TurnItem) -> Told:
         return "events"
     _link_agents(reading, item)
     call = reading.state.calls.get(item.id)
-    if item.type in SERVER_ITEMS and not _is_running(_running_code(reading)[1]):
+    if item.type in SERVER_ITEMS and not is_code_running(reading):
         return "events"
     status = status_of(item.status, item.exit_code)
     if call is not None:
@@ -148,11 +133,11 @@ def read_call_item(reading: Reading, item: TurnItem) -> Told:
             item.status,
             item.exit_code,
             milliseconds_of(item.duration),
-            _output_of(item),
+            output_of(item),
         )
         _note_outcome(reading, item.id, call, outcome)
         return "results"
-    return "results" if _add_nested(reading, item, status or "success") else "events"
+    return "results" if add_nested(reading, item, status or "success") else "events"
 
 
 def read_call_event(reading: Reading, event: Event) -> Told:
@@ -227,100 +212,6 @@ def _abort(reading: Reading, call_id: str, call: OpenCall) -> None:
         known = add_call(reading, draft, call_id, call.name, call.number)
         known.started_at = None
     known.state = ToolState.ABORTED
-
-
-# -- calls inside of calls (code mode)
-
-
-def _add_nested(reading: Reading, item: TurnItem, status: ResultStatus) -> bool:
-    """An item without a call of its id ran inside the newest code, or belongs to the newest answer of its turn.
-
-    What a person ran (`source: user_shell`) is told by the message that follows.
-    """
-    state = reading.state
-    name = _name_of(item)
-    if name is None or item.source == "user_shell":
-        return False
-    outer_id, outer = _running_code(reading)
-    message_id = outer.message_id if outer is not None else state.answer
-    draft = reading.draft_of(message_id) if message_id is not None else None
-    if draft is None or item.id is None:
-        return False
-    call = add_call(reading, draft, item.id, name)
-    call.parent = outer_id
-    call.input = _input_of(reading)
-    result = ToolResult(
-        id=f"{item.id}:item",
-        status=status,
-        content=_content_of(reading, item),
-        error_text=_output_of(item) if status == "error" else None,
-        exit_code=item.exit_code,
-        completed_at=reading.at,
-        duration_ms=milliseconds_of(item.duration),
-    )
-    call.add_result(result)
-    draft.records.append((reading.position, reading.length, result.id))
-    state.remember_call(item.id, OpenCall(draft.id, name, call.number, answered=True))
-    return True
-
-
-def _running_code(reading: Reading) -> tuple[str | None, OpenCall | None]:
-    """The newest call that runs code; one that is not answered before one that is."""
-    newest: tuple[str | None, OpenCall | None] = (None, None)
-    for call_id, call in reversed(reading.state.calls.items()):
-        if call.name in CODE_MODE:
-            if _is_running(call):
-                return call_id, call
-            if newest[0] is None:
-                newest = call_id, call
-    return newest
-
-
-def _is_running(call: OpenCall | None) -> bool:
-    return call is not None and (call.running or not call.answered)
-
-
-def _name_of(item: TurnItem) -> str | None:
-    if item.type == "McpToolCall":
-        return f"mcp__{item.server}__{item.tool}"
-    if item.tool is not None:
-        return item.tool
-    return NESTED.get(item.type)
-
-
-def _input_of(reading: Reading) -> Raw:
-    fields = msgspec.json.decode(raw_at(reading.payload, "item"), type=dict[str, Raw])
-    given = {name: fields[name] for name in _INPUTS if name in fields}
-    if given.keys() == {"arguments"}:
-        return given["arguments"]
-    return Raw(msgspec.json.encode(given))
-
-
-def _content_of(reading: Reading, item: TurnItem) -> tuple[Part, ...]:
-    if item.type == "ImageGeneration" and isinstance(item.result, Raw):
-        encoded = _as_text(item.result)
-        return image_result(reading, item.id or "", encoded).content if encoded else ()
-    output = _output_of(item)
-    if output:
-        return (TextPart(text=output),)
-    told = item.result if isinstance(item.result, Raw) else item.error
-    if isinstance(told, Raw) and bytes(told) != b"null":
-        return (DataPart(name="result", data=clean(told)),)
-    return ()
-
-
-def _as_text(raw: Raw) -> str | None:
-    try:
-        return msgspec.json.decode(raw, type=str)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-
-
-def _output_of(item: TurnItem) -> str | None:
-    if item.aggregated_output is not None:
-        return item.aggregated_output
-    told = [text for text in (item.stdout, item.stderr) if text]
-    return "".join(told) if told else None
 
 
 # -- subagents

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
+from turnlog.agents.codex.records import WireUsage
+
 _OPEN_MESSAGES = 24
 _OPEN_CALLS = 128
 _TURNS = 64
@@ -67,17 +69,6 @@ class OpenCall(msgspec.Struct, array_like=True):
     outcome: Outcome | None = None
 
 
-class Totals(msgspec.Struct, array_like=True, frozen=True):
-    """A thread's running totals, as the log tells them."""
-
-    input: int | None = None
-    cached: int | None = None
-    written: int | None = None
-    output: int | None = None
-    reasoning: int | None = None
-    total: int | None = None
-
-
 class State(msgspec.Struct, omit_defaults=True):
     """All of it."""
 
@@ -121,7 +112,8 @@ class State(msgspec.Struct, omit_defaults=True):
     """Side and checksum of a prompt that only one of the two streams has told -> its message."""
     turns: list[str | None] = []
     """The message before each turn: where a rollback goes."""
-    totals: Totals | None = None
+    totals: WireUsage | None = None
+    """The thread's running totals, as the log tells them."""
     recorded: bool = False
     """The newest response was counted by a `token_usage_record`: a `token_count` tells the same once more."""
     trigger: bool = False

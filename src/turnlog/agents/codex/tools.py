@@ -83,6 +83,9 @@ _FAILED = (
     "unable to locate image at ",
     "image path ",
 )
+_HEAD = 256
+"""Characters in which an output says what became of its call."""
+
 _SCRIPT_RUNNING = "Script running "
 
 
@@ -118,7 +121,7 @@ def verdict_of(text: str) -> Verdict:
     `shell` answers with JSON, newer tools with lines of facts before the output. Refusals and failures that Codex
     itself words stand at the beginning.
     """
-    head = text[:512]
+    head = text[:_HEAD]
     if head.startswith('{"output":') or head.startswith('{"metadata":'):
         found = _old_verdict(text)
         if found is not None:

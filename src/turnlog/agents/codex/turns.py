@@ -11,11 +11,11 @@ from turnlog.agents.codex.events import add_record
 from turnlog.agents.codex.lines import raw_at, read_compacted, read_item, read_usage_record
 from turnlog.agents.codex.messages import origin_of_text
 from turnlog.agents.codex.reading import TURNS_BEGIN, Reading
-from turnlog.agents.codex.records import Compacted, Event, TokenInfo
+from turnlog.agents.codex.records import Compacted, Event, TokenInfo, WireUsage
 from turnlog.agents.codex.results import end_calls
 from turnlog.agents.codex.session import note_turn
-from turnlog.agents.codex.state import OpenCall, Totals
-from turnlog.agents.codex.usage import totals_of, usage_of, usage_of_count
+from turnlog.agents.codex.state import OpenCall
+from turnlog.agents.codex.usage import usage_of, usage_of_count
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
@@ -132,29 +132,28 @@ def read_token_count(reading: Reading, info: TokenInfo | None) -> None:
         add_record(reading, "event_msg/token_count", reading.payload)
         return
     state = reading.state
-    now, before = totals_of(total), state.totals
-    state.totals = now
-    usage = usage_of_count(info, before) if now != before and not state.recorded else None
+    before, state.totals = state.totals, total
+    usage = usage_of_count(info, before) if total != before and not state.recorded else None
     if usage is None:
         reading.changes.counts.duplicates += 1
         return
-    _count(reading, usage, now)
+    _count(reading, usage, total)
 
 
 def read_token_usage_record(reading: Reading) -> None:
     """`token_usage_record`: the tokens of one response, exactly; with it the response is complete."""
     record = read_usage_record(reading.payload, reading.tell)
     if record.thread_token_usage is not None:
-        reading.state.totals = totals_of(record.thread_token_usage)
+        reading.state.totals = record.thread_token_usage
     if record.usage is None:
         add_record(reading, "token_usage_record", reading.payload)
         return
-    _count(reading, usage_of(record.usage), totals_of(record.usage), record.response_id)
+    _count(reading, usage_of(record.usage), record.usage, record.response_id)
     reading.state.recorded = True
     reading.close_message()
 
 
-def _count(reading: Reading, usage: Usage, totals: Totals, response_id: str | None = None) -> None:
+def _count(reading: Reading, usage: Usage, told: WireUsage, response_id: str | None = None) -> None:
     """Give tokens to the response that is being written; to one of its own when there is none that lacks them.
 
     A response of which nothing else is logged (the user stopped it) was paid for all the same.
@@ -162,7 +161,7 @@ def _count(reading: Reading, usage: Usage, totals: Totals, response_id: str | No
     draft = reading.open_draft()
     if draft is None or draft.open.counted:
         reading.close_message()
-        draft = draft_for(reading, response_id, f"{totals}")
+        draft = draft_for(reading, response_id, f"{told}")
     draft.open.counted = True
     draft.open.counted_first = draft.open.items == 0
     draft.usage = usage if reading.is_own or not reading.state.is_subagent else None
@@ -230,7 +229,7 @@ def _is_summary(reading: Reading, record: Compacted, text: str) -> bool:
     if record.compaction_response_id is not None and state.answer_response is not None:
         return record.compaction_response_id == state.answer_response
     key = state.answer_key
-    length = int(key.partition(".")[0]) if key is not None else 0
+    length = identity.length_in(key) if key is not None else 0
     return length > 0 and identity.text_key(text[-length:]) == key
 
 

@@ -1,0 +1,297 @@
+"""What single records do to a history: twins, results, borders of responses, rollbacks, damage, hostile input."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from claude_files import Gathered, gather
+from codex_files import (
+    AGENT,
+    OTHER,
+    THREAD,
+    answer,
+    call,
+    completed,
+    counts,
+    event,
+    fold,
+    item,
+    line,
+    meta,
+    output,
+    prompt,
+    source,
+    token_count,
+    usage_record,
+)
+from turnlog.agents import fold_bytes
+from turnlog.agents.base import Source, SourceKind
+from turnlog.model import (
+    ErrorEvent,
+    Fate,
+    InterruptEvent,
+    Message,
+    Origin,
+    ReasoningPart,
+    RecordEvent,
+    RewindEvent,
+    TextPart,
+    ToolCallPart,
+    ToolState,
+)
+from turnlog.store.joining import messages_of_records, place_messages
+
+SESSION = f"codex:{THREAD}"
+CONTEXT = line("turn_context", {"turn_id": "t1", "model": "gpt-5.5"})
+
+
+def texts(gathered: Gathered) -> list[str]:
+    parts = [part for message in gathered.in_order(SESSION) for part in message.parts]
+    return [part.text for part in parts if isinstance(part, TextPart | ReasoningPart)]
+
+
+def the_call(gathered: Gathered) -> ToolCallPart:
+    [found] = gathered.calls()
+    return found
+
+
+def answers(gathered: Gathered) -> list[Message]:
+    return [message for message in gathered.in_order(SESSION) if message.role == "assistant"]
+
+
+# -- twins
+
+
+def test_what_both_streams_tell_is_told_once_in_either_order() -> None:
+    """R-C3"""
+    told = fold(
+        meta(), prompt("a"), event("user_message", message="a"), event("agent_message", message="b"), answer("b")
+    )
+    asked = fold(
+        meta(), prompt("a"), event("user_message", message="a"), answer("b"), event("agent_message", message="b")
+    )
+    assert texts(told) == texts(asked) == ["a", "b"]
+
+
+def test_what_only_the_user_interface_was_told_is_shown() -> None:
+    """An item that was lost with a damaged line is in its twin."""
+    gathered = fold(
+        meta(),
+        event("user_message", message="a"),
+        completed("Reasoning", id="rs_1", summary_text=["thought"], raw_content=[]),
+        completed("AgentMessage", id="msg_1", content=[{"type": "Text", "text": "b"}]),
+    )
+    assert texts(gathered) == ["a", "thought", "b"]
+    assert [message.origin for message in gathered.in_order(SESSION)] == [Origin.PROMPT, None]
+
+
+def test_the_fuller_of_two_thoughts_wins() -> None:
+    gathered = fold(
+        meta(),
+        completed("Reasoning", id="rs_1", summary_text=["short"], raw_content=["the whole thought"]),
+        item("reasoning", id="rs_1", summary=[{"type": "summary_text", "text": "short"}], encrypted_content="x"),
+    )
+    [message] = answers(gathered)
+    [part] = message.parts
+    assert isinstance(part, ReasoningPart)
+    assert part.provider is not None
+
+
+def test_sections_of_a_thought_are_one_part() -> None:
+    sections = [{"type": "summary_text", "text": text} for text in ("first", "second")]
+    gathered = fold(
+        meta(),
+        event("agent_reasoning", text="first"),
+        event("agent_reasoning", text="second"),
+        item("reasoning", summary=sections),
+        answer("b"),
+    )
+    assert texts(gathered) == ["first\n\nsecond", "b"]
+
+
+def test_the_same_words_twice_are_two_answers() -> None:
+    gathered = fold(meta(), prompt("a"), answer("ok"), prompt("a"), answer("ok"))
+    assert texts(gathered) == ["a", "ok", "a", "ok"]
+
+
+# -- borders of responses
+
+
+def test_a_response_ends_with_its_tokens() -> None:
+    """R-S15"""
+    gathered = fold(
+        meta(history_mode="paginated"),
+        call("c1"),
+        usage_record("r1", counts(100, 0, 10, 0)),
+        call("c2"),
+        call("c3"),
+        usage_record("r2", counts(200, 50, 20, 5)),
+        token_count(counts(300, 50, 30, 5), counts(200, 50, 20, 5)),
+    )
+    assert [
+        [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)] for message in answers(gathered)
+    ] == [["c1"], ["c2", "c3"]]
+    assert [(message.response_id, message.usage and message.usage.buckets()[:2]) for message in answers(gathered)] == [
+        ("r1", (100, 0)),
+        ("r2", (150, 50)),
+    ]
+
+
+def test_without_tokens_a_response_ends_where_the_model_speaks_again() -> None:
+    gathered = fold(meta(), call("c1"), call("c2"), output("c1", "1"), output("c2", "2"), call("c3"), output("c3", "3"))
+    assert [len(message.parts) for message in answers(gathered)] == [2, 1]
+
+
+def test_the_model_may_change_with_each_turn() -> None:
+    other = line("turn_context", {"turn_id": "t2", "model": "gpt-5-mini"})
+    gathered = fold(meta(), CONTEXT, prompt("a"), answer("b"), other, prompt("c"), answer("d"))
+    assert [message.model for message in answers(gathered)] == ["gpt-5.5", "gpt-5-mini"]
+
+
+# -- results
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "code"),
+    [
+        ("Exit code: 0\nWall time: 0 seconds\nOutput:\nx", ToolState.OUTPUT_AVAILABLE, 0),
+        ("Chunk ID: a\nWall time: 0.1 seconds\nProcess exited with code 3\nOutput:\n", ToolState.OUTPUT_ERROR, 3),
+        (json.dumps({"output": "x", "metadata": {"exit_code": 7, "duration_seconds": 0.5}}), ToolState.OUTPUT_ERROR, 7),
+        ("unsupported call: x", ToolState.OUTPUT_ERROR, None),
+        ("aborted", ToolState.ABORTED, None),
+        ("aborted by user after 2.5s", ToolState.ABORTED, None),
+        ("Wall time: 4.7 seconds\naborted by user", ToolState.ABORTED, None),
+        ("exec command rejected by user", ToolState.OUTPUT_DENIED, None),
+        ("patch rejected by user", ToolState.OUTPUT_DENIED, None),
+        ("aborted by user is what the file says", ToolState.OUTPUT_AVAILABLE, None),
+    ],
+)
+def test_the_words_of_an_output_tell_what_became_of_its_call(text: str, state: ToolState, code: int | None) -> None:
+    """R-K9, R-C8: stopped is not failed is not refused."""
+    found = the_call(fold(meta(), call("c1"), output("c1", text)))
+    assert (found.state, found.results[0].exit_code) == (state, code)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "state"),
+    [
+        ("completed", 0, ToolState.OUTPUT_AVAILABLE),
+        ("failed", 2, ToolState.OUTPUT_ERROR),
+        ("declined", None, ToolState.OUTPUT_DENIED),
+        ("failed", -1, ToolState.ABORTED),
+    ],
+)
+def test_the_twin_of_a_call_tells_its_status(status: str, code: int | None, state: ToolState) -> None:
+    twin = completed(
+        "CommandExecution", id="c1", status=status, exit_code=code, duration={"secs": 1, "nanos": 5 * 10**8}
+    )
+    found = the_call(fold(meta(), call("c1"), twin, output("c1", "said")))
+    [result] = found.results
+    assert (found.state, result.exit_code, result.duration_ms, result.output_text) == (state, code, 1500, "said")
+
+
+def test_a_twin_without_an_output_is_the_result_at_the_end_of_the_turn() -> None:
+    twin = completed("CommandExecution", id="c1", status="completed", exit_code=0, aggregated_output="done")
+    found = the_call(fold(meta(), call("c1"), twin, event("task_complete", turn_id="t1")))
+    assert (found.state, found.output_text) == (ToolState.OUTPUT_AVAILABLE, "done")
+
+
+def test_a_command_that_goes_on_ends_later() -> None:
+    running = output("c1", "Chunk ID: a\nWall time: 1 seconds\nProcess running with session ID 7\nOutput:\n")
+    twin = completed("CommandExecution", id="c1", status="completed", exit_code=0, aggregated_output="done")
+    found = the_call(fold(meta(), call("c1"), running, twin))
+    assert [result.preliminary for result in found.results] == [True, False]
+    assert found.output_text == "done"
+
+
+def test_calls_of_a_killed_turn_are_aborted() -> None:
+    found = the_call(fold(meta(), call("c1"), event("task_started", turn_id="t2")))
+    assert (found.state, found.results) == (ToolState.ABORTED, ())
+
+
+def test_an_output_without_a_call_is_kept() -> None:
+    gathered = fold(meta(), output("gone", "text"))
+    assert [change.tool_call_id for change in gathered.late] == ["gone"]
+
+
+def test_arguments_that_are_no_json_are_kept_as_text() -> None:
+    found = the_call(fold(meta(), call("c1", arguments="{broken")))
+    assert found.input_value() == "{broken"
+
+
+# -- what happened
+
+
+def test_an_interrupt_is_an_event_and_other_ends_are_not() -> None:
+    stopped = fold(meta(), call("c1"), event("turn_aborted", reason="interrupted"))
+    [stop] = [change.event for change in stopped.events.values() if isinstance(change.event, InterruptEvent)]
+    assert stop.during == "tool"
+    assert the_call(stopped).state is ToolState.ABORTED
+    replaced = fold(meta(), event("turn_aborted", reason="replaced"))
+    assert not [change for change in replaced.events.values() if isinstance(change.event, InterruptEvent)]
+
+
+def test_a_failed_turn_is_an_error() -> None:
+    gathered = fold(meta(), event("task_complete", error={"message": "boom", "codex_error_info": "other"}))
+    [failure] = [change.event for change in gathered.events.values() if isinstance(change.event, ErrorEvent)]
+    assert (failure.error_text, failure.kind) == ("boom", "other")
+
+
+def test_a_rollback_takes_the_last_turns_out_of_the_active_branch() -> None:
+    """R-S19: the lines stay, their messages are rewound."""
+    first = (meta(), prompt("one"), answer("1"), prompt("two"), answer("2"), prompt("three"), answer("3"))
+    for more, active in (((), ["one", "1"]), ((prompt("four"), answer("4")), ["one", "1", "four", "4"])):
+        gathered = fold(*first, event("thread_rolled_back", num_turns=2), *more)
+        [rewind] = [change.event for change in gathered.events.values() if isinstance(change.event, RewindEvent)]
+        placements = {name: place for (_, name), place in gathered.placements.items()}
+        assert rewind.to_message_id == gathered.in_order(SESSION)[1].id
+        leaf = gathered.sessions[SESSION].active_leaf
+        events = list(gathered.events.values())
+        placed = place_messages(placements, events, messages_of_records(placements, events), leaf)
+        standing = [message for message in gathered.in_order(SESSION) if placed[message.id].fate is Fate.ACTIVE]
+        assert [part.text for message in standing for part in message.parts if isinstance(part, TextPart)] == active
+
+
+def test_a_copy_in_a_fork_is_the_same_message() -> None:
+    """R-S24: without ids, with new times, behind another header."""
+    history = (CONTEXT, prompt("a"), answer("b"), token_count(counts(9, 0, 1, 0), counts(9, 0, 1, 0)))
+    parent = fold(meta(), *history)
+    later = "2026-11-21T11:00:00.000Z"
+    own = (line("turn_context", {"turn_id": "01a1ffff-0000-7000-8000-000000000001"}), prompt("a"), answer("c"))
+    header = meta(id=OTHER, timestamp=later, forked_from_id=THREAD)
+    copy = gather(fold_bytes(AGENT, source(OTHER), header + b"".join((*history, *own)).replace(b"T10:00", b"T11:00")))
+    assert set(parent.messages) < set(copy.messages)
+    assert [place.copied for place in copy.placements.values()] == [True, True, False, False]
+    assert len(copy.messages) == 4
+
+
+# -- damage
+
+
+def test_unknown_records_are_events_and_damaged_ones_diagnostics() -> None:
+    """R-S34"""
+    gathered = fold(meta(), line("news", {"a": 1}), event("news"), item("news"), b'{"type": "response_item", "payl\n')
+    kinds = [change.event.kind for change in gathered.events.values() if isinstance(change.event, RecordEvent)]
+    assert kinds == ["news", "event_msg/news", "response_item/news"]
+    assert [found.severity for found in gathered.diagnostics] == ["error"]
+    assert gathered.counts.unreadable == 1
+
+
+def test_a_field_of_another_shape_costs_only_itself() -> None:
+    gathered = fold(
+        meta(),
+        prompt("a"),
+        item("message", role="assistant", content=[{"type": "output_text", "text": "b"}], status={"odd": 1}),
+    )
+    assert texts(gathered) == ["a", "b"]
+    assert [found.json_path for found in gathered.diagnostics] == ["$.payload.status"]
+
+
+def test_a_thread_may_have_the_name_that_its_index_gives() -> None:
+    index = Source(agent="codex", path="/x/session_index.jsonl", root="/x", kind=SourceKind.SIDECAR)
+    data = b'{"id":"%s","thread_name":"old"}\n{"id":"%s","thread_name":"new"}\n' % (THREAD.encode(), THREAD.encode())
+    changes = fold_bytes(AGENT, index, data)
+    assert changes.sessions[SESSION].titles == {"custom": "new"}
+    assert changes.counts.events == 2
