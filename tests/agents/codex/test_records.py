@@ -96,6 +96,7 @@ def test_the_fuller_of_two_thoughts_wins() -> None:
     [message] = answers(gathered)
     [part] = message.parts
     assert isinstance(part, ReasoningPart)
+    assert part.text == "the whole thought"
     assert part.provider is not None
 
 
