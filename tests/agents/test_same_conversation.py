@@ -6,9 +6,9 @@ What an agent does not record, or tells differently, stands in `DIFFERENCES`; ev
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -36,7 +36,8 @@ last answer: it ran without one.
 """
 
 
-class Moment(NamedTuple):
+@dataclass(frozen=True)
+class Moment:
     """Something that the script made happen: how its message is known, what is said of it, and what must be said."""
 
     name: str
@@ -69,6 +70,14 @@ def says(word: str, message: Message) -> bool:
     return word in text_of(message)
 
 
+def edits(message: Message) -> bool:
+    return any(call.kind == "edit" for call in calls_of(message))
+
+
+def calls_nothing_known(message: Message) -> bool:
+    return any("such" in call.tool_name.lower() for call in calls_of(message))
+
+
 def outcome(message: Message) -> object:
     result = calls_of(message)[0].results[-1]
     return (str(result.status), result.exit_code)
@@ -82,16 +91,14 @@ MOMENTS = (
     Moment("the user asks", lambda it: it.origin is Origin.PROMPT and says(PROMPT, it), kinds_of, ["text"]),
     Moment("think, speak, call", partial(has_input, "echo hello"), kinds_of, ["reasoning", "text", "tool-call"]),
     Moment("a command runs", partial(has_input, "echo hello"), lambda it: "hello" in calls_of(it)[0].output_text, True),
-    Moment(
-        "a file is edited", lambda it: "edit" in {call.kind for call in calls_of(it)}, lambda it: it.role, "assistant"
-    ),
+    Moment("a file is edited", edits, lambda it: it.role, "assistant"),
     Moment("a command fails", partial(has_input, "exit 3"), outcome, ("error", 3)),
     Moment("a thought before it", partial(has_input, "exit 3"), lambda it: kinds_of(it)[0], "reasoning"),
     Moment("two at once", partial(has_input, "echo one"), lambda it: len(calls_of(it)), 2),
     Moment("each has its output", partial(has_input, "echo one"), outputs, [(True, False), (False, True)]),
     Moment(
         "no such tool",
-        lambda it: any("such" in call.tool_name.lower() for call in calls_of(it)),
+        calls_nothing_known,
         lambda it: (calls_of(it)[0].kind.value, calls_of(it)[0].state),
         ("other", ToolState.OUTPUT_ERROR),
     ),
