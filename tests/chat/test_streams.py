@@ -138,7 +138,7 @@ def test_slow_readers_cost_no_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     async def peak(readers: int) -> int:
         store = SqliteStreamStore(tmp_path / f"{readers}.db")
         hub = Streams(store)
-        stream_id = await hub.start("chat", telling(30_000, burst=100), ChunkWriter(7))
+        stream_id = await hub.start("chat", telling(30_000, pause=0.002, burst=100), ChunkWriter(7))
         slow = [await hub.subscribe(stream_id) for _ in range(readers)]
         tracemalloc.start()
         for reading in slow:

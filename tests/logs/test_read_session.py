@@ -33,7 +33,7 @@ SUBAGENT = DATA / "scenarios" / "subagent" / "projects"
 
 
 def is_log(path: Path) -> bool:
-    return "subagents" not in path.parts and not path.name.startswith("agent-")
+    return not {"subagents", "streams"} & {*path.parts} and not path.name.startswith("agent-")
 
 
 LOGS = sorted(path for path in DATA.rglob("*.jsonl") if path.stat().st_size and is_log(path))
@@ -98,7 +98,10 @@ def comparable(session: Session) -> Session:
     )
 
 
-@pytest.mark.parametrize("log", LOGS, ids=lambda path: str(path.relative_to(DATA)))
+STREAMS = sorted((DATA / "streams").glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("log", [*LOGS, *STREAMS], ids=lambda path: str(path.relative_to(DATA)))
 def test_nothing_of_a_call_is_lost_or_invented(log: Path) -> None:
     """R-S31, R-S33, R-S16: the calls of the messages are all calls, with state, input and results."""
     messages = parse_log_file(log)

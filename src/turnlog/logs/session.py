@@ -109,6 +109,13 @@ def extract_tool_calls(messages: Iterable[Message]) -> list[ToolCallPart]:
     return [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
 
 
+_TOLD_ALONE = frozenset({SourceKind.SESSION, SourceKind.SUBAGENT, SourceKind.STREAM})
+"""Kinds of files that are a session's history by themselves."""
+
+_BESIDE_NOBODY = frozenset({SourceKind.SESSION, SourceKind.STREAM})
+"""Kinds of files that belong to no log beside which they lie: another session, or the same one told again."""
+
+
 class _Reader:
     """Reads one session's files into a gathering."""
 
@@ -126,7 +133,7 @@ class _Reader:
         """Read what the agent wrote beside the log for the same session."""
         for path in _files_beside(Path(self._source.path), self.session_id.partition(":")[2]):
             source = detect(path).source
-            if source is not None and source.agent == self._source.agent and source.kind is not SourceKind.SESSION:
+            if source is not None and source.agent == self._source.agent and source.kind not in _BESIDE_NOBODY:
                 self._read(source)
 
     def history(self, session_id: str, *, structured: bool, seen: set[str]) -> SessionHistory:
@@ -243,7 +250,7 @@ def _source_of(path: Path) -> Source:
         _read_file(path)
     found = detect(path)
     source = found.source or _source_by_place(path)
-    if source is None or source.kind not in (SourceKind.SESSION, SourceKind.SUBAGENT):
+    if source is None or source.kind not in _TOLD_ALONE:
         raise FormatError(f"not the log of a session: {found.reason or 'a file beside one'}", path=path)
     return source
 

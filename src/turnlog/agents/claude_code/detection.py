@@ -48,9 +48,12 @@ def _is_streamed(record: StreamRecord) -> bool:
 
 
 def _are_fed(records: list[StreamRecord]) -> bool:
-    """Nothing but prompts, each a message of the Messages API."""
+    """Nothing but prompts, each a message of the Messages API, without the ids that a log gives its records."""
     return bool(records) and all(
-        record.type == "user" and record.wire_message is not None and record.wire_message.role == "user"
+        record.type == "user"
+        and record.uuid is None
+        and record.wire_message is not None
+        and record.wire_message.role == "user"
         for record in records
     )
 

@@ -51,10 +51,19 @@ _SELECT = (
 _SUPERSEDED = (
     "SELECT m.external_id, s.session_key, s.position, s.parent_id, NULL, s.turn, s.step, 'superseded',"
     " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name, m.body"
-    " FROM superseded s CROSS JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
-    " LEFT JOIN price_versions v ON v.key = m.price_key WHERE m.external_id = ? ORDER BY s.session_key"
+    " FROM superseded s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
+    " LEFT JOIN price_versions v ON v.key = m.price_key"
 )
 """Places that gave way to a session's own log (see `store.streams`): seldom any."""
+
+
+_FIND_MESSAGE = (
+    "WITH RECURSIVE agents (name) AS (SELECT min(agent) FROM messages UNION ALL"
+    " SELECT (SELECT min(agent) FROM messages WHERE agent > name) FROM agents WHERE name IS NOT NULL)"
+    " SELECT found.key FROM agents CROSS JOIN messages found"
+    " ON found.agent = agents.name AND found.external_id = ?"
+)
+"""Ids are unique within an agent: one look-up for each of the few there are, found by hopping along the same index."""
 
 
 class Span(NamedTuple):
@@ -222,16 +231,13 @@ def _parents(connection: sqlite3.Connection, rows: Iterable[_Row]) -> dict[str, 
 
 def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[_Row]:
     """Every place of a message, the one in the session that pays first."""
-    # Ids are unique within an agent: one look-up for each of the few there are, found by hopping along the same index.
-    rows = connection.execute(
-        "WITH RECURSIVE agents (name) AS (SELECT min(agent) FROM messages UNION ALL"
-        " SELECT (SELECT min(agent) FROM messages WHERE agent > name) FROM agents WHERE name IS NOT NULL)"
-        f" {_SELECT} WHERE m.key IN (SELECT found.key FROM agents CROSS JOIN messages found"
-        " ON found.agent = agents.name AND found.external_id = ?)"
-        " ORDER BY s.session_key IS NOT m.pays_key, s.session_key",
-        (message_id,),
-    ).fetchall()
-    rows += connection.execute(_SUPERSEDED, (message_id,)).fetchall()
+    found = connection.execute(_FIND_MESSAGE, (message_id,)).fetchall()
+    rows: list[tuple[Any, ...]] = []
+    for key in found:
+        rows += connection.execute(
+            f"{_SELECT} WHERE m.key = ? ORDER BY s.session_key IS NOT m.pays_key, s.session_key", key
+        ).fetchall()
+        rows += connection.execute(f"{_SUPERSEDED} WHERE m.key = ? ORDER BY s.session_key", key).fetchall()
     if not rows:
         raise NotFoundError(f"there is no message {message_id}")
     return [_Row(*row) for row in rows]
