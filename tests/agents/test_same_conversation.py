@@ -12,28 +12,42 @@ from pathlib import Path
 
 import pytest
 
-from turnlog.logs import read_session
-from turnlog.model import Message, Origin, ReasoningPart, TextPart, ToolCallPart, ToolState
+from opencode_files import recorded, write_database
+from turnlog.agents import agent as agent_named
+from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolState
+from turnlog.store import open_store
+from turnlog.sync.scan import sync
 
 DATA = Path(__file__).parent.parent / "data"
 PROMPT = "Give me a tour of the tools, please"
 
-LOGS = {
-    "claude-code": "claude_code/scenarios/basic/projects/**/*.jsonl",
-    "codex": "codex/scenarios/basic/sessions/**/*.jsonl",
-    "gemini-cli": "gemini_cli/scenarios/basic/tmp/**/*.jsonl",
+HOMES = {
+    "claude-code": "claude_code/scenarios/basic",
+    "codex": "codex/scenarios/basic",
+    "gemini-cli": "gemini_cli/scenarios/basic",
 }
+AGENTS = [*HOMES, "opencode"]
 
 DIFFERENCES = {
     ("gemini-cli", "a command fails"): ("success", 3),
+    ("opencode", "a command fails"): ("success", 3),
     ("codex", "the answer recalls"): ["reasoning", "text"],
     ("gemini-cli", "the answer recalls"): ["reasoning", "text"],
+    ("opencode", "the answer recalls"): ["reasoning", "text"],
 }
 """Agent, moment -> what stands there instead.
 
-Gemini CLI tells a command that failed as a success with an exit code. Claude Code's script has no thought before the
-last answer: it ran without one.
+Gemini CLI and OpenCode tell a command that failed as a success with an exit code. Claude Code's script has no thought
+before the last answer: it ran without one.
 """
+
+
+SAID = {"claude-code": (11, 0), "codex": (11, 0), "gemini-cli": (11, 4), "opencode": (7, 4)}
+"""Tokens of text and of thought in the last answer's script; OpenCode's provider counts thoughts as output."""
+
+_SPOKEN = {"reasoning", "text", "tool-call"}
+PART_TYPES = {**dict.fromkeys(AGENTS, _SPOKEN), "opencode": {*_SPOKEN, "data"}}
+"""What answers are made of. OpenCode also keeps which files each step changed."""
 
 
 @dataclass(frozen=True)
@@ -108,18 +122,29 @@ MOMENTS = (
 )
 
 
-def tour_of(agent: str) -> list[Message]:
-    for path in sorted(DATA.glob(LOGS[agent])):
-        messages = read_session(path).messages
-        if any(says(PROMPT, message) for message in messages):
-            return list(messages)
+def home_of(agent: str, folder: Path) -> Path:
+    if agent != "opencode":
+        return DATA / HOMES[agent]
+    return write_database(recorded("1.18.33", "basic-responses"), folder / "opencode" / "opencode.db").parent
+
+
+def tour_of(agent: str, folder: Path) -> list[Message]:
+    """The history of the tour, as a store has it."""
+    path = folder / "store.db"
+    sync(path, roots=[home_of(agent, folder)], agents=[agent_named(agent)])
+    with open_store(path) as store:
+        for session in store.sessions().items:
+            messages = [placed.message for placed in store.messages(session.id)]
+            asked = [message for message in messages if says(PROMPT, message)]
+            if asked and asked[0].origin is Origin.PROMPT and any(says("I remember", message) for message in messages):
+                return messages
     raise AssertionError(f"{agent} has no log of the tour")
 
 
-@pytest.mark.parametrize("agent", LOGS)
-def test_the_same_conversation_is_the_same_history(agent: str) -> None:
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_same_conversation_is_the_same_history(agent: str, tmp_path: Path) -> None:
     """R-S15, R-S43: roles, order of parts, inputs, outputs, states and steps do not depend on who wrote the log."""
-    messages = tour_of(agent)
+    messages = tour_of(agent, tmp_path)
     position = 0
     for moment in MOMENTS:
         found = next((at for at, message in enumerate(messages) if at >= position and moment.is_it(message)), None)
@@ -128,12 +153,13 @@ def test_the_same_conversation_is_the_same_history(agent: str) -> None:
         assert moment.tell(messages[found]) == DIFFERENCES.get((agent, moment.name), moment.wanted), moment.name
 
 
-@pytest.mark.parametrize("agent", LOGS)
-def test_each_model_call_is_one_step_with_what_it_used(agent: str) -> None:
+@pytest.mark.parametrize("agent", AGENTS)
+def test_each_model_call_is_one_step_with_what_it_used(agent: str, tmp_path: Path) -> None:
     """R-S24: the script's usage of its second call: thirty or forty tokens out, and what came from the cache."""
-    answers = [message for message in tour_of(agent) if message.role == "assistant"]
+    answers = [message for message in tour_of(agent, tmp_path) if message.role == "assistant"]
     assert all(message.usage is not None and message.usage.output for message in answers)
-    assert all(isinstance(part, ReasoningPart | TextPart | ToolCallPart) for it in answers for part in it.parts)
+    assert {part.type for message in answers for part in message.parts} <= PART_TYPES[agent]
     recalled = next(message for message in answers if says("I remember", message))
     assert recalled.usage is not None
-    assert (recalled.usage.input, recalled.usage.cache_read, recalled.usage.output) == (15, 3000, 11)
+    used = recalled.usage
+    assert (used.input, used.cache_read, used.output, used.reasoning) == (15, 3000, *SAID[agent])

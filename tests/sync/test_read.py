@@ -421,7 +421,8 @@ def test_the_newest_life_of_a_file_says_what_a_clean_import_of_it_says(
     """Lines are put in, taken out and changed; earlier lives stay in the archive and double nothing."""
     random = Random(seed)
     folder = tmp_path_factory.mktemp("lives")
-    lives = [make_world(seed, 1, 10)["s0.log"]]
+    # A record that is glued to a last line without newline is told by what was there first: not this test's question.
+    lives = [make_world(seed, 1, 10)["s0.log"].rstrip(b"\n") + b"\n"]
     for _ in range(random.randint(1, 3)):
         lines = lives[-1].splitlines(keepends=True)
         for _ in range(random.randint(1, 3)):

@@ -37,7 +37,8 @@ from turnlog.store.transaction import Pricer, Saved, SourceRow
 from turnlog.store.writer import Batch
 from turnlog.sync.rows import are_rows, read_rows
 
-_LOOK_AHEAD = 4096
+LOOK_AHEAD = 4096
+"""Bytes behind the last line that tell whether another one begins there."""
 
 _EDGES = b" \t\r\n\0"
 _BOM = b"\xef\xbb\xbf"
@@ -167,7 +168,7 @@ class Reader:
             state.lines += changes.counts.total
         state.state = fold.state()
         torn = state.archived - state.cursor
-        if torn and os.pread(file.fileno(), _LOOK_AHEAD, state.cursor).strip(_EDGES):
+        if torn and not is_padding(os.pread(file.fileno(), LOOK_AHEAD, state.cursor)):
             batch.note_tail(row, state.cursor, torn, line_number(_pieces_of(file), state.cursor))
 
     def _load(self, source: Source) -> SourceState:
@@ -261,7 +262,7 @@ class Reader:
         """The cursor, past the end of a last line that the pass before took without its newline."""
         offset = state.cursor
         if offset and os.pread(file.fileno(), 1, offset - 1) != b"\n":
-            ending = _LINE_END.match(os.pread(file.fileno(), _LOOK_AHEAD, offset))
+            ending = _LINE_END.match(os.pread(file.fileno(), LOOK_AHEAD, offset))
             if ending:
                 self._keep(state, offset, ending[0])
                 state.cursor = offset = offset + len(ending[0])
@@ -304,6 +305,11 @@ def _add(total: GroupResult, result: GroupResult) -> None:
     total.saved.messages += result.saved.messages
     total.saved.diagnostics += result.saved.diagnostics
     total.saved.last_change = max(total.saved.last_change, result.saved.last_change)
+
+
+def is_padding(data: bytes) -> bool:
+    """Whether bytes behind the last line are no beginning of another: blanks, or the NULs that a crash leaves."""
+    return not data.strip(_EDGES)
 
 
 def is_complete(line: bytes) -> bool:

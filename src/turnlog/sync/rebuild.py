@@ -23,7 +23,7 @@ from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import save_fold_state
 from turnlog.store.transaction import SourceRow
 from turnlog.store.writer import CUT_OFF, Batch
-from turnlog.sync.read import is_complete, line_number
+from turnlog.sync.read import LOOK_AHEAD, is_complete, is_padding, line_number
 
 
 class RebuildSummary(msgspec.Struct, kw_only=True):
@@ -137,7 +137,8 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
             batch.save(row, changes)
             lines += changes.counts.total
         save_fold_state(connection, archived.key, fold.state(), agent.parser_version, lines)
-        if generation.size > end:
+        tail = archive.read(archived.key, generation.number, end, min(LOOK_AHEAD, generation.size - end))
+        if not is_padding(tail):
             line = line_number(archive.iter_bytes(archived.key, generation.number), end)
             batch.note_tail(row, end, generation.size - end, line)
     saved = batch.close()
