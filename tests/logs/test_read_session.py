@@ -19,13 +19,13 @@ from plain_store import read_home
 from turnlog.agents.base import SourceKind
 from turnlog.agents.claude_code import ClaudeCode
 from turnlog.errors import FormatError, NotFoundError, SourceError
+from turnlog.history.order import order_history
 from turnlog.logs import SessionHistory, discover, extract_tool_calls, parse_log_file, read_session
 from turnlog.logs.gathering import Gathering
 from turnlog.model import Membership, Message, Session, ToolCallPart, ToolResult, ToolResultEvent
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
 from turnlog.store.connection import connect
-from turnlog.store.timeline import order_history
 from turnlog.sync.read import Reader
 
 DATA = Path(__file__).parent.parent / "data" / "claude_code"

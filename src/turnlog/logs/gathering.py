@@ -23,6 +23,7 @@ from turnlog.agents.base import (
     SessionChange,
     Source,
 )
+from turnlog.history.order import place_results
 from turnlog.model import HistoryEvent, Membership, Message, Provenance, ToolCallPart, ToolResultEvent
 from turnlog.model.merge import merge_messages
 from turnlog.model.tree import Placed
@@ -36,7 +37,6 @@ from turnlog.store.joining import (
     parents_of,
     place_messages,
 )
-from turnlog.store.timeline import place_results
 
 
 class _Place(NamedTuple):

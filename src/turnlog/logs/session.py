@@ -19,6 +19,7 @@ from turnlog.agents import agents, detect
 from turnlog.agents.base import SessionChange, Source, SourceKind
 from turnlog.agents.packing import unpack
 from turnlog.errors import FormatError, NotFoundError, SourceError
+from turnlog.history.order import order_history
 from turnlog.logs.gathering import Gathering
 from turnlog.model import (
     HistoryEvent,
@@ -37,7 +38,6 @@ from turnlog.store.joining import choose_title, relationship_of
 from turnlog.store.names import project_name
 from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS, message_facts, nanos, usage_counts
 from turnlog.store.sums import dollars, priced, usage_total
-from turnlog.store.timeline import order_history
 
 _MOST_LEVELS = 8
 """How far above a log its agent's home may be."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from turnlog.history.order import order_history
 from turnlog.model import CompactionEvent, HistoryEvent, Provenance, RecordEvent, RunMetadataEvent
 from turnlog.model.codec import decode_event
 from turnlog.store import bodies
@@ -14,7 +15,6 @@ from turnlog.store.base import OutlineEntry
 from turnlog.store.families import session_key
 from turnlog.store.queries.messages import Span, load_messages
 from turnlog.store.rows import TURN_ORIGINS, moment
-from turnlog.store.timeline import order_history
 
 OUTLINE_LENGTH = 200
 """Characters of a landmark's text."""

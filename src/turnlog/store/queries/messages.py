@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from turnlog.errors import NotFoundError
+from turnlog.history.order import place_results
 from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolResult
 from turnlog.store import bodies
 from turnlog.store.archive import Archive
@@ -17,7 +18,6 @@ from turnlog.store.blobs import BlobLoader
 from turnlog.store.families import session_key
 from turnlog.store.places import unpack_ids, unpack_records
 from turnlog.store.sums import dollars
-from turnlog.store.timeline import place_results
 
 
 class _Row(NamedTuple):

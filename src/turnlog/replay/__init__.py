@@ -1,0 +1,51 @@
+"""A history shown again: what a screen is told, what the model saw, how long each thing took.
+
+`replay` derives the events of a screen, `model_view` keeps what the model sees, `timed` adds the pauses.
+
+"""
+
+from __future__ import annotations
+
+from turnlog.replay.derive import replay, response_metadata_of
+from turnlog.replay.events import (
+    AnswerShown,
+    CompactionShown,
+    DeveloperShown,
+    ErrorShown,
+    ImageShown,
+    InterruptShown,
+    ReplayEvent,
+    ResponseMetadata,
+    RewindShown,
+    RunMetadataShown,
+    ToolCallShown,
+    ToolResultShown,
+    TurnStarted,
+    UserShown,
+)
+from turnlog.replay.pace import LONGEST_PAUSE, Timed, timed
+from turnlog.replay.view import ModelView, model_view
+
+__all__ = [
+    "LONGEST_PAUSE",
+    "AnswerShown",
+    "CompactionShown",
+    "DeveloperShown",
+    "ErrorShown",
+    "ImageShown",
+    "InterruptShown",
+    "ModelView",
+    "ReplayEvent",
+    "ResponseMetadata",
+    "RewindShown",
+    "RunMetadataShown",
+    "Timed",
+    "ToolCallShown",
+    "ToolResultShown",
+    "TurnStarted",
+    "UserShown",
+    "model_view",
+    "replay",
+    "response_metadata_of",
+    "timed",
+]

@@ -1,0 +1,120 @@
+"""Where a replay shows that the user stopped the agent: derived from what was aborted, never doubled (R-K17).
+
+What follows an answer or a prompt, up to the next one, is a stretch; a stretch has one interruption at most. The record
+of one is shown where it stands. Without a record it is shown right after the aborted result (several in a row: after
+the last), or where the stretch of an aborted answer ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from turnlog.model import (
+    HistoryEvent,
+    InterruptEvent,
+    Message,
+    MessageEvent,
+    RecordEvent,
+    RunMetadataEvent,
+    ToolCallPart,
+    ToolResultEvent,
+)
+
+
+class Interruptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Indexes into the history."""
+
+    derived_after: frozenset[int]
+    """An interruption that no record tells is shown after these events."""
+    repeated: frozenset[int]
+    """Records that tell of an interruption that another record has told of."""
+
+
+def find_interruptions(events: Sequence[HistoryEvent]) -> Interruptions:
+    """Where interruptions of a whole history are shown."""
+    told = {event.message_id for event in events if isinstance(event, InterruptEvent)}
+    derived: set[int] = set()
+    repeated: set[int] = set()
+    for stretch in _stretches(events):
+        records = [index for index in stretch if isinstance(events[index], InterruptEvent)]
+        if records:
+            shown = next((index for index in records if not _is_derived(events[index])), records[0])
+            repeated.update(index for index in records if index != shown)
+            told.update(_message_ids(events, stretch))
+            continue
+        place = _place(events, stretch, told)
+        if place is not None:
+            derived.add(place)
+            told.update(_message_ids(events, stretch))
+    return Interruptions(derived_after=frozenset(derived), repeated=frozenset(repeated))
+
+
+def is_aborted(message: Message) -> bool:
+    """Whether the user stopped the answer, or a tool whose result came with it."""
+    return message.role == "assistant" and (
+        message.stop_reason == "aborted"
+        or any(
+            result.status == "aborted"
+            for part in message.parts
+            if isinstance(part, ToolCallPart)
+            for result in part.results
+        )
+    )
+
+
+def _stretches(events: Sequence[HistoryEvent]) -> Iterator[range]:
+    start = 0
+    for index, event in enumerate(events):
+        if isinstance(event, MessageEvent) and event.message.role in ("user", "assistant") and index > start:
+            yield range(start, index)
+            start = index
+    yield range(start, len(events))
+
+
+def _is_derived(event: HistoryEvent) -> bool:
+    return isinstance(event, InterruptEvent) and event.derived
+
+
+def _place(events: Sequence[HistoryEvent], stretch: range, told: set[str | None]) -> int | None:
+    """After which event of a stretch without a record its interruption is shown; None where there is none."""
+    aborted = [index for index in stretch if _is_aborted_result(events[index], told)]
+    if aborted:
+        return _last_in_a_row(events, aborted[0], stretch)
+    head = events[stretch.start] if stretch else None
+    if isinstance(head, MessageEvent) and is_aborted(head.message) and head.message.id not in told:
+        return max(
+            (index for index in stretch if isinstance(events[index], ToolResultEvent)),
+            default=stretch.start,
+        )
+    return None
+
+
+def _is_aborted_result(event: HistoryEvent, told: set[str | None]) -> bool:
+    if not isinstance(event, ToolResultEvent) or event.result.status != "aborted" or event.duplicate:
+        return False
+    return event.message_id is None or event.message_id not in told
+
+
+def _last_in_a_row(events: Sequence[HistoryEvent], first: int, stretch: range) -> int:
+    last = first
+    for index in range(first + 1, stretch.stop):
+        event = events[index]
+        if isinstance(event, ToolResultEvent) and event.result.status == "aborted":
+            last = index
+        elif not isinstance(event, RecordEvent | RunMetadataEvent):
+            break
+    return last
+
+
+def _message_ids(events: Sequence[HistoryEvent], stretch: range) -> set[str | None]:
+    """The answers that a stretch is about: the one at its head, and those whose aborted results arrived in it."""
+    ids: set[str | None] = set()
+    for index in stretch:
+        event = events[index]
+        if isinstance(event, MessageEvent) and event.message.role == "assistant":
+            ids.add(event.message.id)
+        elif isinstance(event, ToolResultEvent) and event.result.status == "aborted":
+            ids.add(event.message_id)
+    return ids
