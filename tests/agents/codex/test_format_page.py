@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.codex import content, records
+from turnlog.agents.codex.exec_records import EXEC_KINDS
 from turnlog.agents.codex.kinds import KEPT_FIELDS, KINDS
 from turnlog.agents.codex.messages import TAGGED
 
@@ -41,6 +42,15 @@ def test_every_record_kind_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23, R-C3"""
     described = {named(kind)[0]: becomes for kind, becomes, *_ in rows("## Records")}
     assert described == {kind: becomes.value for kind, becomes in KINDS.items()}
+
+
+def test_every_kind_of_a_stream_is_on_the_page_with_what_it_becomes() -> None:
+    """R-S23"""
+    section = PAGE.split("## The stream of a headless run\n", 1)[1].split("\n## ", 1)[0]
+    table = [line.strip("|").split(" | ") for line in section.split("| kind |", 1)[1].splitlines()[2:] if "|" in line]
+    described = {named(kind)[0]: becomes for kind, becomes, *_ in table}
+    assert described == {kind: becomes.value for kind, becomes in EXEC_KINDS.items()}
+    assert [row for row in table if not re.search(r"\*(seen|named)\*", row[2])] == []
 
 
 def test_every_row_of_kinds_gives_its_evidence() -> None:

@@ -10,6 +10,7 @@ import msgspec
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, Source, SourceKind
 from turnlog.agents.codex.detection import detect_log
+from turnlog.agents.codex.exec_json import ExecFold, detect_exec, exec_structured_result
 from turnlog.agents.codex.fold import CodexFold
 from turnlog.agents.codex.results import structured_result
 from turnlog.agents.codex.sidecars import SidecarFold
@@ -33,15 +34,21 @@ class Codex:
             yield from find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
-        """A log has records of known types with a payload, or of 2025 the items themselves behind an id."""
-        return detect_log(path, head)
+        """A log has records of known types with a payload, or of 2025 the items themselves behind an id.
+
+        A stream names a thread that starts, or has known items.
+        """
+        found = detect_log(path, head)
+        return found if found.agent is not None else detect_exec(path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a rollout or a sidecar."""
+        """A fold of a rollout, a sidecar or a stream."""
+        if source.kind is SourceKind.STREAM:
+            return ExecFold(source, state)
         if source.kind is SourceKind.SIDECAR:
             return SidecarFold(source, state)
         return CodexFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """The item, or the event, that told of a call's outcome besides its output."""
-        return structured_result(record, tool_call_id)
+        return structured_result(record, tool_call_id) or exec_structured_result(record, tool_call_id)

@@ -1,0 +1,333 @@
+"""The fold of what `codex exec --json` printed: lines of a stream -> changes of the model.
+
+Items become parts of messages, one message a model call as far as the order tells. They have numbers of the run and
+none of the rollout's ids, no times, no model, and no prompt; the only counts are the thread's running totals, which
+belong to no message.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.agents.base import Changes, Detection, Link, Source, SourceKind
+from turnlog.agents.codex.content import from_base64
+from turnlog.agents.codex.exec_records import (
+    CALL_ITEMS,
+    EXEC_KINDS,
+    ITEM_STEPS,
+    CallShape,
+    ExecItem,
+    ExecLine,
+    McpPiece,
+    read_exec_lines,
+)
+from turnlog.agents.codex.lines import Payload, fields_of
+from turnlog.agents.codex.sources import NAME, session_id
+from turnlog.agents.codex.tools import SPAWN_TOOLS, status_of
+from turnlog.agents.jsonl import clean_json
+from turnlog.agents.printed import Printed, PrintedMessage, PrintedState, kept_fields
+from turnlog.model import (
+    DataPart,
+    FilePart,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolKind,
+    ToolResult,
+    ToolState,
+    UnknownPart,
+)
+from turnlog.model.tools import STATE_OF_STATUS
+
+_ITEMS = 256
+_ENDED = frozenset({"completed", "failed", "declined"})
+_PIECES = frozenset({"image", "audio", "resource", "resource_link"})
+"""Pieces of an MCP server's answer that have no part of their own when they hold no bytes."""
+
+_read_item = Payload(ExecItem).read
+_read_piece = Payload(McpPiece).read
+
+
+class OpenItem(msgspec.Struct, array_like=True):
+    """An item that may go on."""
+
+    message: PrintedMessage
+    part_id: str
+    call_id: str
+
+
+class ExecState(msgspec.Struct):
+    """What a fold of a stream remembers."""
+
+    printed: PrintedState = msgspec.field(default_factory=PrintedState)
+    open: str | None = None
+    """The message that is being printed."""
+    messages: dict[str, PrintedMessage] = {}
+    items: dict[str, OpenItem] = {}
+    plan: str | None = None
+    """The newest plan, by its checksum."""
+    failure: str | None = None
+    """What the newest error said: the end of the turn says it again."""
+
+
+def detect_exec(path: Path, head: bytes) -> Detection | None:
+    """What `codex exec --json` printed; None when it is not that. No line names a version."""
+    whole_lines = head[: head.rfind(b"\n") + 1] or head
+    lines = [line for line, *_ in read_exec_lines(whole_lines.split(b"\n"), 0, 1, Changes())]
+    if not any(_is_ours(line) for line in lines):
+        return None
+    place = path.absolute()
+    source = Source(agent=NAME, path=str(place), root=str(place.parent), kind=SourceKind.STREAM)
+    return Detection(agent=NAME, source=source)
+
+
+def _is_ours(line: ExecLine) -> bool:
+    if line.type == "thread.started":
+        return line.thread_id is not None
+    if line.type not in ITEM_STEPS or line.item is UNSET:
+        return False
+    item = _read_item(line.item, lambda reason, severity, json_path: None)
+    return f"item/{item.type}" in EXEC_KINDS
+
+
+class ExecFold:
+    """Reads one stream. See `turnlog.agents.base.Fold`."""
+
+    def __init__(self, source: Source, state: bytes | None) -> None:
+        self._source = source
+        self._state = msgspec.json.decode(state, type=ExecState) if state is not None else ExecState()
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return msgspec.json.encode(self._state)
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        state, changes = self._state, Changes()
+        printed = Printed(NAME, state.printed, changes)
+        lines = data.split(b"\n")
+        for line, json, position, length, number in read_exec_lines(lines, offset, state.printed.lines + 1, changes):
+            if line.type == "thread.started" and line.thread_id is not None:
+                printed.begin_run(line.thread_id, json)
+                state.open, state.messages, state.items, state.plan = None, {}, {}, None
+            printed.enter(json, position, length, number, None)
+            _read_line(state, printed, line)
+        state.printed.lines += len(lines) if lines[-1] else len(lines) - 1
+        return printed.finish()
+
+
+def _read_line(state: ExecState, printed: Printed, line: ExecLine) -> None:
+    kind = line.type
+    if kind in ITEM_STEPS and line.item is not UNSET:
+        _read_step(state, printed, line, _read_item(line.item, printed.tell))
+        return
+    if kind.startswith("turn."):
+        state.open = None
+    if kind == "turn.started":
+        printed.begin_turn()
+    failure = line.message or (line.error.message if line.error else None)
+    if kind in ("error", "turn.failed") and failure is not None:
+        _add_failure(state, printed, kind, failure)
+        return
+    if kind in ("thread.started", "turn.completed"):
+        printed.add_fact(kind, kept_fields(fields_of(printed.json), ("thread_id", "usage")))
+    else:
+        printed.add_record(kind, known=kind in EXEC_KINDS)
+    printed.changes.counts.events += 1
+
+
+def _add_failure(state: ExecState, printed: Printed, kind: str, text: str) -> None:
+    """The end of a turn repeats the error that ended it."""
+    if kind == "turn.failed" and text == state.failure:
+        printed.changes.counts.duplicates += 1
+    else:
+        printed.add_error(text, kind)
+        printed.changes.counts.events += 1
+    state.failure = text
+
+
+def _read_step(state: ExecState, printed: Printed, line: ExecLine, item: ExecItem) -> None:
+    counts = printed.changes.counts
+    if item.type in ("agent_message", "reasoning"):
+        _show_text(state, printed, line, item)
+        counts.messages += 1
+    elif item.type in CALL_ITEMS:
+        known = item.id in state.items
+        answered = _show_call(state, printed, line, item)
+        counts.results += known and answered
+        counts.messages += not (known and answered)
+    elif item.type == "todo_list":
+        _show_plan(state, printed, item)
+    elif item.type == "error" and item.message is not None:
+        printed.add_error(item.message, "item/error")
+        counts.events += 1
+    else:
+        kind = f"item/{item.type}"
+        printed.add_record(kind, known=kind in EXEC_KINDS)
+        counts.events += 1
+
+
+def _opened(state: ExecState, printed: Printed, item: ExecItem, *, starts_anew: bool) -> OpenItem:
+    """Where an item stands: known already, else in the message that is being printed, or in a new one."""
+    known = state.items.get(item.id) if item.id else None
+    if known is not None:
+        return known
+    message = state.messages.get(state.open) if state.open is not None else None
+    if message is None or starts_anew:
+        message = printed.begin_answer()
+        state.open = message.id
+        state.messages = {message.id: message}
+    run = message.id.rpartition(":")[2]
+    part_id = message.next_part()
+    found = OpenItem(msgspec.structs.replace(message), part_id, f"exec-{run}:{item.id or message.parts}")
+    state.items[item.id] = found
+    if len(state.items) > _ITEMS:
+        del state.items[next(iter(state.items))]
+    return found
+
+
+def _current(state: ExecState) -> PrintedMessage | None:
+    return state.messages.get(state.open) if state.open is not None else None
+
+
+def _show_text(state: ExecState, printed: Printed, line: ExecLine, item: ExecItem) -> None:
+    """Words or thoughts. Those behind a call that the agent ran are of another response."""
+    current = _current(state)
+    open_item = _opened(state, printed, item, starts_anew=current is not None and current.called)
+    done = "done" if line.type == "item.completed" else "streaming"
+    kind = TextPart if item.type == "agent_message" else ReasoningPart
+    printed.show(open_item.message, kind(id=open_item.part_id, text=item.text or "", state=done))
+
+
+def _show_call(state: ExecState, printed: Printed, line: ExecLine, item: ExecItem) -> bool:
+    """A call, and whether its end. One that begins behind the end of another is of another response."""
+    shape = CALL_ITEMS[item.type]
+    current = _current(state)
+    open_item = _opened(state, printed, item, starts_anew=current is not None and current.answered)
+    has_ended = line.type == "item.completed" and (item.status is None or item.status in _ENDED)
+    result = _result_of(open_item, item, has_ended=has_ended)
+    message = _message_of(state, open_item)
+    if not shape.by_provider:
+        message.called = True
+        message.answered = message.answered or has_ended
+    part = ToolCallPart(
+        id=open_item.part_id,
+        tool_call_id=open_item.call_id,
+        tool_name=_tool_name(item),
+        kind=shape.kind,
+        input=_input_of(line, item, shape, has_ended=has_ended),
+        state=ToolState.INPUT_AVAILABLE if result is None else STATE_OF_STATUS[result.status],
+        provider_executed=shape.by_provider,
+        results=() if result is None else (result,),
+    )
+    printed.show(message, part, None if result is None else result.id)
+    _link_children(printed, item, has_ended=has_ended)
+    return has_ended
+
+
+def _message_of(state: ExecState, item: OpenItem) -> PrintedMessage:
+    """The message of an item; the one being printed is the same object for all its items."""
+    return state.messages.get(item.message.id, item.message)
+
+
+def _tool_name(item: ExecItem) -> str:
+    if item.type == "mcp_tool_call":
+        return f"mcp__{item.server or ''}__{item.tool or ''}"
+    if item.type == "collab_tool_call":
+        return item.tool or item.type
+    return item.type
+
+
+def _input_of(line: ExecLine, item: ExecItem, shape: CallShape, *, has_ended: bool) -> Raw | UnsetType:
+    if item.type == "mcp_tool_call":
+        return UNSET if item.arguments is UNSET else Raw(clean_json(bytes(item.arguments)))
+    if (shape.is_grown and not has_ended) or line.item is UNSET:
+        return UNSET
+    return kept_fields(fields_of(line.item), shape.input)
+
+
+def _result_of(open_item: OpenItem, item: ExecItem, *, has_ended: bool) -> ToolResult | None:
+    """How a call ended, or what it has put out so far."""
+    content = _content_of(item)
+    text = "\n".join([part.text for part in content if isinstance(part, TextPart)])
+    if not has_ended and not text:
+        return None
+    failure = item.error.message if item.error else None
+    status = ("error" if failure else status_of(item.status, item.exit_code)) or "success"
+    return ToolResult(
+        id=f"{open_item.call_id}:{crc32(text.encode(errors='replace')):08x}" + ("" if has_ended else ":part"),
+        status=status if has_ended else "success",
+        content=content,
+        error_text=(failure or text) if has_ended and status != "success" else None,
+        exit_code=item.exit_code,
+        preliminary=not has_ended,
+    )
+
+
+def _content_of(item: ExecItem) -> tuple[Part, ...]:
+    if item.aggregated_output:
+        return (TextPart(text=item.aggregated_output),)
+    if item.result is None or item.result.content is None:
+        return ()
+    return tuple([_piece_of(raw) for raw in item.result.content])
+
+
+def _piece_of(raw: Raw) -> Part:
+    """A piece of what an MCP server answered."""
+    exact = Raw(clean_json(bytes(raw)))
+    piece = _read_piece(exact, lambda reason, severity, json_path: None)
+    if piece.type == "text" and piece.text is not None:
+        return TextPart(text=piece.text)
+    data = from_base64(piece.data) if piece.data is not None else None
+    if data is not None and piece.mime_type is not None:
+        return FilePart(media_type=piece.mime_type, data=data)
+    return DataPart(name=piece.type, data=exact) if piece.type in _PIECES else UnknownPart(kind=piece.type, data=exact)
+
+
+def _link_children(printed: Printed, item: ExecItem, *, has_ended: bool) -> None:
+    if not has_ended or item.tool not in SPAWN_TOOLS:
+        return
+    for thread in item.receiver_thread_ids or ():
+        link = Link(kind="subagent", parent_session_id=printed.session_id, child_session_id=session_id(thread))
+        printed.changes.links.append(link)
+
+
+def _show_plan(state: ExecState, printed: Printed, item: ExecItem) -> None:
+    """Each change of the plan is a call of its own, though one item; its end only repeats it."""
+    plan = kept_fields(fields_of(fields_of(printed.json)["item"]), ("items",))
+    key = f"{item.id}:{crc32(b'' if plan is UNSET else bytes(plan)):08x}"
+    if key == state.plan:
+        printed.changes.counts.duplicates += 1
+        return
+    state.plan = key
+    current = _current(state)
+    change = msgspec.structs.replace(item, id=key)
+    open_item = _opened(state, printed, change, starts_anew=current is not None and current.answered)
+    message = _message_of(state, open_item)
+    message.called = message.answered = True
+    result = ToolResult(id=f"{open_item.call_id}:done")
+    part = ToolCallPart(
+        id=open_item.part_id,
+        tool_call_id=open_item.call_id,
+        tool_name=item.type,
+        kind=ToolKind.THINK,
+        input=plan,
+        state=ToolState.OUTPUT_AVAILABLE,
+        results=(result,),
+    )
+    printed.show(message, part, result.id)
+    printed.changes.counts.messages += 1
+
+
+def exec_structured_result(record: bytes, tool_call_id: str) -> Raw | None:
+    """The item that a line of a stream brought, when it is the call's."""
+    raw = fields_of(record).get("item")
+    if raw is None:
+        return None
+    item = _read_item(raw, lambda reason, severity, json_path: None)
+    return raw.copy() if tool_call_id.startswith("exec-") and tool_call_id.endswith(f":{item.id}") else None

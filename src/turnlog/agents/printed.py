@@ -1,0 +1,255 @@
+"""What one feed of a printed stream brings, for agents whose streams have no ids for messages.
+
+An id is made of the session and all that its run printed up to the message's first line: the same bytes give the same
+id, wherever they are kept. Such messages are none of the log's, and the store lets them give way to it. What a line
+means is not known here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.agents.base import (
+    Changes,
+    Diagnostic,
+    EventChange,
+    MessageChange,
+    Placement,
+    RecordRef,
+    SessionChange,
+)
+from turnlog.agents.jsonl import clean_json
+from turnlog.model import ErrorEvent, HistoryEvent, Message, Origin, Part, RecordEvent, RunMetadataEvent
+from turnlog.model.merge import merge_messages
+from turnlog.model.message import Role
+
+_SMALL = 4096
+"""Bytes up to which the event of an unknown record carries the record."""
+
+_LONG_AGO = 1 << 53
+"""What a stream says of a session counts less than anything a log says, and a later run more than an earlier one."""
+
+_RUNS = 16
+
+
+class PrintedMessage(msgspec.Struct, array_like=True):
+    """A message that may go on in a later line."""
+
+    id: str
+    position: int
+    parent: str | None
+    turn: int | None
+    step: int | None
+    role: Role = "assistant"
+    origin: Origin | None = None
+    requested_model: str | None = None
+    parts: int = 0
+    answered: bool = False
+    """One of its calls has ended."""
+    called: bool = False
+    """It has a call that the agent ran."""
+
+    def next_part(self) -> str:
+        """The id of one more part."""
+        self.parts += 1
+        return f"{self.id}.{self.parts - 1}"
+
+
+class PrintedState(msgspec.Struct):
+    """What is remembered of a stream between two feeds, whoever printed it."""
+
+    lines: int = 0
+    session: str | None = None
+    """External id of the session that is being printed."""
+    runs: dict[str, int] = {}
+    """Session -> how many of its runs began in this stream."""
+    chain: str = ""
+    """Checksum of what the run has printed so far."""
+    moment: int = 0
+    """The latest time seen, in Unix milliseconds."""
+    turn: int = 0
+    step: int = 0
+    leaf: str | None = None
+
+
+class Printed:
+    """One feed: the line that is being read, and what all lines have brought so far."""
+
+    def __init__(self, agent: str, state: PrintedState, changes: Changes) -> None:
+        self.state = state
+        self.changes = changes
+        self.json = b""
+        self.position = 0
+        self.length = 0
+        self.line_number = 0
+        self.at: datetime | None = None
+        self._agent = agent
+        self._drafts: dict[str, tuple[PrintedMessage, str, Message]] = {}
+        self._refs: dict[str, list[RecordRef]] = {}
+
+    # -- the line and its session
+
+    def enter(self, json: bytes, position: int, length: int, line_number: int, at: datetime | None) -> None:
+        """Go on to a line."""
+        self.json, self.position, self.length, self.line_number = json, position, length, line_number
+        self.at = None if at is None else _aware(at)
+        state = self.state
+        if state.session is None:
+            # A stream that lost its beginning: its first line names the session.
+            state.session = f"stream-{hashlib.sha256(json).hexdigest()[:16]}"
+        state.chain = _checksum(state.chain, json)
+        change = self.session
+        if self.at is not None:
+            state.moment = max(state.moment, round(self.at.timestamp() * 1000))
+            change.first_at = min(change.first_at or self.at, self.at)
+            change.last_at = max(change.last_at or self.at, self.at)
+        change.position = max(state.moment, 0 if state.moment else position + length) - _LONG_AGO
+
+    def begin_run(self, external_id: str, json: bytes) -> None:
+        """The next line begins a run of a session."""
+        state = self.state
+        number = state.runs.pop(external_id, 0) + 1
+        state.runs[external_id] = number
+        if len(state.runs) > _RUNS:
+            del state.runs[next(iter(state.runs))]
+        if state.session != external_id:
+            state.turn, state.step, state.leaf = 0, 0, None
+        state.session = external_id
+        state.chain = _checksum(f"{external_id}:{number}", json)
+
+    @property
+    def external_id(self) -> str:
+        """The session's own id."""
+        return self.state.session or ""
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return f"{self._agent}:{self.external_id.replace('/', '_')}"
+
+    @property
+    def session(self) -> SessionChange:
+        """What this feed learned about the session."""
+        return self.changes.sessions.setdefault(self.session_id, SessionChange(session_id=self.session_id))
+
+    # -- messages
+
+    def begin_turn(self) -> None:
+        """What follows is another turn."""
+        self.state.turn += 1
+        self.state.step = 0
+
+    def begin_answer(self, requested_model: str | None = None) -> PrintedMessage:
+        """A message of the model, which follows the one before."""
+        self.state.step += 1
+        return self._begin(PrintedMessage("", 0, None, None, self.state.step, requested_model=requested_model))
+
+    def begin_prompt(self) -> PrintedMessage:
+        """What somebody asked: it begins a turn."""
+        self.begin_turn()
+        return self._begin(PrintedMessage("", 0, None, None, None, "user", Origin.PROMPT))
+
+    def _begin(self, message: PrintedMessage) -> PrintedMessage:
+        state = self.state
+        message.id = f"{self.external_id}:{state.chain}"
+        message.position, message.parent, message.turn = self.position, state.leaf, state.turn or None
+        state.leaf = message.id
+        return message
+
+    def show(self, message: PrintedMessage, part: Part, result_id: str | None = None) -> None:
+        """The line tells this of a message; `result_id` names the result that it brings."""
+        reading = Message(
+            id=message.id,
+            role=message.role,
+            parts=(part,),
+            origin=message.origin,
+            requested_model=message.requested_model,
+            created_at=self.at if result_id is None else None,
+        )
+        known = self._drafts.get(message.id)
+        whole = reading if known is None else merge_messages(known[2], reading)
+        self._drafts[message.id] = (message, self.session_id, whole)
+        ref: RecordRef = (self.position, self.length, result_id)
+        refs = self._refs.setdefault(message.id, [])
+        if ref not in refs:
+            refs.append(ref)
+
+    def finish(self) -> Changes:
+        """All that this feed brought."""
+        for message, session_id, whole in self._drafts.values():
+            placement = Placement(
+                session_id=session_id,
+                position=message.position,
+                records=tuple(self._refs[message.id]),
+                record_ids=(message.id,),
+                parent_id=message.parent,
+                turn=message.turn,
+                step=message.step,
+            )
+            self.changes.messages.append(MessageChange(message=whole, placement=placement))
+        return self.changes
+
+    # -- events and diagnostics
+
+    def add_event(self, event: HistoryEvent) -> None:
+        """Put an event where the line stands."""
+        self.changes.events.append(
+            EventChange(session_id=self.session_id, event=event, record=(self.position, self.length))
+        )
+
+    def add_error(self, text: str, kind: str | None) -> None:
+        """Something that failed outside of any call."""
+        self.add_event(
+            ErrorEvent(
+                id=f"{self._own_id()}:error", position=self.position, created_at=self.at, error_text=text, kind=kind
+            )
+        )
+
+    def add_fact(self, kind: str, data: Raw | UnsetType = UNSET) -> None:
+        """A line that says something about the run."""
+        event = RunMetadataEvent(id=self._own_id(), position=self.position, created_at=self.at, kind=kind, data=data)
+        self.add_event(event)
+
+    def add_record(self, kind: str, *, known: bool) -> None:
+        """A line that becomes nothing else."""
+        data = Raw(clean_json(self.json)) if len(self.json) <= _SMALL else UNSET
+        event = RecordEvent(
+            id=self._own_id(), position=self.position, created_at=self.at, kind=kind, known=known, data=data
+        )
+        self.add_event(event)
+
+    def _own_id(self) -> str:
+        """An id for what has none: made of all that was printed up to it."""
+        return f"{self.external_id}@{self.state.chain}"
+
+    def tell(self, reason: str, severity: Literal["error", "note"], json_path: str | None = None) -> None:
+        """A diagnostic about the line."""
+        self.changes.diagnostics.append(
+            Diagnostic(
+                offset=self.position,
+                length=self.length,
+                line=self.line_number,
+                reason=reason,
+                json_path=json_path,
+                severity=severity,
+            )
+        )
+
+
+def _checksum(chain: str, json: bytes) -> str:
+    return hashlib.sha256(chain.encode(errors="replace") + json).hexdigest()[:20]
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def kept_fields(fields: dict[str, Raw], names: tuple[str, ...]) -> Raw | UnsetType:
+    """Those of the fields that are named, as exact JSON; UNSET when there is none."""
+    kept = [b'"%s":%s' % (name.encode(), bytes(fields[name])) for name in names if name in fields]
+    return Raw(b"{%s}" % b",".join(kept)) if kept else UNSET
