@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import msgspec
 
@@ -233,6 +233,8 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """The agent's version that wrote the first record which names one."""
     source: Source | None = None
     """The file as a source of that agent."""
+    sources: tuple[Source, ...] = ()
+    """The sessions in it, of a file that may hold several (see `RowAgent`); `source` is the only one then, if any."""
     reason: str | None = None
     """Why it is nobody's."""
 
@@ -321,3 +323,8 @@ class RowAgent(Agent, Protocol):
         Raises ConflictError when there are other rows of the same keys already.
         """
         ...
+
+
+def are_rows(agent: object, source: Source) -> TypeGuard[RowAgent]:
+    """Whether the agent reads this source itself."""
+    return isinstance(agent, RowAgent) and agent.holds_rows(source)

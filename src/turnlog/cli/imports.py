@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         "turnlog import old-session.jsonl",
         "claude -p 'fix it' --output-format stream-json --verbose | tee /dev/tty | turnlog import -",
         "turnlog import exported.json --json",
+        "turnlog import backup/opencode.db",
     ),
 )
 @click.argument("file", type=click.File("rb"))
@@ -33,13 +34,17 @@ def import_file(ctx: click.Context, file: BinaryIO, as_json: bool, store_path: P
     """Read one FILE into the store; `-` reads what comes through a pipe.
 
     Which agent wrote it, and in which version, is told by what stands in it. Session logs are read as well as what
-    agents print while they run. The bytes are kept, so the file may go; given again, it changes nothing.
+    agents print while they run; of a database, every session in it. What was read is kept, so the file may go; given
+    again, it changes nothing.
     """
+    from turnlog.sync.importing import import_file as import_path
     from turnlog.sync.importing import import_stream
 
-    name = "" if file.name in ("-", "<stdin>") else str(file.name)
     with progress() as tell:
-        summary = import_stream(store_path, file, name, on_progress=tell)
+        if file.name in ("-", "<stdin>"):
+            summary = import_stream(store_path, file, on_progress=tell)
+        else:
+            summary = import_path(store_path, Path(file.name), on_progress=tell)
     if as_json:
         write_json(_document(summary))
     else:

@@ -16,11 +16,12 @@ import msgspec
 
 from turnlog.agents import agent as agent_named
 from turnlog.agents import agents, detect
-from turnlog.agents.base import SessionChange, Source, SourceKind
+from turnlog.agents.base import SessionChange, Source, SourceKind, are_rows
 from turnlog.agents.packing import unpack
 from turnlog.errors import FormatError, NotFoundError, SourceError
 from turnlog.history.order import order_history
 from turnlog.logs.gathering import Gathering
+from turnlog.logs.rows import check_names_one, find_in_file, read_log, sessions_around
 from turnlog.model import (
     HistoryEvent,
     Membership,
@@ -81,11 +82,12 @@ def read_session(path: str | Path, *, structured: bool = False) -> SessionHistor
     """Read a session from its log.
 
     Args:
-        path: A log of any agent that is known; which one is told by what stands in it.
+        path: A log of any agent that is known; which one is told by what stands in it. Of a database with several
+            sessions, `<database>#<session>`.
         structured: Fill in `ToolResult.structured`, the agent's own JSON of each result.
 
     Raises:
-        FormatError: It is no agent's log.
+        FormatError: It is no agent's log, or holds several sessions (which the error names).
         SourceError: It cannot be read. One bad record does not raise: it is among the `diagnostics`.
     """
     reader = _Reader(_source_of(Path(path)))
@@ -131,10 +133,24 @@ class _Reader:
 
     def read_beside(self) -> None:
         """Read what the agent wrote beside the log for the same session."""
+        if are_rows(self._agent, self._source):
+            self._read_children()
+            return
         for path in _files_beside(Path(self._source.path), self.session_id.partition(":")[2]):
             source = detect(path).source
             if source is not None and source.agent == self._source.agent and source.kind not in _BESIDE_NOBODY:
                 self._read(source)
+
+    def _read_children(self) -> None:
+        """Read the sessions that the session started, and those that they started."""
+        around = sessions_around(self._agent, self._source)
+        waiting, seen = [self.session_id], {self.session_id}
+        while waiting:
+            children = {link.child_session_id for link in self._gathering.links(parent=waiting.pop())} - seen
+            for child in sorted(children & around.keys()):
+                self._read(around[child])
+            seen |= children
+            waiting += children
 
     def history(self, session_id: str, *, structured: bool, seen: set[str]) -> SessionHistory:
         """What was read of one session, with the sessions it started."""
@@ -168,9 +184,12 @@ class _Reader:
         )
 
     def _read(self, source: Source) -> list[str]:
-        """Fold one file; return the sessions it tells of."""
-        data = _read_file(Path(source.path))
-        self._bytes[source.path] = unpack(source.path, data).data
+        """Fold one file, or the log of rows; return the sessions it tells of."""
+        if are_rows(self._agent, source):
+            data = self._bytes[source.path] = read_log(self._agent, source)
+        else:
+            data = _read_file(Path(source.path))
+            self._bytes[source.path] = unpack(source.path, data).data
         changes = self._agent.fold(source).feed(data, 0)
         self._gathering.add(source, changes)
         return [*changes.sessions, *(change.placement.session_id for change in changes.messages)]
@@ -245,10 +264,14 @@ class _Reader:
 
 
 def _source_of(path: Path) -> Source:
+    named = find_in_file(path)
+    if named is not None:
+        return named
     if not path.is_file():
         # Opening it says why, in the system's words.
         _read_file(path)
     found = detect(path)
+    check_names_one(path, found)
     source = found.source or _source_by_place(path)
     if source is None or source.kind not in _TOLD_ALONE:
         raise FormatError(f"not the log of a session: {found.reason or 'a file beside one'}", path=path)

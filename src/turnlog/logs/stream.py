@@ -61,7 +61,12 @@ class _Lines:
         if newline < 0 and self._fold is not None:
             return []
         end = begin + newline + 1 if newline >= 0 else self._pending.rfind(b"\n") + 1
-        return self._feed(end) if end and self._is_known(end) else []
+        return self._feed(end) if end and self._is_known(end) and self._grows else []
+
+    @property
+    def _grows(self) -> bool:
+        """Whether the stream may be read line by line: JSON over many lines is read once it is all there."""
+        return self._source is not None and self._source.appendable
 
     def close(self) -> list[Message]:
         """The stream has ended: the last line may lack its newline."""

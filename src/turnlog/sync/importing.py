@@ -2,7 +2,8 @@
 
 The bytes go into `imports/` beside the store, under the name of their hash, before anybody looks at them. So a pipe
 can be read as well as a file, the same file given twice is one source, and it does not matter what becomes of the
-original. A file that is nobody's is not kept.
+original. A file that is nobody's is not kept. Nor are databases, which hold more than sessions (secrets among it):
+their rows are read where they lie, and only those of sessions come into the store.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import msgspec
 
 from turnlog.agents import agent as registered_agent
 from turnlog.agents import detect
-from turnlog.agents.base import Detection
+from turnlog.agents.base import Detection, Source, are_rows
 from turnlog.errors import FormatError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
@@ -38,7 +39,7 @@ class ImportSummary(msgspec.Struct, kw_only=True):
     """What became of the file."""
 
     path: str
-    """Where its bytes are kept."""
+    """Where its bytes are kept, or of rows, where they were read."""
     agent: str
     version: str | None
     kind: str
@@ -54,6 +55,22 @@ class ImportSummary(msgspec.Struct, kw_only=True):
     diagnostics: int = 0
     problems: Sequence[Problem] = ()
     seconds: float = 0.0
+
+
+def import_file(store_path: Path, path: Path, on_progress: Progress = lambda phase, done, total: None) -> ImportSummary:
+    """Read a file into the store; of a database, every session in it.
+
+    Raises OSError when it cannot be opened, and FormatError as `import_stream` does.
+    """
+    started = time.monotonic()
+    detection = detect(path)
+    if not _rows_of(detection):
+        with path.open("rb") as file:
+            return import_stream(store_path, file, path.name, on_progress)
+    store_path.absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    summary = _read(store_path, path.absolute(), detection, on_progress)
+    summary.seconds = time.monotonic() - started
+    return summary
 
 
 def import_stream(
@@ -73,13 +90,28 @@ def import_stream(
     folder = imports_folder(store_path)
     path, was_there = _keep(stream, folder, "".join(Path(name).suffixes[-_MOST_ENDINGS:]))
     detection = detect(path)
-    if detection.agent is None or detection.source is None:
+    if not _sources_of(detection):
         if not was_there:
             path.unlink()
-        raise FormatError(f"of no agent that is read here ({detection.reason})", path=Path(name or "-"))
-    summary = _read(store_path, path, detection, on_progress)
+        whose = "of no agent that is read here" if detection.agent is None else f"of {detection.agent}, but no session"
+        raise FormatError(f"{whose} ({detection.reason})", path=Path(name or "-"))
+    try:
+        summary = _read(store_path, path, detection, on_progress)
+    finally:
+        if _rows_of(detection):
+            path.unlink()
     summary.seconds = time.monotonic() - started
     return summary
+
+
+def _sources_of(detection: Detection) -> tuple[Source, ...]:
+    return detection.sources or (() if detection.source is None else (detection.source,))
+
+
+def _rows_of(detection: Detection) -> tuple[Source, ...]:
+    """The sessions in a file that their agent reads itself."""
+    sources = _sources_of(detection)
+    return tuple(source for source in sources if are_rows(registered_agent(source.agent), source))
 
 
 def _keep(stream: BinaryIO, folder: Path, ending: str) -> tuple[Path, bool]:
@@ -103,7 +135,7 @@ def _keep(stream: BinaryIO, folder: Path, ending: str) -> tuple[Path, bool]:
 
 def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progress) -> ImportSummary:
     assert detection.agent is not None
-    assert detection.source is not None
+    sources = _sources_of(detection)
     size = path.stat().st_size
     read = 0
 
@@ -116,14 +148,14 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
     try:
         with indexing(store_path, size, lambda pending: on_progress("index", 0 if pending else 1, 1)):
             reader = Reader(connection, price_nanos, price_version(), count)
-            result = reader.read([(registered_agent(detection.agent), detection.source)])
+            result = reader.read([(registered_agent(source.agent), source) for source in sources])
     finally:
         connection.close()
     return ImportSummary(
         path=str(path),
         agent=detection.agent,
         version=detection.version,
-        kind=detection.source.kind,
+        kind=sources[0].kind,
         bytes=size,
         is_new=result.changed > 0,
         sessions=tuple(sorted(result.saved.sessions)) if result.changed else (),

@@ -20,7 +20,7 @@ from io import FileIO
 
 import msgspec
 
-from turnlog.agents.base import Agent, Source, SourceKind
+from turnlog.agents.base import Agent, Source, SourceKind, are_rows
 from turnlog.errors import SourceError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.connection import write_transaction
@@ -35,7 +35,7 @@ from turnlog.store.sources import (
 )
 from turnlog.store.transaction import Pricer, Saved, SourceRow
 from turnlog.store.writer import Batch
-from turnlog.sync.rows import are_rows, read_rows
+from turnlog.sync.rows import read_rows
 
 LOOK_AHEAD = 4096
 """Bytes behind the last line that tell whether another one begins there."""

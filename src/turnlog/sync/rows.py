@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from typing import TypeGuard
 
-from turnlog.agents.base import Agent, RowAgent, Source
+from turnlog.agents.base import Agent, Source, are_rows
 from turnlog.store.archive import Archive
 from turnlog.store.sources import Fingerprint, SourceState, save_source
 from turnlog.store.transaction import SourceRow
@@ -20,11 +19,6 @@ _FEED_SIZE = 4 << 20
 """Bytes folded at a time."""
 
 _MODE = 0o600
-
-
-def are_rows(agent: object, source: Source) -> TypeGuard[RowAgent]:
-    """Whether the agent reads this source itself."""
-    return isinstance(agent, RowAgent) and agent.holds_rows(source)
 
 
 def read_rows(

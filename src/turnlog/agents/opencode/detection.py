@@ -8,12 +8,19 @@ from pathlib import Path
 from turnlog.agents.base import Detection, Source
 from turnlog.agents.opencode.database import is_database, open_database, select, tables_of
 from turnlog.agents.opencode.ids import NAME
-from turnlog.agents.opencode.sources import find_sources, in_database
+from turnlog.agents.opencode.sources import find_sources, sessions_in
 from turnlog.agents.opencode.storage import place_of
 from turnlog.errors import SourceError
 
 _EXPORT = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses')
 _VERSION = re.compile(rb'"version"\s*:\s*"([^"]+)"')
+_PIECE = re.compile(rb'\A\s*\{\s*"id"\s*:\s*"(ses|msg|prt)_?[0-9a-zA-Z]+"')
+"""How a file of the JSON storage begins; the names of its fields that others do not have are in `_SIGNS`."""
+_SIGNS = {
+    b"ses": (b'"directory"', b'"title"'),
+    b"msg": (b'"sessionID"', b'"role"'),
+    b"prt": (b'"messageID"', b'"type"'),
+}
 _MOST_LEVELS = 6
 """How far above a file of the storage the data folder is."""
 
@@ -28,12 +35,21 @@ def detect_file(path: Path, head: bytes) -> Detection:
     if _EXPORT.match(head):
         source = Source(agent=NAME, path=str(absolute), root=str(absolute.parent), appendable=False)
         return Detection(agent=NAME, version=named, source=source)
-    for root in list(absolute.parents)[:_MOST_LEVELS]:
+    # From above: below its own folder, the oldest storage looks like the newer one.
+    for root in reversed(list(absolute.parents)[:_MOST_LEVELS]):
         place = place_of(absolute, root)
         if place is not None and place.file is not None:
             found = next((source for source in find_sources(root, []) if source.path == str(absolute)), None)
             return Detection(agent=NAME, version=named, source=found)
+    if _is_piece(head):
+        reason = "a file out of the JSON storage: only where it lay, its session's file leads to the messages"
+        return Detection(agent=NAME, version=named, reason=reason)
     return Detection(reason="neither a database, nor a session's file, nor an export")
+
+
+def _is_piece(head: bytes) -> bool:
+    piece = _PIECE.match(head)
+    return piece is not None and all(sign in head for sign in _SIGNS[piece[1]])
 
 
 def _detect_database(path: Path) -> Detection:
@@ -42,11 +58,13 @@ def _detect_database(path: Path) -> Detection:
             if not {"session", "message", "part"} <= tables_of(connection):
                 return Detection(reason="a database without its tables")
             row = next(select(connection, "SELECT version FROM session ORDER BY time_updated DESC LIMIT 1"), None)
+        sources = tuple(sessions_in(path, path.parent))
     except (OSError, SourceError) as error:
         return Detection(reason=str(error))
-    sources = [source for source in find_sources(path.parent, [path]) if in_database(source.path)]
     return Detection(
         agent=NAME,
         version=str(row["version"]) if row else None,
         source=sources[0] if len(sources) == 1 else None,
+        sources=sources,
+        reason=None if sources else "a database without sessions",
     )

@@ -56,11 +56,16 @@ def in_storage(source: Source) -> Place | None:
     return place_of(Path(source.path), Path(source.root))
 
 
+def sessions_in(database: Path, root: Path) -> Iterator[Source]:
+    """The sessions of one database. Raises OSError or SourceError when it cannot be read."""
+    for found in list_sessions(database):
+        yield _source(f"{database}#{found.external_id}", root, found.external_id, found.version)
+
+
 def _in_database(database: Path, root: Path) -> Iterator[Source]:
     version = _READABLE
     try:
-        for found in list_sessions(database):
-            yield _source(f"{database}#{found.external_id}", root, found.external_id, found.version)
+        yield from sessions_in(database, root)
     except (OSError, SourceError):
         version = _UNREADABLE
     yield Source(
