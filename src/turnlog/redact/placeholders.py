@@ -1,0 +1,71 @@
+"""What looks like a secret and is none: examples, templates, names of variables, words.
+
+Judges candidates that a rule has found; knows no rule.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+_PLACEHOLDER = re.compile(
+    r"""
+    [xX]{4} | \*{3} | \.{3} | … | •{3} | _{4} | \#{4} | 0{8}     # blanks to be filled in
+    | [<>{}\[\]] | ^\$ | ^%[A-Z_]+%$                             # templates: <token>, ${VAR}, {{ key }}, [REDACTED]
+    | example | placeholder | redacted | changeme | change[_-]me | dummy | sample | insert[_-] | replace[_-]
+    | (?<![a-z])(?:your|my|fake|foo|some)[_-]                    # YOUR_API_KEY
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+_WORDS = re.compile(
+    r"(?:password|passwd|pass|pwd)\d?|secrets?|token|api[_-]?key|credentials?|user|username|root|string|null|none|undefined"
+    r"|true|false|unset|required|optional|hidden|masked|here|todo|test|testing|(?:my|your)[_-]?(?:password|secret)|p@ssw[o0]rd"
+)
+
+_CODE = re.compile(r"[()]|^(?:process|os|env|environ|self|this|config|settings|args|opts|options|params|ctx|data)[.\[]")
+"""An expression that yields a secret is not the secret."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z_]+(?:[._-][A-Za-z_]+)*\d?")
+"""Words, maybe joined: `access_token`, `user.password`, `MY_KEY_2`."""
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text stands where a secret would: `YOUR_API_KEY`, `xxxx`, `<token>`, `${VAR}`, `***`."""
+    return _WORDS.fullmatch(text.lower()) is not None or _PLACEHOLDER.search(text) is not None or len(set(text)) <= 2
+
+
+def entropy(text: str) -> float:
+    """Bits a character (Shannon): words have 2 to 3, keys of 20 and more random characters 3.5 and more."""
+    length = len(text)
+    return -sum(count / length * math.log2(count / length) for count in Counter(text).values())
+
+
+def is_random(text: str) -> bool:
+    """Whether a value under a telling name is a key: letters and digits, of which no few repeat."""
+    return len(text) >= 12 and _is_mixed(text) and entropy(text) >= 3.0 and not _is_expression(text)
+
+
+def is_password(text: str) -> bool:
+    """Whether a value under a name for passwords is one: shorter than a key, but no word and no expression."""
+    return len(text) >= 6 and _is_mixed(text) and entropy(text) >= 2.2 and _CODE.search(text) is None
+
+
+def is_given(text: str) -> bool:
+    """Whether what stands at the place of a password is one; any text is, but for placeholders."""
+    return _CODE.search(text) is None
+
+
+def is_key_body(text: str) -> bool:
+    """Whether a block holds a key: a line of it, not only the words BEGIN and END."""
+    return re.search(r"[A-Za-z0-9+/]{40}", text) is not None
+
+
+def _is_mixed(text: str) -> bool:
+    letters = any(character.isalpha() for character in text)
+    return letters and any(not character.isalpha() and character not in "._-/ " for character in text)
+
+
+def _is_expression(text: str) -> bool:
+    return _CODE.search(text) is not None or _IDENTIFIER.fullmatch(text) is not None

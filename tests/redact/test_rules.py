@@ -1,0 +1,96 @@
+"""Every rule finds its secrets and nothing else, in time that grows with the text alone."""
+
+import time
+from collections import Counter
+
+import pytest
+
+from secret_examples import EXAMPLES, PLACEHOLDERS, Example
+from turnlog.redact import RULES, mask_text
+
+NAMES = ("api_key", "password", "client_secret", "access_token", "Authorization", "DB_PASSWORD", "OPENAI_API_KEY")
+
+
+def test_every_rule_has_its_examples() -> None:
+    assert [rule.name for rule in RULES] == list(EXAMPLES)
+    assert len(RULES) >= 40
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES.items(), ids=list(EXAMPLES))
+def test_a_secret_is_masked_and_named(name: str, example: Example) -> None:
+    found: Counter[str] = Counter()
+    masked = mask_text(example.text, found)
+    assert masked == example.text.replace(example.secret, f"[REDACTED:{name}]")
+    assert found == {name: 1}
+    assert mask_text(masked) == masked
+
+
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=list(EXAMPLES))
+def test_what_only_looks_like_a_secret_stays(example: Example) -> None:
+    assert mask_text(example.harmless) == example.harmless
+
+
+@pytest.mark.parametrize("placeholder", PLACEHOLDERS)
+def test_placeholders_are_no_secrets(placeholder: str) -> None:
+    for name in NAMES:
+        for text in (f"{name}={placeholder}", f'"{name}": "{placeholder}"', f"{name}: {placeholder}\n"):
+            assert mask_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens=4096 and token_count: 123456",
+        "const token = await getAccessToken2(user)",
+        "password: string; secret?: boolean",
+        "PublicKeyToken=b77a5c561934e089",
+        "the password is in the vault",
+        "if (password == password2) return; token == otherToken123456",
+        "git@github.com:owner/name.git and http://localhost:8080/@scope/name",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "3f2a91c0-7d1b-4c5e-9a0b-1c2d3e4f5a6b",
+    ],
+)
+def test_code_and_prose_stay(text: str) -> None:
+    assert mask_text(text) == text
+
+
+def test_a_key_that_a_tool_showed_with_line_numbers_is_masked() -> None:
+    key = EXAMPLES["private-key"].text
+    numbered = "\n".join(f"{number:6}→{line}" for number, line in enumerate(key.splitlines(), 1))
+    masked = mask_text(numbered)
+    assert not any(line in masked for line in EXAMPLES["private-key"].secret.split())
+    assert not any(line in mask_text(key[:300]) for line in EXAMPLES["private-key"].secret.split()[:2])
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("Server=db;Password=hunter2;Encrypt=yes", "Server=db;Password=[REDACTED:password];Encrypt=yes"),
+        ("/login?password=hunter2&user=me", "/login?password=[REDACTED:password]&user=me"),
+        ("{password: hunter2, user: me}", "{password: [REDACTED:password], user: me}"),
+    ],
+)
+def test_a_password_ends_where_the_next_value_begins(text: str, masked: str) -> None:
+    assert mask_text(text) == masked
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *[f"{literal}" for rule in RULES for literal in rule.literals],
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----a",
+        "password=",
+        "-eyJa",
+        "://a:",
+        "cookie:a=",
+        "curl a ",
+        "api_key: \\\\\\",
+    ],
+)
+def test_no_text_takes_long(unit: str) -> None:
+    text = unit * (60_000 // len(unit))
+    began = time.process_time()
+    mask_text(text)
+    assert time.process_time() - began < 0.5
