@@ -1,0 +1,260 @@
+"""A response of the Anthropic Messages API as an assistant message (R-K28).
+
+Thinking keeps its signature, citations of web searches their index, and tools that Anthropic ran their results, so
+that `to_request` sends them back as they came. Unknown blocks are kept whole, unknown fields as metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from turnlog.errors import ShapeError
+from turnlog.model import (
+    Citation,
+    DataPart,
+    Message,
+    Part,
+    ProviderData,
+    ReasoningPart,
+    SourceUrlPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+    UnknownPart,
+    Usage,
+)
+from turnlog.model.codec import to_json
+from turnlog.model.message import StopReason
+from turnlog.model.tools import state_after
+from turnlog.providers.body import (
+    OPEN,
+    Json,
+    arguments,
+    call_state,
+    count,
+    error_of,
+    fields,
+    metadata,
+    object_of,
+    objects,
+    rest,
+    text,
+    word,
+)
+
+PROVIDER = "anthropic"
+
+STOP_REASONS: dict[str, StopReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tool_use",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+    "model_context_window_exceeded": "context_window",
+    "compaction": "pause",
+}
+
+_RESULT = "_tool_result"
+_SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
+_UNKNOWN_REGION = "not_available"
+_BODY = ("id", "type", "role", "model", "content", "stop_reason", "usage", "error")
+
+
+def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str | None = None) -> Message:
+    """The assistant message of a response body. Raises as `Provider.from_response` says."""
+    found = object_of(body)
+    error = error_of(found.get("error"))
+    if not isinstance(found.get("content"), list) and error is None:
+        raise ShapeError("the response has no list of blocks", json_path="$.content")
+    message_id = word(found.get("id")) or "response"
+    model = word(found.get("model"))
+    raw_stop = word(found.get("stop_reason"))
+    return Message(
+        id=message_id,
+        role="assistant",
+        parts=parts_of(objects(found.get("content")), message_id, model),
+        model=model,
+        requested_model=requested_model,
+        response_id=word(found.get("id")),
+        stop_reason="error" if error else STOP_REASONS.get(raw_stop or ""),
+        raw_stop_reason=raw_stop,
+        usage=usage_of(fields(found.get("usage")), final=raw_stop is not None),
+        error=error,
+        provider=ProviderData(name=PROVIDER, model=model),
+        metadata=metadata(PROVIDER, found, _BODY),
+    )
+
+
+def parts_of(blocks: list[Json], message_id: str, model: str | None) -> tuple[Part, ...]:
+    """The parts of an answer; results of server tools join their calls."""
+    parts: list[Part] = []
+    for index, block in enumerate(blocks):
+        part = part_of(block, f"{message_id}:{index}", model)
+        call = _place_of(block, parts)
+        if call is None:
+            parts.append(part)
+        else:
+            parts[call] = with_result(parts[call], block)
+    return tuple(parts)
+
+
+def _place_of(block: Json, parts: list[Part]) -> int | None:
+    """Where the call of a result block stands."""
+    if not is_result(block):
+        return None
+    wanted = block.get("tool_use_id")
+    calls = [index for index, part in enumerate(parts) if getattr(part, "tool_call_id", None) == wanted]
+    return calls[0] if calls else None
+
+
+def is_result(block: Json) -> bool:
+    """Whether a block is the result of a tool that Anthropic ran."""
+    return text(block.get("type")).endswith(_RESULT)
+
+
+def part_of(block: Json, part_id: str, model: str | None) -> Part:
+    """One block as a part."""
+    read = _PARTS.get(text(block.get("type")), _unknown)
+    return read(block, part_id, model)
+
+
+def with_result(part: Part, block: Json) -> Part:
+    """A call with the result of its server tool."""
+    if not isinstance(part, ToolCallPart):
+        return part
+    result = result_of(block, part.tool_call_id)
+    results = (*part.results, result)
+    return msgspec.structs.replace(part, results=results, state=state_after(part.state, [result.status]))
+
+
+def result_of(block: Json, call_id: str) -> ToolResult:
+    """The result of a server tool: pages of a web search as sources, anything else as it is."""
+    content = block.get("content")
+    pages = objects(content)
+    if pages and all(page.get("type") == "web_search_result" for page in pages):
+        parts: tuple[Part, ...] = tuple([_page(page, f"{call_id}:{index}") for index, page in enumerate(pages)])
+    else:
+        parts = (DataPart(id=f"{call_id}:0", name=text(block.get("type")), data=to_json(content)),)
+    failed = block.get("is_error") is True or text(fields(content).get("type")).endswith("_error")
+    return ToolResult(
+        id=f"{call_id}:result",
+        status="error" if failed else "success",
+        content=parts,
+        error_text=word(fields(content).get("error_code")) if failed else None,
+        metadata=metadata(PROVIDER, block, ("type", "tool_use_id", "content", "is_error")),
+    )
+
+
+def _page(page: Json, part_id: str) -> SourceUrlPart:
+    url = text(page.get("url"))
+    opaque = rest(page, ("type", "url", "title"))
+    provider = ProviderData(name=PROVIDER, opaque=opaque) if opaque else None
+    return SourceUrlPart(id=part_id, source_id=url, url=url, title=word(page.get("title")), provider=provider)
+
+
+def _text(block: Json, part_id: str, _model: str | None) -> Part:
+    return TextPart(
+        id=part_id,
+        text=text(block.get("text")),
+        citations=tuple([_citation(citation) for citation in objects(block.get("citations"))]),
+        state="streaming" if OPEN in block else "done",
+        metadata=metadata(PROVIDER, block, ("type", "text", "citations")),
+    )
+
+
+def _citation(found: Json) -> Citation:
+    known = ("title", "url", "document_title", "cited_text", "start_char_index", "end_char_index")
+    return Citation(
+        title=word(found.get("title")),
+        url=word(found.get("url")),
+        document=word(found.get("document_title")),
+        cited_text=word(found.get("cited_text")),
+        start_index=count(found.get("start_char_index")),
+        end_index=count(found.get("end_char_index")),
+        metadata=rest(found, known),
+    )
+
+
+def _thinking(block: Json, part_id: str, model: str | None) -> Part:
+    redacted = block.get("type") == "redacted_thinking"
+    name = "data" if redacted else "signature"
+    proof = word(block.get(name))
+    return ReasoningPart(
+        id=part_id,
+        text=text(block.get("thinking")),
+        redacted=redacted,
+        state="streaming" if OPEN in block else "done",
+        provider=ProviderData(name=PROVIDER, model=model, opaque={name: proof} if proof else {}),
+        metadata=metadata(PROVIDER, block, ("type", "thinking", name)),
+    )
+
+
+def _call(block: Json, part_id: str, _model: str | None) -> Part:
+    exact, unreadable = arguments(block.get("input"), is_open=OPEN in block)
+    return ToolCallPart(
+        id=part_id,
+        tool_call_id=word(block.get("id")) or part_id,
+        tool_name=text(block.get("name")),
+        input=exact,
+        input_text=unreadable,
+        state=call_state(block),
+        provider_executed=block.get("type") in _SERVER_CALLS,
+        metadata=metadata(PROVIDER, block, ("type", "id", "name", "input")),
+    )
+
+
+def _unknown(block: Json, part_id: str, _model: str | None) -> Part:
+    return UnknownPart(
+        id=part_id,
+        kind=text(block.get("type")),
+        data=to_json({name: value for name, value in block.items() if name != OPEN}),
+    )
+
+
+_PARTS: dict[str, Callable[[Json, str, str | None], Part]] = {
+    "text": _text,
+    "thinking": _thinking,
+    "redacted_thinking": _thinking,
+    "tool_use": _call,
+    "server_tool_use": _call,
+    "mcp_tool_use": _call,
+}
+
+
+def usage_of(wire: Json, *, final: bool) -> Usage | None:
+    """Disjoint buckets. Input is told without the cache, output with the thinking, which is taken out where told.
+
+    Without a stop reason (`final` is False) the counts are those of the stream's start: lower bounds.
+    """
+    if not wire:
+        return None
+    output = count(wire.get("output_tokens"))
+    thinking = count(fields(wire.get("output_tokens_details")).get("thinking_tokens"))
+    server = fields(wire.get("server_tool_use"))
+    region = word(wire.get("inference_geo"))
+    return Usage(
+        input=count(wire.get("input_tokens")),
+        cache_read=count(wire.get("cache_read_input_tokens")),
+        **_cache_writes(wire),
+        output=output if output is None else max(output - (thinking or 0), 0),
+        reasoning=thinking,
+        service_tier=word(wire.get("service_tier")),
+        speed=word(wire.get("speed")),
+        region=None if region == _UNKNOWN_REGION else region,
+        web_searches=count(server.get("web_search_requests")),
+        web_fetches=count(server.get("web_fetch_requests")),
+        exactness="exact" if final else "lower_bound",
+    )
+
+
+def _cache_writes(wire: Json) -> dict[str, Any]:
+    total, split = count(wire.get("cache_creation_input_tokens")), fields(wire.get("cache_creation"))
+    if not split:
+        return {"cache_write": total}
+    short, long = count(split.get("ephemeral_5m_input_tokens")), count(split.get("ephemeral_1h_input_tokens"))
+    left = (total or 0) - (short or 0) - (long or 0)
+    return {"cache_write_5m": short, "cache_write_1h": long, "cache_write": left if left > 0 else None}

@@ -1,0 +1,113 @@
+"""What the readers of all providers' responses share: JSON that somebody else wrote, as values of the model.
+
+A field of the wrong kind counts as missing, never as a crash; fields that nobody asked for are kept as metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET
+
+from turnlog.errors import ShapeError
+from turnlog.model import MessageError
+from turnlog.model.base import RawJson
+from turnlog.model.codec import parse_json, repair_text, to_json
+from turnlog.model.tools import ToolState
+
+OPEN = "$open"
+"""Marks a block of a stream that has not ended."""
+
+Json = dict[str, Any]
+
+
+def object_of(body: bytes | str | Mapping[str, Any]) -> Json:
+    """The body as an object; raise ShapeError when it is none."""
+    try:
+        value: Any = parse_json(body) if isinstance(body, bytes | str) else body
+    except (ValueError, RecursionError) as error:
+        raise ShapeError(f"the response is not JSON: {error}") from error
+    if not isinstance(value, Mapping):
+        raise ShapeError("the response is not an object")
+    return dict(cast("Mapping[str, Any]", value))
+
+
+def text(value: Any) -> str:
+    """A text; empty for what is none."""
+    return repair_text(value) if isinstance(value, str) else ""
+
+
+def word(value: Any) -> str | None:
+    """A text that says something; None for what does not."""
+    return text(value) or None
+
+
+def count(value: Any) -> int | None:
+    """A number of tokens; None for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def fields(value: Any) -> Json:
+    """An object; empty for what is none."""
+    return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def objects(value: Any) -> list[Json]:
+    """The objects of a list."""
+    return [fields(item) for item in cast("list[Any]", value) if isinstance(item, dict)] if _is_list(value) else []
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def rest(value: Json, known: Iterable[str]) -> Json:
+    """What a block says beyond the known fields."""
+    left_out = {*known, OPEN}
+    return {name: item for name, item in value.items() if name not in left_out and item not in (None, [], {})}
+
+
+def metadata(provider: str, value: Json, known: Iterable[str]) -> Json:
+    """`rest` under the provider's name; empty where there is none."""
+    more = rest(value, known)
+    return {provider: more} if more else {}
+
+
+def arguments(value: Any, *, is_open: bool = False) -> tuple[RawJson, str | None]:
+    """The arguments of a call: exact JSON, or the text when it is no JSON (or not all of it has come)."""
+    if not isinstance(value, str):
+        return to_json({} if value is None else value), None
+    value = repair_text(value)
+    if is_open:
+        return UNSET, value
+    try:
+        parse_json(value)
+        # A number such as NaN is JSON to Python alone.
+        return msgspec.Raw(msgspec.json.encode(msgspec.Raw(_strict(value)))), None
+    except (ValueError, RecursionError):
+        return UNSET, value
+
+
+def _strict(value: str) -> bytes:
+    data = value.encode()
+    msgspec.json.decode(data)
+    return data
+
+
+def call_state(block: Json) -> ToolState:
+    """The state of a call that has no result yet."""
+    return ToolState.INPUT_STREAMING if OPEN in block else ToolState.INPUT_AVAILABLE
+
+
+def error_of(value: Any) -> MessageError | None:
+    """A provider's error object, or its text; None where there is none."""
+    if isinstance(value, str) and value:
+        return MessageError(text=text(value))
+    found = fields(value)
+    if not found:
+        return None
+    status = count(found.get("code"))
+    kind = word(found.get("type")) or word(found.get("status")) or word(found.get("code"))
+    return MessageError(text=text(found.get("message")) or kind or "error", kind=kind, status=status)
