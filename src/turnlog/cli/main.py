@@ -30,6 +30,7 @@ COMMANDS = {
     "import": _Entry("imports", "Read one file, or what comes through a pipe.", "import_file"),
     "sessions": _Entry("sessions", "List sessions."),
     "show": _Entry("show", "Show a session as a transcript."),
+    "replay": _Entry("replay", "Show a session again, as it came."),
     "search": _Entry("search", "Search in everything that was said and done."),
     "usage": _Entry("usage", "Add up tokens and costs."),
     "serve": _Entry("serve", "Open turnlog in the browser."),

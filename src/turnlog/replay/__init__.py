@@ -1,7 +1,7 @@
 """A history shown again: what a screen is told, what the model saw, how long each thing took.
 
-`replay` derives the events of a screen, `model_view` keeps what the model sees, `timed` adds the pauses.
-
+`replay` derives the events of a screen, `model_view` keeps what the model sees, `timed` adds the pauses, and
+`iter_runs` with `stream_run` tells the same as `StreamEvent`s, for a page that reads chunks.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from turnlog.replay.events import (
     UserShown,
 )
 from turnlog.replay.pace import LONGEST_PAUSE, Timed, timed
+from turnlog.replay.stream import Run, iter_runs, stream_run
 from turnlog.replay.view import ModelView, model_view
 
 __all__ = [
@@ -38,14 +39,17 @@ __all__ = [
     "ReplayEvent",
     "ResponseMetadata",
     "RewindShown",
+    "Run",
     "RunMetadataShown",
     "Timed",
     "ToolCallShown",
     "ToolResultShown",
     "TurnStarted",
     "UserShown",
+    "iter_runs",
     "model_view",
     "replay",
     "response_metadata_of",
+    "stream_run",
     "timed",
 ]

@@ -30,6 +30,8 @@ class Interruptions(msgspec.Struct, frozen=True, kw_only=True):
     """An interruption that no record tells is shown after these events."""
     repeated: frozenset[int]
     """Records that tell of an interruption that another record has told of."""
+    shown_after: frozenset[int]
+    """Where interruptions are shown, told by records (their own indexes) or derived."""
 
 
 def find_interruptions(events: Sequence[HistoryEvent]) -> Interruptions:
@@ -37,10 +39,12 @@ def find_interruptions(events: Sequence[HistoryEvent]) -> Interruptions:
     told = {event.message_id for event in events if isinstance(event, InterruptEvent)}
     derived: set[int] = set()
     repeated: set[int] = set()
+    shown_records: set[int] = set()
     for stretch in _stretches(events):
         records = [index for index in stretch if isinstance(events[index], InterruptEvent)]
         if records:
             shown = next((index for index in records if not _is_derived(events[index])), records[0])
+            shown_records.add(shown)
             repeated.update(index for index in records if index != shown)
             told.update(_message_ids(events, stretch))
             continue
@@ -48,7 +52,11 @@ def find_interruptions(events: Sequence[HistoryEvent]) -> Interruptions:
         if place is not None:
             derived.add(place)
             told.update(_message_ids(events, stretch))
-    return Interruptions(derived_after=frozenset(derived), repeated=frozenset(repeated))
+    return Interruptions(
+        derived_after=frozenset(derived),
+        repeated=frozenset(repeated),
+        shown_after=frozenset(derived | shown_records),
+    )
 
 
 def is_aborted(message: Message) -> bool:

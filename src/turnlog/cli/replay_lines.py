@@ -1,0 +1,177 @@
+"""The lines of a replay on a terminal: a table says how each kind of event looks.
+
+Everything a log said is made harmless (`terminal.plain`) here; colours are left out by whoever writes into a pipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from turnlog.cli import figures
+from turnlog.cli.terminal import one_line, plain
+from turnlog.model import FilePart
+from turnlog.replay import (
+    AnswerShown,
+    CompactionShown,
+    DeveloperShown,
+    ErrorShown,
+    ImageShown,
+    InterruptShown,
+    ReplayEvent,
+    ResponseMetadata,
+    RewindShown,
+    RunMetadataShown,
+    ToolCallShown,
+    ToolResultShown,
+    TurnStarted,
+    UserShown,
+)
+
+SUMMARY_LENGTH = 100
+
+
+def lines_of(event: ReplayEvent, *, full: bool) -> Iterator[str]:
+    """The lines of one event; `full` cuts nothing off and shows what is for the agent only."""
+    yield from _LOOKS[type(event)](event, full)
+
+
+def _user(event: UserShown, full: bool) -> Iterator[str]:
+    yield ""
+    for line in plain(event.text).splitlines():
+        yield click.style(f"> {line}", fg="green", bold=True)
+    yield from _files((*event.images, *event.files))
+
+
+def _developer(event: DeveloperShown, full: bool) -> Iterator[str]:
+    name = one_line((event.origin or "developer").replace("_", " "))
+    yield from _told(f"· {name}", event.text, full)
+    yield from _files((*event.images, *event.files))
+
+
+def _turn_start(event: TurnStarted, full: bool) -> Iterator[str]:
+    words = [
+        *([f"turn {event.turn}"] if event.turn is not None else []),
+        *([f"step {event.step}"] if event.step is not None else []),
+        *([figures.clock(event.created_at)] if event.created_at is not None else []),
+    ]
+    yield ""
+    yield click.style(f"── {' · '.join(words)} ──" if words else "──", fg="cyan")
+
+
+def _image(event: ImageShown, full: bool) -> Iterator[str]:
+    yield from _files((event.image,))
+
+
+def _answer(event: AnswerShown, full: bool) -> Iterator[str]:
+    if event.reasoning:
+        yield from _told("∴ reasoning", event.reasoning, full)
+    yield from plain(event.text).splitlines()
+    yield from _files(event.files)
+
+
+def _tool_call(event: ToolCallShown, full: bool) -> Iterator[str]:
+    name = click.style(one_line(event.title or event.tool_name), bold=True)
+    if full:
+        yield f"• {name}"
+        yield from _indented(event.arguments, "  ◂ ")
+    else:
+        yield f"• {name} {_summary(event.arguments)}".rstrip()
+
+
+_OUTCOMES = {"success": ("done", None), "error": ("failed", "red"), "aborted": ("aborted", "yellow")}
+
+
+def _tool_result(event: ToolResultShown, full: bool) -> Iterator[str]:
+    if event.duplicate:
+        return
+    word, colour = _OUTCOMES.get(event.outcome, (event.outcome, "yellow"))
+    head = f"  {one_line(event.tool_name or 'result')} {word}"
+    ends = f"{head} (exit {event.exit_code})" if event.exit_code else head
+    said = event.result or event.error_text or ""
+    if full:
+        yield click.style(ends, fg=colour, dim=colour is None)
+        yield from _indented(said, "  ▸ ")
+    else:
+        yield click.style(f"{ends}: {_summary(said)}" if said.strip() else ends, fg=colour, dim=colour is None)
+    yield from _files(event.images)
+
+
+def _interrupt(event: InterruptShown, full: bool) -> Iterator[str]:
+    yield click.style("■ interrupted", fg="yellow")
+
+
+def _error(event: ErrorShown, full: bool) -> Iterator[str]:
+    status = f" ({event.status})" if event.status is not None else ""
+    yield click.style(f"! {one_line(event.error_text)}{status}", fg="red")
+
+
+def _run_metadata(event: RunMetadataShown, full: bool) -> Iterator[str]:
+    if full:
+        yield _dim(f"· {one_line(event.kind)}")
+
+
+def _response_metadata(event: ResponseMetadata, full: bool) -> Iterator[str]:
+    total = event.usage.total if event.usage is not None else None
+    words = [
+        *([one_line(event.model)] if event.model else []),
+        *([f"{figures.tokens(total)} tokens"] if total is not None else []),
+        *([str(event.stop_reason).replace("_", " ")] if event.stop_reason is not None else []),
+    ]
+    if full and words:
+        yield _dim(f"  {' · '.join(words)}")
+
+
+def _compaction(event: CompactionShown, full: bool) -> Iterator[str]:
+    words = ["context compacted", *([one_line(event.trigger)] if event.trigger else [])]
+    yield click.style(f"── {' · '.join(words)} ──", fg="cyan")
+
+
+def _rewind(event: RewindShown, full: bool) -> Iterator[str]:
+    yield click.style("── rewound ──", fg="cyan")
+
+
+_LOOKS: dict[type, Callable[[Any, bool], Iterator[str]]] = {
+    UserShown: _user,
+    DeveloperShown: _developer,
+    TurnStarted: _turn_start,
+    ImageShown: _image,
+    AnswerShown: _answer,
+    ToolCallShown: _tool_call,
+    ToolResultShown: _tool_result,
+    InterruptShown: _interrupt,
+    ErrorShown: _error,
+    RunMetadataShown: _run_metadata,
+    ResponseMetadata: _response_metadata,
+    CompactionShown: _compaction,
+    RewindShown: _rewind,
+}
+
+
+def _files(files: tuple[FilePart, ...]) -> Iterator[str]:
+    for file in files:
+        words = (file.media_type, file.filename or file.url)
+        yield _dim(f"[{one_line(' '.join(word for word in words if word), SUMMARY_LENGTH)}]")
+
+
+def _told(name: str, text: str, full: bool) -> Iterator[str]:
+    if full:
+        yield _dim(name)
+        yield from _indented(text, "  ")
+    else:
+        yield _dim(f"{name}: {_summary(text)}")
+
+
+def _indented(text: str, margin: str) -> Iterator[str]:
+    for line in plain(text).splitlines():
+        yield _dim(margin + line)
+
+
+def _summary(text: str) -> str:
+    return one_line(text, SUMMARY_LENGTH)
+
+
+def _dim(text: str) -> str:
+    return click.style(text, dim=True)

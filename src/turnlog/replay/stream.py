@@ -1,0 +1,224 @@
+"""A history as live streams again: `StreamEvent`s with the seconds to wait before each, one run after the other.
+
+A run is what one prompt brought about, and becomes one message of a chat page (`turnlog.aisdk.writer.ChunkWriter`).
+Texts and reasoning grow in pieces over the time that the answer took; calls are told whole. What a page has no part for
+(errors and interruptions that the run survived, compactions) are data events; what the harness put in is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from turnlog.model import (
+    CompactionEvent,
+    DataPart,
+    ErrorEvent,
+    FilePart,
+    HistoryEvent,
+    Message,
+    MessageEvent,
+    ReasoningPart,
+    SourceDocumentPart,
+    SourceUrlPart,
+    StreamEvent,
+    TextPart,
+    ToolCallPart,
+    ToolResultEvent,
+)
+from turnlog.model import stream as events
+from turnlog.model.codec import to_json
+from turnlog.replay.interruptions import find_interruptions
+from turnlog.replay.pace import LONGEST_PAUSE, Pace, Timed
+
+SHORTEST_PIECE = 16
+"""Characters of a text that appear at once."""
+
+MOST_PIECES = 200
+"""Into so many pieces a long text is cut at most."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked, and everything until the next time that something was."""
+
+    prompts: tuple[Message, ...]
+    """User messages; none before the first, or where an agent began by itself."""
+    events: tuple[HistoryEvent, ...]
+    interrupted_at: tuple[int, ...] = ()
+    """Indexes of events after which the user stopped the agent."""
+
+
+def iter_runs(history: Iterable[HistoryEvent]) -> Iterator[Run]:
+    """The runs of a whole history in causal order. What stands before the first prompt is a run only with an answer."""
+    listed = list(history)
+    found = find_interruptions(listed)
+    prompts: list[Message] = []
+    inside: list[HistoryEvent] = []
+    stops: list[int] = []
+    for index, event in enumerate(listed):
+        is_prompt = isinstance(event, MessageEvent) and event.message.role == "user"
+        if is_prompt and _has_answer(inside):
+            yield Run(prompts=tuple(prompts), events=tuple(inside), interrupted_at=tuple(stops))
+            prompts, inside, stops = [], [], []
+        if isinstance(event, MessageEvent) and is_prompt:
+            prompts.append(event.message)
+        else:
+            inside.append(event)
+        if index in found.shown_after and inside:
+            stops.append(len(inside) - 1)
+    if prompts or _has_answer(inside):
+        yield Run(prompts=tuple(prompts), events=tuple(inside), interrupted_at=tuple(stops))
+
+
+def stream_run(run: Run, speed: float = 1.0, longest_pause: float = LONGEST_PAUSE) -> Iterator[Timed[StreamEvent]]:
+    """The events of a run as they came, begun and ended. Raises ValueError as `turnlog.replay.timed` does."""
+    return _Streaming(run, Pace(speed, longest_pause)).events()
+
+
+def _has_answer(inside: Sequence[HistoryEvent]) -> bool:
+    return any(isinstance(event, MessageEvent) and event.message.role == "assistant" for event in inside)
+
+
+_Told: TypeAlias = Iterator[StreamEvent]
+
+
+class _Streaming:
+    """Tells one run."""
+
+    def __init__(self, run: Run, pace: Pace) -> None:
+        self._run = run
+        self._pace = pace
+        self._open: Message | None = None
+        self._calls: set[str] = set()
+        self._survived: list[tuple[str, dict[str, Any]]] = []
+        """Errors and interruptions since the last answer: the run has survived them when another one comes."""
+
+    def events(self) -> Iterator[Timed[StreamEvent]]:
+        for prompt in self._run.prompts:
+            self._pace.delay(prompt.created_at)
+        yield Timed(0.0, events.RunStart(message_id=self._first_answer()))
+        for index, event in enumerate(self._run.events):
+            delay = self._pace.delay(event.created_at)
+            yield from _spread(delay, list(self._tell(event)))
+            if index in self._run.interrupted_at:
+                self._survived.append(("interrupt", {}))
+        for last in self._end():
+            yield Timed(0.0, last)
+
+    def _first_answer(self) -> str | None:
+        for event in self._run.events:
+            if isinstance(event, MessageEvent) and event.message.role == "assistant":
+                return event.message.id
+        return None
+
+    def _tell(self, event: HistoryEvent) -> _Told:
+        match event:
+            case MessageEvent(message=Message(role="assistant")):
+                yield from self._answer(event.message)
+            case ToolResultEvent():
+                if event.tool_call_id in self._calls and not event.duplicate:
+                    yield events.ToolOutput(tool_call_id=event.tool_call_id, result=event.result)
+            case ErrorEvent():
+                self._survived.append(("error", {"errorText": event.error_text}))
+            case CompactionEvent():
+                told = {
+                    "trigger": event.trigger,
+                    "tokensBefore": event.tokens_before,
+                    "tokensAfter": event.tokens_after,
+                }
+                yield _data("compaction", {name: value for name, value in told.items() if value is not None})
+            case _:
+                return
+
+    def _answer(self, message: Message) -> _Told:
+        yield from self._end_step()
+        for name, told in self._survived:
+            yield _data(name, told)
+        self._survived.clear()
+        self._open = message
+        yield events.StepStart(model=message.model, response_id=message.response_id)
+        for index, part in enumerate(message.parts):
+            yield from self._part(part, part.id or f"{message.id}.{index}")
+        if message.error is not None:
+            self._survived.append(("error", {"errorText": message.error.text}))
+
+    def _part(self, part: Any, identity: str) -> _Told:
+        match part:
+            case TextPart():
+                yield events.TextStart(id=identity)
+                for piece in _pieces(part.text):
+                    yield events.TextDelta(id=identity, delta=piece)
+                yield events.TextEnd(id=identity, provider=part.provider)
+            case ReasoningPart():
+                yield events.ReasoningStart(id=identity)
+                for piece in _pieces(part.text):
+                    yield events.ReasoningDelta(id=identity, delta=piece)
+                yield events.ReasoningEnd(id=identity, provider=part.provider)
+            case ToolCallPart():
+                yield from self._call(part)
+            case FilePart():
+                yield events.FileEvent(file=part)
+            case SourceUrlPart() | SourceDocumentPart():
+                yield events.SourceEvent(source=part)
+            case DataPart():
+                yield events.DataEvent(name=part.name, data=part.data, id=part.id)
+            case _:
+                return
+
+    def _call(self, part: ToolCallPart) -> _Told:
+        if part.tool_call_id in self._calls:
+            return
+        self._calls.add(part.tool_call_id)
+        yield events.ToolInputAvailable(
+            tool_call_id=part.tool_call_id,
+            tool_name=part.tool_name,
+            input=part.input,
+            input_text=part.input_text,
+            provider_executed=part.provider_executed,
+            provider=part.provider,
+        )
+        for result in part.results:
+            yield events.ToolOutput(tool_call_id=part.tool_call_id, result=result)
+
+    def _end_step(self) -> _Told:
+        if self._open is not None:
+            yield events.StepFinish(
+                stop_reason=self._open.stop_reason,
+                raw_stop_reason=self._open.raw_stop_reason,
+                usage=self._open.usage,
+            )
+
+    def _end(self) -> _Told:
+        """The run ends as it did: with its answer, with an error, or because the user stopped it."""
+        yield from self._end_step()
+        names = [name for name, _ in self._survived]
+        for name, told in self._survived:
+            if name == "error":
+                yield events.StreamError(error_text=str(told["errorText"]))
+        if "interrupt" in names:
+            yield events.Abort()
+        else:
+            yield events.RunFinish(stop_reason=None if self._open is None else self._open.stop_reason)
+
+
+def _data(name: str, told: dict[str, Any]) -> events.DataEvent:
+    return events.DataEvent(name=name, data=to_json(told))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    size = max(SHORTEST_PIECE, -(-len(text) // MOST_PIECES))
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
+
+
+_GROWING = (events.TextDelta, events.ReasoningDelta)
+
+
+def _spread(delay: float, told: list[StreamEvent]) -> Iterator[Timed[StreamEvent]]:
+    """The wait in equal shares before the pieces of texts; before everything where there are none."""
+    growing = sum(isinstance(event, _GROWING) for event in told)
+    for number, event in enumerate(told):
+        waits = isinstance(event, _GROWING) if growing else number == 0
+        yield Timed(delay / max(growing, 1) if waits else 0.0, event)
