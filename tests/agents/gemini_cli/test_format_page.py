@@ -9,6 +9,7 @@ import msgspec
 
 from turnlog.agents.gemini_cli.kinds import KINDS, MESSAGE_TYPES
 from turnlog.agents.gemini_cli.records import Part, Record
+from turnlog.agents.gemini_cli.stream_records import STREAM_FIELDS, STREAM_KINDS
 from turnlog.agents.gemini_cli.tools import OPEN_STATES
 
 PAGE = (Path(__file__).parents[3] / "docs" / "formats" / "gemini-cli.md").read_text()
@@ -30,6 +31,16 @@ def test_every_record_kind_is_on_the_page_with_what_it_becomes() -> None:
     described = {named(kind)[0]: becomes for kind, becomes, *_ in rows("## Records")}
     assert described == {kind: becomes.value for kind, becomes in KINDS.items()}
     assert set(KINDS) >= MESSAGE_TYPES
+
+
+def test_every_kind_of_a_stream_is_on_the_page_with_what_it_becomes() -> None:
+    """R-S23"""
+    section = PAGE.split("## The stream of a headless run\n", 1)[1].split("\n## ", 1)[0]
+    table = [line.strip("|").split(" | ") for line in section.split("| kind |", 1)[1].splitlines()[2:] if "|" in line]
+    described = {named(kind)[0]: becomes for kind, becomes, *_ in table}
+    assert described == {kind: becomes.value for kind, becomes in STREAM_KINDS.items()}
+    assert [row for row in table if not re.search(r"\*(seen|named)\*", row[2])] == []
+    assert set(STREAM_FIELDS) <= set(STREAM_KINDS)
 
 
 def test_every_row_of_kinds_gives_its_evidence() -> None:

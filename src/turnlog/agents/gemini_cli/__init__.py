@@ -14,6 +14,7 @@ from turnlog.agents.gemini_cli.detection import detect_log
 from turnlog.agents.gemini_cli.fold import GeminiCliFold
 from turnlog.agents.gemini_cli.sidecars import SidecarFold
 from turnlog.agents.gemini_cli.sources import NAME, find_sources
+from turnlog.agents.gemini_cli.stream import StreamFold, detect_stream
 
 
 class GeminiCli:
@@ -33,13 +34,16 @@ class GeminiCli:
             yield from find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
-        """A log has a header with a `sessionId` and a `projectHash`."""
-        return detect_log(path, head)
+        """A log has a header with a `sessionId` and a `projectHash`, a stream an `init` with a `session_id`."""
+        found = detect_log(path, head)
+        return found if found.agent is not None else detect_stream(path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, the log of prompts or a spilled output."""
+        """A fold of a log, the log of prompts, a spilled output or a stream."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
             return SidecarFold(source)
+        if source.kind is SourceKind.STREAM:
+            return StreamFold(source, state)
         return GeminiCliFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
