@@ -47,11 +47,15 @@ def read_log(agent: RowAgent, source: Source) -> bytes:
         raise SourceError(error.strerror or str(error), path=Path(source.path)) from error
 
 
-def sessions_around(agent: Agent, source: Source) -> Mapping[str, Source]:
-    """The sessions that lie in the same file or the same home, by id."""
+def sources_around(agent: Agent, source: Source) -> Mapping[str, list[Source]]:
+    """What lies in the same file or the same home, by session."""
     file, separator, _ = source.path.rpartition("#")
-    found = detect(Path(file)).sources if separator and Path(file).is_file() else agent.discover([Path(source.root)])
-    return {other.session_id: other for other in found if other.session_id is not None}
+    inside = detect(Path(file)).sources if separator and Path(file).is_file() else ()
+    found: dict[str, list[Source]] = {}
+    for other in {other.path: other for other in (*inside, *agent.discover([Path(source.root)]))}.values():
+        if other.session_id is not None:
+            found.setdefault(other.session_id, []).append(other)
+    return found
 
 
 def _names(found: Detection) -> str:

@@ -21,7 +21,7 @@ from turnlog.agents.packing import unpack
 from turnlog.errors import FormatError, NotFoundError, SourceError
 from turnlog.history.order import order_history
 from turnlog.logs.gathering import Gathering
-from turnlog.logs.rows import check_names_one, find_in_file, read_log, sessions_around
+from turnlog.logs.rows import check_names_one, find_in_file, read_log, sources_around
 from turnlog.model import (
     HistoryEvent,
     Membership,
@@ -134,23 +134,25 @@ class _Reader:
     def read_beside(self) -> None:
         """Read what the agent wrote beside the log for the same session."""
         if are_rows(self._agent, self._source):
-            self._read_children()
+            self._read_around()
             return
         for path in _files_beside(Path(self._source.path), self.session_id.partition(":")[2]):
             source = detect(path).source
             if source is not None and source.agent == self._source.agent and source.kind not in _BESIDE_NOBODY:
                 self._read(source)
 
-    def _read_children(self) -> None:
-        """Read the sessions that the session started, and those that they started."""
-        around = sessions_around(self._agent, self._source)
+    def _read_around(self) -> None:
+        """Read what else there is of the session, the sessions that it started, and those that they started."""
+        around = sources_around(self._agent, self._source)
         waiting, seen = [self.session_id], {self.session_id}
         while waiting:
-            children = {link.child_session_id for link in self._gathering.links(parent=waiting.pop())} - seen
-            for child in sorted(children & around.keys()):
-                self._read(around[child])
+            session_id = waiting.pop()
+            for source in around.get(session_id, ()):
+                if source.path != self._source.path:
+                    self._read(source)
+            children = {link.child_session_id for link in self._gathering.links(parent=session_id)} - seen
             seen |= children
-            waiting += children
+            waiting += sorted(children)
 
     def history(self, session_id: str, *, structured: bool, seen: set[str]) -> SessionHistory:
         """What was read of one session, with the sessions it started."""

@@ -14,6 +14,7 @@ from turnlog.agents.opencode.detection import detect_file
 from turnlog.agents.opencode.export import ExportFold
 from turnlog.agents.opencode.fold import OpenCodeFold
 from turnlog.agents.opencode.ids import NAME
+from turnlog.agents.opencode.outputs import OutputFold
 from turnlog.agents.opencode.restore import restore_rows
 from turnlog.agents.opencode.sources import find_sources, in_database, in_storage, is_home
 from turnlog.agents.opencode.storage import FileRows, version_of
@@ -28,7 +29,7 @@ class OpenCode:
 
     name = NAME
     display_name = "OpenCode"
-    parser_version = 1
+    parser_version = 2
 
     def roots(self) -> Sequence[Path]:
         """The data folders that hold histories, and the folders of databases that the environment names."""
@@ -37,7 +38,7 @@ class OpenCode:
         return [root for root in dict.fromkeys(folders) if root in named or is_home(root)]
 
     def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
-        """A source for each session, and one for each database."""
+        """A source for each session and each spilled output, and one for each database."""
         named = paths.opencode_databases() if roots is None else ()
         for root in self.roots() if roots is None else roots:
             yield from find_sources(root, [path for path in named if path.parent == root and path.is_file()])
@@ -47,7 +48,9 @@ class OpenCode:
         return detect_file(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a session's rows, or of an export."""
+        """A fold of a session's rows, of a spilled output or of an export."""
+        if source.kind is SourceKind.SPILL:
+            return OutputFold(source)
         return OpenCodeFold(source, state) if source.appendable else ExportFold(source)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
@@ -55,8 +58,9 @@ class OpenCode:
         return structured_result(record, tool_call_id)
 
     def holds_rows(self, source: Source) -> bool:
-        """All but exports."""
-        return source.appendable or source.kind is SourceKind.SIDECAR
+        """All but exports and spilled outputs."""
+        is_session = in_database(source.path) is not None or in_storage(source) is not None
+        return is_session or source.kind is SourceKind.SIDECAR
 
     def row_version(self, source: Source) -> Version:
         """See `RowAgent.row_version`."""

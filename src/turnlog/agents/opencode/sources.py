@@ -12,11 +12,12 @@ from pathlib import Path
 
 from turnlog.agents.base import Source, SourceKind, Version
 from turnlog.agents.opencode.ids import NAME, session_id
+from turnlog.agents.opencode.outputs import find_outputs
 from turnlog.agents.opencode.storage import Place, find_places, place_of, version_of
 from turnlog.agents.opencode.tables import list_sessions
 from turnlog.errors import SourceError
 
-_IN_DATABASE = re.compile(r"(?P<database>.+)#(?P<session>[^#/]+)")
+_IN_DATABASE = re.compile(r"(?P<database>.+)#(?P<session>[^#/.]+)")
 _DATABASE = re.compile(r"opencode(?:-[^/]+)?\.db")
 
 _READABLE: Version = (0, 0, 0, 0)
@@ -24,9 +25,11 @@ _UNREADABLE: Version = (0, 0, 0, 1)
 
 
 def find_sources(root: Path, databases: list[Path]) -> Iterator[Source]:
-    """Every session below a data folder, and those in databases that are named by the user."""
-    for database in dict.fromkeys((*databases_in(root), *databases)):
+    """Every session below a data folder, and those in databases that are named by the user; what they spilled."""
+    databases = list(dict.fromkeys((*databases_in(root), *databases)))
+    for database in databases:
         yield from _in_database(database, root)
+    yield from find_outputs(root, databases)
     for path, place in find_places(root):
         yield _source(str(path), root, place.session, version_of(place))
 

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from turnlog.agents.opencode.files import file_part
 from turnlog.agents.opencode.ids import NAME, moment, whole
+from turnlog.agents.opencode.outputs import spilled_to
 from turnlog.agents.opencode.providers import provider_of
 from turnlog.agents.opencode.rows import Row, list_of, object_of, text_of
 from turnlog.model import Part, ResultStatus, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
@@ -113,6 +114,7 @@ def _result(call_id: str, name: str, state: Row, facts: Row, time: Row, *, over:
         content=_content(call_id, text, state.get("attachments")),
         structured=to_json(facts) if facts else UNSET,
         error_text=error,
+        spilled_to=spilled_to(text, facts),
         exit_code=exit_code if type(exit_code) is int else None,
         completed_at=moment(time.get("end")),
         duration_ms=end - start if start and end >= start else None,
