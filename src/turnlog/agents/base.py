@@ -309,6 +309,10 @@ class RowAgent(Agent, Protocol):
         """Whether the source is rows, told by its path alone."""
         ...
 
+    def sources_at(self, path: Path, root: Path) -> Iterator[Source]:
+        """The sources of which a file below the home `root` holds anything, with their versions, when it changed."""
+        ...
+
     def row_version(self, source: Source) -> Version:
         """Of the rows as they are now. Raises OSError or SourceError when they cannot be looked at."""
         ...

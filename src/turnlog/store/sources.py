@@ -59,6 +59,11 @@ def known_fingerprints(connection: sqlite3.Connection) -> dict[str, Fingerprint]
     return {path: Fingerprint(*fingerprint) for path, *fingerprint in rows}
 
 
+def known_roots(connection: sqlite3.Connection, agent: str) -> list[str]:
+    """The homes of an agent that sources were found in."""
+    return [row[0] for row in connection.execute("SELECT DISTINCT root FROM sources WHERE agent = ?", (agent,))]
+
+
 def present_paths(connection: sqlite3.Connection) -> list[str]:
     """Paths of sources that are not known to be gone, readable or not."""
     return [row[0] for row in connection.execute("SELECT path FROM sources WHERE vanished_at IS NULL")]

@@ -7,11 +7,12 @@ the session is large, and never more than that session.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
-from turnlog.agents.base import Agent, Source, are_rows
+from turnlog.agents.base import Agent, RowAgent, Source, are_rows
 from turnlog.store.archive import Archive
-from turnlog.store.sources import Fingerprint, SourceState, save_source
+from turnlog.store.sources import Fingerprint, SourceState, known_fingerprints, known_roots, save_source
 from turnlog.store.transaction import SourceRow
 from turnlog.store.writer import Batch
 
@@ -67,6 +68,25 @@ def read_rows(
     archive.settle(state.key, state.generation, state.archived, _MODE, state.fingerprint.mtime_ns, now)
     save_source(connection, source, state, now)
     return grown
+
+
+def find_changed_rows(
+    connection: sqlite3.Connection, agents: Iterable[Agent], paths: Sequence[Path]
+) -> Iterator[Source]:
+    """What has changed of the rows in these files, of agents' homes that a pass has seen before."""
+    readers = [agent for agent in agents if isinstance(agent, RowAgent)]
+    homes = [(reader, Path(root)) for reader in readers for root in known_roots(connection, reader.name)]
+    found = {
+        source.path: source
+        for reader, root in homes
+        for path in paths
+        if path.is_relative_to(root)
+        for source in reader.sources_at(path, root)
+    }
+    known = known_fingerprints(connection) if found else {}
+    for source in found.values():
+        if source.version is None or known.get(source.path) != Fingerprint(*source.version):
+            yield source
 
 
 def _feeds(pieces: Iterable[bytes]) -> Iterator[bytes]:

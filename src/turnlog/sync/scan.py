@@ -28,6 +28,7 @@ from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
 from turnlog.sync.indexing import indexing
 from turnlog.sync.read import GroupResult, Problem, Reader
+from turnlog.sync.rows import find_changed_rows
 
 Phase = Literal["find", "read", "index"]
 
@@ -141,13 +142,21 @@ class Syncer:
     def read(self, paths: Iterable[Path]) -> SyncSummary:
         """Read what is new in files that a pass has seen before, and index it; others wait for the next pass.
 
+        Of a file that sessions lie in as rows (a database, its log, a file of a message), what changed of these.
+
         This is what costs milliseconds when somebody else has told which files have changed.
         """
         started = time.monotonic()
         by_name = {agent.name: agent for agent in self._agents}
-        sources = [source for path in paths if (source := load_known(self._connection, str(path))) is not None]
+        paths = list(paths)
+        known = [source for path in paths if (source := load_known(self._connection, str(path))) is not None]
+        sources = {
+            source.path: source for source in (*known, *find_changed_rows(self._connection, self._agents, paths))
+        }
         reader = Reader(self._connection, price_nanos, price_version())
-        result = reader.read([(by_name[source.agent], source) for source in sources if source.agent in by_name])
+        result = reader.read(
+            [(by_name[source.agent], source) for source in sources.values() if source.agent in by_name]
+        )
         if self._indexer is None:
             self._indexer = Indexer(self._path, search_path(self._path))
         self._indexer.catch_up()

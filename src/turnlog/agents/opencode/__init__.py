@@ -16,7 +16,7 @@ from turnlog.agents.opencode.fold import OpenCodeFold
 from turnlog.agents.opencode.ids import NAME
 from turnlog.agents.opencode.outputs import OutputFold
 from turnlog.agents.opencode.restore import restore_rows
-from turnlog.agents.opencode.sources import find_sources, in_database, in_storage, is_home
+from turnlog.agents.opencode.sources import find_sources, in_database, in_storage, is_home, sources_at
 from turnlog.agents.opencode.storage import FileRows, version_of
 from turnlog.agents.opencode.structured import structured_result
 from turnlog.agents.opencode.tables import TableRows, list_sessions
@@ -61,6 +61,10 @@ class OpenCode:
         """All but exports and spilled outputs."""
         is_session = in_database(source.path) is not None or in_storage(source) is not None
         return is_session or source.kind is SourceKind.SIDECAR
+
+    def sources_at(self, path: Path, root: Path) -> Iterator[Source]:
+        """See `RowAgent.sources_at`."""
+        return sources_at(path, root)
 
     def row_version(self, source: Source) -> Version:
         """See `RowAgent.row_version`."""

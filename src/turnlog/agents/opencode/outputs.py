@@ -16,7 +16,7 @@ from turnlog.agents.opencode.ids import NAME, session_id
 from turnlog.agents.opencode.rows import Row, text_of
 from turnlog.errors import SourceError
 
-_FOLDER = "tool-output"
+OUTPUTS = "tool-output"
 _NAME = re.compile(r"tool_(?P<time>[0-9a-f]{12})[0-9A-Za-z]*")
 _SAVED = re.compile(r"Full output saved to: (.+)")
 _LONGEST_CALL = 6 * 60 * 60 * 1000 << 12
@@ -49,12 +49,12 @@ def spilled_to(text: str | None, facts: Row) -> str | None:
     if saved is None and text is not None and (match := _SAVED.search(text)):
         saved = match[1]
     path = PurePosixPath((saved or "").strip().replace("\\", "/"))
-    return path.name if path.parent.name == _FOLDER and _NAME.fullmatch(path.name) else None
+    return path.name if path.parent.name == OUTPUTS and _NAME.fullmatch(path.name) else None
 
 
 def find_outputs(root: Path, databases: list[Path]) -> Iterator[Source]:
     """The outputs below a data folder that a session in one of the databases names; none that nobody does."""
-    names = _names(root / _FOLDER)
+    names = _names(root / OUTPUTS)
     for database in databases if names else ():
         try:
             owners = _owners(database, names)
@@ -63,7 +63,7 @@ def find_outputs(root: Path, databases: list[Path]) -> Iterator[Source]:
         for name, owner in owners.items():
             yield Source(
                 agent=NAME,
-                path=str(root / _FOLDER / name),
+                path=str(root / OUTPUTS / name),
                 root=str(root),
                 kind=SourceKind.SPILL,
                 session_id=session_id(owner),

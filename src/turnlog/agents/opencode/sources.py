@@ -12,13 +12,14 @@ from pathlib import Path
 
 from turnlog.agents.base import Source, SourceKind, Version
 from turnlog.agents.opencode.ids import NAME, session_id
-from turnlog.agents.opencode.outputs import find_outputs
-from turnlog.agents.opencode.storage import Place, find_places, place_of, version_of
+from turnlog.agents.opencode.outputs import OUTPUTS, find_outputs
+from turnlog.agents.opencode.storage import Place, find_places, place_of, session_at, version_of
 from turnlog.agents.opencode.tables import list_sessions
 from turnlog.errors import SourceError
 
 _IN_DATABASE = re.compile(r"(?P<database>.+)#(?P<session>[^#/.]+)")
 _DATABASE = re.compile(r"opencode(?:-[^/]+)?\.db")
+_BESIDE = re.compile(r"-(?:wal|shm|journal)$")
 
 _READABLE: Version = (0, 0, 0, 0)
 _UNREADABLE: Version = (0, 0, 0, 1)
@@ -32,6 +33,22 @@ def find_sources(root: Path, databases: list[Path]) -> Iterator[Source]:
     yield from find_outputs(root, databases)
     for path, place in find_places(root):
         yield _source(str(path), root, place.session, version_of(place))
+
+
+def sources_at(path: Path, root: Path) -> Iterator[Source]:
+    """See `RowAgent.sources_at`: of a database or its log all sessions, of a file of the storage its own."""
+    database = path.with_name(_BESIDE.sub("", path.name))
+    if database.is_file() and not path.name.endswith(".json"):
+        if path.parent.name == OUTPUTS:
+            found = find_outputs(root, databases_in(root))
+            yield from (source for source in found if source.path == str(path))
+        else:
+            yield from _in_database(database, root)
+        return
+    session = session_at(path, root)
+    for place_path, place in find_places(root) if session is not None else ():
+        if place.session == session:
+            yield _source(str(place_path), root, place.session, version_of(place))
 
 
 def databases_in(root: Path) -> list[Path]:

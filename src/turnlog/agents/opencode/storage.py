@@ -32,6 +32,16 @@ _LAYOUTS = (
 """Where a session begins, relative to the data folder: its file, or the folder of its messages when it has none."""
 
 
+_FILES = (
+    re.compile(r"storage/(?:session/[^/]+|todo|session_diff)/(?P<session>[^/]+)\.json"),
+    re.compile(r"storage/message/(?P<session>[^/]+)/[^/]+\.json"),
+    re.compile(r"storage/part/(?P<message>[^/]+)/[^/]+\.json"),
+    re.compile(r"project/[^/]+/storage/session/info/(?P<session>[^/]+)\.json"),
+    re.compile(r"project/[^/]+/storage/session/(?:message|part)/(?P<session>[^/]+)/.+\.json"),
+)
+"""Which session a file is of, or which message."""
+
+
 class Place(NamedTuple):
     """Where one session's files lie."""
 
@@ -75,6 +85,24 @@ def place_of(path: Path, root: Path) -> Place | None:
             file = path if relative.endswith(_JSON) else None
             return Place(root, found["session"], file, root / found["base"], found.get("project"))
     return None
+
+
+def session_at(path: Path, root: Path) -> str | None:
+    """The session that a file of the JSON storage, which may be gone, is of."""
+    try:
+        relative = path.relative_to(root).as_posix()
+    except ValueError:
+        return None
+    for layout in _FILES:
+        match = layout.fullmatch(relative)
+        if match:
+            found = match.groupdict()
+            return found.get("session") or _session_of_message(root / "storage" / "message", found["message"])
+    return None
+
+
+def _session_of_message(base: Path, message: str) -> str | None:
+    return next((folder.name for folder in _folders(base) if (folder / f"{message}{_JSON}").is_file()), None)
 
 
 def find_places(root: Path) -> Iterator[tuple[Path, Place]]:
