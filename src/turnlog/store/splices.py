@@ -106,8 +106,15 @@ def _splice(transaction: Transaction, fork: _Fork) -> int | None:
 
 
 def _shared(connection: sqlite3.Connection, parent: int, before: int) -> Iterator[_Place]:
-    """The places of a parent's messages up to the fork, as the fork has them."""
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM memberships WHERE session_key = ? ORDER BY position", (parent,))
+    """The places of a parent's messages up to the fork, as the fork has them.
+
+    What only a stream told of the parent has no number of a record: whether it is shared is not known.
+    """
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM memberships WHERE session_key = ?1 AND (source_key IS NULL OR source_key NOT IN"
+        " (SELECT source_key FROM streams WHERE session_key = ?1)) ORDER BY position",
+        (parent,),
+    )
     for row in rows.fetchall():
         place = _Place(*row)
         number = _number(place.record_ids)

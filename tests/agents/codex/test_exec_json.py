@@ -208,6 +208,28 @@ def test_a_stream_beside_its_log_adds_nothing(tmp_path: Path, scenario: str, log
             assert list(other.messages(known.id)) == list(one.messages(known.id))
 
 
+def test_a_fork_shares_nothing_that_only_a_stream_told_of_its_parent(tmp_path: Path) -> None:
+    """The fork's log, then the parent's stream, then the parent's log: as if there had been no stream."""
+    parent_log, fork_log = sorted((DATA / "scenarios" / "basic" / "sessions").rglob("*.jsonl"))
+    home, alone, store = tmp_path / "home", tmp_path / "alone.db", tmp_path / "data" / "turnlog.db"
+    fork, parent = (home / path.relative_to(DATA / "scenarios" / "basic") for path in (fork_log, parent_log))
+    fork.parent.mkdir(parents=True)
+    fork.write_bytes(fork_log.read_bytes())
+    sync(store, roots=[home])
+    give(store, DATA / "streams" / "basic.jsonl")
+    fork_id = f"codex:{fork.stem[-36:]}"
+    with open_store(store) as opened:
+        assert {placed.message.id.partition(":")[0] for placed in opened.messages(fork_id)} == {fork.stem[-36:]}
+    parent.write_bytes(parent_log.read_bytes())
+    for path in (store, alone):
+        sync(path, roots=[home])
+    with open_store(alone) as one, open_store(store) as other:
+        for known in one.sessions().items:
+            found = other.session(known.id)
+            assert (found.counts, found.usage, found.cost) == (known.counts, known.usage, known.cost)
+            assert list(other.messages(known.id)) == list(one.messages(known.id))
+
+
 def give(store: Path, path: Path) -> None:
     with path.open("rb") as file:
         import_stream(store, file, path.name)
