@@ -75,9 +75,12 @@ def test_json_holds_every_event(run: Command) -> None:
     assert {"assistant", "tool-call", "tool-result", "interrupt", "error", "compaction", "rewind"} <= set(kinds)
 
 
-@pytest.mark.parametrize("arguments", [("--speed", "0"), ("--speed", "-1"), ("--max-pause", "-1"), ("--view", "none")])
-def test_what_makes_no_sense_is_wrong_use(run: Command, arguments: tuple[str, str]) -> None:
-    assert run("replay", SESSION, *arguments).exit_code == 2
+WRONG = ["--speed 0", "--speed -1", "--speed nan", "--max-pause -1", "--max-pause nan", "--max-pause inf", "--view no"]
+
+
+@pytest.mark.parametrize("arguments", WRONG)
+def test_what_makes_no_sense_is_wrong_use(run: Command, arguments: str) -> None:
+    assert run("replay", SESSION, *arguments.split()).exit_code == 2
 
 
 def test_the_pause_is_the_librarys() -> None:

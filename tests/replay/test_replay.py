@@ -177,6 +177,14 @@ INTERRUPTED: dict[str, tuple[list[HistoryEvent], str]] = {
         [answer(call("c"), **ABORTED), user("so?"), result("c", "aborted")],
         "assistant tool-call interrupt! user tool-result",
     ),
+    "call that ran on in the background": (
+        [answer(call("c")), result("c"), answer("done", id="b"), result("c", "aborted")],
+        "assistant tool-call tool-result turn-start assistant tool-result",
+    ),
+    "call that had told of its progress": (
+        [answer(call("c")), result("c", preliminary=True), result("c", "aborted")],
+        "assistant tool-call tool-result tool-result interrupt!",
+    ),
     "twice": (
         [answer("half", **ABORTED), user("again"), answer("half", id="b", **ABORTED)],
         "assistant interrupt! user turn-start assistant interrupt!",

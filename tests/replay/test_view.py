@@ -125,3 +125,16 @@ def test_recorded_sessions_begin_with_no_result(version: str) -> None:
                 calls |= {part.tool_call_id for part in event.message.parts if part.type == "tool-call"}
             elif isinstance(event, ToolResultEvent):
                 assert event.tool_call_id in calls
+
+
+def test_a_call_without_a_result_gets_one_before_the_results_that_came() -> None:
+    """As requests have it; nobody stopped the call as far as is known, so nothing was interrupted."""
+    history = placed([user("go"), answer(call("one"), call("two")), result("two"), answer("so", id="b")])
+    view = model_view(history)
+    assert ids(view.events) == ["u", "a", "one", "two", "b"]
+    added = view.events[2]
+    assert isinstance(added, ToolResultEvent)
+    assert (added.result.status, added.message_id) == ("error", "a")
+    assert "no result" in added.output_text
+    assert [(repair.kind, repair.tool_call_id) for repair in view.repairs] == [("unanswered-call", "one")]
+    assert "interrupt" not in kinds(replay(view.events))

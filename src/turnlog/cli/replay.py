@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -61,6 +62,8 @@ def replay(
 
     SESSION is its id, or the beginning of one. A pipe gets everything at once. Ctrl-C ends it.
     """
+    if math.isnan(speed) or math.isnan(max_pause):
+        raise click.UsageError("nan is no number of seconds, and no speed.")
     with open_existing(store_path) as store:
         session = find_session(store, session_id)
         history = store.history(session.id)

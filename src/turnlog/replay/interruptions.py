@@ -37,6 +37,7 @@ class Interruptions(msgspec.Struct, frozen=True, kw_only=True):
 def find_interruptions(events: Sequence[HistoryEvent]) -> Interruptions:
     """Where interruptions of a whole history are shown."""
     told = {event.message_id for event in events if isinstance(event, InterruptEvent)}
+    aborted = _aborted_results(events)
     derived: set[int] = set()
     repeated: set[int] = set()
     shown_records: set[int] = set()
@@ -48,7 +49,7 @@ def find_interruptions(events: Sequence[HistoryEvent]) -> Interruptions:
             repeated.update(index for index in records if index != shown)
             told.update(_message_ids(events, stretch))
             continue
-        place = _place(events, stretch, told)
+        place = _place(events, stretch, told, aborted)
         if place is not None:
             derived.add(place)
             told.update(_message_ids(events, stretch))
@@ -85,11 +86,27 @@ def _is_derived(event: HistoryEvent) -> bool:
     return isinstance(event, InterruptEvent) and event.derived
 
 
-def _place(events: Sequence[HistoryEvent], stretch: range, told: set[str | None]) -> int | None:
+def _aborted_results(events: Sequence[HistoryEvent]) -> dict[int, str | None]:
+    """Index -> message of the results that may tell of an interruption: the first final ones of their calls."""
+    found: dict[int, str | None] = {}
+    answered: set[tuple[str | None, str]] = set()
+    for index, event in enumerate(events):
+        if not isinstance(event, ToolResultEvent) or event.duplicate or event.result.preliminary:
+            continue
+        call = (event.message_id, event.tool_call_id)
+        if event.result.status == "aborted" and call not in answered:
+            found[index] = event.message_id
+        answered.add(call)
+    return found
+
+
+def _place(
+    events: Sequence[HistoryEvent], stretch: range, told: set[str | None], aborted: dict[int, str | None]
+) -> int | None:
     """After which event of a stretch without a record its interruption is shown; None where there is none."""
-    aborted = [index for index in stretch if _is_aborted_result(events[index], told)]
-    if aborted:
-        return _last_in_a_row(events, aborted[0], stretch)
+    for index in stretch:
+        if index in aborted and (aborted[index] is None or aborted[index] not in told):
+            return _last_in_a_row(events, index, stretch)
     head = events[stretch.start] if stretch else None
     if isinstance(head, MessageEvent) and is_aborted(head.message) and head.message.id not in told:
         return max(
@@ -97,12 +114,6 @@ def _place(events: Sequence[HistoryEvent], stretch: range, told: set[str | None]
             default=stretch.start,
         )
     return None
-
-
-def _is_aborted_result(event: HistoryEvent, told: set[str | None]) -> bool:
-    if not isinstance(event, ToolResultEvent) or event.result.status != "aborted" or event.duplicate:
-        return False
-    return event.message_id is None or event.message_id not in told
 
 
 def _last_in_a_row(events: Sequence[HistoryEvent], first: int, stretch: range) -> int:

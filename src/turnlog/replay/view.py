@@ -1,7 +1,8 @@
 """The model's view of a history: the messages that its next request would hold, and the results of their calls.
 
 Which messages those are is one rule for all (`turnlog.providers.context`): the active branch, with compactions
-applied. Results of calls that the model no longer sees go with them, so that the view never begins with one.
+applied. Results of calls that the model no longer sees go with them, so that the view never begins with one; a call
+that nothing answered gets the result that a request has for it.
 """
 
 from __future__ import annotations
@@ -11,16 +12,27 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from turnlog.model import HistoryEvent, Membership, Message, MessageEvent, ToolResultEvent
-from turnlog.providers.base import Repair
+from turnlog.model import (
+    HistoryEvent,
+    Membership,
+    Message,
+    MessageEvent,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+    ToolResultEvent,
+)
+from turnlog.providers.base import Repair, RequestOptions
 from turnlog.providers.context import select_context
+
+_UNANSWERED = RequestOptions(model="").aborted_result
 
 
 class ModelView(msgspec.Struct, frozen=True, kw_only=True):
     """What of a history the model sees, and what was left out."""
 
     events: tuple[HistoryEvent, ...]
-    """Messages in the order in which the model gets them, each result after its call."""
+    """Messages in the order in which the model gets them, each call with its results after it."""
     repairs: tuple[Repair, ...] = ()
 
 
@@ -46,8 +58,42 @@ def model_view(events: Iterable[HistoryEvent]) -> ModelView:
     )
     seen = [_seen(message, by_id) for message in context.messages]
     results = _results_by_place(listed, seen)
-    view = [shown for index, event in enumerate(seen) for shown in (event, *results.get(index, ()))]
-    return ModelView(events=tuple(view), repairs=context.repairs)
+    answered = {result.tool_call_id for found in results.values() for result in found}
+    view: list[HistoryEvent] = []
+    repairs = list(context.repairs)
+    for index, event in enumerate(seen):
+        added = [_unanswered(call, event) for call in _open_calls(event.message, answered)]
+        repairs += [_told(result) for result in added]
+        view += (event, *added, *results.get(index, ()))
+    return ModelView(events=tuple(view), repairs=tuple(repairs))
+
+
+def _open_calls(message: Message, answered: set[str]) -> list[ToolCallPart]:
+    """Calls that the agent had to answer, and did not as far as the history goes."""
+    calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+    return [call for call in calls if not (call.provider_executed or call.results or call.tool_call_id in answered)]
+
+
+def _unanswered(call: ToolCallPart, event: MessageEvent) -> ToolResultEvent:
+    """An error, not an abort: nothing says that the user stopped the call."""
+    result = ToolResult(id=f"{call.tool_call_id}:unanswered", status="error", content=(TextPart(text=_UNANSWERED),))
+    return ToolResultEvent(
+        position=event.position,
+        created_at=event.created_at,
+        tool_call_id=call.tool_call_id,
+        tool_name=call.tool_name,
+        message_id=event.message.id,
+        result=result,
+    )
+
+
+def _told(added: ToolResultEvent) -> Repair:
+    return Repair(
+        kind="unanswered-call",
+        message_id=added.message_id or "",
+        detail="a result was added that says so",
+        tool_call_id=added.tool_call_id,
+    )
 
 
 def _place(event: MessageEvent) -> Membership:
