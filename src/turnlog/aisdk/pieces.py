@@ -163,6 +163,7 @@ class MessagePieces(_Pieces, kw_only=True):
     origin: Piece = UNSET
     created_at: Piece = UNSET
     completed_at: Piece = UNSET
+    updated_at: Piece = UNSET
     model: Piece = UNSET
     requested_model: Piece = UNSET
     response_id: Piece = UNSET
