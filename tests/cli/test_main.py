@@ -47,7 +47,7 @@ def test_every_command_has_help_with_examples(name: str, run: Command) -> None:
     result = run(*name.split(), "--help")
     assert result.exit_code == 0
     assert f"turnlog {name}" in result.stdout.partition("Examples:")[2]
-    assert name == "completion" or name == "serve" or "--json" in result.stdout
+    assert name in ("completion", "export", "serve") or "--json" in result.stdout
 
 
 def test_the_version_is_told(run: Command) -> None:

@@ -28,6 +28,7 @@ ADDRESSES = {
     "/api/sessions/{session_id}",
     "/api/sessions/{session_id}/annotations",
     "/api/sessions/{session_id}/events/{position}",
+    "/api/sessions/{session_id}/export",
     "/api/sessions/{session_id}/outline",
     "/api/sessions/{session_id}/spills/{name}",
     "/api/sessions/{session_id}/ui-messages",

@@ -31,6 +31,7 @@ COMMANDS = {
     "sessions": _Entry("sessions", "List sessions."),
     "show": _Entry("show", "Show a session as a transcript."),
     "replay": _Entry("replay", "Show a session again, as it came."),
+    "export": _Entry("export", "Write a session as a document, or as a model's next request."),
     "search": _Entry("search", "Search in everything that was said and done."),
     "usage": _Entry("usage", "Add up tokens and costs."),
     "serve": _Entry("serve", "Open turnlog in the browser."),

@@ -85,6 +85,12 @@ ListPage = Annotated[int, _page_size(50, 200), _page_schema(50, 200)]
 LongPage = Annotated[int, _page_size(100, 500), _page_schema(100, 500)]
 
 
+ExportFormat = Literal[
+    "markdown", "json", "jsonl", "uimessages", "anthropic", "openai-chat", "openrouter", "responses", "gemini"
+]
+"""As in `turnlog.exports.FORMATS`."""
+
+
 class _Query(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -134,6 +140,14 @@ class WindowQuery(_Query):
         if info.data.get("after") is not None or info.data.get("before") is not None:
             raise PydanticCustomError("window", "cannot be combined with after or before")
         return around
+
+
+class ExportQuery(_Query):
+    """Which document is made of a session."""
+
+    as_: ExportFormat = Field(alias="as", description="The format, as in `turnlog export --as`.")
+    redact: bool = Field(False, description="Whether secrets are taken out.")
+    model: str | None = Field(None, description="The model that a request asks; by default the last that answered.")
 
 
 class UIMessagesQuery(_Query):

@@ -2,6 +2,7 @@
 
 from turnlog.server.routes import (
     blobs,
+    exports,
     inventory,
     messages,
     search,
@@ -18,6 +19,7 @@ ROUTERS = (
     sessions.router,
     windows.router,
     ui_messages.router,
+    exports.router,
     messages.router,
     tool_calls.router,
     blobs.router,

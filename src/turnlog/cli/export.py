@@ -1,0 +1,64 @@
+"""`turnlog export`: a session as a document, with or without its secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from turnlog.cli.lookup import complete_session, find_session, open_existing
+from turnlog.cli.options import examples, store_option
+from turnlog.cli.terminal import one_line, write_json_text
+
+if TYPE_CHECKING:
+    from turnlog.exports import Export
+
+FORMATS = ("markdown", "json", "jsonl", "uimessages", "anthropic", "openai-chat", "openrouter", "responses", "gemini")
+"""As in `turnlog.exports`, which help does not import."""
+
+
+@click.command(
+    epilog=examples(
+        "turnlog export 3f2a91c0 --as markdown --redact -o session.md",
+        "turnlog export 3f2a91c0 --as json | jq '.events[].type'",
+        "turnlog export 3f2a91c0 --as responses --model gpt-5.5 --strict",
+    )
+)
+@click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
+@click.option("--as", "format_name", type=click.Choice(FORMATS), required=True, help="The format.")
+@click.option("--redact", is_flag=True, help="Take secrets out, and say on standard error what was masked.")
+@click.option("--model", help="The model that a request asks; by default the last that answered.")
+@click.option("--strict", is_flag=True, help="Fail instead of losing anything.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@store_option
+def export(
+    session_id: str,
+    format_name: str,
+    redact: bool,
+    model: str | None,
+    strict: bool,
+    output: Path | None,
+    store_path: Path,
+) -> None:
+    """Write a session as a document, or as the body of a model's next request.
+
+    SESSION is its id, or the beginning of one. Losses, repairs and what was masked are told on standard error.
+    """
+    from turnlog.exports import export_session
+
+    with open_existing(store_path) as store:
+        session = find_session(store, session_id)
+        made = export_session(store, session.id, format_name, redact=redact, model=model, strict=strict)
+    if output is not None:
+        output.write_bytes(made.data)
+    else:
+        write_json_text(made.data.decode())
+    _tell(made)
+
+
+def _tell(made: Export) -> None:
+    masked = [f"{found.rule} at {found.place}: {found.times}" for found in made.masked]
+    for kind, lines in (("lost", made.losses), ("repaired", made.repairs), ("masked", masked)):
+        for line in lines:
+            click.echo(f"{kind}: {one_line(line)}", err=True)

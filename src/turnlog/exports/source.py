@@ -1,0 +1,73 @@
+"""What an export is made of: a session of a store, read when it is asked for, and without secrets if that is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from turnlog.errors import NotFoundError
+from turnlog.model import Fate, HistoryEvent, Membership, Message, MessageEvent, Session
+from turnlog.redact import Masked, Redactor
+from turnlog.store.base import PlacedMessage, Store
+
+AnyT = TypeVar("AnyT")
+
+
+class Source:
+    """One session. Contents are whole, not previews."""
+
+    def __init__(self, store: Store, session_id: str, *, redact: bool = False) -> None:
+        """Name the session; NotFoundError where the store has none of this id."""
+        self._store = store
+        self._redactor = Redactor() if redact else None
+        self.session: Session = self._clean(store.session(session_id), "session")
+        self._id = session_id
+
+    @property
+    def masked(self) -> list[Masked]:
+        """What was taken out so far."""
+        return [] if self._redactor is None else self._redactor.report
+
+    def history(self) -> list[HistoryEvent]:
+        """All that happened, results as events of their own."""
+        return [self._clean(event, _place(event)) for event in self._store.history(self._id)]
+
+    def events(self) -> list[HistoryEvent]:
+        """What happened besides messages and results of known calls."""
+        return [self._clean(event, _place(event)) for event in self._store.events(self._id)]
+
+    def placed(self) -> list[tuple[Message, Membership]]:
+        """The messages with their results, and their places."""
+        return [self._place(placed) for placed in self._store.messages(self._id)]
+
+    def children(self) -> Mapping[str, str]:
+        """Tool call id -> id of the session that it started."""
+        return self._store.child_sessions(self._id)
+
+    def names(self) -> dict[str, str]:
+        """Ids of its subagents' sessions -> their titles."""
+        children = self._store.children(self._id)
+        return {child.id: self._clean(child.title, f"session {child.id}") for child in children if child.title}
+
+    def read_spill(self, name: str) -> str | None:
+        """The whole of an output that its result previews; None where it is gone."""
+        try:
+            text = self._store.spill(self._id, name).decode(errors="replace")
+        except NotFoundError:
+            return None
+        return self._clean(text, f"output {name}")
+
+    def _place(self, placed: PlacedMessage) -> tuple[Message, Membership]:
+        return self._clean(placed.message, f"message {placed.message.id}"), placed.membership
+
+    def _clean(self, value: AnyT, place: str) -> AnyT:
+        return value if self._redactor is None else self._redactor.redact(value, place)
+
+
+def is_shown(place: Membership) -> bool:
+    """Whether a reader of the conversation sees the message: what was rewound is not shown."""
+    return place.fate in (Fate.ACTIVE, Fate.COMPACTED)
+
+
+def _place(event: HistoryEvent) -> str:
+    return f"message {event.message.id}" if isinstance(event, MessageEvent) else f"event at {event.position}"

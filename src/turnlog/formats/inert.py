@@ -1,0 +1,35 @@
+"""Text of logs inside Markdown: it shows what was said and does nothing.
+
+What a log said stands in fences that are longer than any run of backticks inside, or is escaped where it is part of a
+line. So no tag, link, image, heading or fence of a log is one of the document, and no terminal obeys what it prints.
+"""
+
+from __future__ import annotations
+
+import re
+
+_LINE_ENDS = re.compile("\r\n?|\x85|\u2028|\u2029")
+_PICTURES = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)} | {0x7F: 0x2421}
+_STRANGE = dict.fromkeys([*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD)
+_SHOWN = _PICTURES | _STRANGE | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
+_TICKS = re.compile("`+")
+_PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#.!|~$@:^])")
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+
+
+def visible(text: str) -> str:
+    """The text with a picture (`␛`) for each control character but newline and tab, U+FFFD for what has none."""
+    return _LINE_ENDS.sub("\n", text).translate(_SHOWN)
+
+
+def fence(text: str, language: str = "") -> str:
+    """The text as a block of code, in a fence that it cannot close."""
+    shown = visible(text)
+    ticks = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(shown)), default=0))
+    return f"{ticks}{language}\n{shown}{'' if shown.endswith(chr(10)) or not shown else chr(10)}{ticks}"
+
+
+def inline(text: str) -> str:
+    """The text in one line that says only itself."""
+    line = " ".join(visible(text).split())
+    return _PUNCTUATION.sub(r"\\\1", line).translate(_ENTITIES)

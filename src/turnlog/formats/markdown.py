@@ -1,0 +1,207 @@
+"""A session as Markdown: turns and speakers as headings, everything that was said and done below them.
+
+Inputs and outputs of tools are whole. Results stand below their calls; one whose call is not there stands where it
+arrived. Images and files are told of by name and size, subagents by name, and what became of a message that is not
+part of the conversation any more stands in its heading. `inert` keeps the log's own text from doing anything.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import UNSET
+
+from turnlog.formats.inert import fence, inline
+from turnlog.model import (
+    CompactionEvent,
+    DataPart,
+    ErrorEvent,
+    Fate,
+    FilePart,
+    HistoryEvent,
+    InterruptEvent,
+    MessageEvent,
+    Part,
+    ReasoningPart,
+    RecordEvent,
+    RewindEvent,
+    RunMetadataEvent,
+    Session,
+    SourceDocumentPart,
+    SourceUrlPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+    ToolResultEvent,
+    UnknownPart,
+)
+
+ReadSpill = Callable[[str], "str | None"]
+
+
+def to_markdown(
+    session: Session,
+    events: Sequence[HistoryEvent],
+    *,
+    names: Mapping[str, str] | None = None,
+    read_spill: ReadSpill = lambda name: None,
+) -> Iterator[str]:
+    """The document, block by block.
+
+    Args:
+        session: Whose it is.
+        events: All that happened, in causal order, results as events of their own.
+        names: Session id -> title, for subagents.
+        read_spill: The whole of an output that its result only previews, by its name; None where it is gone.
+    """
+    yield from (f"{block}\n\n" for block in _Writer(events, names or {}, read_spill).document(session, events))
+
+
+class _Writer:
+    def __init__(self, events: Iterable[HistoryEvent], names: Mapping[str, str], read_spill: ReadSpill) -> None:
+        self._names = names
+        self._read_spill = read_spill
+        self._turn: int | None = None
+        self._results: dict[tuple[str | None, str], list[ToolResultEvent]] = defaultdict(list)
+        for event in events:
+            if isinstance(event, ToolResultEvent) and event.message_id is not None:
+                self._results[event.message_id, event.tool_call_id].append(event)
+
+    def document(self, session: Session, events: Iterable[HistoryEvent]) -> Iterator[str]:
+        yield f"# {inline(session.title or session.id)}"
+        yield "\n".join(f"- {name}: {inline(value)}" for name, value in _facts(session))
+        for event in events:
+            yield from self._event(event)
+
+    def _event(self, event: HistoryEvent) -> Iterator[str]:
+        match event:
+            case MessageEvent():
+                yield from self._message(event)
+            case ToolResultEvent() if event.message_id is None:
+                yield f"#### Result of an unknown call {inline(event.tool_call_id)}"
+                yield from self._result(event.result)
+            case CompactionEvent():
+                yield f"**Context compacted**{_and(event.trigger)}"
+            case RewindEvent():
+                yield "**Rewound**" if event.to_message_id else "**Rewound to the start**"
+            case InterruptEvent():
+                yield f"**Interrupted**{_and(event.during)}"
+            case ErrorEvent():
+                yield "**Error**"
+                yield fence(event.error_text, "text")
+            case RecordEvent() if not event.known:
+                yield f"**Unknown record** · {inline(event.kind)}"
+            case ToolResultEvent() | RecordEvent() | RunMetadataEvent():
+                return
+
+    def _message(self, event: MessageEvent) -> Iterator[str]:
+        message, place = event.message, event.membership
+        if place is not None and place.turn not in (None, self._turn):
+            self._turn = place.turn
+            yield f"## Turn {place.turn}"
+        words = [
+            message.role.capitalize(),
+            message.origin.value.replace("_", " ") if message.origin else None,
+            message.model,
+            f"step {place.step}" if place is not None and place.step is not None else None,
+            _moment(message.created_at),
+        ]
+        fate = f" ({place.fate.value})" if place is not None and place.fate is not Fate.ACTIVE else ""
+        yield f"### {' · '.join(inline(word) for word in words if word)}{fate}"
+        for part in message.parts:
+            yield from self._part(part, message.id)
+        if message.error is not None:
+            yield "**Error**"
+            yield fence(message.error.text, "text")
+
+    def _part(self, part: Part, message_id: str) -> Iterator[str]:
+        match part:
+            case TextPart():
+                yield fence(part.text, "markdown")
+            case ReasoningPart():
+                yield "#### Reasoning"
+                yield fence(part.text, "markdown") if part.text else "*withheld by the provider*"
+            case ToolCallPart():
+                yield from self._call(part, message_id)
+            case FilePart():
+                yield _file(part)
+            case SourceUrlPart():
+                yield f"Source: {inline(part.title or '')} {inline(part.url)}"
+            case SourceDocumentPart():
+                yield f"Source: {inline(part.title)}{_and(part.filename)}"
+            case DataPart():
+                yield f"Data: {inline(part.name)}"
+                yield fence(_pretty(part.data), "json")
+            case UnknownPart():
+                yield f"Unknown part: {inline(part.kind)}"
+                yield fence(_pretty(part.data), "json")
+
+    def _call(self, call: ToolCallPart, message_id: str) -> Iterator[str]:
+        yield f"#### Tool call: {inline(call.tool_name)}{_and(call.title)} · {call.state.value}"
+        if call.child_session_id is not None:
+            name = self._names.get(call.child_session_id)
+            yield f"Subagent: {inline(name or call.child_session_id)}{_and(call.child_session_id if name else None)}"
+        if call.approval is not None and call.approval.reason:
+            yield f"Reason: {inline(call.approval.reason)}"
+        if call.input is not UNSET:
+            yield fence(_pretty(call.input), "json")
+        elif call.input_text is not None:
+            yield fence(call.input_text, "text")
+        arrived = [event.result for event in self._results.get((message_id, call.tool_call_id), ())]
+        for result in (*call.results, *arrived):
+            yield from self._result(result, message_id)
+
+    def _result(self, result: ToolResult, message_id: str = "") -> Iterator[str]:
+        more = "preliminary" if result.preliminary else None
+        code = None if result.exit_code is None else f"exit {result.exit_code}"
+        yield f"Result: {result.status}{_and(more)}{_and(code)}"
+        whole = None if result.spilled_to is None else self._read_spill(result.spilled_to)
+        if whole is not None:
+            yield fence(whole, "text")
+        for part in result.content:
+            if isinstance(part, TextPart) and whole is None:
+                yield fence(part.text, "text")
+            elif not isinstance(part, TextPart):
+                yield from self._part(part, message_id)
+        if result.error_text is not None and result.error_text != result.output_text:
+            yield fence(result.error_text, "text")
+
+
+def _facts(session: Session) -> Iterator[tuple[str, str]]:
+    place = session.project.path if session.project else session.cwd
+    facts: tuple[tuple[str, str | None], ...] = (
+        ("Session", session.id),
+        ("Agent", " ".join(word for word in (session.agent, session.agent_version) if word)),
+        ("Folder", place),
+        ("Branch", session.git_branch),
+        ("Models", ", ".join(session.models)),
+        ("Begun", _moment(session.created_at)),
+    )
+    yield from ((name, value) for name, value in facts if value)
+
+
+def _moment(at: datetime | None) -> str | None:
+    return None if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _and(text: str | None) -> str:
+    return f" · {inline(text)}" if text else ""
+
+
+def _file(part: FilePart) -> str:
+    kind = "Image" if part.media_type.startswith("image/") else "File"
+    size = part.blob.size if part.blob else None if part.data is None else len(part.data)
+    address = None if part.url is None or part.url.startswith("data:") else part.url
+    told = (part.filename or address, part.media_type, None if size is None else f"{size:,} bytes")
+    return f"{kind}: {' · '.join(inline(word) for word in told if word)}"
+
+
+def _pretty(data: msgspec.Raw) -> str:
+    """Exact JSON with line breaks between its values."""
+    try:
+        return msgspec.json.format(bytes(data), indent=2).decode(errors="replace")
+    except (msgspec.DecodeError, RecursionError):
+        return bytes(data).decode(errors="replace")

@@ -1,0 +1,124 @@
+"""`turnlog export`: every format, with and without secrets, and what is told beside it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_runner import Command
+from plain_agent import Log
+from plain_history import SESSION, prompt
+from plain_store import at, read_home
+from secret_examples import EXAMPLES
+from turnlog import paths
+from turnlog.cli.export import FORMATS as NAMES
+from turnlog.exports import FORMATS
+from turnlog.history import decode_lines
+from turnlog.model import FilePart, Message, TextPart, ToolCallPart, ToolResult, ToolState
+from turnlog.model.codec import encode, to_json
+
+SECRET = EXAMPLES["github-token"].secret
+LEAKY = "plain:99bb0000-1111-4111-8111-000000000003"
+
+
+def export(run: Command, *arguments: str, session: str = SESSION) -> str:
+    result = run("export", session, *arguments)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+@pytest.fixture
+def leaky(logs: Path) -> str:
+    """A session with a secret in a prompt, an input, a large output, a file and a title."""
+    log = Log(logs, LEAKY.partition(":")[2])
+    log.session(titles={"generated": f"About {SECRET}"})
+    log.message(prompt("x1", f"use {SECRET}", 0), turn=1)
+    large = TextPart(text=("filler " * 20_000) + SECRET)
+    file = FilePart(media_type="text/plain", filename=f"{SECRET}.txt", data=SECRET.encode())
+    call = ToolCallPart(
+        tool_call_id="y1",
+        tool_name="Bash",
+        input=to_json({"command": f"curl {SECRET}"}),
+        state=ToolState.OUTPUT_AVAILABLE,
+        results=(ToolResult(id="y1.0", content=(large, file)),),
+    )
+    log.message(Message(id="x2", role="assistant", created_at=at(1), model="large", parts=(call,)), turn=1, step=1)
+    read_home(paths.database_path(), logs)
+    return LEAKY
+
+
+def test_the_help_names_the_formats_that_there_are() -> None:
+    assert list(NAMES) == list(FORMATS)
+
+
+@pytest.mark.usefixtures("store")
+def test_json_is_the_whole_history(run: Command) -> None:
+    document = json.loads(export(run, "--as", "json"))
+    shown = json.loads(run("show", SESSION, "--json").stdout)
+    assert document == shown
+    lines = decode_lines(export(run, "--as", "jsonl").encode())
+    assert not lines.bad_lines
+    assert [json.loads(encode(event)) for event in lines.events] == shown["events"]
+
+
+@pytest.mark.usefixtures("store")
+def test_markdown_has_every_output(run: Command) -> None:
+    made = export(run, "--as", "markdown")
+    for expected in (
+        "# Repair the webshop",
+        "## Turn 1",
+        "all\ngreen",
+        "no such file: missing.py",
+        "(rewound)",
+        "pytest -q",
+    ):
+        assert expected in made
+    assert "\x1b" not in made
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("anthropic", "messages"),
+        ("openai-chat", "messages"),
+        ("openrouter", "messages"),
+        ("responses", "input"),
+        ("gemini", "contents"),
+    ],
+)
+def test_requests_and_what_they_cost(run: Command, name: str, field: str) -> None:
+    result = run("export", SESSION, "--as", name, "--model", "other-model")
+    body: Any = json.loads(result.stdout)
+    assert "webshop" in json.dumps(body[field])
+    assert "repaired: left-out:" in result.stderr
+
+
+@pytest.mark.usefixtures("store")
+def test_strict_fails_where_something_is_lost(run: Command) -> None:
+    assert "lost: reasoning" in run("export", SESSION, "--as", "anthropic", "--model", "other").stderr
+    strict = run("export", SESSION, "--as", "anthropic", "--model", "other", "--strict")
+    assert strict.exit_code == 1
+    assert strict.stdout == ""
+    assert "reasoning" in strict.stderr
+
+
+@pytest.mark.usefixtures("store")
+def test_ui_messages_and_a_file(run: Command, tmp_path: Path) -> None:
+    messages = json.loads(export(run, "--as", "uimessages"))
+    assert [message["role"] for message in messages][:2] == ["user", "assistant"]
+    assert export(run, "--as", "uimessages", "-o", str(tmp_path / "out.json")) == ""
+    assert json.loads((tmp_path / "out.json").read_text()) == messages
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_redacted_exports_hold_no_secret(run: Command, leaky: str, name: str) -> None:
+    assert SECRET in export(run, "--as", name, session=leaky)
+    result = run("export", leaky, "--as", name, "--redact")
+    assert result.exit_code == 0
+    assert SECRET not in result.stdout + result.stderr
+    assert "[REDACTED:github-token]" in result.stdout
+    assert "masked: github-token at " in result.stderr
+    if name not in ("markdown", "jsonl"):
+        json.loads(result.stdout)
