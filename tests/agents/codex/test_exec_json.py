@@ -156,6 +156,16 @@ def test_output_so_far_is_preliminary(tmp_path: Path) -> None:
         assert (call.state, call.output_text) == ("output-denied", "a\nb\n")
 
 
+def test_the_end_of_a_call_says_what_became_of_it(tmp_path: Path) -> None:
+    states = {
+        **{"completed": "output-available", "failed": "output-error", "declined": "output-denied"},
+        **{"interrupted": "aborted", "in_progress": "input-available"},
+    }
+    for status, state in states.items():
+        path = stream(tmp_path, item("completed", "command_execution", command="make", status=status))
+        assert [call.state for call in calls(read(path)[0])] == [state]
+
+
 def test_runs_in_one_stream_stay_apart(tmp_path: Path) -> None:
     once = stream(tmp_path, item("completed", "agent_message", text="hello"))
     once.write_bytes(once.read_bytes() * 2)

@@ -10,7 +10,8 @@ import msgspec
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, Source, SourceKind
 from turnlog.agents.codex.detection import detect_log
-from turnlog.agents.codex.exec_json import ExecFold, detect_exec, exec_structured_result
+from turnlog.agents.codex.exec_calls import exec_structured_result
+from turnlog.agents.codex.exec_json import ExecFold, detect_exec
 from turnlog.agents.codex.fold import CodexFold
 from turnlog.agents.codex.results import structured_result
 from turnlog.agents.codex.sidecars import SidecarFold

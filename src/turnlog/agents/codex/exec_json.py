@@ -11,46 +11,33 @@ from pathlib import Path
 from zlib import crc32
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET
 
 from turnlog.agents.base import Changes, Detection, Link, Source, SourceKind
-from turnlog.agents.codex.content import from_base64
+from turnlog.agents.codex.exec_calls import input_of, read_item, result_of, tool_name_of
 from turnlog.agents.codex.exec_records import (
     CALL_ITEMS,
     EXEC_KINDS,
     ITEM_STEPS,
-    CallShape,
     ExecItem,
     ExecLine,
-    McpPiece,
     read_exec_lines,
 )
-from turnlog.agents.codex.lines import Payload, fields_of
+from turnlog.agents.codex.lines import fields_of
 from turnlog.agents.codex.sources import NAME, session_id
-from turnlog.agents.codex.tools import SPAWN_TOOLS, status_of
-from turnlog.agents.jsonl import clean_json
+from turnlog.agents.codex.tools import SPAWN_TOOLS
 from turnlog.agents.printed import Printed, PrintedMessage, PrintedState, kept_fields
 from turnlog.model import (
-    DataPart,
-    FilePart,
-    Part,
     ReasoningPart,
     TextPart,
     ToolCallPart,
     ToolKind,
     ToolResult,
     ToolState,
-    UnknownPart,
 )
 from turnlog.model.tools import STATE_OF_STATUS
 
 _ITEMS = 256
-_ENDED = frozenset({"completed", "failed", "declined"})
-_PIECES = frozenset({"image", "audio", "resource", "resource_link"})
-"""Pieces of an MCP server's answer that have no part of their own when they hold no bytes."""
-
-_read_item = Payload(ExecItem).read
-_read_piece = Payload(McpPiece).read
 
 
 class OpenItem(msgspec.Struct, array_like=True):
@@ -91,7 +78,7 @@ def _is_ours(line: ExecLine) -> bool:
         return line.thread_id is not None
     if line.type not in ITEM_STEPS or line.item is UNSET:
         return False
-    item = _read_item(line.item, lambda reason, severity, json_path: None)
+    item = read_item(line.item, lambda reason, severity, json_path: None)
     return f"item/{item.type}" in EXEC_KINDS
 
 
@@ -124,7 +111,7 @@ class ExecFold:
 def _read_line(state: ExecState, printed: Printed, line: ExecLine) -> None:
     kind = line.type
     if kind in ITEM_STEPS and line.item is not UNSET:
-        _read_step(state, printed, line, _read_item(line.item, printed.tell))
+        _read_step(state, printed, line, read_item(line.item, printed.tell))
         return
     if kind.startswith("turn."):
         state.open = None
@@ -209,8 +196,8 @@ def _show_call(state: ExecState, printed: Printed, line: ExecLine, item: ExecIte
     shape = CALL_ITEMS[item.type]
     current = _current(state)
     open_item = _opened(state, printed, item, starts_anew=current is not None and current.answered)
-    has_ended = line.type == "item.completed" and (item.status is None or item.status in _ENDED)
-    result = _result_of(open_item, item, has_ended=has_ended)
+    has_ended = line.type == "item.completed" and item.status != "in_progress"
+    result = result_of(open_item.call_id, item, has_ended=has_ended)
     message = _message_of(state, open_item)
     if not shape.by_provider:
         message.called = True
@@ -218,9 +205,9 @@ def _show_call(state: ExecState, printed: Printed, line: ExecLine, item: ExecIte
     part = ToolCallPart(
         id=open_item.part_id,
         tool_call_id=open_item.call_id,
-        tool_name=_tool_name(item),
+        tool_name=tool_name_of(item),
         kind=shape.kind,
-        input=_input_of(line, item, shape, has_ended=has_ended),
+        input=input_of(line, item, shape, has_ended=has_ended),
         state=ToolState.INPUT_AVAILABLE if result is None else STATE_OF_STATUS[result.status],
         provider_executed=shape.by_provider,
         results=() if result is None else (result,),
@@ -233,60 +220,6 @@ def _show_call(state: ExecState, printed: Printed, line: ExecLine, item: ExecIte
 def _message_of(state: ExecState, item: OpenItem) -> PrintedMessage:
     """The message of an item; the one being printed is the same object for all its items."""
     return state.messages.get(item.message.id, item.message)
-
-
-def _tool_name(item: ExecItem) -> str:
-    if item.type == "mcp_tool_call":
-        return f"mcp__{item.server or ''}__{item.tool or ''}"
-    if item.type == "collab_tool_call":
-        return item.tool or item.type
-    return item.type
-
-
-def _input_of(line: ExecLine, item: ExecItem, shape: CallShape, *, has_ended: bool) -> Raw | UnsetType:
-    if item.type == "mcp_tool_call":
-        return UNSET if item.arguments is UNSET else Raw(clean_json(bytes(item.arguments)))
-    if (shape.is_grown and not has_ended) or line.item is UNSET:
-        return UNSET
-    return kept_fields(fields_of(line.item), shape.input)
-
-
-def _result_of(open_item: OpenItem, item: ExecItem, *, has_ended: bool) -> ToolResult | None:
-    """How a call ended, or what it has put out so far."""
-    content = _content_of(item)
-    text = "\n".join([part.text for part in content if isinstance(part, TextPart)])
-    if not has_ended and not text:
-        return None
-    failure = item.error.message if item.error else None
-    status = ("error" if failure else status_of(item.status, item.exit_code)) or "success"
-    return ToolResult(
-        id=f"{open_item.call_id}:{crc32(text.encode(errors='replace')):08x}" + ("" if has_ended else ":part"),
-        status=status if has_ended else "success",
-        content=content,
-        error_text=(failure or text) if has_ended and status != "success" else None,
-        exit_code=item.exit_code,
-        preliminary=not has_ended,
-    )
-
-
-def _content_of(item: ExecItem) -> tuple[Part, ...]:
-    if item.aggregated_output:
-        return (TextPart(text=item.aggregated_output),)
-    if item.result is None or item.result.content is None:
-        return ()
-    return tuple([_piece_of(raw) for raw in item.result.content])
-
-
-def _piece_of(raw: Raw) -> Part:
-    """A piece of what an MCP server answered."""
-    exact = Raw(clean_json(bytes(raw)))
-    piece = _read_piece(exact, lambda reason, severity, json_path: None)
-    if piece.type == "text" and piece.text is not None:
-        return TextPart(text=piece.text)
-    data = from_base64(piece.data) if piece.data is not None else None
-    if data is not None and piece.mime_type is not None:
-        return FilePart(media_type=piece.mime_type, data=data)
-    return DataPart(name=piece.type, data=exact) if piece.type in _PIECES else UnknownPart(kind=piece.type, data=exact)
 
 
 def _link_children(printed: Printed, item: ExecItem, *, has_ended: bool) -> None:
@@ -322,12 +255,3 @@ def _show_plan(state: ExecState, printed: Printed, item: ExecItem) -> None:
     )
     printed.show(message, part, result.id)
     printed.changes.counts.messages += 1
-
-
-def exec_structured_result(record: bytes, tool_call_id: str) -> Raw | None:
-    """The item that a line of a stream brought, when it is the call's."""
-    raw = fields_of(record).get("item")
-    if raw is None:
-        return None
-    item = _read_item(raw, lambda reason, severity, json_path: None)
-    return raw.copy() if tool_call_id.startswith("exec-") and tool_call_id.endswith(f":{item.id}") else None
