@@ -5,6 +5,7 @@ A field of the wrong kind counts as missing, never as a crash; fields that nobod
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.errors import ShapeError
-from turnlog.model import MessageError
+from turnlog.model import FilePart, MessageError
 from turnlog.model.base import RawJson
 from turnlog.model.codec import parse_json, repair_text, to_json
 from turnlog.model.tools import ToolState
@@ -111,3 +112,20 @@ def error_of(value: Any) -> MessageError | None:
     status = count(found.get("code"))
     kind = word(found.get("type")) or word(found.get("status")) or word(found.get("code"))
     return MessageError(text=text(found.get("message")) or kind or "error", kind=kind, status=status)
+
+
+def file_of(url: str) -> FilePart | None:
+    """A file by its address or `data:` URL; None for what is neither."""
+    head, comma, data = url.partition(",")
+    if not url.startswith("data:"):
+        return FilePart(media_type="image/*", url=url) if url else None
+    media_type = head.removeprefix("data:").removesuffix(";base64")
+    return file_from_base64(media_type, data) if comma and head.endswith(";base64") else None
+
+
+def file_from_base64(media_type: str, data: Any) -> FilePart | None:
+    """A file from its Base64; None where it cannot be read."""
+    try:
+        return FilePart(media_type=media_type, data=base64.b64decode(text(data), validate=True))
+    except ValueError:
+        return None

@@ -1,0 +1,233 @@
+"""Answers of Chat Completions, whoever serves them, as assistant messages (R-K28).
+
+Reasoning keeps the field that it came in, or its details, so that `to_request` puts them back there. Fields that nobody
+knows are kept as metadata. Only the first choice is read as the answer; others stay in the metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from turnlog.errors import ShapeError
+from turnlog.model import (
+    Citation,
+    Cost,
+    FilePart,
+    Message,
+    Part,
+    ProviderData,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    Usage,
+)
+from turnlog.model.message import StopReason
+from turnlog.providers.body import (
+    OPEN,
+    Json,
+    arguments,
+    call_state,
+    count,
+    error_of,
+    fields,
+    file_of,
+    metadata,
+    object_of,
+    objects,
+    text,
+    word,
+)
+
+STOP_REASONS: dict[str, StopReason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "content_filter": "content_filter",
+    "sensitive": "content_filter",
+    "model_context_window_exceeded": "context_window",
+    "insufficient_system_resource": "error",
+    "network_error": "error",
+    "error": "error",
+}
+
+REASONING_FIELDS = ("reasoning_content", "reasoning")
+
+_BODY = ("id", "object", "created", "model", "choices", "usage", "service_tier", "error")
+_CHOICE = ("index", "message", "finish_reason")
+_ANSWER = (
+    "role",
+    "content",
+    "refusal",
+    "tool_calls",
+    "function_call",
+    "annotations",
+    "images",
+    "reasoning_details",
+    *REASONING_FIELDS,
+)
+
+
+def answer_of(body: bytes | str | Mapping[str, Any], provider: str, requested_model: str | None) -> Message:
+    """The assistant message of a response body. Raises ShapeError for what is no response."""
+    found = object_of(body)
+    choices = objects(found.get("choices"))
+    choice = choices[0] if choices else {}
+    error = error_of(found.get("error")) or error_of(choice.get("error"))
+    if not isinstance(found.get("choices"), list) and error is None:
+        raise ShapeError("the response has no list of choices", json_path="$.choices")
+    message_id = word(found.get("id")) or "response"
+    model = word(found.get("model"))
+    answer = fields(choice.get("message"))
+    raw_stop = word(choice.get("finish_reason"))
+    more = metadata(provider, {**found, **choice, **answer, "other_choices": choices[1:]}, (*_BODY, *_CHOICE, *_ANSWER))
+    return Message(
+        id=message_id,
+        role="assistant",
+        parts=_Reader(message_id, provider, model).parts(answer),
+        model=model,
+        requested_model=requested_model,
+        response_id=word(found.get("id")),
+        stop_reason="error" if error else _stop_reason(raw_stop, answer),
+        raw_stop_reason=raw_stop,
+        usage=usage_of(fields(found.get("usage")), word(found.get("service_tier"))),
+        cost=_cost(fields(found.get("usage")).get("cost")),
+        error=error,
+        provider=ProviderData(name=provider, model=model),
+        metadata=more,
+    )
+
+
+def _stop_reason(raw: str | None, answer: Json) -> StopReason | None:
+    """Some servers say `stop` where the model called tools, and all do where it refused."""
+    reason = STOP_REASONS.get(raw or "")
+    if reason == "stop" and answer.get("refusal"):
+        return "refusal"
+    return "tool_use" if reason == "stop" and answer.get("tool_calls") else reason
+
+
+class _Reader:
+    """Reads the parts of one answer: thought, said, called, drawn."""
+
+    def __init__(self, message_id: str, provider: str, model: str | None) -> None:
+        self._id = message_id
+        self._provider = provider
+        self._model = model
+
+    def parts(self, answer: Json) -> tuple[Part, ...]:
+        calls = [self._call(call, index) for index, call in enumerate(objects(answer.get("tool_calls")))]
+        return (*self._reasoning(answer), *self._said(answer), *calls, *self._old_call(answer), *self._images(answer))
+
+    def _reasoning(self, answer: Json) -> list[Part]:
+        """One part: the details hold the text too, where there are any."""
+        details = objects(answer.get("reasoning_details"))
+        field = next((name for name in REASONING_FIELDS if text(answer.get(name))), None)
+        if not details and field is None:
+            return []
+        opaque: Json = {"reasoning_details": details} if details else {"reasoning_field": field}
+        written = text(answer.get(field)) if field else "".join([_detail_text(detail) for detail in details])
+        return [
+            ReasoningPart(
+                id=f"{self._id}:reasoning",
+                text=written,
+                redacted=not written,
+                state="streaming" if OPEN in answer else "done",
+                provider=ProviderData(name=self._provider, model=self._model, opaque=opaque),
+            )
+        ]
+
+    def _said(self, answer: Json) -> list[Part]:
+        state = "streaming" if OPEN in answer else "done"
+        citations = tuple([_citation(each) for each in objects(answer.get("annotations"))])
+        said: list[Part] = []
+        written = _content(answer.get("content"))
+        if written:
+            said.append(TextPart(id=f"{self._id}:text", text=written, citations=citations, state=state))
+        if refusal := text(answer.get("refusal")):
+            marked = {self._provider: {"refusal": True}}
+            said.append(TextPart(id=f"{self._id}:refusal", text=refusal, state=state, metadata=marked))
+        return said
+
+    def _call(self, call: Json, index: int) -> Part:
+        kind = "custom" if call.get("type") == "custom" else "function"
+        called = fields(call.get(kind))
+        exact, unreadable = arguments(called.get("input" if kind == "custom" else "arguments"), is_open=OPEN in call)
+        part_id = f"{self._id}:call:{index}"
+        return ToolCallPart(
+            id=part_id,
+            tool_call_id=word(call.get("id")) or part_id,
+            tool_name=text(called.get("name")),
+            input=exact,
+            input_text=unreadable,
+            state=call_state(call),
+            metadata=metadata(self._provider, call, ("id", "type", "index", "function", "custom")),
+        )
+
+    def _old_call(self, answer: Json) -> list[Part]:
+        """The one call of the years before 2024, which had no id."""
+        called = fields(answer.get("function_call"))
+        return [self._call({"function": called, **({OPEN: True} if OPEN in answer else {})}, 0)] if called else []
+
+    def _images(self, answer: Json) -> list[Part]:
+        found = [file_of(text(fields(image.get("image_url")).get("url"))) for image in objects(answer.get("images"))]
+        return [_named(file, f"{self._id}:image:{index}") for index, file in enumerate(found) if file is not None]
+
+
+def _named(file: FilePart, part_id: str) -> FilePart:
+    return FilePart(id=part_id, media_type=file.media_type, data=file.data, url=file.url)
+
+
+def _content(value: Any) -> str:
+    """The text; some servers send a list of pieces."""
+    return text(value) or "".join([text(piece.get("text")) for piece in objects(value)])
+
+
+def _detail_text(detail: Json) -> str:
+    return text(detail.get("text")) or text(detail.get("summary"))
+
+
+def _citation(annotation: Json) -> Citation:
+    found = fields(annotation.get("url_citation"))
+    return Citation(
+        title=word(found.get("title")),
+        url=word(found.get("url")),
+        cited_text=word(found.get("content")),
+        start_index=count(found.get("start_index")),
+        end_index=count(found.get("end_index")),
+    )
+
+
+def usage_of(wire: Json, tier: str | None) -> Usage | None:
+    """Disjoint buckets: the cache is inside of the prompt, reasoning inside of the completion.
+
+    A server whose total shows that reasoning came on top is believed.
+    """
+    if not wire:
+        return None
+    prompt_details = fields(wire.get("prompt_tokens_details"))
+    prompt, output = count(wire.get("prompt_tokens")), count(wire.get("completion_tokens"))
+    hits = (prompt_details.get("cached_tokens"), wire.get("prompt_cache_hit_tokens"), wire.get("cached_tokens"))
+    cached = next((number for hit in hits if (number := count(hit)) is not None), None)
+    written = count(prompt_details.get("cache_write_tokens"))
+    reasoning = count(fields(wire.get("completion_tokens_details")).get("reasoning_tokens"))
+    on_top = count(wire.get("total_tokens")) == (prompt or 0) + (output or 0) + (reasoning or 0)
+    inside = 0 if on_top else reasoning or 0
+    searches = count(fields(wire.get("server_tool_use")).get("web_search_requests"))
+    return Usage(
+        input=None if prompt is None else max(prompt - (cached or 0) - (written or 0), 0),
+        cache_read=cached,
+        cache_write=written,
+        output=None if output is None else max(output - inside, 0),
+        reasoning=reasoning,
+        service_tier=tier,
+        web_searches=searches,
+    )
+
+
+def _cost(value: Any) -> Cost | None:
+    """What the server says that it cost, in dollars."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return Cost(amount=Decimal(str(value)), kind="reported")
