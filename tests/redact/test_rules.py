@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from secret_examples import EXAMPLES, PLACEHOLDERS, Example
-from turnlog.redact import RULES, mask_text
+from turnlog.redact import RULES, Redactor, mask_text
 
 NAMES = ("api_key", "password", "client_secret", "access_token", "Authorization", "DB_PASSWORD", "OPENAI_API_KEY")
 
@@ -53,6 +53,11 @@ def test_placeholders_are_no_secrets(placeholder: str) -> None:
 )
 def test_code_and_prose_stay(text: str) -> None:
     assert mask_text(text) == text
+
+
+def test_the_shortest_token_is_masked() -> None:
+    assert mask_text("xoxb-1234567890") == "[REDACTED:slack-token]"
+    assert Redactor().redact({"xoxb-1234567890": "key=tr0ub"}) == {"[REDACTED:slack-token]": "key=tr0ub"}
 
 
 def test_a_key_that_a_tool_showed_with_line_numbers_is_masked() -> None:

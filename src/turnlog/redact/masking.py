@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import partial
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 from turnlog.redact.placeholders import is_password, is_placeholder, is_random
 from turnlog.redact.rules import KEY_FIELD, PASSWORD_FIELD, RULES, Rule
 
 SHORTEST = 8
 """No rule matches fewer characters."""
+
+SHORTEST_TOKEN = 15
+"""No secret that is told by itself has fewer."""
 
 _EXACT = tuple((literal, rule) for rule in RULES if not rule.any_case for literal in rule.literals)
 _ANY_CASE = tuple((literal, rule) for rule in RULES if rule.any_case for literal in rule.literals)
@@ -37,12 +41,11 @@ def mask_named(name: str, value: str, found: Counter[str]) -> str:
     masked = mask_text(value, found)
     if masked != value or len(value) < 6:
         return masked
-    for field, rule, check in _FIELDS:
-        named = field.search(name)
-        if named is not None and named.end() == len(name) and check(value) and not is_placeholder(value):
-            found[rule] += 1
-            return mask(rule)
-    return value
+    told = _rule_of_name(name)
+    if told is None or not told[1](value) or is_placeholder(value):
+        return value
+    found[told[0]] += 1
+    return mask(told[0])
 
 
 _FIELDS = (
@@ -51,9 +54,15 @@ _FIELDS = (
 )
 
 
+@lru_cache(maxsize=4096)
+def _rule_of_name(name: str) -> tuple[str, Callable[[str], bool]] | None:
+    """The rule for values of fields of this name, and what it asks of them. Few names occur again and again."""
+    return next(((rule, check) for field, rule, check in _FIELDS if field.search(name)), None)
+
+
 def _rules_for(text: str) -> list[Rule]:
     """The rules that may match, in their order."""
-    found = {rule.name: rule for literal, rule in _EXACT if literal in text}
+    found = {rule.name: rule for literal, rule in _EXACT if literal in text} if len(text) >= SHORTEST_TOKEN else {}
     lowered = text.lower()
     found |= {rule.name: rule for literal, rule in _ANY_CASE if literal in lowered}
     return sorted(found.values(), key=lambda rule: _ORDER[rule.name]) if found else []

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from turnlog.redact.masking import mask_named, mask_text
+from turnlog.redact.masking import SHORTEST_TOKEN, mask_named, mask_text
 
 AnyT = TypeVar("AnyT")
 
@@ -82,7 +82,7 @@ class Redactor:
 
     def _free_name(self, key: Any, place: str, taken: dict[Any, Any]) -> Any:
         """The name without secrets; two that become one are told apart."""
-        masked = self._text(key, place, "") if type(key) is str else key
+        masked = self._text(key, place, "") if type(key) is str and len(key) >= SHORTEST_TOKEN else key
         if masked is key:
             return key
         number, free = 1, masked
@@ -119,7 +119,7 @@ class Redactor:
         text = _unescape(content) if "\\" in content else content
         if match[2] is not None:
             names[0] = text
-            masked = self._text(text, f"{place} (a name)", "")
+            masked = self._text(text, f"{place} (a name)", "") if len(text) >= SHORTEST_TOKEN else text
         else:
             masked = self._text(text, f"{place}.{names[0]}" if names[0] else place, names[0])
         return match[0] if masked is text else msgspec.json.encode(masked).decode() + (match[2] or "")
