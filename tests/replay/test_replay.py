@@ -181,6 +181,10 @@ INTERRUPTED: dict[str, tuple[list[HistoryEvent], str]] = {
         [answer(call("c")), result("c"), answer("done", id="b"), result("c", "aborted")],
         "assistant tool-call tool-result turn-start assistant tool-result",
     ),
+    "call that was launched and ended later": (
+        [answer(call("c")), result("c", preliminary=True), answer("done", id="b"), result("c", "aborted")],
+        "assistant tool-call tool-result turn-start assistant tool-result",
+    ),
     "call that had told of its progress": (
         [answer(call("c")), result("c", preliminary=True), result("c", "aborted")],
         "assistant tool-call tool-result tool-result interrupt!",

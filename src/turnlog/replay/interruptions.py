@@ -2,7 +2,8 @@
 
 What follows an answer or a prompt, up to the next one, is a stretch; a stretch has one interruption at most. The record
 of one is shown where it stands. Without a record it is shown right after the aborted result (several in a row: after
-the last), or where the stretch of an aborted answer ends.
+the last), or where the stretch of an aborted answer ends. A call that ran on in the background when it was aborted
+tells of none: what ended it need not be the user.
 """
 
 from __future__ import annotations
@@ -87,16 +88,24 @@ def _is_derived(event: HistoryEvent) -> bool:
 
 
 def _aborted_results(events: Sequence[HistoryEvent]) -> dict[int, str | None]:
-    """Index -> message of the results that may tell of an interruption: the first final ones of their calls."""
+    """Index -> message of the results that may tell of an interruption: of calls that somebody still waited for.
+
+    Nobody waits for a call that has its result, or that was told to be running before the conversation went on.
+    """
     found: dict[int, str | None] = {}
+    running: dict[tuple[str | None, str], int] = {}
     answered: set[tuple[str | None, str]] = set()
-    for index, event in enumerate(events):
-        if not isinstance(event, ToolResultEvent) or event.duplicate or event.result.preliminary:
-            continue
-        call = (event.message_id, event.tool_call_id)
-        if event.result.status == "aborted" and call not in answered:
-            found[index] = event.message_id
-        answered.add(call)
+    for number, stretch in enumerate(_stretches(events)):
+        for index in stretch:
+            event = events[index]
+            if not isinstance(event, ToolResultEvent) or event.duplicate:
+                continue
+            call = (event.message_id, event.tool_call_id)
+            awaited = call not in answered and running.setdefault(call, number) == number
+            if event.result.status == "aborted" and awaited:
+                found[index] = event.message_id
+            if not event.result.preliminary:
+                answered.add(call)
     return found
 
 

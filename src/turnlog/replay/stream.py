@@ -26,10 +26,13 @@ from turnlog.model import (
     StreamEvent,
     TextPart,
     ToolCallPart,
+    ToolResult,
     ToolResultEvent,
+    ToolState,
 )
 from turnlog.model import stream as events
 from turnlog.model.codec import to_json
+from turnlog.model.tools import STATE_OF_STATUS, can_advance
 from turnlog.replay.interruptions import find_interruptions
 from turnlog.replay.pace import LONGEST_PAUSE, Pace, Timed
 
@@ -91,7 +94,7 @@ class _Streaming:
         self._run = run
         self._pace = pace
         self._open: Message | None = None
-        self._calls: set[str] = set()
+        self._calls: dict[str, ToolState] = {}
         self._survived: list[tuple[str, dict[str, Any]]] = []
         """Errors and interruptions since the last answer: the run has survived them when another one comes."""
 
@@ -118,8 +121,8 @@ class _Streaming:
             case MessageEvent(message=Message(role="assistant")):
                 yield from self._answer(event.message)
             case ToolResultEvent():
-                if event.tool_call_id in self._calls and not event.duplicate:
-                    yield events.ToolOutput(tool_call_id=event.tool_call_id, result=event.result)
+                if not event.duplicate:
+                    yield from self._output(event.tool_call_id, event.result)
             case ErrorEvent():
                 self._survived.append(("error", {"errorText": event.error_text}))
             case CompactionEvent():
@@ -170,7 +173,7 @@ class _Streaming:
     def _call(self, part: ToolCallPart) -> _Told:
         if part.tool_call_id in self._calls:
             return
-        self._calls.add(part.tool_call_id)
+        self._calls[part.tool_call_id] = ToolState.INPUT_AVAILABLE
         yield events.ToolInputAvailable(
             tool_call_id=part.tool_call_id,
             tool_name=part.tool_name,
@@ -180,7 +183,14 @@ class _Streaming:
             provider=part.provider,
         )
         for result in part.results:
-            yield events.ToolOutput(tool_call_id=part.tool_call_id, result=result)
+            yield from self._output(part.tool_call_id, result)
+
+    def _output(self, tool_call_id: str, result: ToolResult) -> _Told:
+        """A result that its call may still get; of a call that was refused none, and none without the call."""
+        state, following = self._calls.get(tool_call_id), STATE_OF_STATUS[result.status]
+        if state is not None and can_advance(state, following):
+            self._calls[tool_call_id] = following
+            yield events.ToolOutput(tool_call_id=tool_call_id, result=result)
 
     def _end_step(self) -> _Told:
         if self._open is not None:

@@ -110,12 +110,20 @@ def _seen(message: Message, by_id: dict[str, MessageEvent]) -> MessageEvent:
 
 def _results_by_place(events: Iterable[HistoryEvent], seen: Sequence[MessageEvent]) -> dict[int, list[ToolResultEvent]]:
     """Index of a message that the model sees -> the results that arrived after it and before the next one."""
-    owners = {event.message.id: index for index, event in enumerate(seen)}
+    owners = {
+        (event.message.id, part.tool_call_id): index
+        for index, event in enumerate(seen)
+        for part in event.message.parts
+        if isinstance(part, ToolCallPart)
+    }
     found: dict[int, list[ToolResultEvent]] = defaultdict(list)
     for event in events:
-        if not isinstance(event, ToolResultEvent) or event.duplicate or event.message_id not in owners:
+        if not isinstance(event, ToolResultEvent) or event.duplicate or event.message_id is None:
             continue
-        owner = index = owners[event.message_id]
+        owner = owners.get((event.message_id, event.tool_call_id))
+        if owner is None:
+            continue
+        index = owner
         while index + 1 < len(seen) and seen[owner].position < seen[index + 1].position < event.position:
             index += 1
         found[index].append(event)
