@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from turnlog.agents.opencode.kinds import EVENTS, PARTS, TABLES, becomes
+from turnlog.agents.opencode.kinds import EVENTS, PARTS, RUN_KINDS, TABLES, becomes
 from turnlog.agents.opencode.tools import KINDS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "formats" / "opencode.md").read_text()
@@ -44,6 +44,14 @@ def test_every_tool_is_on_the_page_with_its_kind() -> None:
     """R-S23"""
     described = {name: kind.rstrip(" |") for tools, kind in rows("### Tool calls", 1) for name in named(tools)}
     assert described == {name: kind.value for name, kind in KINDS.items()}
+
+
+def test_every_line_of_a_run_is_on_the_page_with_what_it_becomes() -> None:
+    """R-S23"""
+    described = {
+        name: result.rstrip(" |") for names, result in rows("## What it prints while it runs") for name in named(names)
+    }
+    assert described == RUN_KINDS
 
 
 def test_rows_give_their_evidence() -> None:

@@ -18,6 +18,7 @@ from turnlog.agents.opencode.outputs import OutputFold
 from turnlog.agents.opencode.restore import restore_rows
 from turnlog.agents.opencode.sources import find_sources, in_database, in_storage, is_home, sources_at
 from turnlog.agents.opencode.storage import FileRows, version_of
+from turnlog.agents.opencode.stream import StreamFold
 from turnlog.agents.opencode.structured import structured_result
 from turnlog.agents.opencode.tables import TableRows, list_sessions
 from turnlog.agents.opencode.update import update_of
@@ -48,9 +49,11 @@ class OpenCode:
         return detect_file(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a session's rows, of a spilled output or of an export."""
+        """A fold of a session's rows, of a spilled output, of a stream or of an export."""
         if source.kind is SourceKind.SPILL:
             return OutputFold(source)
+        if source.kind is SourceKind.STREAM:
+            return StreamFold(source)
         return OpenCodeFold(source, state) if source.appendable else ExportFold(source)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:

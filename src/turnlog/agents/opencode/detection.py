@@ -10,6 +10,7 @@ from turnlog.agents.opencode.database import is_database, open_database, select,
 from turnlog.agents.opencode.ids import NAME
 from turnlog.agents.opencode.sources import find_sources, sessions_in
 from turnlog.agents.opencode.storage import place_of
+from turnlog.agents.opencode.stream import detect_stream
 from turnlog.errors import SourceError
 
 _EXPORT = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses')
@@ -41,6 +42,9 @@ def detect_file(path: Path, head: bytes) -> Detection:
         if place is not None and place.file is not None:
             found = next((source for source in find_sources(root, []) if source.path == str(absolute)), None)
             return Detection(agent=NAME, version=named, source=found)
+    stream = detect_stream(path, head)
+    if stream is not None:
+        return stream
     if _is_piece(head):
         reason = "a file out of the JSON storage: only where it lay, its session's file leads to the messages"
         return Detection(agent=NAME, version=named, reason=reason)

@@ -60,6 +60,12 @@ def whole(value: object) -> int:
     return int(value)
 
 
+def time_of_id(name: str, near: int) -> int:
+    """When a thing with this id was made, not after `near` (both Unix milliseconds); `near` when the id has no time."""
+    number = _number(name)
+    return near if number is None else near - ((near - number // _STEPS) % (_WRAP // _STEPS))
+
+
 def _number(name: str) -> int | None:
     match = _TIME_AND_COUNTER.match(name)
     return int(match[1], 16) if match else None

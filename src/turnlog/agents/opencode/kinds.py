@@ -67,7 +67,26 @@ EVENTS: dict[str, str] = {
 }
 """Events by kind without its version: a `duplicate` tells what rows tell too."""
 
-_FAMILIES = ("session.next.", "permission.", "question.")
+_FAMILIES = (
+    "session.next.",
+    "permission.",
+    "question.",
+    "server.",
+    "plugin.",
+    "catalog.",
+    "integration.",
+    "reference.",
+)
+
+RUN_KINDS: dict[str, str] = {
+    "step_start": "message",
+    "reasoning": "message",
+    "text": "message",
+    "tool_use": "message",
+    "step_finish": "message",
+    "error": "record",
+}
+"""What `opencode run --format json` prints."""
 
 
 def event_kind(name: str) -> str:
