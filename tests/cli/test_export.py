@@ -34,6 +34,7 @@ def leaky(logs: Path) -> str:
     log = Log(logs, LEAKY.partition(":")[2])
     log.session(titles={"generated": f"About {SECRET}"})
     log.message(prompt("x1", f"use {SECRET}", 0), turn=1)
+    log.spill("y1.txt", f"all of it, and {SECRET}".encode())
     large = TextPart(text=("filler " * 20_000) + SECRET)
     file = FilePart(media_type="text/plain", filename=f"{SECRET}.txt", data=SECRET.encode())
     call = ToolCallPart(
@@ -41,7 +42,7 @@ def leaky(logs: Path) -> str:
         tool_name="Bash",
         input=to_json({"command": f"curl {SECRET}"}),
         state=ToolState.OUTPUT_AVAILABLE,
-        results=(ToolResult(id="y1.0", content=(large, file)),),
+        results=(ToolResult(id="y1.0", content=(large, file), spilled_to="y1.txt"),),
     )
     log.message(Message(id="x2", role="assistant", created_at=at(1), model="large", parts=(call,)), turn=1, step=1)
     read_home(paths.database_path(), logs)
@@ -110,6 +111,13 @@ def test_ui_messages_and_a_file(run: Command, tmp_path: Path) -> None:
     assert [message["role"] for message in messages][:2] == ["user", "assistant"]
     assert export(run, "--as", "uimessages", "-o", str(tmp_path / "out.json")) == ""
     assert json.loads((tmp_path / "out.json").read_text()) == messages
+
+
+def test_outputs_in_files_of_their_own_are_there_too(run: Command, leaky: str) -> None:
+    whole = f"all of it, and {SECRET}"
+    assert whole in export(run, "--as", "markdown", session=leaky)
+    assert json.loads(export(run, "--as", "json", session=leaky))["outputs"] == {"y1.txt": whole}
+    assert "lost: output: the whole of y1.txt" in run("export", leaky, "--as", "jsonl").stderr
 
 
 @pytest.mark.parametrize("name", NAMES)

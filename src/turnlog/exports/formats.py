@@ -44,13 +44,16 @@ def _markdown(source: Source, _model: str | None) -> Output:
 def _json(source: Source, _model: str | None) -> Output:
     from turnlog.formats.json import to_json
 
-    return Output(to_json(source.session, source.history()))
+    events = source.history()
+    return Output(list(to_json(source.session, events, source.outputs(events))))
 
 
 def _json_lines(source: Source, _model: str | None) -> Output:
     from turnlog.formats.json import to_json_lines
 
-    return Output(to_json_lines(source.history()))
+    events = source.history()
+    hidden = [("output", f"the whole of {name} is not among the lines") for name in source.outputs(events)]
+    return Output(to_json_lines(events), tuple(_grouped(hidden)))
 
 
 def _ui_messages(source: Source, _model: str | None) -> Output:

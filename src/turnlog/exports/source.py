@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from turnlog.errors import NotFoundError
-from turnlog.model import Fate, HistoryEvent, Membership, Message, MessageEvent, Session
+from turnlog.model import (
+    Fate,
+    HistoryEvent,
+    Membership,
+    Message,
+    MessageEvent,
+    Session,
+    ToolCallPart,
+    ToolResult,
+    ToolResultEvent,
+)
 from turnlog.redact import Masked, Redactor
 from turnlog.store.base import PlacedMessage, Store
 
@@ -57,6 +67,12 @@ class Source:
             return None
         return self._clean(text, f"output {name}")
 
+    def outputs(self, events: Iterable[HistoryEvent]) -> dict[str, str]:
+        """The outputs that these results only preview, by name; without those that are gone."""
+        results = (result for event in events for result in _results(event))
+        read = {result.spilled_to: self.read_spill(result.spilled_to) for result in results if result.spilled_to}
+        return {name: text for name, text in read.items() if text is not None}
+
     def _place(self, placed: PlacedMessage) -> tuple[Message, Membership]:
         return self._clean(placed.message, f"message {placed.message.id}"), placed.membership
 
@@ -71,3 +87,12 @@ def is_shown(place: Membership) -> bool:
 
 def _place(event: HistoryEvent) -> str:
     return f"message {event.message.id}" if isinstance(event, MessageEvent) else f"event at {event.position}"
+
+
+def _results(event: HistoryEvent) -> Iterator[ToolResult]:
+    """The result that an event is, or those that a message's calls already have."""
+    if isinstance(event, ToolResultEvent):
+        yield event.result
+    elif isinstance(event, MessageEvent):
+        for part in event.message.parts:
+            yield from part.results if isinstance(part, ToolCallPart) else ()
