@@ -1,4 +1,4 @@
-"""What every provider's module offers: a history as the body of its next request, and a report of what that cost.
+"""What every provider's module offers: a history as a request with a report of what it cost, a response as a message.
 
 Promises that nothing is left out or changed in silence: what the API cannot hold is a `Loss`, what had to be mended so
 that the API takes the history is a `Repair`. Sends nothing and needs no SDK.
@@ -7,7 +7,7 @@ that the API takes the history is a `Repair`. Sends nothing and needs no SDK.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from turnlog.errors import LossyConversionError
 from turnlog.model import BlobRef, Message
 from turnlog.model.base import Value
+from turnlog.providers.streaming import ResponseStream, StreamReading
 
 LossKind = Literal[
     "reasoning-omitted",
@@ -140,6 +141,24 @@ class Provider(Protocol):
         Raises:
             LossyConversionError: `strict`, and something would be lost: its `losses`.
         """
+        ...
+
+    def from_response(self, body: bytes | str | Mapping[str, Any], *, requested_model: str | None = None) -> Message:
+        """The assistant message of a whole response. An error body gives a message with its `error`.
+
+        Raises:
+            ShapeError: The body is no response of this API.
+        """
+        ...
+
+    def open_stream(self, *, requested_model: str | None = None) -> ResponseStream:
+        """A response that is fed as it comes: bytes of SSE cut anywhere, or parsed events."""
+        ...
+
+    def read_stream(
+        self, pieces: Iterable[bytes | Mapping[str, Any]], *, requested_model: str | None = None
+    ) -> StreamReading:
+        """The StreamEvents of a response stream, by iteration; then its `message`, that of the whole body."""
         ...
 
 

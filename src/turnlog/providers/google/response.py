@@ -1,0 +1,263 @@
+"""A response of Gemini (`generateContent`) as an assistant message (R-K28).
+
+Signatures stay on the part that brought them, so that `to_request` sends them back there. Texts that follow each other
+unsigned are one: a stream cuts them anywhere. Only the first candidate is read; others stay in the metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from turnlog.errors import ShapeError
+from turnlog.model import (
+    FilePart,
+    Message,
+    MessageError,
+    Part,
+    ProviderData,
+    ReasoningPart,
+    SourceUrlPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+    UnknownPart,
+    Usage,
+)
+from turnlog.model.codec import to_json
+from turnlog.model.message import StopReason
+from turnlog.model.tools import state_after
+from turnlog.providers.body import (
+    OPEN,
+    Json,
+    arguments,
+    count,
+    error_of,
+    fields,
+    file_from_base64,
+    metadata,
+    object_of,
+    objects,
+    text,
+    word,
+)
+
+PROVIDER = "google"
+
+STOP_REASONS: dict[str, StopReason] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    **dict.fromkeys(
+        (
+            "SAFETY",
+            "RECITATION",
+            "LANGUAGE",
+            "BLOCKLIST",
+            "PROHIBITED_CONTENT",
+            "SPII",
+            "MODEL_ARMOR",
+            "JAILBREAK",
+            "IMAGE_SAFETY",
+            "IMAGE_PROHIBITED_CONTENT",
+            "IMAGE_RECITATION",
+        ),
+        "content_filter",
+    ),
+    **dict.fromkeys(
+        (
+            "MALFORMED_FUNCTION_CALL",
+            "UNEXPECTED_TOOL_CALL",
+            "TOO_MANY_TOOL_CALLS",
+            "MISSING_THOUGHT_SIGNATURE",
+            "MALFORMED_RESPONSE",
+            "NO_IMAGE",
+            "IMAGE_OTHER",
+            "OTHER",
+        ),
+        "error",
+    ),
+}
+
+_BODY = ("candidates", "usageMetadata", "modelVersion", "responseId", "createTime", "error", "promptFeedback")
+_CANDIDATE = ("content", "finishReason", "index", "finishMessage")
+_PART = ("thought", "thoughtSignature")
+
+Reader: TypeAlias = Callable[[Any, str], Part | None]
+
+
+def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str | None = None) -> Message:
+    """The assistant message of a response body. Raises as `Provider.from_response` says."""
+    found = object_of(body)
+    candidates = objects(found.get("candidates"))
+    candidate = candidates[0] if candidates else {}
+    blocked = word(fields(found.get("promptFeedback")).get("blockReason"))
+    error = error_of(found.get("error"))
+    if not isinstance(found.get("candidates"), list) and error is None and blocked is None:
+        raise ShapeError("the response has no list of candidates", json_path="$.candidates")
+    message_id = word(found.get("responseId")) or "response"
+    model = word(found.get("modelVersion"))
+    parts = parts_of(objects(fields(candidate.get("content")).get("parts")), message_id, model, OPEN in candidate)
+    raw_stop = word(candidate.get("finishReason")) or blocked
+    reason: StopReason | None = "content_filter" if blocked else STOP_REASONS.get(raw_stop or "")
+    said_why = word(candidate.get("finishMessage"))
+    if error is None and reason == "error" and said_why is not None:
+        error = MessageError(text=said_why, kind=raw_stop)
+    others = {**found, **candidate, "other_candidates": candidates[1:], "promptFeedback": found.get("promptFeedback")}
+    return Message(
+        id=message_id,
+        role="assistant",
+        parts=(*parts, *_sources(candidate, message_id)),
+        model=model,
+        requested_model=requested_model,
+        response_id=word(found.get("responseId")),
+        stop_reason="error" if error else "tool_use" if reason == "stop" and _waits(parts) else reason,
+        raw_stop_reason=raw_stop,
+        usage=usage_of(fields(found.get("usageMetadata"))),
+        error=error,
+        provider=ProviderData(name=PROVIDER, model=model),
+        metadata=metadata(PROVIDER, others, (*_BODY[:-1], *_CANDIDATE)),
+    )
+
+
+def _waits(parts: tuple[Part, ...]) -> bool:
+    return any(isinstance(part, ToolCallPart) and not part.provider_executed for part in parts)
+
+
+def joined(parts: list[Json]) -> list[Json]:
+    """The parts, with unsigned texts of one kind that follow each other as one, and without empty ones."""
+    whole: list[Json] = []
+    for part in parts:
+        last = whole[-1] if whole else None
+        if is_plain(part) and not part["text"]:
+            continue
+        if last is not None and is_plain(last) and is_plain(part) and _thought(last) == _thought(part):
+            whole[-1] = {**last, "text": text(last.get("text")) + text(part.get("text"))}
+        else:
+            whole.append(part)
+    return whole
+
+
+def is_plain(part: Json) -> bool:
+    """Whether a part is a text without a signature."""
+    return isinstance(part.get("text"), str) and set(part) <= {"text", "thought"}
+
+
+def _thought(part: Json) -> bool:
+    return part.get("thought") is True
+
+
+def parts_of(wire: list[Json], message_id: str, model: str | None, is_open: bool) -> tuple[Part, ...]:
+    """The parts of a candidate. What a program printed is the result of the program before it."""
+    parts: list[Part] = []
+    whole = joined(wire)
+    for index, found in enumerate(whole):
+        last = parts[-1] if parts else None
+        if "codeExecutionResult" in found and isinstance(last, ToolCallPart) and last.provider_executed:
+            parts[-1] = with_output(last, fields(found["codeExecutionResult"]))
+            continue
+        streaming = is_open and index == len(whole) - 1
+        parts.append(part_of(found, f"{message_id}:{index}", model, streaming))
+    return tuple(parts)
+
+
+def part_of(found: Json, part_id: str, model: str | None, is_open: bool) -> Part:
+    """One part of a content."""
+    provider = _signed(found, model)
+    if isinstance(found.get("text"), str):
+        kind = ReasoningPart if _thought(found) else TextPart
+        state = "streaming" if is_open else "done"
+        return kind(id=part_id, text=text(found.get("text")), state=state, provider=provider)
+    for name, read in _READERS.items():
+        part = read(found.get(name), part_id) if name in found else None
+        if part is not None:
+            return msgspec.structs.replace(part, provider=provider)
+    return UnknownPart(id=part_id, kind=next((name for name in found if name not in _PART), ""), data=to_json(found))
+
+
+def _signed(found: Json, model: str | None) -> ProviderData | None:
+    signature = word(found.get("thoughtSignature"))
+    return ProviderData(name=PROVIDER, model=model, opaque={"thought_signature": signature}) if signature else None
+
+
+def _call(value: Any, part_id: str) -> Part:
+    """Calls of the Gemini API itself have no id."""
+    found = fields(value)
+    exact, unreadable = arguments(found.get("args"))
+    return ToolCallPart(
+        id=part_id,
+        tool_call_id=word(found.get("id")) or part_id,
+        tool_name=text(found.get("name")),
+        input=exact,
+        input_text=unreadable,
+        metadata=metadata(PROVIDER, found, ("id", "name", "args")),
+    )
+
+
+def _program(value: Any, part_id: str) -> Part:
+    exact, _ = arguments(fields(value))
+    return ToolCallPart(
+        id=part_id, tool_call_id=part_id, tool_name="code_execution", input=exact, provider_executed=True
+    )
+
+
+def with_output(call: ToolCallPart, found: Json) -> ToolCallPart:
+    """A program that Gemini ran, with what it printed."""
+    succeeded = found.get("outcome") == "OUTCOME_OK"
+    result = ToolResult(
+        id=f"{call.tool_call_id}:result:{len(call.results)}",
+        status="success" if succeeded else "error",
+        content=(TextPart(text=text(found.get("output"))),),
+        error_text=None if succeeded else word(found.get("outcome")),
+    )
+    state = state_after(call.state, [result.status])
+    return msgspec.structs.replace(call, results=(*call.results, result), state=state)
+
+
+def _inline(value: Any, part_id: str) -> Part | None:
+    found = fields(value)
+    file = file_from_base64(text(found.get("mimeType")), found.get("data"))
+    return file and msgspec.structs.replace(file, id=part_id)
+
+
+def _file(value: Any, part_id: str) -> Part:
+    found = fields(value)
+    return FilePart(id=part_id, media_type=text(found.get("mimeType")), url=text(found.get("fileUri")))
+
+
+_READERS: dict[str, Reader] = {
+    "functionCall": _call,
+    "executableCode": _program,
+    "inlineData": _inline,
+    "fileData": _file,
+}
+
+
+def _sources(candidate: Json, message_id: str) -> list[Part]:
+    """The pages that grounded the answer; which passage rests on which stays in the metadata."""
+    chunks = objects(fields(candidate.get("groundingMetadata")).get("groundingChunks"))
+    pages = [page for chunk in chunks if (page := fields(chunk.get("web"))) and word(page.get("uri"))]
+    return [
+        SourceUrlPart(
+            id=f"{message_id}:source:{index}",
+            source_id=text(page.get("uri")),
+            url=text(page.get("uri")),
+            title=word(page.get("title")),
+        )
+        for index, page in enumerate(pages)
+    ]
+
+
+def usage_of(wire: Json) -> Usage | None:
+    """Disjoint buckets: the cache is inside of the prompt; thoughts and prompts of tools are counted beside."""
+    if not wire:
+        return None
+    prompt, cached = count(wire.get("promptTokenCount")), count(wire.get("cachedContentTokenCount"))
+    return Usage(
+        input=None if prompt is None else max(prompt - (cached or 0), 0),
+        cache_read=cached,
+        output=count(wire.get("candidatesTokenCount")),
+        reasoning=count(wire.get("thoughtsTokenCount")),
+        tool_prompt=count(wire.get("toolUsePromptTokenCount")),
+    )
