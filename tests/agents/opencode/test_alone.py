@@ -30,6 +30,8 @@ from turnlog.agents import detect
 from turnlog.errors import FormatError, NotFoundError
 from turnlog.logs import discover, extract_tool_calls, parse_log_file, parse_log_stream, read_session
 from turnlog.store import open_store
+from turnlog.store.connection import connect
+from turnlog.store.restore import restore
 from turnlog.sync.importing import import_file, import_stream
 from turnlog.sync.scan import sync
 
@@ -239,3 +241,14 @@ for line in sys.stdin:
 
 def hashes(path: Path) -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in path.parent.iterdir()}
+
+
+def test_an_imported_export_is_given_back_byte_for_byte(rows: Rows, tmp_path: Path) -> None:
+    """R-S43: it is a file, not rows."""
+    store = tmp_path / "data" / "turnlog.db"
+    export = write_export(rows, PARENT, tmp_path / "export.json")
+    summary = import_file(store, export)
+    with closing(connect(store)) as connection:
+        (restored,) = restore(connection, f"opencode:{PARENT}", tmp_path / "back")
+    assert restored.path.read_bytes() == export.read_bytes()
+    assert restored.source == summary.path
