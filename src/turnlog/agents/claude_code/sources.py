@@ -13,6 +13,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.folders import entries, folders, is_file, is_folder
 
 NAME = "claude-code"
 
@@ -29,32 +30,32 @@ def session_id(external: str) -> str:
 
 def find_sources(root: Path) -> Iterator[Source]:
     """Every file of Claude Code below its configuration folder `root`, in the order of their names."""
-    for project in _folders(os.fspath(root / "projects")):
-        for entry in _entries(project.path):
-            if _is_file(entry):
+    for project in folders(os.fspath(root / "projects")):
+        for entry in entries(project.path):
+            if is_file(entry):
                 yield from _known(entry, source_in_project, root)
-            elif _is_folder(entry):
+            elif is_folder(entry):
                 yield from _session_folder(entry, root)
 
 
 def _session_folder(folder: os.DirEntry[str], root: Path) -> Iterator[Source]:
-    for entry in _entries(folder.path):
-        if _is_file(entry):
+    for entry in entries(folder.path):
+        if is_file(entry):
             yield from _known(entry, source_in_session_folder, root)
-        elif _is_folder(entry) and entry.name == "subagents":
+        elif is_folder(entry) and entry.name == "subagents":
             yield from _subagents(entry.path, folder.name, root, _MOST_NESTED)
-        elif _is_folder(entry) and entry.name == "tool-results":
-            for output in filter(_is_file, _entries(entry.path)):
+        elif is_folder(entry) and entry.name == "tool-results":
+            for output in filter(is_file, entries(entry.path)):
                 yield _source(output.path, root, SourceKind.SPILL, folder.name)
 
 
 def _subagents(folder: str, parent: str, root: Path, depth: int) -> Iterator[Source]:
-    for entry in _entries(folder):
-        if _is_file(entry):
+    for entry in entries(folder):
+        if is_file(entry):
             found = subagent_source(entry.path, parent, root)
             if found:
                 yield found
-        elif depth and _is_folder(entry):
+        elif depth and is_folder(entry):
             yield from _subagents(entry.path, parent, root, depth - 1)
 
 
@@ -121,30 +122,3 @@ def _known(entry: os.DirEntry[str], rule: Callable[[str, Path], Source | None], 
     found = rule(entry.path, root)
     if found:
         yield found
-
-
-def _folders(path: str) -> Iterator[os.DirEntry[str]]:
-    return filter(_is_folder, _entries(path))
-
-
-def _entries(path: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing when it is missing or may not be read."""
-    try:
-        with os.scandir(path) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file(follow_symlinks=False)
-    except OSError:
-        return False
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False

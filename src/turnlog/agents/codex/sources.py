@@ -14,6 +14,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.folders import entries, is_file, is_folder
 from turnlog.agents.packing import ENDING, is_packed
 
 NAME = "codex"
@@ -39,21 +40,21 @@ def find_sources(root: Path) -> Iterator[Source]:
     """Every file of Codex below its home `root`, in the order of their names."""
     for folder in FOLDERS:
         yield from _rollouts(os.fspath(root / folder), root, _DEEPEST)
-    for entry in _entries(os.fspath(root)):
-        if entry.name in SIDECARS and _is_file(entry):
+    for entry in entries(os.fspath(root)):
+        if entry.name in SIDECARS and is_file(entry):
             yield _sidecar(entry.path, root)
 
 
 def _rollouts(folder: str, root: Path, depth: int) -> Iterator[Source]:
-    entries = _entries(folder)
-    names = {entry.name for entry in entries}
-    for entry in entries:
-        if _is_file(entry):
+    found_here = entries(folder)
+    names = {entry.name for entry in found_here}
+    for entry in found_here:
+        if is_file(entry):
             plain = entry.name.removesuffix(ENDING)
             found = rollout_source(entry.path, root)
             if found and (plain == entry.name or plain not in names):
                 yield found
-        elif depth and _is_folder(entry):
+        elif depth and is_folder(entry):
             yield from _rollouts(entry.path, root, depth - 1)
 
 
@@ -87,26 +88,3 @@ def _sidecar(path: str, root: Path) -> Source:
 def renamed(source: Source, thread: str | None) -> Source:
     """The source of another thread than its name says."""
     return msgspec.structs.replace(source, session_id=None if thread is None else session_id(thread))
-
-
-def _entries(path: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing when it is missing or may not be read."""
-    try:
-        with os.scandir(path) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file(follow_symlinks=False)
-    except OSError:
-        return False
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False

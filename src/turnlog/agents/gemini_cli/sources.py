@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.folders import entries, is_file, is_folder
 
 NAME = "gemini-cli"
 
@@ -27,33 +28,33 @@ def session_id(external: str) -> str:
 
 def find_sources(root: Path) -> Iterator[Source]:
     """Every file of Gemini CLI below `root`, in the order of their names."""
-    for project in _entries(os.fspath(root / "tmp")):
-        if not _is_folder(project):
+    for project in entries(os.fspath(root / "tmp")):
+        if not is_folder(project):
             continue
-        for entry in _entries(project.path):
-            if _is_file(entry) and entry.name == "logs.json":
+        for entry in entries(project.path):
+            if is_file(entry) and entry.name == "logs.json":
                 yield _source(entry.path, root, SourceKind.SIDECAR)
-            elif _is_folder(entry) and entry.name == "chats":
+            elif is_folder(entry) and entry.name == "chats":
                 yield from _chats(entry.path, root)
-            elif _is_folder(entry) and entry.name == "tool-outputs":
+            elif is_folder(entry) and entry.name == "tool-outputs":
                 yield from _outputs(entry.path, root)
 
 
 def _chats(folder: str, root: Path) -> Iterator[Source]:
-    for entry in _entries(folder):
-        if _is_folder(entry):
-            for log in filter(_is_file, _entries(entry.path)):
+    for entry in entries(folder):
+        if is_folder(entry):
+            for log in filter(is_file, entries(entry.path)):
                 if _SUBAGENT.fullmatch(log.name):
                     yield _subagent(log.path, root)
-        elif _is_file(entry) and _LOG.fullmatch(entry.name):
+        elif is_file(entry) and _LOG.fullmatch(entry.name):
             yield _log(entry.path, root)
 
 
 def _outputs(folder: str, root: Path) -> Iterator[Source]:
-    for session in filter(_is_folder, _entries(folder)):
+    for session in filter(is_folder, entries(folder)):
         match = _OUTPUTS.fullmatch(session.name)
         if match is not None:
-            for output in filter(_is_file, _entries(session.path)):
+            for output in filter(is_file, entries(session.path)):
                 yield _source(output.path, root, SourceKind.SPILL, match["id"])
 
 
@@ -100,26 +101,3 @@ def _source(
         session_id=session_id(external) if external is not None else None,
         appendable=appendable,
     )
-
-
-def _entries(path: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing when it is missing or may not be read."""
-    try:
-        with os.scandir(path) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file(follow_symlinks=False)
-    except OSError:
-        return False
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False

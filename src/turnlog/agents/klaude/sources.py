@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.folders import entries, folders, is_file, is_folder
 
 NAME = "klaude"
 
@@ -23,13 +24,13 @@ def session_id(external: str) -> str:
 
 def find_sources(root: Path) -> Iterator[Source]:
     """Every file of klaude-code below `root`, in the order of their names."""
-    for project in _folders(os.fspath(root / "projects")):
-        for session in _folders(f"{project.path}{os.sep}sessions"):
-            for entry in _entries(session.path):
-                if _is_file(entry) and entry.name in _KINDS:
+    for project in folders(os.fspath(root / "projects")):
+        for session in folders(f"{project.path}{os.sep}sessions"):
+            for entry in entries(session.path):
+                if is_file(entry) and entry.name in _KINDS:
                     yield _source(entry.path, root, _KINDS[entry.name], session.name)
-                elif _is_folder(entry) and entry.name == "images":
-                    for image in filter(_is_file, _entries(entry.path)):
+                elif is_folder(entry) and entry.name == "images":
+                    for image in filter(is_file, entries(entry.path)):
                         yield _source(image.path, root, SourceKind.SPILL, session.name)
 
 
@@ -55,30 +56,3 @@ def _source(path: str, root: Path, kind: SourceKind, external: str) -> Source:
         session_id=session_id(external),
         appendable=kind is SourceKind.SESSION,
     )
-
-
-def _folders(path: str) -> Iterator[os.DirEntry[str]]:
-    return filter(_is_folder, _entries(path))
-
-
-def _entries(path: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing when it is missing or may not be read."""
-    try:
-        with os.scandir(path) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
-
-
-def _is_file(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_file(follow_symlinks=False)
-    except OSError:
-        return False
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False
