@@ -296,3 +296,16 @@ def test_an_error_body_is_a_failed_answer() -> None:
     message = anthropic.from_response({"type": "error", "error": {"type": "api_error", "message": "Down"}})
     assert message.error is not None
     assert (message.stop_reason, message.error.text, message.error.kind) == ("error", "Down", "api_error")
+
+
+def test_citations_that_are_no_list_do_not_hide_those_that_come() -> None:
+    streaming = stream()
+    for event in (
+        events_of(BODY)[0],
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "x", "citations": 1}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": CITATION}},
+    ):
+        streaming.feed(event)
+    [said] = streaming.message.parts
+    assert isinstance(said, TextPart)
+    assert [citation.url for citation in said.citations] == [CITATION["url"]]

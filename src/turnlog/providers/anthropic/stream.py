@@ -8,7 +8,7 @@ from typing import Any
 from turnlog.model import Part, ToolCallPart
 from turnlog.model.stream import StreamEvent
 from turnlog.providers.anthropic.response import from_response, is_result, part_of, result_of
-from turnlog.providers.body import OPEN, Json, count, fields, rest, text, word
+from turnlog.providers.body import OPEN, Json, count, fields, objects, rest, text, word
 from turnlog.providers.streaming import (
     ResponseStream,
     StreamReading,
@@ -51,7 +51,7 @@ class _Block:
             before = block.get(field)
             block[field] = (before if isinstance(before, str) else "") + "".join(pieces)
         if self.citations:
-            block["citations"] = [*(block.get("citations") or []), *self.citations]
+            block["citations"] = [*objects(block.get("citations")), *self.citations]
         more = {"unknown_deltas": self.unknown} if self.unknown else {}
         return {**block, **more, **({OPEN: True} if self.is_open else {})}
 
