@@ -28,6 +28,9 @@ from turnlog.model import FilePart, ProviderData, ReasoningPart, TextPart, ToolK
 _STATES = {"completed": ToolState.OUTPUT_AVAILABLE, "failed": ToolState.OUTPUT_ERROR}
 """Of a call that the provider ran, by the word of its item; its result is not logged."""
 
+_SPOKEN = (TextPart, ReasoningPart)
+"""Parts that both streams tell."""
+
 _FROM_ITEM, _FROM_EVENT = "i", "e"
 """Who told a thing that the other stream has still to tell."""
 
@@ -128,7 +131,7 @@ def _place_of_event(
     """Where to tell it: as the part that its item will be. None when the item was read already."""
     newest = reading.state.messages.get(reading.state.answer or "")
     key = item_id or identity.text_key(text)
-    if newest is not None and newest.twins.pop(_FROM_ITEM + key, None) is not None:
+    if newest is not None and newest.twins and newest.twins.pop(_FROM_ITEM + key, None) is not None:
         return None
     draft = draft_for(reading, item_id, text)
     place = draft.open
@@ -145,15 +148,20 @@ def _place_of_event(
 def _put(draft: MessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
     """The item's part; where the other stream told more of the text, that text."""
     known = draft.parts.get(number)
-    if isinstance(known, TextPart | ReasoningPart) and (len(part.text), part.text) < (len(known.text), known.text):
+    if isinstance(known, _SPOKEN) and _is_shorter(part.text, known.text):
         part = msgspec.structs.replace(part, text=known.text)
     draft.parts[number] = part
 
 
 def _keep_longer(draft: MessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
     known = draft.parts.get(number)
-    if not isinstance(known, TextPart | ReasoningPart) or (len(known.text), known.text) < (len(part.text), part.text):
+    if not isinstance(known, _SPOKEN) or _is_shorter(known.text, part.text):
         draft.parts[number] = part
+
+
+def _is_shorter(text: str, other: str) -> bool:
+    """Whether `other` tells more; of two as long the later in the alphabet, so that their order is all the same."""
+    return text != other and (len(text), text) < (len(other), other)
 
 
 # -- the message

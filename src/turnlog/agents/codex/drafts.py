@@ -64,7 +64,7 @@ class CallDraft:
 
     def add_result(self, result: ToolResult) -> None:
         """One more answer; the same one again changes nothing."""
-        if all(known.id != result.id for known in self.results):
+        if not self.results or all(known.id != result.id for known in self.results):
             self.results.append(result)
 
     def part(self) -> ToolCallPart:

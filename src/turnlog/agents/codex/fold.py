@@ -49,7 +49,7 @@ _ITEMS: dict[str, Callable[[Reading, Item], None]] = {
 }
 
 _EVENTS: dict[str, Callable[[Reading, Event], None]] = {
-    "token_count": lambda reading, event: turns.read_token_count(reading, event.info),
+    "token_count": turns.read_token_count,
     "task_started": turns.read_task_started,
     "turn_started": turns.read_task_started,
     "task_complete": turns.read_task_complete,

@@ -34,6 +34,8 @@ TAGGED: tuple[tuple[str, Origin], ...] = (
 )
 """How texts of user messages begin that no person typed, or not as a prompt, where no metadata says so."""
 
+_TAGS = tuple(start for start, _ in TAGGED)
+
 SAID_KINDS = "user."
 """Beginning of the `content_item_kinds` of what a person said."""
 
@@ -145,6 +147,8 @@ def read_agent_message(reading: Reading, item: Item) -> None:
 def origin_of_text(text: str) -> Origin | None:
     """What a text of the user's role is by its beginning; None when a person may have typed it."""
     stripped = text.lstrip()
+    if not stripped.startswith(_TAGS):
+        return None
     return next((origin for start, origin in TAGGED if stripped.startswith(start)), None)
 
 

@@ -76,11 +76,14 @@ class Reading:
         self.at = moment
         session = self.session
         session.position = self.position
-        if moment is not None:
-            if session.first_at is None or moment < session.first_at:
-                session.first_at = moment
-            if session.last_at is None or moment > session.last_at:
-                session.last_at = moment
+        if moment is None:
+            return
+        if session.first_at is None or session.last_at is None:
+            session.first_at = session.last_at = moment
+        elif moment > session.last_at:
+            session.last_at = moment
+        elif moment < session.first_at:
+            session.first_at = moment
 
     @property
     def thread(self) -> str:
@@ -92,7 +95,7 @@ class Reading:
     def place(self, message_id: str) -> OpenMessage:
         """The place of a new message, behind the newest."""
         state = self.state
-        place = OpenMessage(self.position, state.leaf, state.turn or None, None, not self.is_own)
+        place = OpenMessage(self.position, state.leaf, state.turn or None, None, state.origin is not None)
         state.leaf = message_id
         return place
 

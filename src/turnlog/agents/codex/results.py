@@ -58,7 +58,7 @@ def read_output(reading: Reading, item: Item) -> None:
     result = ToolResult(
         id=f"{call_id}:{_checksum(text)}",
         status=status,
-        content=_parts_of(reading, item),
+        content=_parts_of(reading, output) if isinstance(output, list) else (TextPart(text=text),),
         error_text=text if status == "error" else None,
         exit_code=exit_code,
         preliminary=verdict.running,
@@ -240,19 +240,12 @@ def _link_agents(reading: Reading, item: TurnItem) -> None:
 
 
 def _text_of(output: str | list[Content] | OutputObject | None) -> str:
-    if isinstance(output, OutputObject):
-        return output.content or ""
-    return text_of(output)
+    return output.content or "" if isinstance(output, OutputObject) else text_of(output)
 
 
-def _parts_of(reading: Reading, item: Item) -> tuple[Part, ...]:
-    output = item.output
-    if isinstance(output, list):
-        payload = reading.payload
-        return tuple(
-            [part_of(piece, None, lambda at=at: raw_at(payload, "output", at)) for at, piece in enumerate(output)]
-        )
-    return (TextPart(text=_text_of(output)),)
+def _parts_of(reading: Reading, output: list[Content]) -> tuple[Part, ...]:
+    payload = reading.payload
+    return tuple([part_of(piece, None, lambda at=at: raw_at(payload, "output", at)) for at, piece in enumerate(output)])
 
 
 def _checksum(text: str) -> str:

@@ -108,6 +108,10 @@ class Verdict(NamedTuple):
     running: bool = False
 
 
+_SUCCESS = Verdict()
+_RUNS = Verdict(running=True)
+
+
 def tool_name(name: str, namespace: str | None) -> str:
     """The name of a tool; MCP's as older versions wrote it, server and tool in one."""
     if namespace is not None and namespace.startswith("mcp__"):
@@ -131,12 +135,12 @@ def verdict_of(text: str) -> Verdict:
         code = int(match[1])
         return Verdict(_status_of_code(code), code)
     if _RUNNING.match(head) or head.startswith(_SCRIPT_RUNNING):
-        return Verdict(running=True)
+        return _RUNS
     if _ABORTED.match(head) and len(text) == len(head):
         return Verdict("aborted")
     if _DENIED.match(head):
         return Verdict("denied")
-    return Verdict("error" if head.startswith(_FAILED) else "success")
+    return Verdict("error") if head.startswith(_FAILED) else _SUCCESS
 
 
 def status_of(word: str | None, exit_code: int | None) -> ResultStatus | None:

@@ -11,7 +11,7 @@ from turnlog.agents.codex.events import add_record
 from turnlog.agents.codex.lines import raw_at, read_compacted, read_item, read_usage_record
 from turnlog.agents.codex.messages import origin_of_text
 from turnlog.agents.codex.reading import TURNS_BEGIN, Reading
-from turnlog.agents.codex.records import Compacted, Event, TokenInfo, WireUsage
+from turnlog.agents.codex.records import Compacted, Event, WireUsage
 from turnlog.agents.codex.results import end_calls
 from turnlog.agents.codex.session import note_turn
 from turnlog.agents.codex.state import OpenCall
@@ -125,8 +125,9 @@ def read_rollback(reading: Reading, event: Event) -> None:
 # -- tokens
 
 
-def read_token_count(reading: Reading, info: TokenInfo | None) -> None:
+def read_token_count(reading: Reading, event: Event) -> None:
     """`token_count`: the tokens of a response when the total has changed, else the same once more."""
+    info = event.info
     total = info.total_token_usage if info is not None else None
     if info is None or total is None:
         add_record(reading, "event_msg/token_count", reading.payload)
