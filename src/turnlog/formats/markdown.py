@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
-import msgspec
 from msgspec import UNSET
 
 from turnlog.formats.inert import fence, inline
+from turnlog.formats.told import facts, file_words, pretty, speaker
 from turnlog.model import (
     CompactionEvent,
     DataPart,
@@ -72,7 +71,7 @@ class _Writer:
 
     def document(self, session: Session, events: Iterable[HistoryEvent]) -> Iterator[str]:
         yield f"# {inline(session.title or session.id)}"
-        yield "\n".join(f"- {name}: {inline(value)}" for name, value in _facts(session))
+        yield "\n".join(f"- {name}: {inline(value)}" for name, value in facts(session))
         for event in events:
             yield from self._event(event)
 
@@ -102,15 +101,8 @@ class _Writer:
         if place is not None and place.turn not in (None, self._turn):
             self._turn = place.turn
             yield f"## Turn {place.turn}"
-        words = [
-            message.role.capitalize(),
-            message.origin.value.replace("_", " ") if message.origin else None,
-            message.model,
-            f"step {place.step}" if place is not None and place.step is not None else None,
-            _moment(message.created_at),
-        ]
         fate = f" ({place.fate.value})" if place is not None and place.fate is not Fate.ACTIVE else ""
-        yield f"### {' · '.join(inline(word) for word in words if word)}{fate}"
+        yield f"### {' · '.join(inline(word) for word in speaker(event))}{fate}"
         for part in message.parts:
             yield from self._part(part, message.id)
         if message.error is not None:
@@ -134,10 +126,10 @@ class _Writer:
                 yield f"Source: {inline(part.title)}{_and(part.filename)}"
             case DataPart():
                 yield f"Data: {inline(part.name)}"
-                yield fence(_pretty(part.data), "json")
+                yield fence(pretty(part.data), "json")
             case UnknownPart():
                 yield f"Unknown part: {inline(part.kind)}"
-                yield fence(_pretty(part.data), "json")
+                yield fence(pretty(part.data), "json")
 
     def _call(self, call: ToolCallPart, message_id: str) -> Iterator[str]:
         yield f"#### Tool call: {inline(call.tool_name)}{_and(call.title)} · {call.state.value}"
@@ -147,7 +139,7 @@ class _Writer:
         if call.approval is not None and call.approval.reason:
             yield f"Reason: {inline(call.approval.reason)}"
         if call.input is not UNSET:
-            yield fence(_pretty(call.input), "json")
+            yield fence(pretty(call.input), "json")
         elif call.input_text is not None:
             yield fence(call.input_text, "text")
         arrived = [event.result for event in self._results.get((message_id, call.tool_call_id), ())]
@@ -170,38 +162,10 @@ class _Writer:
             yield fence(result.error_text, "text")
 
 
-def _facts(session: Session) -> Iterator[tuple[str, str]]:
-    place = session.project.path if session.project else session.cwd
-    facts: tuple[tuple[str, str | None], ...] = (
-        ("Session", session.id),
-        ("Agent", " ".join(word for word in (session.agent, session.agent_version) if word)),
-        ("Folder", place),
-        ("Branch", session.git_branch),
-        ("Models", ", ".join(session.models)),
-        ("Begun", _moment(session.created_at)),
-    )
-    yield from ((name, value) for name, value in facts if value)
-
-
-def _moment(at: datetime | None) -> str | None:
-    return None if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
 def _and(text: str | None) -> str:
     return f" · {inline(text)}" if text else ""
 
 
 def _file(part: FilePart) -> str:
-    kind = "Image" if part.media_type.startswith("image/") else "File"
-    size = part.blob.size if part.blob else None if part.data is None else len(part.data)
-    address = None if part.url is None or part.url.startswith("data:") else part.url
-    told = (part.filename or address, part.media_type, None if size is None else f"{size:,} bytes")
-    return f"{kind}: {' · '.join(inline(word) for word in told if word)}"
-
-
-def _pretty(data: msgspec.Raw) -> str:
-    """Exact JSON with line breaks between its values."""
-    try:
-        return msgspec.json.format(bytes(data), indent=2).decode(errors="replace")
-    except (msgspec.DecodeError, RecursionError):
-        return bytes(data).decode(errors="replace")
+    kind, words = file_words(part)
+    return f"{kind}: {' · '.join(inline(word) for word in words)}"
