@@ -64,6 +64,14 @@ def test_json_is_the_whole_history(run: Command) -> None:
 
 
 @pytest.mark.usefixtures("store")
+def test_html_has_its_subagents(run: Command) -> None:
+    made = export(run, "--as", "html")
+    for expected in ("Repair the webshop", "all\ngreen", "no such file: missing.py", "Nothing there."):
+        assert expected in made
+    assert 'data-session="plain:3f2a91c0-1111-4111-8111-000000000001.scout"' in made
+
+
+@pytest.mark.usefixtures("store")
 def test_markdown_has_every_output(run: Command) -> None:
     made = export(run, "--as", "markdown")
     for expected in (
@@ -128,5 +136,5 @@ def test_redacted_exports_hold_no_secret(run: Command, leaky: str, name: str) ->
     assert SECRET not in result.stdout + result.stderr
     assert "[REDACTED:github-token]" in result.stdout
     assert "masked: github-token at " in result.stderr
-    if name not in ("markdown", "jsonl"):
+    if name not in ("markdown", "html", "jsonl"):
         json.loads(result.stdout)

@@ -14,13 +14,25 @@ from turnlog.cli.terminal import one_line, write_json_text
 if TYPE_CHECKING:
     from turnlog.exports import Export
 
-FORMATS = ("markdown", "json", "jsonl", "uimessages", "anthropic", "openai-chat", "openrouter", "responses", "gemini")
+FORMATS = (
+    "markdown",
+    "html",
+    "json",
+    "jsonl",
+    "uimessages",
+    "anthropic",
+    "openai-chat",
+    "openrouter",
+    "responses",
+    "gemini",
+)
 """As in `turnlog.exports`, which help does not import."""
 
 
 @click.command(
     epilog=examples(
         "turnlog export 3f2a91c0 --as markdown --redact -o session.md",
+        "turnlog export 3f2a91c0 --as html -o session.html",
         "turnlog export 3f2a91c0 --as json | jq '.events[].type'",
         "turnlog export 3f2a91c0 --as responses --model gpt-5.5 --strict",
     )

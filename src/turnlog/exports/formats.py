@@ -41,6 +41,13 @@ def _markdown(source: Source, _model: str | None) -> Output:
     return Output([block.encode() for block in blocks])
 
 
+def _html(source: Source, _model: str | None) -> Output:
+    from turnlog.formats.html import Conversation, to_html
+
+    shown = [Conversation(each.session, each.history(), each.read_spill) for each in source.with_subagents()]
+    return Output(to_html(shown))
+
+
 def _json(source: Source, _model: str | None) -> Output:
     from turnlog.formats.json import to_json
 
@@ -120,6 +127,7 @@ def _grouped(told: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 FORMATS: dict[str, Format] = {
     "markdown": Format("md", "text/markdown; charset=utf-8", _markdown),
+    "html": Format("html", "text/html; charset=utf-8", _html),
     "json": Format("json", JSON, _json),
     "jsonl": Format("jsonl", "application/x-ndjson", _json_lines),
     "uimessages": Format("json", JSON, _ui_messages),

@@ -26,10 +26,12 @@ AnyT = TypeVar("AnyT")
 class Source:
     """One session. Contents are whole, not previews."""
 
-    def __init__(self, store: Store, session_id: str, *, redact: bool = False) -> None:
-        """Name the session; NotFoundError where the store has none of this id."""
+    def __init__(
+        self, store: Store, session_id: str, *, redact: bool = False, redactor: Redactor | None = None
+    ) -> None:
+        """Name the session, and who already redacts; NotFoundError where the store has none of this id."""
         self._store = store
-        self._redactor = Redactor() if redact else None
+        self._redactor = redactor or (Redactor() if redact else None)
         self.session: Session = self._clean(store.session(session_id), "session")
         self._id = session_id
 
@@ -58,6 +60,25 @@ class Source:
         """Ids of its subagents' sessions -> their titles."""
         children = self._store.children(self._id)
         return {child.id: self._clean(child.title, f"session {child.id}") for child in children if child.title}
+
+    def with_subagents(self) -> list[Source]:
+        """This session and those of its subagents, theirs too, each after the one that started it."""
+        found: dict[str, Source] = {self._id: self}
+        waiting = self._subagents()
+        while waiting:
+            session_id = waiting.pop(0)
+            if session_id not in found:
+                found[session_id] = Source(self._store, session_id, redactor=self._redactor)
+                waiting = [*found[session_id]._subagents(), *waiting]
+        return list(found.values())
+
+    def _subagents(self) -> list[str]:
+        children = self._store.children(self._id)
+        return [
+            child.id
+            for child in children
+            if any(each.kind == "subagent" and each.parent_session_id == self._id for each in child.relationships)
+        ]
 
     def read_spill(self, name: str) -> str | None:
         """The whole of an output that its result previews; None where it is gone."""

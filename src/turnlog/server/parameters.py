@@ -86,7 +86,7 @@ LongPage = Annotated[int, _page_size(100, 500), _page_schema(100, 500)]
 
 
 ExportFormat = Literal[
-    "markdown", "json", "jsonl", "uimessages", "anthropic", "openai-chat", "openrouter", "responses", "gemini"
+    "markdown", "html", "json", "jsonl", "uimessages", "anthropic", "openai-chat", "openrouter", "responses", "gemini"
 ]
 """As in `turnlog.exports.FORMATS`."""
 

@@ -1,0 +1,148 @@
+"""The exported HTML file in a browser: it opens small, says nothing in the console, and finds what it has not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser_visit import SECONDS
+from turnlog.formats.html import Conversation, to_html
+from turnlog.history import history
+from turnlog.model import Membership, Message, Origin, Part, ReasoningPart, Session, TextPart, ToolCallPart, ToolResult
+from turnlog.model.codec import to_json
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+TURNS = 3000
+HOSTILE = "</pre></script><img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>"
+
+
+def _messages(turn: int) -> tuple[Message, Message]:
+    prompt = Message(
+        id=f"p{turn}", role="user", origin=Origin.PROMPT, parts=(TextPart(text=f"Prompt {turn} {HOSTILE}"),)
+    )
+    result = ToolResult(id=f"r{turn}", content=(TextPart(text=f"jar <{turn}> & lid\n" + "row of a shelf\n" * 60),))
+    call = ToolCallPart(
+        tool_call_id=f"c{turn}",
+        tool_name="Bash",
+        input=to_json({"command": f"ls shelf/{turn}"}),
+        results=(result,),
+        child_session_id="a:scout" if turn == 1 else None,
+    )
+    parts: tuple[Part, ...] = (ReasoningPart(text="Where is it?"), call, TextPart(text=f"Shelf {turn}. {HOSTILE}"))
+    return prompt, Message(id=f"a{turn}", role="assistant", model="large", parts=parts)
+
+
+def _conversation(name: str, turns: int) -> Conversation:
+    messages = [message for turn in range(1, turns + 1) for message in _messages(turn)]
+    places = [
+        Membership(session_id=f"a:{name}", message_id=message.id, position=number, turn=number // 2 + 1)
+        for number, message in enumerate(messages)
+    ]
+    session = Session(id=f"a:{name}", agent="a", external_id=name, title=f"Session {name}")
+    return Conversation(session, history(messages, [], places))
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("export") / "session.html"
+    path.write_bytes(b"".join(to_html([_conversation("long", TURNS), _conversation("scout", 2)])))
+    return path
+
+
+@pytest.fixture(params=["light", "dark"])
+def page(browser: Browser, exported: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=request.param)
+    page = context.new_page()
+    page.set_default_timeout(SECONDS * 1000)
+    problems: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(exported.as_uri())
+    yield page
+    assert page.title() == "Session long"
+    context.close()
+    assert problems == []
+    assert asked == [exported.as_uri()]
+
+
+def _nodes(page: Page) -> int:
+    return page.evaluate(
+        "() => { const all = document.createTreeWalker(document); let count = 1; while (all.nextNode()) count++;"
+        " return count; }"
+    )
+
+
+def _in_view(page: Page, text: str) -> bool:
+    return page.evaluate(
+        "text => { const found = document.querySelector('.found'); const at = found.getBoundingClientRect();"
+        " return found.textContent.includes(text) && at.top < innerHeight && at.bottom > 0; }",
+        text,
+    )
+
+
+def test_it_opens_small_and_hostile_text_stays_text(page: Page) -> None:
+    assert _nodes(page) <= 20_000
+    assert page.locator("img, iframe, object").count() == 0
+    expect(page.locator(".text").first).to_contain_text("<img src=x onerror")
+
+
+def test_search_finds_an_output_that_is_not_shown_yet(page: Page) -> None:
+    assert page.get_by_text("jar <2345>").count() == 0
+    page.keyboard.press("/")
+    page.keyboard.type("JAR <2345> & lid")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status")).to_have_text("1 of 1")
+    expect(page.locator("details.call.found pre").last).to_be_visible()
+    assert _in_view(page, "jar <2345> & lid")
+    assert page.evaluate("CSS.highlights.get('found').size") == 1
+    assert _nodes(page) <= 20_000
+
+
+def test_search_steps_through_its_hits(page: Page) -> None:
+    field = page.get_by_role("searchbox")
+    field.fill("ls shelf/")
+    expect(page.get_by_role("status")).to_have_text(str(TURNS + 2))
+    page.get_by_role("button", name="Previous").click()
+    expect(page.get_by_role("status")).to_have_text(f"{TURNS + 2} of {TURNS + 2}")
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_role("status")).to_have_text(f"1 of {TURNS + 2}")
+    field.fill("no such words")
+    expect(page.get_by_role("status")).to_have_text("nothing")
+
+
+def test_links_lead_to_prompts_and_subagents(page: Page) -> None:
+    page.locator("nav a").nth(90).click()
+    assert _in_view(page, "Turn 90")
+    page.locator("nav a").first.click()
+    page.locator("summary", has_text="Bash").first.click()
+    page.locator("a[data-session]").first.click()
+    assert _in_view(page, "Session scout")
+
+
+def test_scrolling_makes_the_rest_live(page: Page) -> None:
+    before = page.locator("main h3").count()
+    page.locator("main > section").nth(4).scroll_into_view_if_needed()
+    expect(page.locator("main > section").nth(4).locator("h3").first).to_be_attached()
+    assert page.locator("main h3").count() > before
+
+
+def test_paper_has_everything_unfolded(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "short.html"
+    path.write_bytes(b"".join(to_html([_conversation("short", 60)])))
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    expect(page.locator("details:not([open])")).to_have_count(0)
+    expect(page.locator("main script")).to_have_count(0)
+    expect(page.get_by_text("jar <60> & lid")).to_be_visible()
+    expect(page.locator("nav")).to_be_hidden()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(page.locator("details[open]")).to_have_count(0)
+    page.close()

@@ -1,0 +1,273 @@
+"""The HTML document holds everything that was said, allows nothing but its own script, and opens small."""
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model_values import TEXT
+from turnlog.formats.html import Conversation, to_html
+from turnlog.formats.html.blocks import escape
+from turnlog.formats.inert import visible
+from turnlog.history import history
+from turnlog.model import (
+    Approval,
+    CompactionEvent,
+    DataPart,
+    ErrorEvent,
+    Fate,
+    FilePart,
+    HistoryEvent,
+    InterruptEvent,
+    Membership,
+    Message,
+    MessageError,
+    Origin,
+    Part,
+    ReasoningPart,
+    RecordEvent,
+    RewindEvent,
+    Role,
+    Session,
+    SourceDocumentPart,
+    SourceUrlPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+    ToolResultEvent,
+    ToolState,
+    UnknownPart,
+)
+from turnlog.model.codec import to_json
+
+HOSTILE = (
+    "</pre></script><!--<script>alert(1)</script>'\"><img src=x onerror=alert(1)>"
+    "<style>*{}</style>&lt;\x1b[31m\r\n\u202e"
+)
+
+
+class _Reader(HTMLParser):
+    """What a browser makes of the page: its elements, and its text."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.scripts: list[tuple[str | None, str]] = []
+        self._inside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._inside.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside.append("/" + tag)
+
+    def handle_data(self, data: str) -> None:
+        if self._inside and self._inside[-1] == "script":
+            self.scripts.append((self.elements[-1][1].get("class"), data))
+        else:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+def read(document: str, *, whole: bool = True) -> _Reader:
+    """The page; `whole` with the windows that wait in it."""
+    reader = _Reader()
+    reader.feed(document)
+    for kind, data in list(reader.scripts) if whole else ():
+        if kind == "window":
+            reader.feed("".join(json.loads(data)))
+    reader.close()
+    return reader
+
+
+def conversation(
+    *parts: Part,
+    role: Role = "assistant",
+    origin: Origin | None = None,
+    name: str = "s",
+    events: tuple[HistoryEvent, ...] = (),
+    fate: Fate = Fate.ACTIVE,
+    error: MessageError | None = None,
+) -> Conversation:
+    message = Message(id="m1", role=role, origin=origin, model="large", parts=parts, error=error)
+    place = Membership(session_id="a:s", message_id="m1", position=0, turn=1, step=1, fate=fate)
+    session = Session(id=f"a:{name}", agent="a", external_id=name, title=f"Session {name}")
+    return Conversation(session, history([message], list(events), [place]))
+
+
+def page(*conversations: Conversation) -> str:
+    return b"".join(to_html(conversations)).decode()
+
+
+def call(*results: ToolResult, text: str = "ls", **more: object) -> ToolCallPart:
+    return ToolCallPart(
+        tool_call_id="c1",
+        tool_name="Bash",
+        input=to_json({"command": text}),
+        state=ToolState.OUTPUT_AVAILABLE,
+        results=results,
+        **more,  # pyright: ignore[reportArgumentType]
+    )
+
+
+def test_parts_and_what_lies_between_messages_are_shown() -> None:
+    """R-K21."""
+    events = (
+        CompactionEvent(id="e1", trigger="auto", position=1),
+        RewindEvent(id="e2", position=2),
+        InterruptEvent(id="e3", during="tool", position=3),
+        ErrorEvent(id="e4", error_text="overloaded", position=4),
+        RecordEvent(id="e5", kind="hologram", known=False, position=5),
+        ToolResultEvent(tool_call_id="lost", result=ToolResult(id="r", content=(TextPart(text="orphan"),)), position=6),
+    )
+    parts = (
+        ReasoningPart(text="hm"),
+        ReasoningPart(text="", redacted=True),
+        TextPart(text="hello"),
+        call(),
+        FilePart(media_type="image/png", filename="shot.png", data=b"12345"),
+        SourceUrlPart(source_id="u", url="https://example.invalid/a", title="A page"),
+    )
+    text = read(page(conversation(*parts, events=events, fate=Fate.REWOUND))).text
+    for expected in (
+        "Turn 1 · Assistant · large · step 1 (rewound)",
+        "hm",
+        "withheld by the provider",
+        "hello",
+        "Bash output-available",
+        "Image: shot.png · image/png · 5 bytes",
+        "Source: A page · https://example.invalid/a",
+        "Context compacted: auto",
+        "Rewound to the start",
+        "Interrupted: tool",
+        "overloaded",
+        "Unknown record: hologram",
+        "orphan",
+    ):
+        assert expected in text
+
+
+def test_every_output_and_the_whole_input_are_there() -> None:
+    first = ToolResult(id="r1", content=(TextPart(text="launched"),), preliminary=True)
+    last = ToolResult(id="r2", status="error", content=(TextPart(text="x" * 9000),), error_text="it broke", exit_code=2)
+    spilled = ToolResult(id="r3", content=(TextPart(text="preview"),), spilled_to="all.txt")
+    made = conversation(call(first, last, spilled, text="y" * 9000))
+    text = read(page(made._replace(read_spill={"all.txt": "whole"}.get))).text
+    for expected in ("y" * 9000, "launched", "x" * 9000, "it broke", "exit 2", "whole"):
+        assert expected in text
+    assert "preview" not in text
+    assert "preview" in read(page(made)).text
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        TextPart(text=HOSTILE),
+        ReasoningPart(text=HOSTILE),
+        call(ToolResult(id="r", content=(TextPart(text=HOSTILE),), error_text=HOSTILE + "!"), text=HOSTILE),
+        call(title=HOSTILE, approval=Approval(approved=False, reason=HOSTILE), child_session_id=HOSTILE),
+        ToolCallPart(tool_call_id=HOSTILE, tool_name=HOSTILE, input_text=HOSTILE),
+        FilePart(media_type=HOSTILE, filename=HOSTILE, url=HOSTILE),
+        SourceUrlPart(source_id=HOSTILE, url=HOSTILE, title=HOSTILE),
+        SourceDocumentPart(source_id=HOSTILE, media_type=HOSTILE, title=HOSTILE, filename=HOSTILE),
+        DataPart(name=HOSTILE, data=to_json({HOSTILE: HOSTILE})),
+        UnknownPart(kind=HOSTILE, data=to_json({HOSTILE: HOSTILE})),
+    ],
+    ids=lambda part: part.type,
+)
+def test_hostile_text_is_text_in_every_part(part: Part) -> None:
+    filler = [TextPart(text="filler")] * 150
+    near, far = read(page(conversation(part))), read(page(conversation(*filler, part)))
+    for reader in (near, far):
+        assert not {"img"} & {tag for tag, _ in reader.elements}
+        assert [tag for tag, _ in reader.elements].count("style") == 1
+        assert not any(name.startswith("on") or name == "style" for _, attrs in reader.elements for name in attrs)
+        assert all(attrs.get("href") in (None, "#") for _, attrs in reader.elements)
+        assert "<img src=x onerror=alert(1)>" in reader.text.replace('\\"', '"')
+        assert "\x1b" not in reader.text
+
+
+def test_hostile_text_is_text_in_sessions_and_events() -> None:
+    session = Session(id=HOSTILE, agent=HOSTILE, external_id=HOSTILE, title=HOSTILE, cwd=HOSTILE, git_branch=HOSTILE)
+    events = (ErrorEvent(id="e", error_text=HOSTILE), RecordEvent(id="r", kind=HOSTILE, known=False))
+    asked = conversation(
+        TextPart(text=HOSTILE), role="user", origin=Origin.PROMPT, events=events, error=MessageError(text=HOSTILE)
+    )
+    reader = read(page(asked._replace(session=session)))
+    assert {tag for tag, _ in reader.elements}.isdisjoint({"img", "iframe"})
+    assert [tag for tag, _ in reader.elements].count("style") == 1
+    assert json.loads(next(data for kind, data in reader.scripts if kind == "sessions")) == {HOSTILE: 0}
+
+
+@given(text=TEXT | st.text(alphabet="<>&\"'/!-\\script\n\r\0 \ud800", max_size=40))
+def test_any_text_comes_back_as_it_is_shown(text: str) -> None:
+    reader = _Reader()
+    reader.feed(f'<p title="{escape(text)}">{escape(text)}</p>')
+    reader.close()
+    assert reader.text == visible(text)
+    assert [tag for tag, _ in reader.elements] == ["p"]
+    assert reader.elements[0][1]["title"] == visible(text)
+
+
+def test_the_policy_allows_its_own_script_and_style_and_nothing_else() -> None:
+    document = page(conversation(TextPart(text="hello")))
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', document)
+    script = re.search(r"<script>(.*)</script></body>", document, re.DOTALL)
+    style = re.search(r"<style>(.*?)</style>", document, re.DOTALL)
+    assert policy is not None
+    assert script is not None
+    assert style is not None
+    hashes = [base64.b64encode(hashlib.sha256(each[1].encode()).digest()).decode() for each in (script, style)]
+    assert policy[1] == (
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}';"
+        " base-uri 'none'; form-action 'none'"
+    )
+    assert not re.search(r"(?:src|href|action)=\"(?!#)", document)
+
+
+def test_a_long_session_waits_in_windows() -> None:
+    results = [
+        call(ToolResult(id=f"r{number}", content=(TextPart(text=f"output {number}."),))) for number in range(6000)
+    ]
+    document = page(conversation(*results))
+    first = read(document, whole=False)
+    assert len(first.elements) < 2000
+    assert "output 10." in first.text
+    assert "output 5999." not in first.text
+    whole = read(document).text
+    assert all(f"output {number}." in whole for number in range(6000))
+
+
+def test_large_outputs_end_a_window_early() -> None:
+    results = [call(ToolResult(id=f"r{number}", content=(TextPart(text="x" * 150_000),))) for number in range(8)]
+    document = page(conversation(*results))
+    counts = [int(attrs["data-count"] or 0) for tag, attrs in read(document).elements if tag == "section"]
+    assert max(counts) <= 4
+    assert sum(counts) == 10 + 1
+    assert len(document) < 8 * 150_000 + 50_000
+
+
+def test_prompts_are_in_the_outline_and_subagents_in_the_page() -> None:
+    parent = conversation(call(child_session_id="a:scout"), TextPart(text="done"))
+    child = conversation(TextPart(text="look  around"), role="user", origin=Origin.SUBAGENT_PROMPT, name="scout")
+    reader = read(page(parent, child))
+    links = [attrs for tag, attrs in reader.elements if tag == "a"]
+    assert [link["data-block"] for link in links if "data-block" in link] == ["0", "4", "5"]
+    assert [link["data-session"] for link in links if "data-session" in link] == ["a:scout"]
+    assert json.loads(next(data for kind, data in reader.scripts if kind == "sessions")) == {"a:s": 0, "a:scout": 4}
+    assert "look around" in reader.text
+
+
+def test_no_conversation_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no conversation"):
+        page()
