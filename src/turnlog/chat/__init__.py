@@ -1,4 +1,4 @@
-"""What a chat page needs beside the messages themselves: stored sessions page by page, streams that can be resumed.
+"""What a chat page needs beside the messages themselves: its requests taken in, stored sessions, resumable streams.
 
 Streams outlive their readers. The messages and chunks are `turnlog.aisdk`'s; nothing here knows an agent or a provider.
 """
@@ -10,10 +10,13 @@ from turnlog.chat.loading import (
     load_ui_json,
     load_ui_messages,
 )
+from turnlog.chat.requests import ChatRequest, ChatTurn, parse_chat_request, take_in
 from turnlog.chat.stream_stores import MemoryStreamStore, SqliteStreamStore, StoredFrames, StreamStore
 from turnlog.chat.streams import Streams
 
 __all__ = [
+    "ChatRequest",
+    "ChatTurn",
     "MemoryStreamStore",
     "SqliteStreamStore",
     "StoredFrames",
@@ -24,4 +27,6 @@ __all__ = [
     "load_all_ui_messages",
     "load_ui_json",
     "load_ui_messages",
+    "parse_chat_request",
+    "take_in",
 ]
