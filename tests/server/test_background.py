@@ -6,8 +6,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -19,33 +20,54 @@ from turnlog.server.reports import Ended, Failed, Moved, Report
 from turnlog.server.worker import keep_reading
 from turnlog.sync.read import Problem
 from turnlog.sync.scan import SyncSummary
+from turnlog.sync.watch import Watcher, Woken
 
 ReportProgress = Callable[[str, int, int], None]
 
 
 class Passes:
-    """Stands in for `sync`: does what each pass is told, and stops after the last."""
+    """Stands in for `Syncer` and `Watcher`: does what each pass is told, and stops after the last."""
+
+    is_complete = True
 
     def __init__(self, *passes: Callable[[ReportProgress], SyncSummary]) -> None:
         self.stopped = threading.Event()
         self.reports: list[Report] = []
         self.rests: list[float] = []
+        self.gaps: list[str] = []
+        self.changes: list[Woken] = []
+        self.read_paths: list[Path] = []
         self._passes = list(passes)
 
-    def __call__(self, store_path: Path, *, on_progress: ReportProgress) -> SyncSummary:
+    def __enter__(self) -> Passes:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is open."""
+
+    def cover(self) -> None:
+        """Nothing is watched."""
+
+    def scan(self, *, on_progress: ReportProgress) -> SyncSummary:
         return self._passes.pop(0)(on_progress)
+
+    def read(self, syncer: object, paths: Iterable[Path]) -> SyncSummary:
+        self.read_paths += paths
+        return SyncSummary()
+
+    def wait(self, seconds: float) -> Woken:
+        if self.changes:
+            return self.changes.pop(0)
+        self.rests.append(round(seconds))
+        if not self._passes:
+            self.stopped.set()
+        return Woken()
 
     def run(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """Run all passes; the kinds of reports they gave."""
-        monkeypatch.setattr(worker, "sync", self)
-        monkeypatch.setattr(self.stopped, "wait", self._rest)
-        keep_reading(Path("store.db"), 2.0, self.stopped, self.reports.append)
+        monkeypatch.setattr(worker, "Syncer", lambda store_path: self)
+        keep_reading(Path("store.db"), 60.0, cast("Watcher", self), self.stopped, self.reports.append)
         return [type(report).__name__ for report in self.reports]
-
-    def _rest(self, seconds: float) -> None:
-        self.rests.append(seconds)
-        if not self._passes:
-            self.stopped.set()
 
 
 def test_a_pass_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,10 +105,35 @@ def test_looking_takes_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch
     passes = Passes(
         lambda tell: SyncSummary(seconds=60, changed=500),
         lambda tell: SyncSummary(seconds=0.05),
-        lambda tell: SyncSummary(seconds=1),
+        lambda tell: SyncSummary(seconds=10),
     )
     passes.run(monkeypatch)
-    assert passes.rests == [2.0, 2.0, 10.0]
+    assert passes.rests == [60, 60, 100]
+
+
+def test_what_changes_is_read_without_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = Passes(lambda tell: SyncSummary())
+    passes.changes = [Woken(frozenset({Path("/logs/a")})), Woken(frozenset({Path("/logs/b")}))]
+    assert passes.run(monkeypatch) == ["Began", "Ended"]
+    assert passes.read_paths == [Path("/logs/a"), Path("/logs/b")]
+
+
+def test_lost_events_lead_to_a_pass_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = Passes(lambda tell: SyncSummary(), lambda tell: SyncSummary())
+    passes.changes = [Woken(needs_pass=True)]
+    assert passes.run(monkeypatch) == ["Began", "Ended", "Began", "Ended"]
+    assert passes.rests == [60]
+
+
+def test_where_not_all_is_watched_passes_are_frequent_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = Passes(lambda tell: SyncSummary(seconds=0.01))
+    passes.is_complete = False
+    passes.gaps = ["/logs/old"]
+    passes.run(monkeypatch)
+    assert passes.rests == [worker.UNWATCHED_SECONDS]
+    ended = passes.reports[-1]
+    assert isinstance(ended, Ended)
+    assert [(problem.path, problem.reason) for problem in ended.problems] == [("/logs/old", worker.NOT_WATCHED)]
 
 
 def test_a_pass_ends_in_the_middle_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from turnlog.server.answers import SyncProblem
 from turnlog.server.progress import Progress
 from turnlog.server.reports import Began, Ended, Failed, Moved, Report
 
-PASS_SECONDS = 2.0
-"""Shortest time between two passes."""
+PASS_SECONDS = 60.0
+"""Time between two passes over everything; in between, files are read as they are written."""
 
 STOP_SECONDS = 5.0
 """How long a pass may take to notice that it should end. Killing it then harms nothing: it commits or it does not."""

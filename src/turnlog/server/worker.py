@@ -1,4 +1,4 @@
-"""A process that reads logs into a store, pass after pass, for a server that must stay quick meanwhile.
+"""A process that reads logs into a store, as they are written, for a server that must stay quick meanwhile.
 
 `python -m turnlog.server.worker STORE SECONDS`: writes a JSON line for every step to standard output, and ends when its
 standard input does, so that it never outlives the server that started it.
@@ -19,10 +19,20 @@ import msgspec
 
 from turnlog.errors import TurnlogError
 from turnlog.server.reports import Began, Ended, Failed, Moved, Problem, Report
-from turnlog.sync.scan import sync
+from turnlog.sync.scan import Syncer
+from turnlog.sync.watch import Watcher
 
 SHARE_OF_TIME = 10
 """A pass that finds nothing is followed by a rest of this many times its length, so that looking stays cheap."""
+
+UNWATCHED_SECONDS = 2.0
+"""Shortest time between two passes where these must find what changed, and after a failure."""
+
+LONG_READ_SECONDS = 0.02
+"""A read that took longer is followed by a rest of its length: a session that is read whole each time it grows, such
+as a database's, may be written without a pause."""
+
+NOT_WATCHED = "not watched, since the limit of watches is reached: changes are found by passes, some seconds late"
 
 REPORT_SECONDS = 0.1
 """Time between two reports of progress."""
@@ -43,27 +53,61 @@ def main() -> None:
     os.nice(5)
     output, sys.stdout = sys.stdout.buffer, sys.stderr
     stopped = threading.Event()
-    threading.Thread(target=_wait_for_end, args=(sys.stdin.fileno(), stopped), daemon=True).start()
-    keep_reading(store_path, seconds, stopped, lambda report: _write(output, report))
+    with Watcher() as watcher:
+
+        def stop() -> None:
+            stopped.set()
+            watcher.wake()
+
+        threading.Thread(target=_wait_for_end, args=(sys.stdin.fileno(), stop), daemon=True).start()
+        keep_reading(store_path, seconds, watcher, stopped, lambda report: _write(output, report))
 
 
-def keep_reading(store_path: Path, seconds: float, stopped: threading.Event, report: Callable[[Report], None]) -> None:
-    """Make a pass, rest, and so on until `stopped`; a pass that fails is reported and tried again."""
+def keep_reading(
+    store_path: Path, seconds: float, watcher: Watcher, stopped: threading.Event, report: Callable[[Report], None]
+) -> None:
+    """Make a pass, follow what the watcher tells, and so on until `stopped`.
+
+    What fails is reported and tried again.
+    """
     while not stopped.is_set():
-        rest = seconds
         report(Began())
+        rest = seconds
         try:
-            summary = sync(store_path, on_progress=_Teller(stopped, report))
+            with Syncer(store_path) as syncer:
+                rest = _make_pass(syncer, seconds, watcher, _Teller(stopped, report), report)
+                _follow(syncer, watcher, rest, stopped)
         except _StoppedError:
             return
         except (TurnlogError, OSError) as error:
             report(Failed(reason=str(error)))
-        else:
-            problems = [Problem(path=problem.path, reason=problem.reason) for problem in summary.problems]
-            report(Ended(problems=problems[:PROBLEM_LIMIT]))
-            if summary.changed == 0:
-                rest = max(seconds, SHARE_OF_TIME * summary.seconds)
-        stopped.wait(rest)
+            watcher.wait(min(rest, UNWATCHED_SECONDS))
+
+
+def _make_pass(
+    syncer: Syncer, seconds: float, watcher: Watcher, teller: _Teller, report: Callable[[Report], None]
+) -> float:
+    """Look at everything; return how long the next pass may wait."""
+    watcher.cover()
+    summary = syncer.scan(on_progress=teller)
+    problems = [Problem(path=problem.path, reason=problem.reason) for problem in summary.problems]
+    problems += [Problem(path=folder, reason=NOT_WATCHED) for folder in watcher.gaps]
+    report(Ended(problems=problems[:PROBLEM_LIMIT]))
+    if not watcher.is_complete:
+        seconds = min(seconds, UNWATCHED_SECONDS)
+    return max(seconds, SHARE_OF_TIME * summary.seconds) if summary.changed == 0 else seconds
+
+
+def _follow(syncer: Syncer, watcher: Watcher, seconds: float, stopped: threading.Event) -> None:
+    """Read what changes, until the next pass is due or needed; that one tells which files could not be read."""
+    end = time.monotonic() + seconds
+    while not stopped.is_set():
+        woken = watcher.wait(end - time.monotonic())
+        if woken.needs_pass or not woken.paths:
+            return
+        summary = watcher.read(syncer, woken.paths)
+        if summary.seconds > LONG_READ_SECONDS:
+            stopped.wait(summary.seconds)
 
 
 class _Teller:
@@ -84,11 +128,11 @@ class _Teller:
             self._report(Moved(phase=phase, done=done, total=total))
 
 
-def _wait_for_end(descriptor: int, ended: threading.Event) -> None:
+def _wait_for_end(descriptor: int, end: Callable[[], None]) -> None:
     # Not by the buffered stream: its lock, held here, would stop the interpreter from ending by itself.
     while os.read(descriptor, 4096):
         pass
-    ended.set()
+    end()
 
 
 def _write(output: BinaryIO, report: Report) -> None:

@@ -10,7 +10,7 @@ import gc
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -35,6 +35,9 @@ Phase = Literal["find", "read", "index"]
 Progress = Callable[[Phase, int, int], None]
 """Called with a phase, how much of it is done, and how much there is (files, bytes, messages)."""
 
+
+Saved = Callable[[Set[str], int], None]
+"""Called after a commit with the ids of the sessions that changed, and the last number of the change sequence."""
 
 LARGE_IMPORT = 32 << 20
 """Bytes from which on a pass is prepared as a large import."""
@@ -87,13 +90,21 @@ def sync(
 class Syncer:
     """Keeps a store up to date over one connection. Not for two threads at once."""
 
-    def __init__(self, store_path: Path, *, agents: Sequence[Agent] | None = None) -> None:
+    def __init__(
+        self,
+        store_path: Path,
+        *,
+        agents: Sequence[Agent] | None = None,
+        on_saved: Saved = lambda sessions, last_change: None,
+    ) -> None:
         """Open the store, which is made when it is not there.
 
         Args:
             store_path: The database.
             agents: The agents to look for; all registered ones by default.
+            on_saved: Told of every commit that changed sessions.
         """
+        self._on_saved = on_saved
         self._path = store_path
         self._agents = list(agents) if agents is not None else registered_agents()
         self._connection = connect(store_path, checked=False)
@@ -134,13 +145,17 @@ class Syncer:
         changed.sort(key=lambda item: item.fingerprint.mtime_ns, reverse=True)
         total = sum(item.fingerprint.size for item in changed)
         with _indexing(self._path, total, on_progress):
-            _read_all(self._connection, changed, summary, on_progress, total)
+            _read_all(self._connection, changed, summary, on_progress, total, self._on_saved)
             _note_vanished(self._connection, found, roots, summary)
         summary.seconds = time.monotonic() - started
         return summary
 
-    def read(self, paths: Iterable[Path]) -> SyncSummary:
-        """Read what is new in files that a pass has seen before, and index it; others wait for the next pass.
+    def unknown(self, paths: Iterable[Path]) -> set[Path]:
+        """The files among these that no pass has read."""
+        return {path for path in paths if load_known(self._connection, str(path)) is None}
+
+    def read(self, paths: Iterable[Path], new: Iterable[tuple[Agent, Source]] = ()) -> SyncSummary:
+        """Read what is new in files that a pass has seen before, and in `new` sources, and index it.
 
         Of a file that sessions lie in as rows (a database, its log, a file of a message), what changed of these.
 
@@ -153,15 +168,16 @@ class Syncer:
         sources = {
             source.path: source for source in (*known, *find_changed_rows(self._connection, self._agents, paths))
         }
-        reader = Reader(self._connection, price_nanos, price_version())
-        result = reader.read(
-            [(by_name[source.agent], source) for source in sources.values() if source.agent in by_name]
-        )
+        found = [(by_name[source.agent], source) for source in sources.values() if source.agent in by_name]
+        found += [(agent, source) for agent, source in new if source.path not in sources]
+        result = Reader(self._connection, price_nanos, price_version()).read(found)
         if self._indexer is None:
             self._indexer = Indexer(self._path, search_path(self._path))
         self._indexer.catch_up()
-        summary = SyncSummary(sources=len(sources), sessions=len(result.saved.sessions))
+        summary = SyncSummary(sources=len(found), sessions=len(result.saved.sessions))
         _add_up(summary, result)
+        if result.saved.sessions:
+            self._on_saved(result.saved.sessions, result.saved.last_change)
         summary.seconds = time.monotonic() - started
         return summary
 
@@ -205,7 +221,12 @@ _UNREADABLE = Fingerprint(0, 0, 0, 0)
 
 
 def _read_all(
-    connection: sqlite3.Connection, changed: list[_Found], summary: SyncSummary, on_progress: Progress, total: int
+    connection: sqlite3.Connection,
+    changed: list[_Found],
+    summary: SyncSummary,
+    on_progress: Progress,
+    total: int,
+    on_saved: Saved,
 ) -> None:
     def count(read: int) -> None:
         summary.bytes += read
@@ -218,6 +239,8 @@ def _read_all(
             result = reader.read([(item.agent, item.source) for item in group])
             _add_up(summary, result)
             sessions |= result.saved.sessions
+            if result.saved.sessions:
+                on_saved(result.saved.sessions, result.saved.last_change)
     summary.sessions = len(sessions)
 
 

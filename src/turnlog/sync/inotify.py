@@ -1,0 +1,91 @@
+"""The Linux kernel's own notice of changes in folders, through ctypes: no thread, no debounce, no dependency.
+
+Promises what `inotify(7)` does: every change in a watched folder is told once, in order, or `Mask.OVERFLOW` says that
+some were lost. Leaves out what lies below a watched folder: `turnlog.sync.folders` watches folder by folder.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+from enum import IntFlag
+from typing import NamedTuple
+
+AVAILABLE = sys.platform == "linux"
+
+_HEADER = struct.Struct("iIII")
+_READ_SIZE = 1 << 16
+
+
+class Mask(IntFlag):
+    """Kinds of events, and flags of a watch (`linux/inotify.h`)."""
+
+    MODIFY = 0x2
+    MOVED_FROM = 0x40
+    MOVED_TO = 0x80
+    CREATE = 0x100
+    OVERFLOW = 0x4000
+    IGNORED = 0x8000
+    ONLY_FOLDERS = 0x01000000
+    IS_FOLDER = 0x40000000
+
+
+_WATCHED = Mask.MODIFY | Mask.MOVED_FROM | Mask.MOVED_TO | Mask.CREATE | Mask.ONLY_FOLDERS
+
+
+class Event(NamedTuple):
+    """A change. `name` is of the entry in the watched folder; empty when it is about the folder itself."""
+
+    watch: int
+    mask: Mask
+    name: str
+
+
+class Inotify:
+    """A queue of events and its watches."""
+
+    def __init__(self) -> None:
+        """Open the queue. Raises OSError when the user has too many."""
+        self._library = ctypes.CDLL(None, use_errno=True)
+        self.descriptor = self._checked(self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+
+    def add(self, folder: str) -> int:
+        """Watch a folder; the number that its events bear. Raises OSError, ENOSPC at the kernel's limit."""
+        return self._checked(self._library.inotify_add_watch(self.descriptor, os.fsencode(folder), int(_WATCHED)))
+
+    def remove(self, watch: int) -> None:
+        """Stop watching; a watch that is gone already is no error."""
+        self._library.inotify_rm_watch(self.descriptor, watch)
+
+    def read(self) -> list[Event]:
+        """What has happened, oldest first; nothing when nothing has."""
+        events: list[Event] = []
+        while True:
+            try:
+                data = os.read(self.descriptor, _READ_SIZE)
+            except BlockingIOError:
+                return events
+            events += _parse_events(data)
+
+    def close(self) -> None:
+        """Give the queue and all watches back."""
+        os.close(self.descriptor)
+
+    def _checked(self, result: int) -> int:
+        if result < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return result
+
+
+def _parse_events(data: bytes) -> list[Event]:
+    events: list[Event] = []
+    start = 0
+    while start < len(data):
+        watch, mask, _, length = _HEADER.unpack_from(data, start)
+        start += _HEADER.size
+        events.append(Event(watch, Mask(mask), os.fsdecode(data[start : start + length].rstrip(b"\0"))))
+        start += length
+    return events
