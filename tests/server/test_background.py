@@ -65,7 +65,11 @@ class Passes:
 
     def run(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """Run all passes; the kinds of reports they gave."""
-        monkeypatch.setattr(worker, "Syncer", lambda store_path: self)
+
+        def opened(_: Path) -> Passes:
+            return self
+
+        monkeypatch.setattr(worker, "Syncer", opened)
         keep_reading(Path("store.db"), 60.0, cast("Watcher", self), self.stopped, self.reports.append)
         return [type(report).__name__ for report in self.reports]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Iterator, Set
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from opencode_files import AGENT as OPENCODE
+from opencode_files import recorded, write_database
 from store_dump import open_read_only
 from toy_agent import ToyAgent, line
 from turnlog.sync import folders as folders_module
@@ -93,10 +97,8 @@ def test_a_new_file_is_found_and_one_that_is_no_source_is_left_alone(
     append(home / "new.log", "m1")
     assert watcher.read(syncer, watcher.wait(SECONDS).paths).new_sessions == 1
     (home / "other.txt").write_text("nobody's")
-    while (woken := watcher.wait(SECONDS)).paths == {home / "new.log"}:
-        watcher.read(syncer, woken.paths)
-    assert watcher.read(syncer, woken.paths).sources == 0
-    watcher.wait(0.3)
+    while (woken := watcher.wait(0.5)).paths:
+        assert watcher.read(syncer, woken.paths).messages == 0
     (home / "other.txt").write_text("still")
     assert not watcher.wait(0.2).paths
 
@@ -150,8 +152,12 @@ def test_a_home_that_comes_back_needs_a_pass(
 
 def test_lost_events_need_a_pass(home: Path, watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> None:
     watcher.cover()
-    overflow = Event(-1, Mask.OVERFLOW, "")
-    monkeypatch.setattr(folders_module.Inotify, "read", lambda _: [overflow])
+
+    def overflow(_: object) -> list[Event]:
+        return [Event(-1, Mask.OVERFLOW, "")]
+
+    monkeypatch.setattr(folders_module.Inotify, "read", overflow)
+    (home / "a.log").touch()
     assert watcher.wait(SECONDS).needs_pass
 
 
@@ -188,3 +194,22 @@ def test_another_thread_wakes_it(watcher: Watcher) -> None:
     started = time.monotonic()
     assert not watcher.wait(SECONDS).paths
     assert time.monotonic() - started < SECONDS / 2
+
+
+def test_reading_a_database_is_no_change_of_it(home: Path, tmp_path: Path) -> None:
+    """R-C19: its log and index, which appear when it is read, must not lead to another read."""
+    path = write_database(recorded("1.18.33", "subagent"), home / "opencode.db")
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = wal")
+    store = tmp_path / "turnlog.db"
+    with Syncer(store, agents=[OPENCODE]) as syncer, Watcher(roots=[home], agents=[OPENCODE]) as watcher:
+        begin(watcher, syncer, home)
+        with closing(sqlite3.connect(path)) as writer:
+            writer.execute("UPDATE session SET title = 'live', time_updated = time_updated + 1")
+            writer.commit()
+            assert watcher.read(syncer, watcher.wait(SECONDS).paths).changed > 0
+        reads = 0
+        while reads < 9 and (woken := watcher.wait(0.3)).paths:
+            watcher.read(syncer, woken.paths)
+            reads += 1
+        assert reads <= 3
