@@ -42,7 +42,7 @@ def serve(
         host: Address to bind. Off loopback every request needs a token.
         port: Port to bind; without one the default, or any free one when that is taken.
         token: What requests must present. Off loopback a random one is made when none is given.
-        sync: Whether logs are read in the background, now and every few seconds.
+        sync: Whether logs are read in the background, now and as they are written.
         sample: Whether the store is the bundled sample; said to the page.
         open_browser: Whether to open the page.
         announce: Told the address, with the token in it, once it answers.

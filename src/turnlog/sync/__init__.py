@@ -1,1 +1,1 @@
-"""From agents to the store: one pass (`scan`)."""
+"""From agents to the store: one pass (`scan`), and following what is written (`watch`)."""
