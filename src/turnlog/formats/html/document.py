@@ -10,7 +10,6 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
-from itertools import islice
 
 import orjson
 
@@ -77,13 +76,13 @@ def _windows(pieces: Sequence[str]) -> Iterator[bytes]:
     start = 0
     most = max(_WINDOW, -(-len(pieces) // _WINDOWS))
     while start < len(pieces):
-        window = list(_fitting(islice(pieces, start, start + most)))
+        window = list(_fitting(pieces[start : start + most]))
         inside = "".join(window).encode() if start == 0 else _data(window)
         yield b'<section data-start="%d" data-count="%d">%b</section>\n' % (start, len(window), inside)
         start += len(window)
 
 
-def _fitting(pieces: Iterator[str]) -> Iterator[str]:
+def _fitting(pieces: Sequence[str]) -> Iterator[str]:
     size = 0
     for piece in pieces:
         yield piece
