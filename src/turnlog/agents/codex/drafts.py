@@ -6,6 +6,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import MessageChange, Placement, RecordRef
@@ -26,41 +27,23 @@ from turnlog.model import (
 from turnlog.model.tools import STATE_OF_STATUS, state_after
 
 
-class CallDraft:
+class CallDraft(msgspec.Struct, eq=False):
     """A call whose results may still come in this feed."""
 
-    __slots__ = (
-        "draft",
-        "id",
-        "input",
-        "input_text",
-        "kind",
-        "metadata",
-        "name",
-        "number",
-        "parent",
-        "provider",
-        "provider_executed",
-        "results",
-        "started_at",
-        "state",
-    )
-
-    def __init__(self, draft: MessageDraft, number: int, call_id: str, name: str, kind: ToolKind) -> None:
-        self.draft = draft
-        self.number = number
-        self.id = call_id
-        self.name = name
-        self.kind = kind
-        self.input: Raw | UnsetType = UNSET
-        self.input_text: str | None = None
-        self.provider: ProviderData | None = None
-        self.provider_executed = False
-        self.parent: str | None = None
-        self.started_at: datetime | None = None
-        self.state = ToolState.INPUT_AVAILABLE
-        self.metadata: dict[str, Any] = {}
-        self.results: list[ToolResult] = []
+    draft: MessageDraft
+    number: int
+    id: str
+    name: str
+    kind: ToolKind
+    input: Raw | UnsetType = UNSET
+    input_text: str | None = None
+    provider: ProviderData | None = None
+    provider_executed: bool = False
+    parent: str | None = None
+    started_at: datetime | None = None
+    state: ToolState = ToolState.INPUT_AVAILABLE
+    metadata: dict[str, Any] = {}
+    results: list[ToolResult] = []
 
     def add_result(self, result: ToolResult) -> None:
         """One more answer; the same one again changes nothing."""
@@ -97,46 +80,26 @@ def _arrival(result: ToolResult) -> tuple[bool, float, str]:
     return (moment is None, moment.timestamp() if moment else 0.0, result.id)
 
 
-class MessageDraft:
+class MessageDraft(msgspec.Struct, eq=False):
     """What one feed has of an assistant message: a response of the model."""
 
-    __slots__ = (
-        "completed_at",
-        "created_at",
-        "id",
-        "in_order",
-        "metadata",
-        "model",
-        "open",
-        "origin",
-        "parts",
-        "provider",
-        "record_ids",
-        "records",
-        "response_id",
-        "session_id",
-        "stop_reason",
-        "usage",
-    )
-
-    def __init__(self, message_id: str, session_id: str, open_message: OpenMessage) -> None:
-        self.id = message_id
-        self.session_id = session_id
-        self.open = open_message
-        self.parts: dict[int, Part | CallDraft] = {}
-        self.records: list[RecordRef] = []
-        self.record_ids: tuple[str, ...] = (message_id,)
-        self.in_order = True
-        """Whether the records are in file order."""
-        self.created_at: datetime | None = None
-        self.completed_at: datetime | None = None
-        self.model: str | None = None
-        self.provider: str | None = None
-        self.origin: Origin | None = None
-        self.response_id: str | None = None
-        self.stop_reason: StopReason | None = None
-        self.usage: Usage | None = None
-        self.metadata: dict[str, Any] = {}
+    id: str
+    session_id: str
+    open: OpenMessage
+    record_ids: tuple[str, ...]
+    parts: dict[int, Part | CallDraft] = {}
+    records: list[RecordRef] = []
+    in_order: bool = True
+    """Whether the records are in file order."""
+    created_at: datetime | None = None
+    completed_at: datetime | None = None
+    model: str | None = None
+    provider: str | None = None
+    origin: Origin | None = None
+    response_id: str | None = None
+    stop_reason: StopReason | None = None
+    usage: Usage | None = None
+    metadata: dict[str, Any] = {}
 
     def at(self, moment: datetime | None) -> None:
         """A record of the message was written at this moment."""

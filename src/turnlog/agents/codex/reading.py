@@ -172,7 +172,7 @@ class Reading:
         return None if place is None else self._draft(message_id, place)
 
     def _draft(self, message_id: str, place: OpenMessage) -> MessageDraft:
-        draft = MessageDraft(message_id, self.session_id, place)
+        draft = MessageDraft(message_id, self.session_id, place, (message_id,))
         self.drafts[message_id] = draft
         self.order.append(draft)
         return draft
