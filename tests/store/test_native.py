@@ -1,0 +1,104 @@
+"""Sessions that no log tells of: written, written again, taken back, and left alone by everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from toy_agent import ToyAgent, line
+from toy_store import ToyStore
+from turnlog.errors import ConflictError
+from turnlog.model import Message, TextPart
+from turnlog.model.message import Role
+from turnlog.store import bodies
+from turnlog.store.forget import forget_for_good
+from turnlog.store.native import NativeSessions
+from turnlog.sync.rebuild import rebuild
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+CHAT = "turnlog:chat"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ToyStore]:
+    with ToyStore(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def native(store: ToyStore) -> Iterator[NativeSessions]:
+    found = NativeSessions(store.path, lambda usage, model, provider, time: None, "test")
+    yield found
+    found.close()
+
+
+def said(id: str, role: Role, text: str, seconds: int = 0) -> Message:
+    time = START + timedelta(seconds=seconds)
+    part = TextPart(id=f"{id}/0", text=text)
+    return Message(id=id, role=role, parts=(part,), created_at=START, updated_at=time)
+
+
+def rows(store: ToyStore) -> list[tuple[object, ...]]:
+    return store.connection.execute(
+        "SELECT g.external_id, m.position, m.turn, m.step, m.fate, m.source_key, g.body FROM memberships m"
+        " JOIN messages g ON g.key = m.message_key JOIN sessions s ON s.key = m.session_key"
+        " WHERE s.native = 1 ORDER BY m.position"
+    ).fetchall()
+
+
+def texts(store: ToyStore) -> dict[object, str]:
+    found: dict[object, str] = {}
+    for message_id, *_, body in rows(store):
+        assert isinstance(body, bytes)
+        part = bodies.unpack(body).parts[0]
+        assert isinstance(part, TextPart)
+        found[message_id] = part.text
+    return found
+
+
+def test_messages_are_saved_in_order_and_replaced_by_later_ones(store: ToyStore, native: NativeSessions) -> None:
+    """R-S24."""
+    native.save(CHAT, [said("u", "user", "hello"), said("a", "assistant", "half", 1)])
+    native.save(CHAT, [said("a", "assistant", "half and whole", 2)])
+    native.save(CHAT, [said("a", "assistant", "half", 1)])
+    assert texts(store) == {"u": "hello", "a": "half and whole"}
+    assert [row[1:6] for row in rows(store)] == [(1, 1, None, "active", None), (2, 1, 1, "active", None)]
+    assert store.row("SELECT messages FROM sessions WHERE native = 1") == 2
+
+
+def test_a_retracted_message_stays_and_says_so(store: ToyStore, native: NativeSessions) -> None:
+    native.save(CHAT, [said("u", "user", "hello"), said("a", "assistant", "bad")])
+    native.save(CHAT, [said("b", "assistant", "better")], retracted=["a"])
+    assert [(row[0], row[4]) for row in rows(store)] == [("u", "active"), ("a", "retracted"), ("b", "active")]
+
+
+def test_other_sessions_and_their_messages_are_out_of_reach(store: ToyStore, native: NativeSessions) -> None:
+    native.save(CHAT, [said("u", "user", "hello")])
+    with pytest.raises(ConflictError):
+        native.save("turnlog:other", [said("u", "user", "forged", 9)])
+    with pytest.raises(ConflictError):
+        native.save("toy:s", [said("x", "user", "forged")])
+    assert texts(store) == {"u": "hello"}
+    assert store.row("SELECT count(*) FROM sessions") == 1
+
+
+def test_a_forgotten_session_does_not_come_back(store: ToyStore, native: NativeSessions) -> None:
+    native.save(CHAT, [said("u", "user", "hello")])
+    forget_for_good(store.path, CHAT)
+    with pytest.raises(ConflictError):
+        native.save(CHAT, [said("v", "user", "again")])
+    assert store.row("SELECT count(*) FROM sessions") == 0
+
+
+def test_neither_reading_logs_nor_a_rebuild_touches_them(store: ToyStore, native: NativeSessions) -> None:
+    native.save(CHAT, [said("u", "user", "hello"), said("a", "assistant", "bad")])
+    native.save(CHAT, [said("b", "assistant", "better")], retracted=["a"])
+    before = rows(store), store.row("SELECT messages FROM sessions WHERE native = 1")
+    store.add("s.log", line(kind="text", id="r", message="m", block=0, text="of a log"))
+    assert (rows(store), store.row("SELECT messages FROM sessions WHERE native = 1")) == before
+    rebuild(store.path, agents=[ToyAgent()])
+    assert (rows(store), store.row("SELECT messages FROM sessions WHERE native = 1")) == before
+    assert store.row("SELECT count(*) FROM messages") == 4
