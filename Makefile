@@ -20,7 +20,7 @@ PACKAGES := $(if $(WEB),web/node_modules/.package-lock.json)
 JUDGES := tests/conformance/node_modules/.package-lock.json
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
-.PHONY: help serve test lint types layers webcheck pytest format lock web browser wheel bench clean prices
+.PHONY: help serve test lint types layers webcheck pytest format lock web browser wheel bench rig clean prices
 
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
@@ -61,6 +61,15 @@ wheel: .build/venv $(STATIC) ## Build sdist and wheel into dist/
 
 bench: .build/tools ## Time turnlog (ARGS are passed on)
 	$(BIN)/python benchmarks/sync.py $(ARGS)
+
+# The newest of each, whatever it is: the rig is there to find out what has changed.
+AGENTS := @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai
+# A network of its own that leads nowhere; a user who is not root is root in there alone.
+OFFLINE := unshare $(if $(filter 0,$(shell id -u)),,--map-root-user) --net --fork --kill-child \
+	sh -c 'ip link set lo up && exec "$$@"' offline
+rig: .build/venv ## Run the real agents of today against a scripted model (ARGS="codex")
+	npm install --prefix .build/rig --no-audit --no-fund --loglevel=error $(AGENTS:=@latest)
+	$(OFFLINE) $(BIN)/python rig/run.py $(ARGS)
 
 prices: .build/tools ## Take the prices of the pinned genai-prices
 	$(BIN)/python -m turnlog.pricing.generate

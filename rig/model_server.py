@@ -143,7 +143,10 @@ def _responses(answer: Answer, body: dict[str, Any]) -> Iterator[Event]:
         "output_tokens_details": {"reasoning_tokens": tokens.reasoning},
         "total_tokens": tokens.input + tokens.cached + tokens.output,
     }
-    yield {"type": "response.completed", "response": response | {"status": "completed", "output": items, "usage": usage}}
+    yield {
+        "type": "response.completed",
+        "response": response | {"status": "completed", "output": items, "usage": usage},
+    }
 
 
 def _response_items(answer: Answer) -> Iterator[Event]:
@@ -155,7 +158,13 @@ def _response_items(answer: Answer) -> Iterator[Event]:
         yield {"type": "message", "id": f"msg_{answer.number}", "role": "assistant", "content": content}
     for call in answer.calls:
         arguments = json.dumps(call.input)
-        yield {"type": "function_call", "id": f"fc_{call.id}", "call_id": call.id, "name": call.tool, "arguments": arguments}
+        yield {
+            "type": "function_call",
+            "id": f"fc_{call.id}",
+            "call_id": call.id,
+            "name": call.tool,
+            "arguments": arguments,
+        }
 
 
 def _chat(answer: Answer, body: dict[str, Any]) -> Iterator[Event]:

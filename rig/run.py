@@ -1,158 +1,150 @@
-"""Runs the installed command-line agents against the script, and compares what turnlog reads with it."""
+"""Runs the real agents against the script, reads what they wrote, and says in a table what is not as scripted.
+
+Each run has a HOME of its own that is removed afterwards, and no environment but what the agent needs. Exit code 0:
+all as scripted and no unknown kind; 1: something is not; 2: there is no such agent.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from clis import CLIS, Cli
+from compare import compare, unknown_kinds
 from model_server import ModelServer
-from script import PROMPT, Answer, conversation
+from script import Answer, conversation
 
 from turnlog.agents import agent
 from turnlog.agents.base import SourceKind
-from turnlog.logs import SessionHistory, discover, read_session
-from turnlog.model import Message, ReasoningPart, TextPart, ToolCallPart
+from turnlog.logs import SessionHistory, read_session
 
-PROGRAMS = Path(".build/rig/node_modules/.bin").absolute()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cli:
-    """How an agent is started, and what its shell tool is called."""
-
-    name: str
-    program: str
-    home: str
-    arguments: list[str]
-    tool: str
-    argument: str
-    extra: dict[str, Any] = field(default_factory=dict[str, Any])
-    environment: dict[str, str] = field(default_factory=dict[str, str])
-    files: dict[str, str] = field(default_factory=dict[str, str])
+MODULES = Path(__file__).parent.parent / ".build/rig/node_modules"
+SECONDS = 90
+COLUMNS = ("agent", "version", "order", "inputs", "outputs", "states", "tokens", "unknown kinds")
 
 
-CODEX = """model = "gpt-5.5"
-model_provider = "rig"
-approval_policy = "never"
-sandbox_mode = "danger-full-access"
-check_for_update_on_startup = false
-[model_providers.rig]
-name = "rig"
-base_url = "{URL}/v1"
-wire_api = "responses"
-env_key = "RIG_KEY"
-"""
-GEMINI = {
-    "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
-    "privacy": {"usageStatisticsEnabled": False},
-    "general": {"enableAutoUpdate": False},
-}
-OPENCODE = {
-    "autoupdate": False,
-    "share": "disabled",
-    "permission": {"*": "allow"},
-    "provider": {
-        "rig": {
-            "npm": "@ai-sdk/openai-compatible",
-            "options": {"baseURL": "{URL}/v1", "apiKey": "none"},
-            "models": {"rig": {"reasoning": True, "tool_call": True, "limit": {"context": 200000, "output": 9000}}},
-        }
-    },
-}
-CLIS = [
-    Cli(
-        name="claude-code", program="claude", home=".claude", tool="Bash", argument="command",
-        arguments=["-p", "--allowedTools", "Bash", "--", PROMPT],
-        extra={"description": "Try"},
-        environment={
-            "ANTHROPIC_BASE_URL": "{URL}", "ANTHROPIC_API_KEY": "none",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1",
-        },
-    ),
-    Cli(
-        name="codex", program="codex", home=".codex", tool="exec_command", argument="cmd",
-        arguments=["exec", "--skip-git-repo-check", PROMPT],
-        environment={"RIG_KEY": "none"}, files={".codex/config.toml": CODEX},
-    ),
-    Cli(
-        name="gemini-cli", program="gemini", home=".gemini", tool="run_shell_command", argument="command",
-        arguments=["--yolo", "-m", "gemini-2.5-pro", "-p", PROMPT],
-        environment={"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": "{URL}", "GEMINI_CLI_TRUST_WORKSPACE": "true"},
-        files={".gemini/settings.json": json.dumps(GEMINI)},
-    ),
-    Cli(
-        name="opencode", program="opencode", home=".local/share/opencode", tool="bash", argument="command",
-        arguments=["run", "-m", "rig/rig", PROMPT],
-        extra={"description": "Try"},
-        environment={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
-        files={".config/opencode/opencode.json": json.dumps(OPENCODE)},
-    ),
-]  # fmt: skip
+class Trouble(Exception):
+    """A run that gave nothing to compare."""
 
 
-def run(cli: Cli, folder: Path) -> tuple[list[Answer], str]:
-    """Run one conversation with its home in `folder`; returns the script, and what went wrong, if anything."""
+def main(names: list[str]) -> int:
+    known = [cli.name for cli in CLIS]
+    if strangers := [name for name in names if name not in known]:
+        print(f"no such agent: {', '.join(strangers)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    rows: list[list[str]] = []
+    findings: list[str] = []
+    for cli in CLIS:
+        if not names or cli.name in names:
+            row, found = check(cli)
+            rows.append([cli.name, version(cli), *row])
+            findings += [f"{cli.name}: {finding}" for finding in found]
+    print_table(rows)
+    for finding in findings:
+        print(finding)
+    return 1 if findings else 0
+
+
+def version(cli: Cli) -> str:
+    package = MODULES / cli.package / "package.json"
+    return json.loads(package.read_bytes())["version"] if package.exists() else "missing"
+
+
+def check(cli: Cli) -> tuple[list[str], list[str]]:
+    """The agent's cells of the table, and what is not as it should be."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        try:
+            answers = run(cli, Path(name))
+            return judge(cli, answers, read(cli, Path(name)))
+        except Trouble as trouble:
+            return ["-"] * 6, [str(trouble)]
+
+
+def run(cli: Cli, home: Path) -> list[Answer]:
+    """Let the agent talk with the scripted model; returns the script. Raises Trouble when it was not gone through."""
     answers = conversation(cli.tool, cli.argument, cli.extra)
-    server = ModelServer(answers)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with ModelServer(answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            start(cli, home, server.url)
+        finally:
+            server.shutdown()
+    if server.asked != len(answers):
+        raise Trouble(f"asked the model {server.asked} times; the script has {len(answers)} answers")
+    return answers
+
+
+def start(cli: Cli, home: Path, url: str) -> None:
     for name, text in cli.files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text.replace("{URL}", server.url))
-    work = folder / "work"
-    work.mkdir()
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "TERM": "dumb"}
-    environment |= {name: value.replace("{URL}", server.url) for name, value in cli.environment.items()}
-    command = [str(PROGRAMS / cli.program), *cli.arguments]
-    try:
-        done = subprocess.run(
-            command, cwd=work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text.replace("{URL}", url))
+    (home / "work").mkdir()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "TERM": "dumb"}
+    environment |= {name: value.replace("{URL}", url) for name, value in cli.environment.items()}
+    program = MODULES / ".bin" / cli.program
+    if not program.exists():
+        raise Trouble(f"{program} is not there: make rig installs it")
+    with (home / "printed").open("w+") as printed:
+        process = subprocess.Popen(
+            [program, *cli.arguments],
+            cwd=home / "work",
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
+        wait(process)
+        printed.seek(0)
+        if process.returncode:
+            raise Trouble(f"exit code {process.returncode}: {printed.read()[-600:]}")
+
+
+def wait(process: subprocess.Popen[bytes]) -> None:
+    """Wait for the end, or end it with all that it started: the programs of npm are parents of the real ones."""
+    try:
+        process.wait(SECONDS)
     except subprocess.TimeoutExpired:
-        return answers, "did not end within 60 seconds"
-    finally:
-        server.shutdown()
-    trouble = f"exit code {done.returncode}: {(done.stderr or done.stdout)[-400:]}" if done.returncode else ""
-    if not trouble and server.asked != len(answers):
-        trouble = f"asked {server.asked} times for {len(answers)} answers"
-    return answers, trouble
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise Trouble(f"did not end within {SECONDS} seconds") from None
 
 
-def read(cli: Cli, folder: Path) -> SessionHistory | None:
-    """The one session that the agent wrote below `folder`."""
-    sources = agent(cli.name).discover([folder / cli.home])
-    logs = [source for source in sources if source.kind is SourceKind.SESSION]
-    return read_session(logs[0].path) if logs else None
+def read(cli: Cli, home: Path) -> SessionHistory:
+    sources = agent(cli.name).discover([home / cli.home])
+    logs = [source.path for source in sources if source.kind is SourceKind.SESSION]
+    if len(logs) != 1:
+        raise Trouble(f"one conversation left {len(logs)} session logs: {logs}")
+    return read_session(logs[0])
 
 
-def describe(messages: tuple[Message, ...]) -> Iterator[tuple[str, Any]]:
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, TextPart | ReasoningPart):
-                yield f"{message.role}.{part.type}", part.text
-            elif isinstance(part, ToolCallPart):
-                yield "call", (part.tool_name, bytes(part.input), str(part.state), part.results)
-        if message.usage:
-            yield "usage", message.usage.buckets()
+def judge(cli: Cli, answers: list[Answer], history: SessionHistory) -> tuple[list[str], list[str]]:
+    compared = compare(cli, answers, history)
+    unknown = unknown_kinds(history)
+    cells = ["ok" if pair is None else "DIFFERS" for pair in compared.values()]
+    findings = [f"{name}\n  script {pair[0]}\n  read   {pair[1]}" for name, pair in compared.items() if pair]
+    findings += [f"unknown kind {kind}" for kind in unknown]
+    findings += [f"diagnostic {diagnostic}" for diagnostic in history.diagnostics]
+    return [*cells, ", ".join(unknown) or "none"], findings
+
+
+def print_table(rows: list[list[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
+    for line in lines([list(COLUMNS), *rows], widths):
+        print(line)
+
+
+def lines(rows: list[list[str]], widths: list[int]) -> Iterator[str]:
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 if __name__ == "__main__":
-    for cli in CLIS:
-        if sys.argv[1:] and cli.name not in sys.argv[1:]:
-            continue
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            _, trouble = run(cli, folder)
-            print("==", cli.name, trouble or "ran", flush=True)
-            history = read(cli, folder)
-            if history:
-                print(history.session.agent_version, history.session.counts, [d for d in history.diagnostics])
-                for line in describe(history.messages):
-                    print("  ", str(line)[:420])
+    sys.exit(main(sys.argv[1:]))

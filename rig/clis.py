@@ -1,0 +1,134 @@
+"""How each agent is started without questions, without news and without its own servers, and what it is known to do
+in its own way. A difference that is listed here is a fact about the agent; any other is a finding.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from script import PROMPT
+
+from turnlog.model.tools import ToolState
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cli:
+    """An agent's program. `{URL}` in `environment` and `files` becomes the model server's address."""
+
+    name: str
+    package: str
+    program: str
+    arguments: list[str]
+    home: str
+    """Where its logs lie, below HOME."""
+    tool: str
+    """Its shell tool, which takes the command as `argument` and also wants `extra`."""
+    argument: str
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    """What must be in HOME before it starts."""
+    prompt: str = PROMPT
+    """The prompt as it is sent to the model, and logged."""
+    failed: ToolState = ToolState.OUTPUT_ERROR
+    """What the agent calls a command with an exit code that is not 0."""
+    tells_reasoning: bool = True
+    """Whether reasoning tokens reach it: the events of Anthropic Messages as sent here do not tell them apart."""
+
+
+_CODEX = """model = "gpt-5.5"
+model_provider = "rig"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+check_for_update_on_startup = false
+
+[model_providers.rig]
+name = "rig"
+base_url = "{URL}/v1"
+wire_api = "responses"
+env_key = "RIG_KEY"
+"""
+
+_GEMINI = {
+    "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
+    "privacy": {"usageStatisticsEnabled": False},
+    "general": {"enableAutoUpdate": False},
+}
+
+_OPENCODE = {
+    "autoupdate": False,
+    "share": "disabled",
+    "permission": {"*": "allow"},
+    "provider": {
+        "rig": {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": "{URL}/v1", "apiKey": "none"},
+            "models": {"rig": {"reasoning": True, "tool_call": True, "limit": {"context": 200000, "output": 9000}}},
+        }
+    },
+}
+
+CLIS = [
+    Cli(
+        name="claude-code",
+        package="@anthropic-ai/claude-code",
+        program="claude",
+        # Root may not skip permissions, so the one tool is allowed by name.
+        arguments=["-p", "--allowedTools", "Bash", "--", PROMPT],
+        home=".claude",
+        tool="Bash",
+        argument="command",
+        extra={"description": "Try"},
+        environment={
+            "ANTHROPIC_BASE_URL": "{URL}",
+            "ANTHROPIC_API_KEY": "none",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+        },
+        tells_reasoning=False,
+    ),
+    Cli(
+        name="codex",
+        package="@openai/codex",
+        program="codex",
+        arguments=["exec", "--skip-git-repo-check", PROMPT],
+        home=".codex",
+        tool="exec_command",
+        argument="cmd",
+        environment={"RIG_KEY": "none"},
+        files={".codex/config.toml": _CODEX},
+    ),
+    Cli(
+        name="gemini-cli",
+        package="@google/gemini-cli",
+        program="gemini",
+        arguments=["--yolo", "-m", "gemini-2.5-pro", "-p", PROMPT],
+        home=".gemini",
+        tool="run_shell_command",
+        argument="command",
+        environment={
+            "GEMINI_API_KEY": "none",
+            "GOOGLE_GEMINI_BASE_URL": "{URL}",
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        },
+        files={".gemini/settings.json": json.dumps(_GEMINI)},
+        failed=ToolState.OUTPUT_AVAILABLE,
+    ),
+    Cli(
+        name="opencode",
+        package="opencode-ai",
+        program="opencode",
+        arguments=["run", "-m", "rig/rig", PROMPT],
+        home=".local/share/opencode",
+        tool="bash",
+        argument="command",
+        extra={"description": "Try"},
+        environment={"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
+        files={".config/opencode/opencode.json": json.dumps(_OPENCODE)},
+        # It puts an argument with spaces between quotes.
+        prompt=f'"{PROMPT}"',
+        failed=ToolState.OUTPUT_AVAILABLE,
+    ),
+]
