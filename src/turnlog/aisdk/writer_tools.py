@@ -363,6 +363,7 @@ class ToolCalls:
 
 _ABORTED_METADATA: ProviderMetadata = {"turnlog": {"state": "aborted"}}
 
+# The class's own table: it names private methods, and stands behind them because it needs them.
 _OUTPUTS: dict[str, Callable[[ToolCalls, str, _Call, ToolResult], Chunks]] = {
     "success": ToolCalls._success,  # pyright: ignore[reportPrivateUsage]
     "error": ToolCalls._failure,  # pyright: ignore[reportPrivateUsage]

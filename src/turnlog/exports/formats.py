@@ -104,7 +104,7 @@ def _base64(value: Any) -> Any:
     """Bytes of a body, as JSON has them."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    raise NotImplementedError(type(value).__name__)
+    raise TypeError(f"a body holds a {type(value).__name__}")
 
 
 def _last_model(messages: Sequence[Message]) -> str:

@@ -173,6 +173,7 @@ def _unescape(content: str) -> str:
 
 _Walk = Callable[[Redactor, Any, str, str], Any]
 
+# The class's own table: it names private methods, and stands behind them because it needs them.
 _WALKS: dict[type, _Walk] = {
     str: Redactor._text,  # pyright: ignore[reportPrivateUsage]
     dict: Redactor._mapping,  # pyright: ignore[reportPrivateUsage]

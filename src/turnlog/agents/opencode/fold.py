@@ -29,7 +29,7 @@ from turnlog.agents.opencode.rows import (
     MESSAGE,
     PROJECT,
     SESSION,
-    TODO,
+    TODO_LIST,
     Line,
     Place,
     Row,
@@ -319,10 +319,11 @@ class Reading:
         self.changes.diagnostics.append(Diagnostic(offset=offset, length=length, reason=reason, json_path=path))
 
 
+# The class's own table: it names private methods, and stands behind them because it needs them.
 _READERS: dict[str, Callable[[Reading, Line], None]] = {
     MESSAGE: Reading._read_message,  # pyright: ignore[reportPrivateUsage]
     SESSION: Reading._read_session,  # pyright: ignore[reportPrivateUsage]
-    TODO: Reading._read_todo,  # pyright: ignore[reportPrivateUsage]
+    TODO_LIST: Reading._read_todo,  # pyright: ignore[reportPrivateUsage]
     PROJECT: Reading._read_project,  # pyright: ignore[reportPrivateUsage]
     EVENT: Reading._read_event,  # pyright: ignore[reportPrivateUsage]
 }

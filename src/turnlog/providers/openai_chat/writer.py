@@ -6,6 +6,7 @@ message behind the last, since a `tool` message holds text only.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
@@ -25,7 +26,7 @@ _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", 
 WireMessage = dict[str, Any]
 
 
-class ChatWriter:
+class ChatWriter(ABC):
     """Writes messages one after another."""
 
     def __init__(self, model: str, report: Report, *, text_lists: bool) -> None:
@@ -35,13 +36,13 @@ class ChatWriter:
         self.messages: list[WireMessage] = []
         self._text_lists = text_lists
 
+    @abstractmethod
     def reasoning_fields(self, message: Message) -> WireMessage:
         """Fields of an answer that carry its reasoning, and tell what is lost of it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reasoning_text(self, part: ReasoningPart, message: Message) -> str | None:
         """What is said of reasoning in the text, in its place; None: nothing."""
-        raise NotImplementedError
 
     def add_system(self, texts: tuple[str, ...]) -> None:
         """The system text, once."""
