@@ -52,7 +52,7 @@ def decode(pages: Pages) -> None:
 def convert(pages: Pages, view: dict[str, object]) -> None:
     """What is judged."""
     for page in pages:
-        to_ui_json(page, **view).to_json()  # pyright: ignore[reportArgumentType]
+        to_ui_json(page, **view).to_json()  # pyright: ignore[reportArgumentType]  # fields of any type
 
 
 def seconds(work: Callable[[], None]) -> float:

@@ -58,6 +58,7 @@ class Gathered:
         self.late += changes.results
         self.late = [change for change in self.late if not self._join(change)]
         for change in changes.events:
+            # Every event that this agent tells has an id.
             self.events[change.event.id] = change  # type: ignore[union-attr]
         for name, change in changes.sessions.items():
             known_change = self.sessions.get(name)

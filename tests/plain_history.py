@@ -56,6 +56,7 @@ def answer(id: str, minute: float, *parts: object, model: str = "large", usage: 
         created_at=at(minute),
         model=model,
         usage=usage or Usage(input=100, output=50),
+        # Any part will do.
         parts=parts,  # pyright: ignore[reportArgumentType]
     )
 
@@ -64,11 +65,12 @@ def call(id: str, name: str, arguments: object, state: ToolState, *results: Tool
     return ToolCallPart(
         tool_call_id=id,
         tool_name=name,
+        # Any JSON will do.
         input=to_json(arguments),  # pyright: ignore[reportArgumentType]
         state=state,
         started_at=at(2),
         results=results,
-        **more,  # pyright: ignore[reportArgumentType]
+        **more,  # pyright: ignore[reportArgumentType]  # fields of any type
     )
 
 

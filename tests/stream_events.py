@@ -122,14 +122,16 @@ BROKEN: st.SearchStrategy[Any] = st.sampled_from(
         None,
         "text",
         {"type": "text-delta"},
-        events.TextDelta(id="a", delta=None),  # pyright: ignore[reportArgumentType]
-        events.TextStart(id=5),  # pyright: ignore[reportArgumentType]
-        events.RunStart(metadata=[]),  # pyright: ignore[reportArgumentType]
-        events.RunFinish(stop_reason="no such"),  # pyright: ignore[reportArgumentType]
-        events.ToolOutput(tool_call_id="c1", result=None),  # pyright: ignore[reportArgumentType]
+        events.TextDelta(id="a", delta=None),  # pyright: ignore[reportArgumentType]  # wrong on purpose
+        events.TextStart(id=5),  # pyright: ignore[reportArgumentType]  # wrong on purpose
+        events.RunStart(metadata=[]),  # pyright: ignore[reportArgumentType]  # wrong on purpose
+        events.RunFinish(stop_reason="no such"),  # pyright: ignore[reportArgumentType]  # wrong on purpose
+        events.ToolOutput(tool_call_id="c1", result=None),  # pyright: ignore[reportArgumentType]  # wrong on purpose
+        # Wrong on purpose, like those above.
         events.ToolOutput(tool_call_id="c1", result=ToolResult(id="r", status="no such")),  # pyright: ignore[reportArgumentType]
+        # And this one.
         events.ToolOutput(tool_call_id="c1", result=ToolResult(id="r", content=None)),  # pyright: ignore[reportArgumentType]
-        events.DataEvent(name="x", data={"a": {1, 2}}),  # pyright: ignore[reportArgumentType]
+        events.DataEvent(name="x", data={"a": {1, 2}}),  # pyright: ignore[reportArgumentType]  # wrong on purpose
     ]
 )
 STREAMS: st.SearchStrategy[list[tuple[Any, str]]] = st.tuples(

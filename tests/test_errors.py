@@ -33,6 +33,7 @@ def test_every_error_is_a_turnlog_error_and_is_drawn_in_the_tree(error: type[Exc
     ],
 )
 def test_a_source_error_leads_to_the_place(place: dict[str, object], text: str) -> None:
+    # Fields of any type.
     assert str(errors.FormatError("no object", **place)) == text  # pyright: ignore[reportArgumentType]
 
 

@@ -40,6 +40,7 @@ def test_the_short_way_of_deltas_is_exact(part_id: str, delta: str) -> None:
 
 
 def test_what_no_client_reads_is_refused() -> None:
+    # Wrong on purpose.
     for chunk in (TextDeltaChunk(id="a", delta=None), TextDeltaChunk(id=None, delta="a")):  # pyright: ignore[reportArgumentType]
         with pytest.raises(ShapeError):
             SseEncoder().encode(chunk)

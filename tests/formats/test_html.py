@@ -116,7 +116,7 @@ def call(*results: ToolResult, text: str = "ls", **more: object) -> ToolCallPart
         input=to_json({"command": text}),
         state=ToolState.OUTPUT_AVAILABLE,
         results=results,
-        **more,  # pyright: ignore[reportArgumentType]
+        **more,  # pyright: ignore[reportArgumentType]  # fields of any type
     )
 
 

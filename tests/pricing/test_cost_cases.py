@@ -21,7 +21,7 @@ class Call(NamedTuple):
 def claude(model: str = OPUS, **changed: object) -> Call:
     """The call that most cases vary."""
     buckets: dict[str, object] = {"input": 10, "output": 300, "cache_write_5m": 1000, "cache_read": 5000}
-    return Call(model, Usage(**{**buckets, **changed}))  # pyright: ignore[reportArgumentType]
+    return Call(model, Usage(**{**buckets, **changed}))  # pyright: ignore[reportArgumentType]  # fields of any type
 
 
 def codex(model: str, input: int, cache_read: int, output: int, reasoning: int) -> Call:

@@ -137,7 +137,7 @@ def test_a_body_becomes_a_message_with_everything() -> None:
     assert isinstance(said, TextPart)
     assert said.citations[0].url == "https://e.org"
     assert isinstance(call, ToolCallPart)
-    assert bytes(call.input) == '{ "path": "ü" }'.encode()  # pyright: ignore[reportArgumentType]
+    assert bytes(call.input) == '{ "path": "ü" }'.encode()  # pyright: ignore[reportArgumentType]  # set here
     assert isinstance(custom, ToolCallPart)
     assert custom.input_text == "*** Begin"
     assert (message.stop_reason, message.raw_stop_reason, message.requested_model) == ("tool_use", "completed", "alias")

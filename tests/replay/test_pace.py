@@ -42,4 +42,5 @@ def test_events_are_read_as_they_are_asked_for() -> None:
         while True:
             yield ErrorShown(error_text="", created_at=START)
 
+    # Any object with a time will do.
     assert next(timed(endless())).delay == 0  # type: ignore[arg-type]

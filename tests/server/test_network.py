@@ -20,6 +20,7 @@ OpenClient = Callable[..., TestClient]
 
 
 def error_type(response: object) -> str:
+    # The test client has this; the type that starlette declares has not.
     return response.json()["error"]["type"]  # type: ignore[attr-defined]
 
 

@@ -51,7 +51,7 @@ def grow(archive: Archive, content: bytes, sizes: list[int], generation: int = 0
 
 
 def settle(archive: Archive, generation: int, size: int) -> None:
-    archive._connection.execute(  # pyright: ignore[reportPrivateUsage]
+    archive._connection.execute(  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
         "UPDATE generations SET size = ? WHERE source_key = ? AND generation = ?", (size, KEY, generation)
     )
 

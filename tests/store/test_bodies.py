@@ -132,7 +132,7 @@ def test_a_large_input_is_exact_when_it_comes_back() -> None:
     back = restored(frame, blobs).parts[0]
     assert isinstance(back, ToolCallPart)
     assert back.input_text is None
-    assert bytes(back.input) == written  # pyright: ignore[reportArgumentType]
+    assert bytes(back.input) == written  # pyright: ignore[reportArgumentType]  # set here
 
 
 def test_a_preview_never_cuts_a_character_in_two() -> None:

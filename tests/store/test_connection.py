@@ -153,7 +153,7 @@ def test_a_reader_cannot_write(connection: sqlite3.Connection, path: Path) -> No
 
 def test_migrations_run_once_and_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-S30: forward migrations. Each is a transaction with its number: a broken one leaves the store before it."""
-    first = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]
+    first = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     connect(path).close()
     newest = max(first)
     second = {newest + 1: "CREATE TABLE more (a TEXT) STRICT;\n-- one; two\nINSERT INTO more VALUES ('x;y');\n"}

@@ -70,6 +70,7 @@ def session_changes(draw: st.DrawFn) -> SessionChange:
         position=draw(st.integers(0, 9)),
         project_path=draw(st.none() | names),
         cwd=draw(st.none() | names),
+        # Names of sources are literals; a strategy has strings.
         titles=draw(st.dictionaries(st.sampled_from(["custom", "prompt"]), names)),  # type: ignore[arg-type]
         first_at=draw(times),
         last_at=draw(times),
@@ -135,6 +136,7 @@ def test_of_two_values_the_later_wins_and_the_first_project_stays() -> None:
 
 
 def link(**fields: object) -> Link:
+    # Fields of any type.
     return Link(kind="subagent", parent_session_id="p", child_session_id="c", **fields)  # type: ignore[arg-type]
 
 
@@ -156,6 +158,7 @@ def test_both_sides_of_a_relationship_are_one_link() -> None:
 )
 def test_titles_have_an_order(titles: dict[str, str], chosen: tuple[str, str] | None) -> None:
     """R-C6."""
+    # Names of sources are literals; parameters have strings.
     assert choose_title(titles) == chosen  # type: ignore[arg-type]
 
 
@@ -182,6 +185,7 @@ def test_a_late_result_changes_its_call_only() -> None:
 
 def place(position: int, parent: str | None = None, **fields: object) -> Placement:
     record_ids = (f"r{position}",)
+    # Fields of any type.
     return Placement(session_id=SESSION, position=position, parent_id=parent, record_ids=record_ids, **fields)  # type: ignore[arg-type]
 
 

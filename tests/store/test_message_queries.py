@@ -162,7 +162,7 @@ def test_a_message_comes_back_as_it_was_read(store: Store) -> None:
     assert prompt == PROMPT
     assert shown == SHOWN
     assert without_places(answer).parts[0] == ANSWER.parts[0]
-    assert bytes(call_of(answer, "a").input) == bytes(call_of(ANSWER, "a").input)  # type: ignore[arg-type]
+    assert bytes(call_of(answer, "a").input) == bytes(call_of(ANSWER, "a").input)  # type: ignore[arg-type]  # set here
     assert call_of(answer, "a").results[0].output_text == LONG
     assert [part.id for part in answer.parts] == [part.id for part in ANSWER.parts]
 
@@ -273,6 +273,7 @@ def test_one_message_with_what_the_agent_kept_of_its_results(store: Store, place
     assert call_of(plain, "a").results[0].structured is msgspec.UNSET
     answer = store.message("m2", structured=True)
     first, second = call_of(answer, "a").results[0], call_of(answer, "b").results[0]
+    # Both were asked for.
     assert (bytes(first.structured), bytes(second.structured)) == (b'{"code":1}', b'{"agent":"scout"}')  # type: ignore[arg-type]
     assert (first.sequence, second.sequence) == (places.first, places.second)
     assert call_of(answer, "w").results[0].sequence is None
@@ -303,6 +304,7 @@ def test_the_raw_records_of_a_message(store: Store, places: Places) -> None:
 
 
 def kinds(events: list[HistoryEvent]) -> list[str]:
+    # Tags are strings here.
     return [event.__struct_config__.tag for event in events]  # type: ignore[misc]
 
 

@@ -130,4 +130,4 @@ def test_the_connections_of_threads_that_ended_are_closed(tmp_path: Path) -> Non
             thread.join()
         store.status()
         assert isinstance(store, SqliteStore)
-        assert len(store._connections) == 1  # pyright: ignore[reportPrivateUsage]
+        assert len(store._connections) == 1  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose

@@ -67,6 +67,7 @@ def row_of(part: Any) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value not in (None, 0)}
 
 
+# Bounds are naive: Hypothesis adds the zone.
 @given(st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=st.just(UTC)))  # noqa: DTZ001
 def test_a_time_is_kept_to_the_millisecond(time: datetime) -> None:
     value = milliseconds(time)

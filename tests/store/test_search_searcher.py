@@ -291,7 +291,7 @@ def test_limits_and_times_that_make_no_sense_are_refused(library: SearchStore) -
     with pytest.raises(ValueError, match="page of 0"):
         library.search("kiwi", limit=0)
     with pytest.raises(ValueError, match="time zone"):
-        library.search("kiwi", since=datetime(2026, 1, 1))  # noqa: DTZ001
+        library.search("kiwi", since=datetime(2026, 1, 1))  # noqa: DTZ001  # naive on purpose
 
 
 # -- relevance

@@ -44,7 +44,7 @@ def statements_of(store: Store, ask: object) -> list[str]:
     assert isinstance(store, SqliteStore)
     assert callable(ask)
     seen: list[str] = []
-    connection = store._connection()  # pyright: ignore[reportPrivateUsage]
+    connection = store._connection()  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     connection.set_trace_callback(seen.append)
     ask()
     connection.set_trace_callback(None)
@@ -53,7 +53,7 @@ def statements_of(store: Store, ask: object) -> list[str]:
 
 def plan_of(store: Store, statement: str) -> str:
     assert isinstance(store, SqliteStore)
-    connection = store._connection()  # pyright: ignore[reportPrivateUsage]
+    connection = store._connection()  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}"))
 
 
@@ -164,7 +164,7 @@ def test_filters(store: Store, wanted: SessionFilter, found: list[str]) -> None:
 
 def test_a_time_without_a_zone_is_refused(store: Store) -> None:
     with pytest.raises(ValueError, match="time zone"):
-        store.sessions(SessionFilter(since=datetime(2026, 1, 1)))  # noqa: DTZ001
+        store.sessions(SessionFilter(since=datetime(2026, 1, 1)))  # noqa: DTZ001  # naive on purpose
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,7 @@ def test_questions_walk_an_index(store: Store, wanted: ToolCallFilter, index: st
 
 def statements_of(store: Store, wanted: ToolCallFilter, cursor: str | None) -> list[str]:
     assert isinstance(store, SqliteStore)
-    connection = store._connection()  # pyright: ignore[reportPrivateUsage]
+    connection = store._connection()  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     seen: list[str] = []
     connection.set_trace_callback(seen.append)
     store.tool_calls(wanted, limit=1, cursor=cursor)
@@ -237,7 +237,7 @@ def statements_of(store: Store, wanted: ToolCallFilter, cursor: str | None) -> l
 
 def plan_of(store: Store, statement: str) -> str:
     assert isinstance(store, SqliteStore)
-    connection = store._connection()  # pyright: ignore[reportPrivateUsage]
+    connection = store._connection()  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}"))
 
 

@@ -25,6 +25,7 @@ def answer(
     id: str, minute: float | None, usage: Usage | None, model: str | None = "large", **fields: object
 ) -> Message:
     created_at = None if minute is None else at(minute)
+    # Fields of any type.
     return Message(id=id, role="assistant", model=model, created_at=created_at, usage=usage, **fields)  # type: ignore[arg-type]
 
 
@@ -50,6 +51,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
+# The default is frozen, so it may be shared.
 def costs(store: Store, by: UsageBy, wanted: UsageFilter = UsageFilter()) -> dict[str | None, str | None]:  # noqa: B008
     rows = store.usage(by, wanted).rows
     return {row.name: None if row.totals.cost is None else str(row.totals.cost) for row in rows}
@@ -140,7 +142,7 @@ def test_nothing_costs_nothing(store: Store) -> None:
 
 def test_a_time_without_a_zone_is_refused(store: Store) -> None:
     with pytest.raises(ValueError, match="time zone"):
-        store.usage("day", UsageFilter(since=datetime(2026, 1, 1)))  # noqa: DTZ001
+        store.usage("day", UsageFilter(since=datetime(2026, 1, 1)))  # noqa: DTZ001  # naive on purpose
 
 
 def test_a_report_does_not_load_what_decodes_messages(tmp_path: Path, store: Store) -> None:

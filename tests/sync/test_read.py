@@ -355,7 +355,7 @@ def test_a_loop_of_links_is_a_problem(store: ToyStore) -> None:
 def test_a_file_that_may_not_be_opened_is_a_problem(store: ToyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """As root every file may be read, so the refusal is played."""
     store.append("s.log", text("m1"))
-    open_file = module._open_file  # pyright: ignore[reportPrivateUsage]
+    open_file = module._open_file  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
 
     def refuse(path: str, flags: int) -> int:
         if path.endswith("/s.log"):

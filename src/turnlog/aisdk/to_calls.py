@@ -246,6 +246,7 @@ def _answer(part: CallPieces, approval: ApprovalPieces | UnsetType, state: str) 
     return said
 
 
+# Each writer takes the kind under which it stands, which no type of a mapping can say: the check is off at its end.
 _WRITERS: dict[type[PartPieces], Callable[[CallWriter, PartPieces], UIPartJson]] = {
     TextPieces: CallWriter.text,
     ReasoningPieces: CallWriter.reasoning,

@@ -7,7 +7,7 @@ its question. `model.tools.TRANSITIONS` is the judge of the order. Calls are ind
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import UNSET, UnsetType
 
@@ -247,7 +247,7 @@ class ToolCalls:
         if result.preliminary and not self._has_preliminary:
             self._lose("preliminary-output", "this release shows final outputs only")
             return []
-        return _OUTPUTS[result.status](self, event.tool_call_id, call, result)
+        return self._outputs[result.status](self, event.tool_call_id, call, result)
 
     def _success(self, tool_call_id: str, call: _Call, result: ToolResult) -> Chunks:
         if call.approved is False:
@@ -360,17 +360,16 @@ class ToolCalls:
         if tool_call_id in self._calls:
             raise RefusedEvent(f"call {tool_call_id!r} has begun before")
 
+    _outputs: ClassVar[dict[str, Callable[[ToolCalls, str, _Call, ToolResult], Chunks]]] = {
+        "success": _success,
+        "error": _failure,
+        "aborted": _abortion,
+        "denied": _denial,
+    }
+    """Status of a result -> what tells it."""
+
 
 _ABORTED_METADATA: ProviderMetadata = {"turnlog": {"state": "aborted"}}
-
-# The class's own table: it names private methods, and stands behind them because it needs them.
-_OUTPUTS: dict[str, Callable[[ToolCalls, str, _Call, ToolResult], Chunks]] = {
-    "success": ToolCalls._success,  # pyright: ignore[reportPrivateUsage]
-    "error": ToolCalls._failure,  # pyright: ignore[reportPrivateUsage]
-    "aborted": ToolCalls._abortion,  # pyright: ignore[reportPrivateUsage]
-    "denied": ToolCalls._denial,  # pyright: ignore[reportPrivateUsage]
-}
-"""Status of a result -> what tells it."""
 
 
 def _said(result: ToolResult, default: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-UNKNOWN = "–"  # noqa: RUF001
+UNKNOWN = "–"  # noqa: RUF001  # an en dash is meant
 
 
 def count(number: int | None) -> str:

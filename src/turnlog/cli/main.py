@@ -114,5 +114,6 @@ def main() -> None:
     """Run the command that the shell asked for."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows a substitute instead of failing.
+        # Only a text stream of an interpreter of our own has this; typeshed knows it under another type.
         stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     cli(prog_name="turnlog")

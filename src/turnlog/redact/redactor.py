@@ -11,7 +11,7 @@ import binascii
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -57,7 +57,7 @@ class Redactor:
         return self._json(data, place)
 
     def _walk(self, value: object, place: str, name: str) -> Any:
-        walk = _WALKS.get(type(value))
+        walk = self._walks.get(type(value))
         if walk is not None:
             return walk(self, value, place, name)
         return self._fields(value, place, name) if isinstance(value, msgspec.Struct) else value
@@ -162,6 +162,15 @@ class Redactor:
             # A secret may also stand in the name of a field that the place is told by.
             self._found.setdefault(mask_text(place), Counter()).update(found)
 
+    _walks: ClassVar[dict[type, Callable[[Redactor, Any, str, str], Any]]] = {
+        str: _text,
+        dict: _mapping,
+        list: _items,
+        tuple: _items,
+        bytes: _bytes,
+        msgspec.Raw: _raw,
+    }
+
 
 def _unescape(content: str) -> str:
     """The text of a JSON string; one that is not valid is taken as it stands."""
@@ -169,16 +178,3 @@ def _unescape(content: str) -> str:
         return msgspec.json.decode(f'"{content}"', type=str)
     except (msgspec.DecodeError, UnicodeEncodeError):
         return content
-
-
-_Walk = Callable[[Redactor, Any, str, str], Any]
-
-# The class's own table: it names private methods, and stands behind them because it needs them.
-_WALKS: dict[type, _Walk] = {
-    str: Redactor._text,  # pyright: ignore[reportPrivateUsage]
-    dict: Redactor._mapping,  # pyright: ignore[reportPrivateUsage]
-    list: Redactor._items,  # pyright: ignore[reportPrivateUsage]
-    tuple: Redactor._items,  # pyright: ignore[reportPrivateUsage]
-    bytes: Redactor._bytes,  # pyright: ignore[reportPrivateUsage]
-    msgspec.Raw: Redactor._raw,  # pyright: ignore[reportPrivateUsage]
-}

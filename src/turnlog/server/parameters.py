@@ -98,6 +98,7 @@ class _Query(BaseModel):
     @classmethod
     def _leave_out_empty(cls, values: Any) -> Any:
         """`?agent=` is a form's field that nobody filled in."""
+        # What a query string was parsed into, before anybody has checked it.
         return {name: value for name, value in values.items() if value != ""} if isinstance(values, dict) else values  # pyright: ignore[reportUnknownVariableType]
 
 

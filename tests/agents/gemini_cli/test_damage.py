@@ -60,6 +60,7 @@ def test_a_diagnostic_names_line_and_offset() -> None:
 
 
 def test_a_message_of_a_checkpoint_that_is_none_is_told() -> None:
+    # A record that is no message, on purpose.
     gathered = fold(header(), checkpoint(user("u", "hi"), {"type": "oddity"}))  # type: ignore[arg-type]
     (found,) = gathered.diagnostics
     assert found.json_path == "messages[1]"

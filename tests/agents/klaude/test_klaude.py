@@ -251,7 +251,7 @@ def test_arguments_that_are_no_json_stay_as_they_are(arguments: str) -> None:
 def test_arguments_keep_their_exact_json(arguments: str) -> None:
     """R-K1"""
     (found,) = fold(answer("a", call("c", arguments))).calls()
-    assert bytes(found.input) == arguments.encode()  # type: ignore[arg-type]
+    assert bytes(found.input) == arguments.encode()  # type: ignore[arg-type]  # set here
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ A line tells all that it needs (`rows.Place`), so nothing has to be remembered b
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -102,7 +102,7 @@ class Reading:
             self._cannot_read(str(error))
             self.changes.counts.unreadable += 1
             return
-        reader = _READERS.get(line.table)
+        reader = self._readers.get(line.table)
         if reader is not None:
             reader(self, line)
         elif TABLES.get(line.table) == "nothing":
@@ -318,15 +318,13 @@ class Reading:
         offset, length = self._record
         self.changes.diagnostics.append(Diagnostic(offset=offset, length=length, reason=reason, json_path=path))
 
-
-# The class's own table: it names private methods, and stands behind them because it needs them.
-_READERS: dict[str, Callable[[Reading, Line], None]] = {
-    MESSAGE: Reading._read_message,  # pyright: ignore[reportPrivateUsage]
-    SESSION: Reading._read_session,  # pyright: ignore[reportPrivateUsage]
-    TODO_LIST: Reading._read_todo,  # pyright: ignore[reportPrivateUsage]
-    PROJECT: Reading._read_project,  # pyright: ignore[reportPrivateUsage]
-    EVENT: Reading._read_event,  # pyright: ignore[reportPrivateUsage]
-}
+    _readers: ClassVar[dict[str, Callable[[Reading, Line], None]]] = {
+        MESSAGE: _read_message,
+        SESSION: _read_session,
+        TODO_LIST: _read_todo,
+        PROJECT: _read_project,
+        EVENT: _read_event,
+    }
 
 
 def _title(message: Message) -> dict[TitleSource, str]:

@@ -189,7 +189,7 @@ def _stop(finish: str | None, error: MessageError | None) -> StopReason | None:
 def _error(error: object) -> MessageError | None:
     if not isinstance(error, dict):
         return None
-    facts = object_of(error)  # pyright: ignore[reportUnknownArgumentType]
+    facts = object_of(error)  # pyright: ignore[reportUnknownArgumentType]  # JSON of any shape
     data = object_of(facts.get("data"))
     kind = text_of(facts.get("name"))
     status = data.get("statusCode")

@@ -130,7 +130,7 @@ def reverted(revert: object, placed: Sequence[tuple[Listed, Place]]) -> Reverted
     """What `revert` of a session means; None when it is not reverted."""
     if not isinstance(revert, dict):
         return None
-    facts = object_of(revert)  # pyright: ignore[reportUnknownArgumentType]
+    facts = object_of(revert)  # pyright: ignore[reportUnknownArgumentType]  # JSON of any shape
     for message, place in placed:
         if message.key == facts.get("messageID"):
             last = segment_id(place.copy_of or message.key, len(segments(message.parts)) - 1)

@@ -23,7 +23,7 @@ def usage_of(tokens: object, version: str | None) -> Usage | None:
     """
     if not isinstance(tokens, dict):
         return None
-    wire = object_of(tokens)  # pyright: ignore[reportUnknownArgumentType]
+    wire = object_of(tokens)  # pyright: ignore[reportUnknownArgumentType]  # JSON of any shape
     cached = object_of(wire.get("cache"))
     counts: dict[str, Any] = {
         "input": _count(wire.get("input")),

@@ -82,7 +82,7 @@ class _Writer(ChatWriter):
 def _details_of(part: Part) -> list[dict[str, Any]]:
     whole = proof(part, "reasoning_details")
     if isinstance(whole, list):
-        return whole  # pyright: ignore[reportUnknownVariableType]
+        return whole  # pyright: ignore[reportUnknownVariableType]  # JSON of any shape
     if not isinstance(part, ReasoningPart):
         return []
     facts = {name: value for name in ("id", "format") if (value := proof(part, name)) is not None}

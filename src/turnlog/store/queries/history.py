@@ -112,4 +112,5 @@ def _event(row: _EventRow) -> HistoryEvent:
 
 def _landmark(event: HistoryEvent) -> OutlineEntry:
     text = f"{event.trigger or ''}" if isinstance(event, CompactionEvent) else ""
+    # The tags of these events are the kinds of an outline.
     return OutlineEntry(event.position, event.__struct_config__.tag, text, None, None, event.created_at)  # type: ignore[arg-type]
