@@ -11,13 +11,19 @@ from turnlog.chat.loading import (
     load_ui_messages,
 )
 from turnlog.chat.requests import ChatRequest, ChatTurn, parse_chat_request, take_in
+from turnlog.chat.runtime import Answer, AnswerRuntime, Listeners, RunRequest, Runtime
 from turnlog.chat.stream_stores import MemoryStreamStore, SqliteStreamStore, StoredFrames, StreamStore
 from turnlog.chat.streams import Streams
 
 __all__ = [
+    "Answer",
+    "AnswerRuntime",
     "ChatRequest",
     "ChatTurn",
+    "Listeners",
     "MemoryStreamStore",
+    "RunRequest",
+    "Runtime",
     "SqliteStreamStore",
     "StoredFrames",
     "StreamStore",

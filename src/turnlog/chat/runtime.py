@@ -1,0 +1,180 @@
+"""What answers a chat: the protocol of runtimes, and a runtime out of one function.
+
+A runtime knows an agent, a provider or a script, and tells what happens as StreamEvents. It has one run of a chat at a
+time. Streams, messages and where they are kept are the endpoint's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from turnlog.aisdk.base import UIValue
+from turnlog.aisdk.parts import TextUIPart, UIMessage
+from turnlog.aisdk.receive import from_ui_messages
+from turnlog.errors import ConflictError
+from turnlog.model import Message
+from turnlog.model.stream import Abort, StreamEvent
+
+_MOST_WAITING: Final = 256
+"""Behind so many events a source lets the listeners have their turn."""
+
+
+class RunRequest(UIValue, frozen=True, kw_only=True):
+    """What is to be answered.
+
+    All of it is the server's own, but the texts and files of the user, the answers that the page gave, and `body`.
+    """
+
+    chat_id: str
+    messages: tuple[UIMessage, ...]
+    """The chat as it stands; the message to be answered or to go on is the last."""
+    continued: UIMessage | None = None
+    """The assistant message that goes on, with the page's approvals and outcomes of calls: the last of `messages`."""
+    body: dict[str, Any] = {}
+    """What else the page sent."""
+
+    @property
+    def prompt(self) -> str:
+        """The texts of the newest user message, joined by newlines; empty where there is none."""
+        for message in reversed(self.messages):
+            if message.role == "user":
+                return "\n".join([part.text for part in message.parts if isinstance(part, TextUIPart)])
+        return ""
+
+    def history(self) -> list[Message]:
+        """`messages` as canonical ones: those that came out of a store are exactly what it holds."""
+        return from_ui_messages(self.messages, trusted=True).messages
+
+
+class Runtime(Protocol):
+    """Runs chats. All methods are called on one event loop.
+
+    First comes `subscribe`, so that no event is missed, then `send` or `resume`. A run ends with `RunFinish`, `Pause`
+    (it waits for the page), `StreamError` or `Abort`; so do its subscriptions. What the next run of the chat has to
+    know (the agent's own session, for instance) can stand in `RunStart.metadata`: it comes back in the metadata of the
+    assistant message, in `RunRequest.messages`, also after a restart of the server.
+    """
+
+    def subscribe(self, chat_id: str) -> AbstractAsyncContextManager[AsyncIterator[StreamEvent]]:
+        """Listen to the chat's run: to the rest of the one that runs, or else to the next one.
+
+        What was entered misses nothing; leaving it ends the listening, not the run. The iterator ends with the run,
+        and raises what the run raised.
+        """
+        ...
+
+    async def send(self, request: RunRequest) -> None:
+        """Begin to answer the last message of the request; return once it is begun.
+
+        Raises:
+            ConflictError: A run of the chat has not ended.
+            Exception: It cannot be begun. The page reads of an error; the log has this one.
+        """
+        ...
+
+    async def resume(self, request: RunRequest) -> None:
+        """Go on with `request.continued` where its run paused; otherwise as `send`."""
+        ...
+
+    async def abort(self, chat_id: str) -> None:
+        """Stop the chat's run and wait until it has ended, its last event `Abort`; nothing where none runs."""
+        ...
+
+
+class _End(NamedTuple):
+    error: BaseException | None
+
+
+class Listeners:
+    """Who listens to which chat. Telling never waits, so a run goes on whoever reads it."""
+
+    def __init__(self) -> None:
+        """Nobody listens yet."""
+        self._queues: dict[str, list[asyncio.Queue[StreamEvent | _End]]] = {}
+
+    @asynccontextmanager
+    async def subscribe(self, chat_id: str) -> AsyncGenerator[AsyncIterator[StreamEvent], None]:
+        """Listen until `end`."""
+        queue: asyncio.Queue[StreamEvent | _End] = asyncio.Queue()
+        self._queues.setdefault(chat_id, []).append(queue)
+        try:
+            yield _iter_queue(queue)
+        finally:
+            self._queues[chat_id].remove(queue)
+            if not self._queues[chat_id]:
+                del self._queues[chat_id]
+
+    async def tell(self, chat_id: str, event: StreamEvent) -> None:
+        """Give an event to all who listen; where it piles up, let them have their turn."""
+        self.put(chat_id, event)
+        if any(queue.qsize() >= _MOST_WAITING for queue in self._queues.get(chat_id, ())):
+            await asyncio.sleep(0)
+
+    def put(self, chat_id: str, event: StreamEvent) -> None:
+        """Give an event to all who listen, at once."""
+        for queue in self._queues.get(chat_id, ()):
+            queue.put_nowait(event)
+
+    def end(self, chat_id: str, error: BaseException | None = None) -> None:
+        """Nothing will follow; with an error, everybody's iterator raises it."""
+        for queue in self._queues.get(chat_id, ()):
+            queue.put_nowait(_End(error))
+
+
+async def _iter_queue(queue: asyncio.Queue[StreamEvent | _End]) -> AsyncIterator[StreamEvent]:
+    while not isinstance(event := await queue.get(), _End):
+        yield event
+    if event.error is not None:
+        raise event.error
+
+
+Answer: TypeAlias = Callable[[RunRequest], AsyncGenerator[StreamEvent, None]]
+"""An async generator function that makes the events of one run; it is closed where the run is aborted."""
+
+
+class AnswerRuntime:
+    """The runtime whose runs are the calls of one function, also where a message goes on (`request.continued`)."""
+
+    def __init__(self, answer: Answer) -> None:
+        """Answer every request by this function."""
+        self._answer = answer
+        self._runs: dict[str, asyncio.Task[None]] = {}
+        self._listeners = Listeners()
+
+    def subscribe(self, chat_id: str) -> AbstractAsyncContextManager[AsyncIterator[StreamEvent]]:
+        """Listen to the chat's run."""
+        return self._listeners.subscribe(chat_id)
+
+    async def send(self, request: RunRequest) -> None:
+        """Call the function; raise ConflictError where its last call for this chat has not ended."""
+        chat_id = request.chat_id
+        if chat_id in self._runs:
+            raise ConflictError(f"chat {chat_id} is being answered")
+        run = self._runs[chat_id] = asyncio.create_task(self._run(request))
+        run.add_done_callback(lambda run: self._end(chat_id, run))
+
+    async def resume(self, request: RunRequest) -> None:
+        """Call the function, as `send` does."""
+        await self.send(request)
+
+    async def abort(self, chat_id: str) -> None:
+        """Close the chat's call."""
+        run = self._runs.get(chat_id)
+        if run is not None:
+            run.cancel()
+            await asyncio.wait([run])
+
+    async def _run(self, request: RunRequest) -> None:
+        async with aclosing(self._answer(request)) as events:
+            async for event in events:
+                await self._listeners.tell(request.chat_id, event)
+
+    def _end(self, chat_id: str, run: asyncio.Task[None]) -> None:
+        # Not at the end of `_run`: a task that is cancelled before its first step runs nothing.
+        del self._runs[chat_id]
+        if run.cancelled():
+            self._listeners.put(chat_id, Abort())
+        self._listeners.end(chat_id, None if run.cancelled() else run.exception())
