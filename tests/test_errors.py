@@ -41,7 +41,6 @@ def test_a_source_error_leads_to_the_place(place: dict[str, object], text: str) 
     "error",
     [
         errors.FormatError("no object", path=Path("a.jsonl"), line=2, offset=40, json_path="$.id"),
-        errors.UnsupportedVersionError("too old", path=Path("a.jsonl"), version="0.1"),
         errors.LossyConversionError("a file cannot be sent", losses=("parts[3]",)),
         errors.StreamStateError("delta before start", chunk_type="text-delta", chunk_id="t1"),
         errors.SchemaTooNewError("written by a newer turnlog", found=9, supported=1),

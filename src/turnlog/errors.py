@@ -3,7 +3,6 @@
 * TurnlogError
   x SourceError              a log that cannot be read: path, line, offset, json_path
     + FormatError              it breaks the rules of its format
-    + UnsupportedVersionError  it is of a version that is not read: version
   x ConversionError          a view that cannot be made
     + LossyConversionError     strict mode, and something would be lost: losses
     + StreamStateError         a chunk that may not stand here: chunk_type, chunk_id
@@ -67,15 +66,6 @@ class SourceError(TurnlogError):
 
 class FormatError(SourceError):
     """A log that breaks the rules of its own format."""
-
-
-class UnsupportedVersionError(SourceError):
-    """A log in a version of its format that turnlog does not read."""
-
-    def __init__(self, reason: str, *, path: Path | None = None, version: str | None = None) -> None:
-        """Keep the version that was found, or None where the log names none."""
-        super().__init__(reason, path=path)
-        self.version = version
 
 
 class ConversionError(TurnlogError):

@@ -8,15 +8,13 @@ means is not known here.
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
-from typing import Literal
+from datetime import datetime
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import (
     Changes,
-    Diagnostic,
     EventChange,
     MessageChange,
     Placement,
@@ -24,6 +22,7 @@ from turnlog.agents.base import (
     SessionChange,
 )
 from turnlog.agents.jsonl import clean_json
+from turnlog.agents.reading import LineReading, aware
 from turnlog.model import ErrorEvent, HistoryEvent, Message, Origin, Part, RecordEvent, RunMetadataEvent
 from turnlog.model.merge import merge_messages
 from turnlog.model.message import Role
@@ -77,16 +76,12 @@ class PrintedState(msgspec.Struct):
     leaf: str | None = None
 
 
-class Printed:
+class Printed(LineReading):
     """One feed: the line that is being read, and what all lines have brought so far."""
 
     def __init__(self, agent: str, state: PrintedState, changes: Changes) -> None:
+        super().__init__(changes)
         self.state = state
-        self.changes = changes
-        self.json = b""
-        self.position = 0
-        self.length = 0
-        self.line_number = 0
         self.at: datetime | None = None
         self._agent = agent
         self._drafts: dict[str, tuple[PrintedMessage, str, Message]] = {}
@@ -97,7 +92,7 @@ class Printed:
     def enter(self, json: bytes, position: int, length: int, line_number: int, at: datetime | None) -> None:
         """Go on to a line."""
         self.json, self.position, self.length, self.line_number = json, position, length, line_number
-        self.at = None if at is None else _aware(at)
+        self.at = None if at is None else aware(at)
         state = self.state
         if state.session is None:
             # A stream that lost its beginning: its first line names the session.
@@ -227,26 +222,9 @@ class Printed:
         """An id for what has none: made of all that was printed up to it."""
         return f"{self.external_id}@{self.state.chain}"
 
-    def tell(self, reason: str, severity: Literal["error", "note"], json_path: str | None = None) -> None:
-        """A diagnostic about the line."""
-        self.changes.diagnostics.append(
-            Diagnostic(
-                offset=self.position,
-                length=self.length,
-                line=self.line_number,
-                reason=reason,
-                json_path=json_path,
-                severity=severity,
-            )
-        )
-
 
 def _checksum(chain: str, json: bytes) -> str:
     return hashlib.sha256(chain.encode(errors="replace") + json).hexdigest()[:20]
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def kept_fields(fields: dict[str, Raw], names: tuple[str, ...]) -> Raw | UnsetType:

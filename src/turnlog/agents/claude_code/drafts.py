@@ -16,6 +16,7 @@ from turnlog.agents.claude_code.records import Record, WireMessage, WireUsage
 from turnlog.agents.claude_code.state import BlockMark, OpenMessage, message_in, record_in
 from turnlog.agents.claude_code.tools import KINDS
 from turnlog.agents.claude_code.usage import usage_of
+from turnlog.agents.reading import in_order_of_arrival
 from turnlog.model import (
     Approval,
     Cost,
@@ -77,7 +78,7 @@ class CallDraft:
         if len(results) == 1:
             state = STATE_OF_STATUS[results[0].status]
         else:
-            results.sort(key=_arrival)
+            results = in_order_of_arrival(results)
             state = state_after(ToolState.INPUT_AVAILABLE, [result.status for result in results])
         return ToolCallPart(
             id=self.part_id,
@@ -91,11 +92,6 @@ class CallDraft:
             started_at=self.started_at,
             results=tuple(results),
         )
-
-
-def _arrival(result: ToolResult) -> tuple[bool, float, str]:
-    moment = result.completed_at
-    return (moment is None, moment.timestamp() if moment else 0.0, result.id)
 
 
 class MessageDraft:

@@ -8,9 +8,10 @@ import msgspec
 
 from turnlog.agents.claude_code.events import add_record
 from turnlog.agents.claude_code.lines import fields_of
-from turnlog.agents.claude_code.reading import Reading, Session, aware
+from turnlog.agents.claude_code.reading import Reading, Session
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.sources import NAME
+from turnlog.agents.reading import aware
 
 _START = "00000000-0000-0000-0000-000000000000"
 

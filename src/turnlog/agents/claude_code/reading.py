@@ -6,14 +6,12 @@ their own. What outlives a feed is `State`; the rest begins anew with each.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Literal
+from datetime import UTC
 
 import msgspec
 
 from turnlog.agents.base import (
     Changes,
-    Diagnostic,
     EventChange,
     Link,
     MessageChange,
@@ -23,6 +21,7 @@ from turnlog.agents.claude_code.drafts import CallDraft, MessageDraft
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.sources import session_id
 from turnlog.agents.claude_code.state import RECENT_RECORDS, ROOT, State, Thread, message_in, unresolved
+from turnlog.agents.reading import LineReading, aware
 from turnlog.model import CompactionEvent, Fate, HistoryEvent, Origin
 
 SAID = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
@@ -54,26 +53,21 @@ class Session:
         self.pointer = None
 
 
-class Reading:
+class Reading(LineReading):
     """See the module."""
 
     def __init__(self, external_id: str, state: State, *, is_subagent: bool) -> None:
+        super().__init__(Changes())
         self.state = state
         self.external_id = external_id
         self.root = external_id.partition(".")[0]
         """External id of the session that the person sees: a subagent's ancestor."""
         self.is_subagent = is_subagent
-        self.changes = Changes()
         self.order: list[MessageDraft | MessageChange] = []
         self.drafts: dict[str, MessageDraft] = {}
         self.calls: dict[str, CallDraft] = {}
         self.main = Session(session_id(external_id), state.thread)
         self._children: dict[str, Session] = {}
-        self.json = b""
-        """The line's JSON."""
-        self.position = 0
-        self.length = 0
-        self.line_number = 0
 
     def finish(self) -> Changes:
         """All that this feed brought."""
@@ -273,21 +267,3 @@ class Reading:
     def event_beside(self, event: HistoryEvent, session: Session) -> EventChange:
         """An event that the line tells beside what it is itself."""
         return EventChange(session_id=session.id, event=event, record=(self.position, self.length))
-
-    def tell(self, reason: str, severity: Literal["error", "note"], json_path: str | None = None) -> None:
-        """A diagnostic about the line."""
-        self.changes.diagnostics.append(
-            Diagnostic(
-                offset=self.position,
-                length=self.length,
-                line=self.line_number,
-                reason=reason,
-                json_path=json_path,
-                severity=severity,
-            )
-        )
-
-
-def aware(moment: datetime) -> datetime:
-    """The moment in UTC; one without a zone is taken as UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

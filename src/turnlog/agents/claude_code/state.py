@@ -6,9 +6,9 @@ however they were cut. What it has forgotten the store still knows.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import msgspec
+
+from turnlog.agents.reading import keep_newest
 
 RECENT_RECORDS = 128
 """A parent further back than this is named by its record id, for the store to find. Parallel calls hang back by
@@ -22,8 +22,6 @@ ROOT = ""
 """The node of a record that hangs under nothing."""
 
 _UNRESOLVED = "@"
-
-ValueT = TypeVar("ValueT")
 
 
 def unresolved(record_id: str) -> str:
@@ -129,36 +127,27 @@ class State(msgspec.Struct):
 
     def remember_sidechain(self, record_id: str, session_id: str) -> None:
         """Keep which sidechain a record belongs to."""
-        _keep(self.sidechains, record_id, session_id, RECENT_RECORDS)
+        keep_newest(self.sidechains, record_id, session_id, RECENT_RECORDS)
 
     def remember_message(self, message_id: str, message: OpenMessage) -> str | None:
         """Keep a message open; return the id of the one that is open no more."""
-        return _keep(self.messages, message_id, message, _OPEN_MESSAGES)
+        return keep_newest(self.messages, message_id, message, _OPEN_MESSAGES)
 
     def remember_call(self, call_id: str, call: OpenCall) -> None:
         """Keep a call until its result comes."""
-        _keep(self.calls, call_id, call, _OPEN_CALLS)
+        keep_newest(self.calls, call_id, call, _OPEN_CALLS)
 
     def remember_task(self, task_id: str, call_id: str) -> None:
         """Keep which call started a background task."""
-        _keep(self.tasks, task_id, call_id, _OPEN_CALLS)
+        keep_newest(self.tasks, task_id, call_id, _OPEN_CALLS)
 
     def child(self, session_id: str) -> Thread:
         """The thread of another session in this file."""
         thread = self.children.get(session_id)
         if thread is None:
             thread = Thread()
-            _keep(self.children, session_id, thread, _THREADS)
+            keep_newest(self.children, session_id, thread, _THREADS)
         return thread
-
-
-def _keep(window: dict[str, ValueT], key: str, value: ValueT, size: int) -> str | None:
-    window[key] = value
-    if len(window) <= size:
-        return None
-    oldest = next(iter(window))
-    del window[oldest]
-    return oldest
 
 
 _encoder = msgspec.json.Encoder()

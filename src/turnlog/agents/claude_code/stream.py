@@ -19,7 +19,7 @@ from turnlog.agents.claude_code.assistant import read_assistant
 from turnlog.agents.claude_code.compaction import open_compaction
 from turnlog.agents.claude_code.drafts import SYNTHETIC, MessageDraft
 from turnlog.agents.claude_code.events import add_api_error, add_kind
-from turnlog.agents.claude_code.reading import Reading, aware
+from turnlog.agents.claude_code.reading import Reading
 from turnlog.agents.claude_code.records import ApiFailure, Record, WireMessage, WireUsage
 from turnlog.agents.claude_code.state import State
 from turnlog.agents.claude_code.stream_records import (
@@ -33,6 +33,7 @@ from turnlog.agents.claude_code.stream_records import (
 )
 from turnlog.agents.claude_code.user import read_user
 from turnlog.agents.jsonl import JsonLines
+from turnlog.agents.reading import aware
 from turnlog.model import ReasoningPart, TextPart, ToolCallPart
 
 _AGENTS = 64

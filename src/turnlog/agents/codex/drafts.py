@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.base import MessageChange, Placement, RecordRef
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import OpenMessage
+from turnlog.agents.reading import in_order_of_arrival
 from turnlog.model import (
     Message,
     Origin,
@@ -56,7 +57,7 @@ class CallDraft(msgspec.Struct, eq=False):
         if len(results) == 1:
             state = STATE_OF_STATUS[results[0].status]
         elif results:
-            results.sort(key=_arrival)
+            results = in_order_of_arrival(results)
             state = state_after(ToolState.INPUT_AVAILABLE, [result.status for result in results])
         return ToolCallPart(
             id=f"{self.draft.id}.{self.number}",
@@ -73,11 +74,6 @@ class CallDraft(msgspec.Struct, eq=False):
             started_at=self.started_at,
             results=tuple(results),
         )
-
-
-def _arrival(result: ToolResult) -> tuple[bool, float, str]:
-    moment = result.completed_at
-    return (moment is None, moment.timestamp() if moment else 0.0, result.id)
 
 
 class MessageDraft(msgspec.Struct, eq=False):

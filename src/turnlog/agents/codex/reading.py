@@ -14,7 +14,6 @@ from msgspec import Raw
 from turnlog.agents.base import (
     SHARES_BEFORE,
     Changes,
-    Diagnostic,
     EventChange,
     Link,
     MessageChange,
@@ -25,6 +24,7 @@ from turnlog.agents.codex import identity
 from turnlog.agents.codex.drafts import CallDraft, MessageDraft
 from turnlog.agents.codex.sources import session_id
 from turnlog.agents.codex.state import OpenMessage, State
+from turnlog.agents.reading import LineReading, aware
 from turnlog.model import Fate, HistoryEvent, Message, Origin
 
 TURNS_BEGIN = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
@@ -35,29 +35,24 @@ Told: TypeAlias = Literal["messages", "results", "duplicates", "events"]
 """What a record is counted as (see `LineCounts`)."""
 
 
-class Reading:
+class Reading(LineReading):
     """See the module."""
 
     def __init__(self, external_id: str, state: State) -> None:
+        super().__init__(Changes())
         self.state = state
         self.external_id = external_id
         self.session_id = session_id(external_id)
-        self.changes = Changes()
         self.session = SessionChange(session_id=self.session_id)
         self.order: list[MessageDraft | MessageChange] = []
         self.drafts: dict[str, MessageDraft] = {}
         self.calls: dict[str, CallDraft] = {}
-        self.json = b""
-        """The line's JSON."""
         self.payload: Raw | bytes = b""
         """The JSON of what the line is about: the line itself where it has no envelope."""
         self.at: datetime | None = None
         """When the line was written."""
         self.number: int | None = None
         """The line's number in the thread, where lines have one."""
-        self.position = 0
-        self.length = 0
-        self.line_number = 0
 
     def finish(self) -> Changes:
         """All that this feed brought."""
@@ -241,21 +236,3 @@ class Reading:
                     metadata={} if shares_before is None else {SHARES_BEFORE: shares_before},
                 )
             )
-
-    def tell(self, reason: str, severity: Literal["error", "note"], json_path: str | None = None) -> None:
-        """A diagnostic about the line."""
-        self.changes.diagnostics.append(
-            Diagnostic(
-                offset=self.position,
-                length=self.length,
-                line=self.line_number,
-                reason=reason,
-                json_path=json_path,
-                severity=severity,
-            )
-        )
-
-
-def aware(moment: datetime) -> datetime:
-    """The moment in UTC; one without a zone is taken as UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

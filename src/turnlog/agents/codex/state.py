@@ -6,18 +6,15 @@ that the same bytes leave the same state however they were cut. What it has forg
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import msgspec
 
 from turnlog.agents.codex.records import WireUsage
+from turnlog.agents.reading import keep_newest
 
 _OPEN_MESSAGES = 24
 _OPEN_CALLS = 128
 _TURNS = 64
 _HEARD = 8
-
-ValueT = TypeVar("ValueT")
 
 
 class OpenMessage(msgspec.Struct, array_like=True):
@@ -122,30 +119,21 @@ class State(msgspec.Struct, omit_defaults=True):
 
     def remember_message(self, message_id: str, message: OpenMessage) -> str | None:
         """Keep a message open; return the id of the one that is open no more."""
-        return _keep(self.messages, message_id, message, _OPEN_MESSAGES)
+        return keep_newest(self.messages, message_id, message, _OPEN_MESSAGES)
 
     def remember_call(self, call_id: str, call: OpenCall) -> None:
         """Keep a call until it can get no more results."""
-        _keep(self.calls, call_id, call, _OPEN_CALLS)
+        keep_newest(self.calls, call_id, call, _OPEN_CALLS)
 
     def remember_heard(self, key: str, message_id: str) -> None:
         """Keep a prompt until the other stream tells it too."""
-        _keep(self.heard, key, message_id, _HEARD)
+        keep_newest(self.heard, key, message_id, _HEARD)
 
     def remember_turn(self, parent: str | None) -> None:
         """Keep what stands before a turn."""
         self.turns.append(parent)
         if len(self.turns) > _TURNS:
             del self.turns[0]
-
-
-def _keep(window: dict[str, ValueT], key: str, value: ValueT, size: int) -> str | None:
-    window[key] = value
-    if len(window) <= size:
-        return None
-    oldest = next(iter(window))
-    del window[oldest]
-    return oldest
 
 
 _encoder = msgspec.json.Encoder()

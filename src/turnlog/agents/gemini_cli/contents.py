@@ -25,11 +25,6 @@ class Piece(NamedTuple):
     rank: int
 
     @property
-    def is_response(self) -> bool:
-        """Whether it is the result of a call."""
-        return self.part.function_response is not None
-
-    @property
     def is_thought(self) -> bool:
         """Whether the model thought it."""
         return bool(self.part.thought) and self.part.text is not None

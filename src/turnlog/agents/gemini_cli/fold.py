@@ -17,12 +17,13 @@ from turnlog.agents.gemini_cli.calls import places_of
 from turnlog.agents.gemini_cli.kinds import KINDS, MESSAGE_TYPES, Becomes, kind_of_patch
 from turnlog.agents.gemini_cli.messages import Logged
 from turnlog.agents.gemini_cli.projects import project_of
-from turnlog.agents.gemini_cli.reading import Reading, aware, aware_or_none
+from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
 from turnlog.agents.gemini_cli.records import LINES, UPDATES, Record, Update, fields_of
 from turnlog.agents.gemini_cli.sources import parent_of
 from turnlog.agents.gemini_cli.state import State, decode_state, encode_state
 from turnlog.agents.gemini_cli.torn import sound_beginning
 from turnlog.agents.jsonl import clean_json
+from turnlog.agents.reading import aware
 
 
 class GeminiCliFold:

@@ -5,15 +5,13 @@ Knows the place in the file and the session. What a record means is read in `mes
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Literal
+from datetime import datetime
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import (
     Changes,
-    Diagnostic,
     EventChange,
     Link,
     MessageChange,
@@ -25,6 +23,7 @@ from turnlog.agents.base import (
 from turnlog.agents.gemini_cli.sources import session_id
 from turnlog.agents.gemini_cli.state import Entry, State
 from turnlog.agents.jsonl import clean_json
+from turnlog.agents.reading import LineReading, aware
 from turnlog.model import HistoryEvent, Message, RecordEvent, RunMetadataEvent, ToolResult
 
 _SMALL = 4096
@@ -34,17 +33,13 @@ _OFFSET_BITS = 30
 _LARGEST_OFFSET = (1 << _OFFSET_BITS) - 1
 
 
-class Reading:
+class Reading(LineReading):
     """One feed."""
 
     def __init__(self, state: State, *, is_subagent: bool, parent: str | None, project: str | None) -> None:
+        super().__init__(Changes())
         self.state = state
         self.is_subagent = is_subagent
-        self.changes = Changes()
-        self.position = 0
-        self.length = 0
-        self.line_number = 0
-        self.json = b""
         self.is_whole = False
         """Whether this is a file of JSON, whose messages count as records."""
         self.merges_rounds = False
@@ -178,24 +173,6 @@ class Reading:
         self.add_event(
             RecordEvent(id=self.own_id(self.position), kind=kind, known=known, created_at=created_at, data=data)
         )
-
-    def tell(self, reason: str, severity: Literal["error", "note"] = "error", json_path: str | None = None) -> None:
-        """A diagnostic about the line."""
-        self.changes.diagnostics.append(
-            Diagnostic(
-                offset=self.position,
-                length=self.length,
-                line=self.line_number,
-                reason=reason,
-                json_path=json_path,
-                severity=severity,
-            )
-        )
-
-
-def aware(moment: datetime) -> datetime:
-    """The moment in UTC; one without a zone is taken as UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def aware_or_none(moment: datetime | None) -> datetime | None:

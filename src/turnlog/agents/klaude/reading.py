@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Literal
 from zlib import crc32
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.base import Changes, Diagnostic, EventChange, Link, MessageChange, Placement, SessionChange
+from turnlog.agents.base import Changes, EventChange, Link, MessageChange, Placement, SessionChange
 from turnlog.agents.jsonl import clean_json
 from turnlog.agents.klaude.contents import time_of
 from turnlog.agents.klaude.records import Data
 from turnlog.agents.klaude.sources import session_id
 from turnlog.agents.klaude.state import Line, State
+from turnlog.agents.reading import LineReading
 from turnlog.model import Fate, HistoryEvent, Message, Origin, RecordEvent, RelationshipKind, RunMetadataEvent
 
 _SMALL = 4096
@@ -22,19 +22,14 @@ _SMALL = 4096
 _TITLE_LENGTH = 200
 
 
-class Reading:
+class Reading(LineReading):
     """One feed."""
 
     def __init__(self, state: State, external_id: str) -> None:
+        super().__init__(Changes())
         self.state = state
         self.external_id = external_id
         self.session_id = session_id(external_id)
-        self.changes = Changes()
-        self.json = b""
-        """What the record says, as JSON."""
-        self.position = 0
-        self.length = 0
-        self.line_number = 0
 
     @property
     def session(self) -> SessionChange:
@@ -172,18 +167,5 @@ class Reading:
                 parent_session_id=self.session_id if parent is None else session_id(parent),
                 child_session_id=self.session_id if child is None else session_id(child),
                 tool_call_id=call,
-            )
-        )
-
-    def tell(self, reason: str, severity: Literal["error", "note"] = "error", json_path: str | None = None) -> None:
-        """A diagnostic about the line."""
-        self.changes.diagnostics.append(
-            Diagnostic(
-                offset=self.position,
-                length=self.length,
-                line=self.line_number,
-                reason=reason,
-                json_path=json_path,
-                severity=severity,
             )
         )

@@ -98,9 +98,8 @@ def _was_reverted(line: bytes | None) -> bool:
 
 
 _LASTING = ("position", "turn", "step", "parent", "copy_of")
+"""What of a place a log says once and for all."""
 
 
 def _moved(before: Place, now: Place) -> bool:
-    return any(
-        getattr(before, name) != getattr(now, name) for name in ("position", "turn", "step", "parent", "copy_of")
-    )
+    return any(getattr(before, name) != getattr(now, name) for name in _LASTING)
