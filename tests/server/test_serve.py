@@ -19,8 +19,9 @@ import httpx2
 import pytest
 import zstandard
 
+from event_streams import events
 from turnlog.errors import TurnlogError
-from turnlog.server.run import bind, page_address
+from turnlog.server.run import SHUTDOWN_SECONDS, bind, page_address
 from turnlog.server.settings import DEFAULT_PORT
 
 pytestmark = pytest.mark.timeout(60)
@@ -142,6 +143,28 @@ def test_logs_are_read_now_and_as_they_grow(tmp_path: Path, logs: Path) -> None:
         served.wait_until("/api/status", lambda found: found["change_sequence"] > status["change_sequence"])
         found = served.wait_until("/api/search?q=door", lambda answer: bool(answer["items"]))
         assert found["items"][0]["hits"][0]["message_id"] == "a2"
+
+
+def test_an_appended_line_is_told_with_its_content(tmp_path: Path, logs: Path) -> None:
+    """R-S39: from the agent's file to who watches the session, without a request between."""
+    with serving(tmp_path / "turnlog.db", sync=True) as served:
+        served.wait_until("/api/status", lambda found: found["sync"]["passes"] > 0)
+        path = "/api/sessions/claude-code%3A11111111-1111-4111-8111-111111111111/events"
+        with events(served.address, path) as stream:
+            next(stream)
+            with logs.open("a") as file:
+                file.write(RECORD.format(id="a2", second=2, text="And the door"))
+            (message,) = next(stream).data["items"]
+        assert [part["text"] for part in message["parts"]] == ["And the door"]
+
+
+def test_open_streams_do_not_hold_up_the_end(library: Path) -> None:
+    with serving(library) as served, events(served.address, "/api/events") as stream:
+        next(stream)
+        started = time.monotonic()
+        served.process.send_signal(signal.SIGTERM)
+        served.process.wait(15)
+        assert time.monotonic() - started < SHUTDOWN_SECONDS
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])

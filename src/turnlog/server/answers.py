@@ -64,6 +64,8 @@ class SessionPage(Answer, frozen=True, kw_only=True):
     items: list[SessionItem]
     next_cursor: str | None
     total: int
+    change_sequence: int
+    """What is shown here is at least as new as this number: changes after it are still to come."""
 
 
 class SessionAnswer(Answer, frozen=True, kw_only=True):
@@ -77,6 +79,8 @@ class SessionAnswer(Answer, frozen=True, kw_only=True):
     """Forks and continuations, oldest first."""
     first_position: int | None
     last_position: int | None
+    change_sequence: int
+    """What is shown here is at least as new as this number: changes after it are still to come."""
 
 
 class OutlineEntry(Answer, frozen=True, kw_only=True):
@@ -176,6 +180,37 @@ class EventRecords(Answer, frozen=True, kw_only=True):
     """The events at one position."""
 
     items: list[EventRecord]
+
+
+# -- changes
+
+
+class ChangePlace(Answer, frozen=True, kw_only=True):
+    """A place in the change sequence, and nothing else: `ready`, `resync`, `gone`."""
+
+    sequence: int
+
+
+class SessionsChange(Answer, frozen=True, kw_only=True):
+    """Sessions that are new or of which anything has changed."""
+
+    sequence: int
+    items: list[SessionItem]
+
+
+class SessionChange(Answer, frozen=True, kw_only=True):
+    """What changed in a session: made of stored bodies, so this class only describes it."""
+
+    sequence: int
+    session: SessionItem
+    items: list[Message]
+    """Messages that are new or have changed, each whole, in their order."""
+    rows: list[Placement]
+    """One for each of these messages, then those of messages whose place or fate alone has changed."""
+    events: list[HistoryEvent]
+    """Events that are new or told anew."""
+    children: list[SessionItem]
+    """Subagents of which anything has changed."""
 
 
 # -- messages

@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from turnlog.server.answers import SyncProblem
 from turnlog.server.progress import Progress
-from turnlog.server.reports import Began, Ended, Failed, Moved, Report
+from turnlog.server.reports import Began, Ended, Failed, Moved, Report, Saved
 
 PASS_SECONDS = 60.0
 """Time between two passes over everything; in between, files are read as they are written."""
@@ -25,10 +26,17 @@ _decoder = msgspec.json.Decoder(Report)
 class Background:
     """The process that reads logs, and a thread that listens to it."""
 
-    def __init__(self, store_path: Path, progress: Progress, seconds: float = PASS_SECONDS) -> None:
-        """Start nothing yet."""
+    def __init__(
+        self,
+        store_path: Path,
+        progress: Progress,
+        seconds: float = PASS_SECONDS,
+        on_saved: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Start nothing yet. `on_saved` is called after each commit, on the thread that listens."""
         self._command = [sys.executable, "-m", "turnlog.server.worker", str(store_path), str(seconds)]
         self._progress = progress
+        self._on_saved = on_saved
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
 
@@ -68,6 +76,8 @@ class Background:
                 self._progress.begin()
             case Moved(phase=phase, done=done, total=total):
                 self._progress.advance(phase, done, total)
+            case Saved():
+                self._on_saved()
             case Ended(problems=problems):
                 self._progress.end([SyncProblem(path=problem.path, reason=problem.reason) for problem in problems])
             case Failed(reason=reason):

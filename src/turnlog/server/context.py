@@ -15,6 +15,7 @@ from turnlog import __version__
 from turnlog.errors import StoreError
 from turnlog.server.answers import StoreCounts, SyncProgress
 from turnlog.server.frames import json_response
+from turnlog.server.live.hub import Hub
 from turnlog.server.progress import Progress
 from turnlog.server.settings import Settings
 from turnlog.store.base import Store
@@ -29,9 +30,9 @@ class Context:
         self.store = store
         self.searcher = searcher
         self.settings = settings
+        self.hub = Hub(store)
         self._progress = progress
         self._lock = threading.Lock()
-        self._sequence = store.status().change_sequence
         self._counts: tuple[int, StoreCounts] | None = None
         # Another store behind the same address must not be taken for this one.
         self._run = f"{__version__}-{secrets.token_hex(4)}"
@@ -42,10 +43,7 @@ class Context:
 
     def change_sequence(self) -> int:
         """The number of the last change of the store."""
-        with self._lock:
-            while changes := self.store.changes(self._sequence):
-                self._sequence = changes[-1].sequence
-            return self._sequence
+        return self.store.last_change()
 
     def pending(self) -> int | None:
         """Messages that are not searchable yet; None when the index cannot be read."""
@@ -57,6 +55,7 @@ class Context:
 
     def close(self) -> None:
         """Close what was opened for the application."""
+        self.hub.close()
         self.searcher.close()
         self.store.close()
 

@@ -22,6 +22,7 @@ _UNKNOWN_FIELDS = next(field.encode_name for field in msgspec.structs.fields(Val
 ANSWERS: tuple[type[msgspec.Struct], ...] = (
     answers.AgentsAnswer,
     answers.Annotations,
+    answers.ChangePlace,
     answers.DiagnosticPage,
     ErrorAnswer,
     answers.EventRecords,
@@ -32,7 +33,9 @@ ANSWERS: tuple[type[msgspec.Struct], ...] = (
     answers.RawRecords,
     answers.SearchAnswer,
     answers.SessionAnswer,
+    answers.SessionChange,
     answers.SessionPage,
+    answers.SessionsChange,
     answers.StatusAnswer,
     answers.ToolCallPage,
     answers.ToolsAnswer,
@@ -47,6 +50,15 @@ def answers_with(answer: type[msgspec.Struct]) -> dict[int | str, dict[str, Any]
     """A route's `responses`: this answer, or an error."""
     return {
         200: {"description": _first_line(answer), "content": {"application/json": {"schema": _reference(answer)}}},
+        **ERRORS,
+    }
+
+
+def streams(*data: type[msgspec.Struct]) -> dict[int | str, dict[str, Any]]:
+    """A route's `responses`: server-sent events, the data of each one of these, or an error."""
+    schema = {"anyOf": [_reference(kind) for kind in data]}
+    return {
+        200: {"description": "Server-sent events, without end.", "content": {"text/event-stream": {"schema": schema}}},
         **ERRORS,
     }
 

@@ -127,6 +127,14 @@ class SessionQuery(_Query):
         return SessionFilter(**self.model_dump(exclude={"sort", "limit", "cursor"}))
 
 
+class EventsQuery(_Query):
+    """From where on changes are told."""
+
+    after: Position | None = Field(
+        None, description="A `change_sequence`: what changed after it comes first. `Last-Event-ID` counts more."
+    )
+
+
 class WindowQuery(_Query):
     """Which piece of a session. Positions are those of its rows."""
 

@@ -23,6 +23,12 @@ class Moved(_Report, frozen=True, kw_only=True, tag="moved"):
     total: int
 
 
+class Saved(_Report, frozen=True, kw_only=True, tag="saved"):
+    """The store has something new, up to this number of the change sequence."""
+
+    sequence: int
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """A file that could not be read."""
 
@@ -42,4 +48,4 @@ class Failed(_Report, frozen=True, kw_only=True, tag="failed"):
     reason: str
 
 
-Report: TypeAlias = Began | Moved | Ended | Failed
+Report: TypeAlias = Began | Moved | Saved | Ended | Failed

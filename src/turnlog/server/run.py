@@ -14,6 +14,7 @@ import uvicorn
 from turnlog.errors import TurnlogError
 from turnlog.server.app import create_app
 from turnlog.server.background import Background
+from turnlog.server.live.hub import Hub
 from turnlog.server.network import is_loopback, new_token
 from turnlog.server.progress import Progress
 from turnlog.server.settings import DEFAULT_PORT, Settings
@@ -55,7 +56,8 @@ def serve(
         token = new_token()
     progress = Progress()
     app = create_app(store_path, Settings(host=host, token=token, sample=sample), progress)
-    background = Background(store_path, progress) if sync else None
+    hub: Hub = app.state.context.hub
+    background = Background(store_path, progress, on_saved=hub.wake) if sync else None
     with bind(host, port) as listener:
         address = page_address(host, listener.getsockname()[1], token)
 
@@ -77,7 +79,7 @@ def serve(
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
         try:
-            _Server(config, begin, background).run(sockets=[listener])
+            _Server(config, begin, background, hub).run(sockets=[listener])
         except KeyboardInterrupt:
             # uvicorn has shut down by now and only passes the signal on.
             return
@@ -126,10 +128,13 @@ def _open_browser(address: str) -> None:
 class _Server(uvicorn.Server):
     """Does something once it answers, and ends the background before it is gone."""
 
-    def __init__(self, config: uvicorn.Config, begin: Callable[[], None], background: Background | None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, begin: Callable[[], None], background: Background | None, hub: Hub
+    ) -> None:
         super().__init__(config)
         self._begin = begin
         self._background = background
+        self._hub = hub
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -137,6 +142,8 @@ class _Server(uvicorn.Server):
             self._begin()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Streams of changes have no end of their own, and answers under way are waited for.
+        await asyncio.to_thread(self._hub.close)
         await super().shutdown(sockets)
         if self._background is not None:
             await asyncio.to_thread(self._background.stop)

@@ -11,14 +11,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
 from turnlog.errors import TurnlogError
-from turnlog.server.reports import Began, Ended, Failed, Moved, Problem, Report
+from turnlog.server.reports import Began, Ended, Failed, Moved, Problem, Report, Saved
 from turnlog.sync.scan import Syncer
 from turnlog.sync.watch import Watcher
 
@@ -70,11 +70,15 @@ def keep_reading(
 
     What fails is reported and tried again.
     """
+
+    def tell_saved(_sessions: Set[str], last_change: int) -> None:
+        report(Saved(sequence=last_change))
+
     while not stopped.is_set():
         report(Began())
         rest = seconds
         try:
-            with Syncer(store_path) as syncer:
+            with Syncer(store_path, on_saved=tell_saved) as syncer:
                 rest = _make_pass(syncer, seconds, watcher, _Teller(stopped, report), report)
                 _follow(syncer, watcher, rest, stopped)
         except _StoppedError:

@@ -35,6 +35,9 @@ ItemT = TypeVar("ItemT")
 SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messages"]
 """All newest, dearest or largest first; sessions for which it is unknown come last."""
 
+ChangeKind: TypeAlias = Literal["session", "rewritten", "forgotten", "rebuilt"]
+"""`session`: something was added or changed. `rewritten`: something of it is gone too. The last two name no session."""
+
 UsageBy: TypeAlias = Literal["day", "model", "project", "session", "agent"]
 
 
@@ -363,8 +366,19 @@ class ChangeEntry(NamedTuple):
 
     sequence: int
     session_id: str | None
-    kind: str
+    kind: ChangeKind
     at: datetime
+
+
+class SessionChanges(NamedTuple):
+    """What changed in a session between two numbers of the change sequence, as JSON for a browser."""
+
+    messages: list[bytes]
+    """JSON of each message that is new or has changed, large contents as previews."""
+    rows: bytes
+    """JSON: a placement row for each of these messages, then of those whose place alone has changed."""
+    events: bytes
+    """JSON: the events that are new or told anew."""
 
 
 class StoreStatus(NamedTuple):
@@ -602,6 +616,21 @@ class Store(Protocol):
 
     def changes(self, after: int, limit: int = 1000) -> list[ChangeEntry]:
         """What changed after this number of the change sequence, in the order of the commits."""
+        ...
+
+    def last_change(self) -> int:
+        """The number of the last change; 0 before the first."""
+        ...
+
+    def parents(self, session_ids: Iterable[str]) -> Mapping[str, str]:
+        """Of those of these sessions that are subagents: the session that each came out of, where it is stored."""
+        ...
+
+    def session_changes(self, session_id: str, after: int, until: int, *, limit: int = 200) -> SessionChanges | None:
+        """What changed in a session after `after` and up to `until`; both are the last number of some commit.
+
+        None when more than `limit` messages or events did, or when something is gone: it must be read anew.
+        """
         ...
 
     def status(self) -> StoreStatus:

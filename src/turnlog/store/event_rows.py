@@ -29,6 +29,7 @@ _COLUMNS = (
     "record_id",
     "parent_id",
     "body",
+    "changed_seq",
 )
 _INSERT = (
     f"INSERT OR IGNORE INTO events (session_key, position, external_id, {', '.join(_COLUMNS)})"
@@ -85,6 +86,8 @@ class EventRows:
             moved = self._transaction.connection.execute(_MOVED, place).fetchall()
             self._transaction.connection.executemany("DELETE FROM events WHERE key = ?", moved)
             self._transaction.sessions.count_events(session_key, -len(moved))
+            if moved:
+                self._transaction.sessions.rewrite(session_key)
 
     def save_orphan(self, change: ResultChange) -> None:
         """Keep a result whose call is not there."""
@@ -123,6 +126,7 @@ class EventRows:
         assert session_key is not None
         self._transaction.connection.execute("DELETE FROM events WHERE key = ?", (event_key,))
         self._transaction.sessions.count_events(session_key, -1)
+        self._transaction.sessions.rewrite(session_key)
 
     def _tell_again(self, session_key: int, rows: Iterable[tuple[Any, ...]]) -> None:
         """Events that were there already: a later record of their file has more to say, or a file that counts more."""
@@ -163,6 +167,7 @@ class EventRows:
             change.record_id,
             change.parent_id,
             None if body is None else bodies.compress(body),
+            self._transaction.sessions.sequence(session_key),
         )
 
 

@@ -9,3 +9,4 @@ CREATE INDEX IF NOT EXISTS parts_by_call ON parts (tool_call_id) WHERE tool_call
 CREATE INDEX IF NOT EXISTS parts_by_path ON parts (path) WHERE path IS NOT NULL;
 CREATE INDEX IF NOT EXISTS parts_by_spill ON parts (spill) WHERE spill IS NOT NULL;
 CREATE INDEX IF NOT EXISTS parts_by_type ON parts (type) WHERE type NOT IN ('text', 'tool-call');
+CREATE INDEX IF NOT EXISTS events_by_change ON events (changed_seq) WHERE changed_seq > 0;

@@ -53,8 +53,11 @@ class _Member(NamedTuple):
         )
 
 
-def relink(connection: sqlite3.Connection, session_key: int) -> None:
-    """Resolve parents that a fold no longer knew, and work out what the branches make of every message."""
+def relink(connection: sqlite3.Connection, session_key: int, sequence: int) -> None:
+    """Resolve parents that a fold no longer knew, and work out what the branches make of every message.
+
+    What gets another fate has changed with this number of the change sequence.
+    """
     session_id = _session_id(connection, session_key)
     members = _members(connection, session_key)
     placements = {member.external_id: member.placement(session_id) for member in members}
@@ -65,14 +68,16 @@ def relink(connection: sqlite3.Connection, session_key: int) -> None:
     message_of = messages_of_records(placements, events)
     placed = place_messages(placements, events, message_of, active_leaf) if has_branches else {}
     parents = parents_of(placements, message_of)
-    changed: list[tuple[str | None, str, str | None, int, int]] = []
+    changed: list[tuple[str | None, str, str | None, int, int, int]] = []
     for member in members:
         parent = parents[member.external_id]
         at = placed.get(member.external_id) or Placed(fate=Fate(member.fate), cause=member.fate_cause)
         if (parent, at.fate, at.cause) != (member.parent_id, member.fate, member.fate_cause):
-            changed.append((parent, at.fate, at.cause, session_key, member.message_key))
+            has_changed = (at.fate, at.cause) != (member.fate, member.fate_cause)
+            changed.append((parent, at.fate, at.cause, sequence if has_changed else 0, session_key, member.message_key))
     connection.executemany(
-        "UPDATE memberships SET parent_id = ?, fate = ?, fate_cause = ? WHERE session_key = ? AND message_key = ?",
+        "UPDATE memberships SET parent_id = ?, fate = ?, fate_cause = ?, changed_seq = max(changed_seq, ?)"
+        " WHERE session_key = ? AND message_key = ?",
         changed,
     )
 

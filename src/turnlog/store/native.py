@@ -46,10 +46,10 @@ class NativeSessions:
             raise ConflictError(f"{session_id} is the name of a session that logs tell of")
         with write_transaction(self._connection):
             self._check(session_id, messages)
-            self._retract(session_id, retracted)
             batch = Batch(self._connection, self._price, self._price_version)
             batch.save(_SOURCE, self._changes(session_id, messages))
-            batch.close()
+            saved = batch.close()
+            self._retract(session_id, retracted, saved.last_change)
             self._mark(session_id)
 
     def close(self) -> None:
@@ -65,11 +65,12 @@ class NativeSessions:
             if holders and session_id.partition(":")[2] not in holders:
                 raise ConflictError(f"message {message.id} is of another session")
 
-    def _retract(self, session_id: str, retracted: Collection[str]) -> None:
+    def _retract(self, session_id: str, retracted: Collection[str], sequence: int) -> None:
         self._connection.executemany(
-            "UPDATE memberships SET fate = ? WHERE session_key = (SELECT key FROM sessions WHERE agent = ? AND"
-            " external_id = ?) AND message_key = (SELECT key FROM messages WHERE agent = ? AND external_id = ?)",
-            [(Fate.RETRACTED, AGENT, session_id.partition(":")[2], AGENT, message_id) for message_id in retracted],
+            "UPDATE memberships SET fate = ?, changed_seq = ? WHERE session_key ="
+            " (SELECT key FROM sessions WHERE agent = ? AND external_id = ?)"
+            " AND message_key = (SELECT key FROM messages WHERE agent = ? AND external_id = ?)",
+            [(Fate.RETRACTED, sequence, AGENT, session_id.partition(":")[2], AGENT, name) for name in retracted],
         )
 
     def _changes(self, session_id: str, messages: Sequence[Message]) -> Changes:

@@ -127,6 +127,10 @@ class Readings:
         """Another session holds this message too."""
         row = member_row(session_key, key, self._transaction.source, placement)
         self._connection.execute(MEMBER_INSERT, row)
+        self._connection.execute(
+            "UPDATE memberships SET changed_seq = ? WHERE message_key = ? AND session_key = ?",
+            (self._sessions.sequence(session_key), key, session_key),
+        )
         self._branches.note_place(session_key, placement)
         message = bodies.unpack(
             self._connection.execute("SELECT body FROM messages WHERE key = ?", (key,)).fetchone()[0]
@@ -172,12 +176,15 @@ class Readings:
             joined, origin = placement, here
         else:
             joined, origin = stored, there
+        fate = known.fate if joined.fate is stored.fate else joined.fate
+        shown = (joined.position, joined.turn, joined.step, str(fate))
+        has_moved = shown != (known.position, known.turn, known.step, known.fate)
         self._branches.note_place(session_key, joined)
         words = dict.fromkeys((*joined.record_ids, *stored.record_ids, *placement.record_ids))
         self._branches.note_records(session_key, words, joined.position)
         self._connection.execute(
             "UPDATE memberships SET position = ?, source_key = ?, generation = ?, parent_id = ?, parent_record = ?,"
-            " turn = ?, step = ?, fate = ?, copied = ?, records = ?, record_ids = ?"
+            " turn = ?, step = ?, fate = ?, copied = ?, records = ?, record_ids = ?, changed_seq = max(changed_seq, ?)"
             " WHERE message_key = ? AND session_key = ?",
             (
                 joined.position,
@@ -186,10 +193,11 @@ class Readings:
                 joined.parent_record,
                 joined.turn,
                 joined.step,
-                known.fate if joined.fate is stored.fate else joined.fate,
+                fate,
                 joined.copied,
                 pack_records(joined.records),
                 pack_ids(tuple(words)),
+                self._sessions.sequence(session_key) if has_moved else 0,
                 key,
                 session_key,
             ),

@@ -88,12 +88,16 @@ def _splice(transaction: Transaction, fork: _Fork) -> int | None:
     gone = [key for key, place in known.items() if wanted.get(key) != place]
     new = [place for key, place in wanted.items() if known.get(key) != place and key not in own]
     sessions.key(fork.child_id)
+    sequence = sessions.sequence(child) if gone or new else 0
+    if gone:
+        sessions.rewrite(child)
     connection.executemany(
         "DELETE FROM memberships WHERE session_key = ? AND message_key = ?", [(child, key) for key in gone]
     )
     connection.executemany(
-        f"INSERT INTO memberships (session_key, copied, {_COLUMNS}) VALUES (?, 1{', ?' * len(_Place._fields)})",
-        [(child, *place) for place in new],
+        f"INSERT INTO memberships (session_key, copied, changed_seq, {_COLUMNS})"
+        f" VALUES (?, 1, ?{', ?' * len(_Place._fields)})",
+        [(child, sequence, *place) for place in new],
     )
     for key, sign in (*((key, -1) for key in gone), *((place.message_key, 1) for place in new)):
         sessions.count(child, _counts(connection, key), sign)

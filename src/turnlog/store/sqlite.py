@@ -35,6 +35,7 @@ from turnlog.store.base import (
     RawRecord,
     RawSource,
     ReasoningVolume,
+    SessionChanges,
     SessionFilter,
     SessionLink,
     SessionPreview,
@@ -378,10 +379,31 @@ class SqliteStore:
 
     def changes(self, after: int, limit: int = 1000) -> list[ChangeEntry]:
         """What changed after a number of the change sequence."""
-        from turnlog.store.queries.annotations import load_changes
+        from turnlog.store.queries.changes import load_changes
 
         with self._snapshot() as connection:
             return load_changes(connection, after, limit)
+
+    def last_change(self) -> int:
+        """The number of the last change."""
+        from turnlog.store.queries.changes import load_last_change
+
+        with self._snapshot() as connection:
+            return load_last_change(connection)
+
+    def parents(self, session_ids: Iterable[str]) -> Mapping[str, str]:
+        """The sessions that subagents came out of."""
+        from turnlog.store.queries.changes import load_parents
+
+        with self._snapshot() as connection:
+            return load_parents(connection, session_ids)
+
+    def session_changes(self, session_id: str, after: int, until: int, *, limit: int = 200) -> SessionChanges | None:
+        """What changed in a session."""
+        from turnlog.store.queries.changes import load_session_changes
+
+        with self._snapshot() as connection:
+            return load_session_changes(connection, session_id, after, until, limit)
 
     def status(self) -> StoreStatus:
         """Counts, sizes and freshness."""

@@ -58,6 +58,7 @@ def _drop_events(connection: sqlite3.Connection, sessions: SessionRows, session_
     cursor = connection.execute(f"DELETE FROM events WHERE session_key = ?1 AND {_STREAMED}", (session_key,))
     if cursor.rowcount > 0:
         sessions.count_events(session_key, -cursor.rowcount)
+        sessions.rewrite(session_key)
 
 
 def _supersede(
@@ -75,6 +76,7 @@ def _supersede(
         (*place, log),
     )
     connection.execute("DELETE FROM memberships WHERE session_key = ? AND message_key = ?", place)
+    sessions.rewrite(session_key)
     frame, payer, other = connection.execute(
         "SELECT body, pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = ?1)"
         " FROM messages WHERE key = ?1",

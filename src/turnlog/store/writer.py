@@ -108,7 +108,8 @@ class Batch:
             sessions.write()
         spliced = splice_forks(transaction)
         for key in sorted(sessions.relink | self._branches.left() | logged | spliced):
-            lineage.relink(self._connection, key)
+            lineage.relink(self._connection, key, sessions.sequence(key))
+        sessions.write()
         shared = sessions.shared | lineage.sharing(self._connection, self._linked)
         relinked = self._settle_shared(shared) if shared else set[str]()
         lineage.attach_parents(self._connection, sessions.created | self._linked, relinked)

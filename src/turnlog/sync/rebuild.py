@@ -76,6 +76,7 @@ def rebuild(
                 else:
                     _fold_again(connection, agent, archived, summary)
                 on_progress(done, len(sources))
+            connection.execute("INSERT INTO changes (kind, at) VALUES ('rebuilt', ?)", (int(time.time() * 1000),))
     finally:
         connection.close()
     # Its documents name messages that are no more: the index starts from nothing.

@@ -171,13 +171,14 @@ class Syncer:
         found = [(by_name[source.agent], source) for source in sources.values() if source.agent in by_name]
         found += [(agent, source) for agent, source in new if source.path not in sources]
         result = Reader(self._connection, price_nanos, price_version()).read(found)
+        # Who shows what changed need not wait until it is searchable.
+        if result.saved.sessions:
+            self._on_saved(result.saved.sessions, result.saved.last_change)
         if self._indexer is None:
             self._indexer = Indexer(self._path, search_path(self._path))
         self._indexer.catch_up()
         summary = SyncSummary(sources=len(found), sessions=len(result.saved.sessions))
         _add_up(summary, result)
-        if result.saved.sessions:
-            self._on_saved(result.saved.sessions, result.saved.last_change)
         summary.seconds = time.monotonic() - started
         return summary
 

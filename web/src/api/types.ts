@@ -391,6 +391,8 @@ export interface SessionPage {
   items: SessionItem[];
   next_cursor: string | null;
   total: number;
+  /** Changes after this number of the change sequence are still to come. */
+  change_sequence: number;
 }
 
 export interface SessionAnswer {
@@ -401,6 +403,34 @@ export interface SessionAnswer {
   forks: SessionItem[];
   first_position: number | null;
   last_position: number | null;
+  /** Changes after this number of the change sequence are still to come. */
+  change_sequence: number;
+}
+
+// ---- changes as they happen: the data of the events of `/api/events` and `/api/sessions/{id}/events` --------------
+
+/** Of `ready`, `resync` and `gone`. */
+export interface ChangePlace {
+  sequence: number;
+}
+
+/** Of `sessions`. */
+export interface SessionsChange {
+  sequence: number;
+  items: SessionItem[];
+}
+
+/** Of `session`. */
+export interface SessionChange {
+  sequence: number;
+  session: SessionItem;
+  /** Messages that are new or have changed, each whole. */
+  items: Message[];
+  /** One for each of them, then those of messages whose place or fate alone has changed. */
+  rows: Placement[];
+  events: HistoryEvent[];
+  /** Subagents of which anything has changed. */
+  children: SessionItem[];
 }
 
 export interface OutlineEntry {

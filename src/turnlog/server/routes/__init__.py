@@ -2,6 +2,7 @@
 
 from turnlog.server.routes import (
     blobs,
+    events,
     exports,
     inventory,
     messages,
@@ -16,6 +17,7 @@ from turnlog.server.routes import (
 
 ROUTERS = (
     status.router,
+    events.router,
     sessions.router,
     windows.router,
     ui_messages.router,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -17,12 +16,12 @@ from turnlog.server.answers import (
     OutlineEntry,
     Placement,
     SessionAnswer,
-    SessionItem,
     SessionPage,
 )
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.frames import not_modified
+from turnlog.server.items import session_items
 from turnlog.server.openapi import answers_with
 from turnlog.server.parameters import LARGEST_POSITION, AnnotationsBody, SessionQuery
 from turnlog.store.base import Store
@@ -35,22 +34,24 @@ _placements = msgspec.json.Decoder(list[Placement])
 @router.get("", responses=answers_with(SessionPage))
 def list_sessions(request: Request, context: ContextOf, query: Annotated[SessionQuery, Query()]) -> Response:
     """Sessions, page by page."""
+    sequence = context.change_sequence()
     with judging("cursor"):
         page = context.store.sessions(
             query.to_filter(), sort=query.sort, limit=query.limit, cursor=query.cursor, count=True
         )
-    items = _items(context.store, page.items)
-    return write(request, SessionPage(items=items, next_cursor=page.next_cursor, total=page.total or 0))
+    items = session_items(context.store, page.items)
+    answer = SessionPage(items=items, next_cursor=page.next_cursor, total=page.total or 0, change_sequence=sequence)
+    return write(request, answer)
 
 
 @router.get("/{session_id}", responses=answers_with(SessionAnswer))
 def get_session(request: Request, context: ContextOf, session_id: str) -> Response:
     """A session and its relatives."""
-    store = context.store
+    store, sequence = context.store, context.change_sequence()
     session = store.session(session_id)
     parent = _parent(store, session)
     children = store.children(session_id)
-    items = {item.id: item for item in _items(store, [session, *children, *([parent] if parent else [])])}
+    items = {item.id: item for item in session_items(store, [session, *children, *([parent] if parent else [])])}
     subagents = {child.id for child in children if _came_as_subagent(child, session_id)}
     first, last = _extent(store, session_id)
     answer = SessionAnswer(
@@ -60,6 +61,7 @@ def get_session(request: Request, context: ContextOf, session_id: str) -> Respon
         forks=[items[child.id] for child in children if child.id not in subagents],
         first_position=first,
         last_position=last,
+        change_sequence=sequence,
     )
     return write(request, answer)
 
@@ -83,14 +85,9 @@ async def _takes_json(request: Request) -> None:
 @router.put("/{session_id}/annotations", responses=answers_with(Annotations), dependencies=[Depends(_takes_json)])
 def put_annotations(request: Request, context: ContextOf, session_id: str, body: AnnotationsBody) -> Response:
     """Replace what is said about a session."""
-    return write(request, Annotations.of(context.store.annotate(session_id, body.to_annotations())))
-
-
-def _items(store: Store, sessions: Iterable[Session]) -> list[SessionItem]:
-    found = list(sessions)
-    ids = [session.id for session in found]
-    said, previews = store.annotations(ids), store.previews(ids)
-    return [SessionItem.of(session, said.get(session.id), previews.get(session.id)) for session in found]
+    said = context.store.annotate(session_id, body.to_annotations())
+    context.hub.wake()
+    return write(request, Annotations.of(said))
 
 
 def _parent(store: Store, session: Session) -> Session | None:

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterable
 
-from turnlog.store.base import Annotations, ChangeEntry
+from turnlog.store.base import Annotations
 from turnlog.store.families import session_key
 from turnlog.store.rows import moment
 
@@ -38,18 +38,3 @@ def save_annotations(connection: sqlite3.Connection, session_id: str, said: Anno
     )
     connection.execute("INSERT INTO changes (session_key, kind, at) VALUES (?, 'session', ?)", (key, now))
     return load_annotations(connection, [session_id])[session_id]
-
-
-def load_changes(connection: sqlite3.Connection, after: int, limit: int) -> list[ChangeEntry]:
-    """What changed after a number of the change sequence, in the order of the commits."""
-    rows = connection.execute(
-        "SELECT c.seq, s.agent || ':' || s.external_id, c.kind, c.at FROM changes c"
-        " LEFT JOIN sessions s ON s.key = c.session_key WHERE c.seq > ? ORDER BY c.seq LIMIT ?",
-        (after, limit),
-    )
-    entries: list[ChangeEntry] = []
-    for sequence, session_id, kind, at in rows:
-        changed_at = moment(at)
-        assert changed_at is not None
-        entries.append(ChangeEntry(sequence, session_id, kind, changed_at))
-    return entries

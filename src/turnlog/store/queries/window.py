@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -15,20 +16,26 @@ from turnlog.store.queries.messages import Span, children_of_calls, select_span
 from turnlog.store.rows import NANO
 from turnlog.store.window import Window
 
-_SELECT = (
-    "SELECT s.position, m.external_id, s.turn, s.step, s.fate, s.fate_cause,"
+PLACE_COLUMNS = (
+    "s.position, m.external_id, s.turn, s.step, s.fate, s.fate_cause,"
     f" CASE WHEN m.pays_key IS s.session_key THEN m.cost / {NANO}.0 WHEN m.cost IS NOT NULL THEN 0 END,"
     " CASE WHEN m.has_tool_calls THEN s.records END, m.key, m.body"
-    " FROM memberships s JOIN messages m ON m.key = s.message_key"
 )
+"""Of a membership `s` and its message `m`: what `placements` is made of, and the body."""
 
-_EVENTS = (
-    "SELECT json_object('type', type, 'position', position, 'id', external_id, 'kind', kind,"
+_SELECT = f"SELECT {PLACE_COLUMNS} FROM memberships s JOIN messages m ON m.key = s.message_key"
+
+EVENT_COLUMNS = (
+    "json_object('type', type, 'position', position, 'id', external_id, 'kind', kind,"
     " 'known', json(iif(known, 'true', 'false')),"
-    " 'created_at', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch')), body FROM events"
-    " WHERE session_key = ? AND position >= ? AND position < ? ORDER BY position, key"
+    " 'created_at', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch')), body"
 )
 """What the row says of an event, and the event itself where it says more."""
+
+_EVENTS = (
+    f"SELECT {EVENT_COLUMNS} FROM events"
+    " WHERE session_key = ? AND position >= ? AND position < ? ORDER BY position, key"
+)
 
 _END = 1 << 62
 
@@ -47,14 +54,19 @@ def load_window(connection: sqlite3.Connection, session_id: str, span: Span) -> 
     events = connection.execute(_EVENTS, (key, first if before else 0, _END if following is None else following))
     return Window(
         frames=[row[-1] for row in found],
-        rows=msgspec.json.encode(_rows(connection, session_id, found)),
-        events=b"[%b]" % b",".join([bodies.decompress(body) if body else plain.encode() for plain, body in events]),
+        rows=msgspec.json.encode(placements(connection, session_id, found)),
+        events=events_json(events),
         has_before=before is not None,
         has_after=following is not None,
     )
 
 
-def _rows(connection: sqlite3.Connection, session_id: str, found: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
+def events_json(rows: Iterable[tuple[str, bytes | None]]) -> bytes:
+    """A JSON list of events from their `EVENT_COLUMNS`."""
+    return b"[%b]" % b",".join([bodies.decompress(body) if body else plain.encode() for plain, body in rows])
+
+
+def placements(connection: sqlite3.Connection, session_id: str, found: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
     """What the session adds to each message; what is empty is there all the same."""
     children = _children(connection, session_id)
     nothing: dict[str, str] = {}

@@ -1,0 +1,137 @@
+"""What changed in a session between two commits: all of it, each thing once, and an honest None."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from toy_agent import line, session_id
+from toy_store import ToyStore
+from turnlog.store import open_store
+from turnlog.store.base import Store
+
+S = session_id("s")
+
+
+def prompt(message: str, parent: str | None = None, **fields: Any) -> bytes:
+    return line(kind="prompt", id=f"r-{message}", parent=parent, message=message, text=message, **fields)
+
+
+def answer(message: str, parent: str | None = None, **fields: Any) -> bytes:
+    known = {"model": "opus", "tokens": [10, 5], "stop": "end", **fields}
+    return line(kind="text", id=f"r-{message}", parent=parent, message=message, text=message, **known)
+
+
+@pytest.fixture
+def toys(tmp_path: Path) -> Iterator[ToyStore]:
+    with ToyStore(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def store(toys: ToyStore) -> Iterator[Store]:
+    with open_store(toys.path) as found:
+        yield found
+
+
+class Told:
+    """What a span of the change sequence tells of a session."""
+
+    def __init__(self, store: Store, after: int, session: str = S) -> None:
+        found = store.session_changes(session, after, store.last_change())
+        assert found is not None
+        messages = [msgspec.json.decode(message) for message in found.messages]
+        self.messages = [message["id"] for message in messages]
+        self.rows = msgspec.json.decode(found.rows)
+        self.fates = {row["message_id"]: row["fate"] for row in self.rows}
+        self.events = [event["type"] for event in msgspec.json.decode(found.events)]
+
+
+def test_new_messages_are_told_with_their_places(toys: ToyStore, store: Store) -> None:
+    toys.add("s.log", prompt("m1"))
+    before = store.last_change()
+    toys.add("s.log", answer("m2", "r-m1"), prompt("m3", "r-m2"))
+    told = Told(store, before)
+    assert told.messages == ["m2", "m3"]
+    assert [row["message_id"] for row in told.rows] == ["m2", "m3"]
+    assert [row["turn"] for row in told.rows] == [1, 2]
+
+
+def test_a_result_tells_its_call_again(toys: ToyStore, store: Store) -> None:
+    toys.add("s.log", prompt("m1"), line(kind="call", id="r-m2", message="m2", call="c1", tool="Bash", model="opus"))
+    before = store.last_change()
+    toys.add("s.log", line(kind="result", id="r-1", call="c1", text="done"))
+    told = Told(store, before)
+    assert told.messages == ["m2"]
+    assert [result for result, _ in told.rows[0]["results"]] != []
+
+
+def test_a_rewind_tells_fates_without_bodies(toys: ToyStore, store: Store) -> None:
+    toys.add("s.log", prompt("m1"), answer("m2", "r-m1"), prompt("m3", "r-m2"), answer("m4", "r-m3"))
+    before = store.last_change()
+    toys.add("s.log", prompt("m5", "r-m2"))
+    told = Told(store, before)
+    assert told.messages == ["m5"]
+    assert told.fates == {"m5": "active", "m3": "rewound", "m4": "rewound"}
+
+
+def test_a_compaction_tells_its_event_and_the_fates(toys: ToyStore, store: Store) -> None:
+    toys.add("s.log", prompt("m1"), answer("m2", "r-m1"))
+    before = store.last_change()
+    toys.add("s.log", line(kind="compact", id="r-c", parent="r-m2"), prompt("m3", "r-c"))
+    told = Told(store, before)
+    assert told.events == ["compaction"]
+    assert told.fates["m1"] == told.fates["m2"] == "compacted"
+
+
+def test_spans_that_meet_tell_everything_once(toys: ToyStore, store: Store) -> None:
+    toys.add("s.log", prompt("m0"))
+    places = [store.last_change()]
+    for number in range(1, 6):
+        toys.add("s.log", prompt(f"m{number}", f"r-m{number - 1}"))
+        toys.add("other.log", prompt(f"o{number}"))
+        places.append(store.last_change())
+    found: list[str] = []
+    for after, until in pairwise(places):
+        changes = store.session_changes(S, after, until)
+        assert changes is not None
+        found += [msgspec.json.decode(message)["id"] for message in changes.messages]
+    assert found == [f"m{number}" for number in range(1, 6)]
+
+
+def test_a_copy_in_a_fork_is_told_to_the_fork(toys: ToyStore, store: Store) -> None:
+    toys.add("s.log", prompt("m1"), answer("m2", "r-m1"))
+    toys.add("fork.log", prompt("f0"), prompt("f1", "r-f0"))
+    before = store.last_change()
+    toys.add("fork.log", prompt("m1"), answer("m2", "r-m1"))
+    told = Told(store, before, session_id("fork"))
+    assert told.messages == ["m1", "m2"]
+    assert told.fates == {"m1": "active", "m2": "active", "f0": "rewound", "f1": "rewound"}
+
+
+def test_too_much_is_not_told(toys: ToyStore, store: Store) -> None:
+    before = store.last_change()
+    toys.add("s.log", *[prompt(f"m{number}") for number in range(8)])
+    assert store.session_changes(S, before, store.last_change(), limit=7) is None
+    assert store.session_changes(S, before, store.last_change(), limit=8) is not None
+
+
+def test_what_is_gone_is_not_told(toys: ToyStore, store: Store) -> None:
+    """A stream gives way to the log: its messages are no longer part of the session."""
+    toys.add("s.stream", prompt("p1"), answer("p2", "r-p1"))
+    before = store.last_change()
+    toys.add("s.log", prompt("m1"))
+    assert store.session_changes(S, before, store.last_change()) is None
+    assert store.session_changes(S, store.last_change(), store.last_change()) is not None
+
+
+def test_parents_are_those_of_subagents(toys: ToyStore, store: Store) -> None:
+    toys.add("s.log", prompt("m1"))
+    toys.add("s.child.sub", prompt("c1"))
+    children = [session.id for session in store.children(S)]
+    assert store.parents([S, *children, "toy:nobody"]) == dict.fromkeys(children, S)
