@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -266,3 +267,10 @@ def test_indexes_that_a_killed_import_left_out_are_made_by_the_next_writer(path:
         assert "parts_by_tool" not in index_names(reader)
     with closing(connect(path)) as writer:
         assert "parts_by_tool" in index_names(writer)
+
+
+def test_each_migration_has_a_number_of_its_own() -> None:
+    """Two of one number: one would never run."""
+    folder = resources.files("turnlog.store") / "migrations"
+    numbers = sorted(int(script.name.partition("_")[0]) for script in folder.iterdir() if script.name.endswith(".sql"))
+    assert numbers == list(range(1, schema_version() + 1))
