@@ -45,9 +45,11 @@ def call_of(part: ToolPart) -> ToolCallPart:
 
 
 def _is_aborted(part: ToolPart) -> bool:
-    """Whether a failed call is one of those that `to_calls` tells apart; this may be believed of anybody."""
-    metadata = part.call_provider_metadata
-    return part.state == "output-error" and metadata is not UNSET and metadata.get("turnlog") == {"state": "aborted"}
+    """Whether a failed call is one that `to_calls` or the writer says was aborted; this may be believed of anybody."""
+    told = (part.call_provider_metadata, part.result_provider_metadata)
+    return part.state == "output-error" and any(
+        metadata is not UNSET and metadata.get("turnlog") == {"state": "aborted"} for metadata in told
+    )
 
 
 def _input(part: ToolPart) -> tuple[str | None, Raw | UnsetType]:

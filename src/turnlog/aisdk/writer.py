@@ -37,6 +37,7 @@ from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import Version, sdk_version, supports
 from turnlog.aisdk.writer_base import Chunks, RefusedEvent
 from turnlog.aisdk.writer_parts import Delta, End, OpenParts, Start
+from turnlog.aisdk.writer_steps import Steps
 from turnlog.aisdk.writer_tools import ToolCalls
 from turnlog.aisdk.writer_values import (
     FINISH_REASONS,
@@ -45,13 +46,11 @@ from turnlog.aisdk.writer_values import (
     check_fields,
     metadata_of,
     plain_json,
-    usage_json,
 )
 from turnlog.errors import StreamStateError
 from turnlog.model import stream as events
 from turnlog.model.parts import SourceUrlPart
 from turnlog.model.stream import StreamEvent, TextDelta
-from turnlog.model.usage import Usage, sum_usage
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +111,7 @@ class ChunkWriter:
         self._started = self._in_step = self._failed = False
         self._parts = OpenParts(self._lose, strict=strict)
         self._data_ids = set[tuple[str, str]]()
-        self._steps: list[dict[str, Any]] = []
+        self._steps = Steps(continued)
 
     @property
     def message_id(self) -> str | None:
@@ -133,7 +132,7 @@ class ChunkWriter:
         if self.closed:
             return []
         interrupted = "interrupted" if "finish-reason-interrupted" in self._features else "other"
-        self._finish("error" if self._failed else interrupted, {})
+        self._finish("error" if self._failed else interrupted, self._steps.metadata())
         return self._taken()
 
     def fail(self, error_text: str = FAILED) -> Chunks:
@@ -208,23 +207,18 @@ class ChunkWriter:
 
     def _run_finish(self, event: events.RunFinish, lane: str) -> None:
         metadata = dict(plain_json(event.metadata))
-        usage = event.usage or self._usage_of_steps()
-        if usage is not None:
-            metadata.setdefault("usage", usage_json(usage))
         reason = None if event.stop_reason is None else FINISH_REASONS[event.stop_reason]
         left_to_client = event.stop_reason in ("tool_use", "pause")
-        self._finish("error" if self._failed else reason, metadata, waits=left_to_client)
-
-    def _usage_of_steps(self) -> Usage | None:
-        total = sum_usage([step.get("usage") for step in self._steps])
-        return total.usage if total.calls > total.unknown_calls else None
+        steps = self._steps.metadata(event.usage)
+        if "usage" in metadata:
+            steps.pop("usage", None)
+        self._finish("error" if self._failed else reason, metadata | steps, waits=left_to_client)
 
     def _pause(self, event: events.Pause, lane: str) -> None:
-        self._finish("tool-calls" if self._tools.any_waiting else "other", {}, waits=True)
+        self._finish("tool-calls" if self._tools.any_waiting else "other", self._steps.metadata(), waits=True)
 
     def _finish(self, reason: FinishReason | None, metadata: dict[str, Any], *, waits: bool = False) -> None:
         self._settle(waits=waits)
-        metadata |= self._step_metadata()
         told = UNSET if reason is None or "finish-reason" not in self._features else reason
         self._send(FinishChunk(finish_reason=told, message_metadata=metadata or UNSET))
         self.closed = True
@@ -238,7 +232,8 @@ class ChunkWriter:
 
     def _abort(self, event: events.Abort, lane: str) -> None:
         self._settle(waits=False)
-        metadata = self._step_metadata()
+        self._steps.abort()
+        metadata = self._steps.metadata()
         if metadata:
             self._send(MessageMetadataChunk(message_metadata=metadata))
         reason = event.reason if event.reason is not None and "abort-reason" in self._features else UNSET
@@ -256,14 +251,12 @@ class ChunkWriter:
         self._end_step()
         self._send(StartStepChunk())
         self._in_step = True
-        told = {"model": event.model, "responseId": event.response_id}
-        self._steps.append({name: value for name, value in told.items() if value is not None})
+        self._steps.start(event)
 
     def _step_finish(self, event: events.StepFinish, lane: str) -> None:
         if not self._in_step:
             raise RefusedEvent("no step has begun")
-        told = {"stopReason": event.stop_reason, "rawStopReason": event.raw_stop_reason, "usage": event.usage}
-        self._steps[-1] |= {name: value for name, value in told.items() if value is not None}
+        self._steps.finish(event)
         self._end_step()
 
     def _end_step(self) -> None:
@@ -272,17 +265,6 @@ class ChunkWriter:
         if self._in_step:
             self._in_step = False
             self._send(FinishStepChunk())
-
-    def _step_metadata(self) -> dict[str, Any]:
-        """What the source told of its model calls, one entry a step; nothing where it told nothing."""
-        if not any(self._steps):
-            return {}
-        steps = [
-            {name: usage_json(value) if isinstance(value, Usage) else value for name, value in step.items()}
-            for step in self._steps
-        ]
-        models = [step["model"] for step in steps if "model" in step]
-        return {"steps": steps} | ({"model": models[-1]} if models else {})
 
     # What a message holds
 

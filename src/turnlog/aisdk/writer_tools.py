@@ -310,7 +310,7 @@ class ToolCalls:
                 error_text=text,
                 provider_executed=_if_true(call.provider_executed),
                 dynamic=_if_true(call.dynamic and self._output_is_dynamic),
-                provider_metadata=_ABORTED_METADATA if aborted and self._has_result_metadata else UNSET,
+                provider_metadata=ABORTED_METADATA if aborted and self._has_result_metadata else UNSET,
             )
         )
         return chunks
@@ -369,7 +369,7 @@ class ToolCalls:
     """Status of a result -> what tells it."""
 
 
-_ABORTED_METADATA: ProviderMetadata = {"turnlog": {"state": "aborted"}}
+ABORTED_METADATA: ProviderMetadata = {"turnlog": {"state": "aborted"}}
 
 
 def _said(result: ToolResult, default: str) -> str:

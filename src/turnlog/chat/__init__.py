@@ -1,8 +1,11 @@
-"""What a chat page needs beside the messages themselves: its requests taken in, stored sessions, resumable streams.
+"""What a chat page needs beside the messages themselves: a backend, stored sessions, resumable streams.
 
-Streams outlive their readers. The messages and chunks are `turnlog.aisdk`'s; nothing here knows an agent or a provider.
+`Chat` puts a runtime, a keeper and streams together; its routes are in `turnlog.chat.http` and `turnlog.chat.fastapi`.
+The messages and chunks are `turnlog.aisdk`'s; nothing here knows an agent.
 """
 
+from turnlog.chat.endpoint import Chat
+from turnlog.chat.keepers import ChatKeeper, MemoryKeeper
 from turnlog.chat.loading import (
     UIMessageStore,
     UIPage,
@@ -10,6 +13,7 @@ from turnlog.chat.loading import (
     load_ui_json,
     load_ui_messages,
 )
+from turnlog.chat.native import NativeKeeper, session_id_of
 from turnlog.chat.requests import ChatRequest, ChatTurn, parse_chat_request, take_in
 from turnlog.chat.runtime import Answer, AnswerRuntime, Listeners, RunRequest, Runtime
 from turnlog.chat.stream_stores import MemoryStreamStore, SqliteStreamStore, StoredFrames, StreamStore
@@ -18,10 +22,14 @@ from turnlog.chat.streams import Streams
 __all__ = [
     "Answer",
     "AnswerRuntime",
+    "Chat",
+    "ChatKeeper",
     "ChatRequest",
     "ChatTurn",
     "Listeners",
+    "MemoryKeeper",
     "MemoryStreamStore",
+    "NativeKeeper",
     "RunRequest",
     "Runtime",
     "SqliteStreamStore",
@@ -34,5 +42,6 @@ __all__ = [
     "load_ui_json",
     "load_ui_messages",
     "parse_chat_request",
+    "session_id_of",
     "take_in",
 ]

@@ -93,16 +93,17 @@ class LiveStream:
                 await waiting
         yield DONE
 
-    async def save(self, lease_until: float) -> None:
-        """Give the store what it has not got, and forget what nobody needs in memory."""
+    async def save(self, lease_until: float) -> bool:
+        """Give the store what it has not got, and forget what nobody needs in memory; say whether to stop."""
         first = self._saved + 1
         unsaved = self._pieces[_index_of(self._pieces, first) :] if self._saved < self._last else []
         last = self._last
         data = b"".join([piece.data for piece in unsaved])
         frames = StoredFrames(first, last - first + 1, data) if unsaved else None
-        await self._store.append(self.stream_id, frames, lease_until)
+        to_stop = await self._store.append(self.stream_id, frames, lease_until)
         self._saved = last
         self._drop()
+        return to_stop
 
     def _seal(self) -> None:
         if not self._open:

@@ -13,11 +13,14 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 import msgspec
 
 from turnlog.aisdk.base import UIValue
+from turnlog.aisdk.convert import METADATA
 from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage, UIMessagePart
+from turnlog.aisdk.receive import from_ui_messages
 from turnlog.aisdk.validate import validate_ui_messages
 from turnlog.aisdk.versions import Version
 from turnlog.errors import NotFoundError, ShapeError
+from turnlog.model import Message
 
 Trigger: TypeAlias = Literal["submit-message", "regenerate-message"]
 ToolPart: TypeAlias = ToolUIPart | DynamicToolUIPart
@@ -48,6 +51,8 @@ class ChatTurn(NamedTuple):
     """The assistant message that goes on, the last of `messages`; None where a new one is to be made."""
     retracted: list[UIMessage]
     """Stored messages that are no longer in it, because one was edited or is made anew."""
+    changed: bool = False
+    """Whether the last of `messages` is not as it is stored."""
 
 
 def parse_chat_request(data: bytes | str, *, version: Version = 7) -> ChatRequest:
@@ -78,7 +83,7 @@ def take_in(stored: Sequence[UIMessage], request: ChatRequest) -> ChatTurn:
         ShapeError: Its newest message is a system message, or continues one that is not the chat's last (answer 400).
     """
     if request.trigger == "regenerate-message":
-        return _regenerate(stored, request.message_id)
+        return _regenerate(stored, request)
     newest = request.messages[-1]
     if newest.role == "user":
         return _submit(stored, newest)
@@ -87,24 +92,46 @@ def take_in(stored: Sequence[UIMessage], request: ChatRequest) -> ChatTurn:
     raise ShapeError("a page sends no system messages", json_path="$.messages")
 
 
-def _regenerate(stored: Sequence[UIMessage], message_id: str | None) -> ChatTurn:
-    index = len(stored) - 1 if message_id is None else _index_of(stored, message_id)
+def _regenerate(stored: Sequence[UIMessage], request: ChatRequest) -> ChatTurn:
+    """Make an answer anew: the named one, or that to the last message that the page still shows, or the last."""
+    asked = request.messages[-1] if request.messages and request.messages[-1].role == "user" else None
+    index = None if request.message_id is None else _index_of(stored, request.message_id)
+    if index is None and asked is not None:
+        # Also where the first try never reached the server, so that it has not even the question.
+        return _submit(stored, asked)
+    if index is None and request.message_id is None:
+        index = len(stored) - 1
     if index is None or index < 0:
-        raise NotFoundError(f"there is no message {message_id or ''} to make anew")
+        raise NotFoundError(f"there is no message {request.message_id or ''} to make anew")
     cut = index + 1 if stored[index].role == "user" else index
     return ChatTurn(list(stored[:cut]), None, list(stored[cut:]))
 
 
 def _submit(stored: Sequence[UIMessage], newest: UIMessage) -> ChatTurn:
+    newest = own_metadata_left_out(newest)
     index = _index_of(stored, newest.id)
     if index is None:
-        return ChatTurn([*stored, newest], None, [])
+        return ChatTurn([*stored, newest], None, [], changed=True)
     if stored[index].role != "user":
         raise ShapeError("this id is of a message that is not the user's", json_path="$.messages")
-    if stored[index] == newest:
+    if _says(stored[index]) == _says(newest):
         # Sent twice, or asked again: the message stays, its answer is made anew.
         return ChatTurn(list(stored[: index + 1]), None, list(stored[index + 1 :]))
-    return ChatTurn([*stored[:index], newest], None, list(stored[index:]))
+    return ChatTurn([*stored[:index], newest], None, list(stored[index:]), changed=True)
+
+
+def _says(message: UIMessage) -> list[Message]:
+    """What a message says, however it is written."""
+    return from_ui_messages([message]).messages
+
+
+def own_metadata_left_out(message: UIMessage) -> UIMessage:
+    """The message without what only turnlog says and reads of it."""
+    metadata = message.metadata
+    if not isinstance(metadata, dict) or METADATA not in metadata:
+        return message
+    rest = {key: value for key, value in cast("dict[str, Any]", metadata).items() if key != METADATA}
+    return msgspec.structs.replace(message, metadata=rest or msgspec.UNSET)
 
 
 def _continue(stored: Sequence[UIMessage], newest: UIMessage) -> ChatTurn:
@@ -114,7 +141,7 @@ def _continue(stored: Sequence[UIMessage], newest: UIMessage) -> ChatTurn:
     if index != len(stored) - 1 or stored[index].role != "assistant":
         raise ShapeError("only the last message can go on", json_path="$.messages")
     merged = merge_answers(stored[index], newest)
-    return ChatTurn([*stored[:index], merged], merged, [])
+    return ChatTurn([*stored[:index], merged], merged, [], changed=merged != stored[index])
 
 
 def merge_answers(stored: UIMessage, sent: UIMessage) -> UIMessage:

@@ -40,12 +40,19 @@ class StreamState(NamedTuple):
 class StreamStore(Protocol):
     """What `Streams` needs; times are seconds since the epoch."""
 
-    async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> None:
-        """Begin a stream; it is the chat's newest."""
+    async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> bool:
+        """Begin a stream, the chat's newest; False where the chat has one that has not finished."""
         ...
 
-    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> None:
-        """Keep frames, at once and for good, and renew the lease; None renews it only."""
+    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> bool:
+        """Keep frames, at once and for good, and renew the lease; None renews it only.
+
+        Say whether somebody asked for a stop.
+        """
+        ...
+
+    async def ask_to_stop(self, stream_id: str) -> None:
+        """Let the owner of a stream know that it should end."""
         ...
 
     async def finish(self, stream_id: str) -> None:
@@ -78,6 +85,7 @@ class _MemoryStream:
         self.chat_id = chat_id
         self.state = state
         self.frames: list[StoredFrames] = []
+        self.to_stop = False
 
 
 class MemoryStreamStore:
@@ -87,16 +95,24 @@ class MemoryStreamStore:
         """Start empty."""
         self._streams: dict[str, _MemoryStream] = {}
 
-    async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> None:
-        """Begin a stream."""
+    async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> bool:
+        """Begin a stream, where none runs."""
+        if await self.newest(chat_id) is not None:
+            return False
         self._streams[stream_id] = _MemoryStream(chat_id, StreamState(version, lease_until, finished=False))
+        return True
 
-    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> None:
-        """Keep frames and renew the lease."""
+    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> bool:
+        """Keep frames, renew the lease, and say whether to stop."""
         stream = self._streams[stream_id]
         if frames is not None:
             stream.frames.append(frames)
         stream.state = stream.state._replace(lease_until=lease_until)
+        return stream.to_stop
+
+    async def ask_to_stop(self, stream_id: str) -> None:
+        """Let the owner know."""
+        self._streams[stream_id].to_stop = True
 
     async def finish(self, stream_id: str) -> None:
         """Nothing will follow."""
@@ -167,6 +183,9 @@ create table if not exists frames (
     data blob not null,
     primary key (stream, last)
 ) strict;
+create table if not exists stops (
+    stream integer primary key references streams (number) on delete cascade
+) strict;
 """
 
 
@@ -181,17 +200,19 @@ class SqliteStreamStore:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="stream-store")
         self._connection = self._thread.submit(_connect, path).result()
 
-    async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> None:
-        """Begin a stream."""
-        await self._write(
-            "insert into streams (stream_id, chat_id, version, lease_until) values (?, ?, ?, ?)",
+    async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> bool:
+        """Begin a stream, where none runs."""
+        created = await self._write(
+            "insert into streams (stream_id, chat_id, version, lease_until) select ?1, ?2, ?3, ?4"
+            " where not exists (select 1 from streams where chat_id = ?2 and not finished)",
             (stream_id, chat_id, version, lease_until),
         )
+        return created == 1
 
-    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> None:
-        """Keep frames and renew the lease, in one transaction."""
+    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> bool:
+        """Keep frames, renew the lease and say whether to stop, in one transaction."""
 
-        def work(connection: sqlite3.Connection) -> None:
+        def work(connection: sqlite3.Connection) -> bool:
             with connection:
                 connection.execute("begin immediate")
                 connection.execute("update streams set lease_until = ? where stream_id = ?", (lease_until, stream_id))
@@ -202,8 +223,16 @@ class SqliteStreamStore:
                         " select number, ?, ?, ? from streams where stream_id = ?",
                         (last, frames.number, frames.data, stream_id),
                     )
+                query = "select 1 from stops where stream = (select number from streams where stream_id = ?)"
+                return connection.execute(query, (stream_id,)).fetchone() is not None
 
-        await self._run(work)
+        return await self._run(work)
+
+    async def ask_to_stop(self, stream_id: str) -> None:
+        """Let the owner know, in whichever process it is."""
+        await self._write(
+            "insert or ignore into stops (stream) select number from streams where stream_id = ?", (stream_id,)
+        )
 
     async def finish(self, stream_id: str) -> None:
         """Nothing will follow."""

@@ -18,10 +18,11 @@ from turnlog.aisdk.chunks import UIMessageChunk
 from turnlog.aisdk.closing import closing_chunks
 from turnlog.aisdk.sse import DONE, KEEP_ALIVE, SseEncoder, decode_chunks
 from turnlog.aisdk.streaming import stream_chunks
+from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat.live_stream import MOST_BYTES, LiveStream, gather
 from turnlog.chat.stream_stores import MemoryStreamStore, StoredFrames, StreamState, StreamStore
-from turnlog.errors import NotFoundError
+from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model.stream import StreamEvent
 
 logger = logging.getLogger(__name__)
@@ -56,14 +57,37 @@ class Streams:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def start(self, chat_id: str, source: AsyncIterable[StreamEvent], writer: ChunkWriter) -> str:
-        """Run a source to its end, in the background, as the newest stream of a chat; return the stream's id."""
-        stream_id = uuid.uuid4().hex
-        now = time.time()
-        await self._store.delete_finished(now - self._keep_finished)
-        await self._store.create(stream_id, chat_id, str(writer.release), now + LEASE_SECONDS)
-        live = self._live[stream_id] = LiveStream(stream_id, self._store)
-        self._tasks[stream_id] = asyncio.create_task(self._run(live, source, writer))
+        """Run a source to its end, in the background, as the newest stream of a chat; return the stream's id.
+
+        Raises:
+            ConflictError: The chat has a stream that runs.
+        """
+        stream_id = await self.reserve(chat_id, writer.release)
+        self.run(stream_id, source, writer)
         return stream_id
+
+    async def reserve(self, chat_id: str, version: Version) -> str:
+        """Begin a stream whose source is not there yet, so that nobody else begins one; `run` or `discard` it.
+
+        Raises:
+            ConflictError: The chat has a stream that runs.
+        """
+        stream_id = uuid.uuid4().hex
+        await self._store.delete_finished(time.time() - self._keep_finished)
+        while not await self._store.create(stream_id, chat_id, str(sdk_version(version)), time.time() + LEASE_SECONDS):
+            await self._outwait(chat_id)
+        self._live[stream_id] = LiveStream(stream_id, self._store)
+        return stream_id
+
+    def run(self, stream_id: str, source: AsyncIterable[StreamEvent], writer: ChunkWriter) -> None:
+        """Run a source to its end, in the background, as the stream that was reserved for it."""
+        self._tasks[stream_id] = asyncio.create_task(self._run(self._live[stream_id], source, writer))
+
+    async def discard(self, stream_id: str) -> None:
+        """End a stream that was reserved in vain."""
+        live = self._live.pop(stream_id)
+        live.end()
+        await self._store.finish(stream_id)
 
     async def subscribe(self, stream_id: str, after: int = 0) -> AsyncGenerator[bytes, None]:
         """The bytes of a stream behind a frame number (they count from 1): first what was, then what comes.
@@ -82,16 +106,25 @@ class Streams:
     async def resume(self, chat_id: str, after: int = 0) -> AsyncGenerator[bytes, None] | None:
         """The stream that a chat is in the middle of; None (204 over HTTP) where there is none (R-O22)."""
         stream_id = await self._store.newest(chat_id)
-        return None if stream_id is None else await self.subscribe(stream_id, after)
+        live = None if stream_id is None else self._live.get(stream_id)
+        ended = live is not None and live.ended
+        return None if stream_id is None or ended else await self.subscribe(stream_id, after)
 
     async def stop(self, chat_id: str) -> bool:
-        """Abort the chat's run, if it runs in this process; its readers get a valid end."""
+        """Abort the chat's run, in whichever process it is, and wait for its end; its readers get a valid one.
+
+        Say whether one ran.
+        """
         stream_id = await self._store.newest(chat_id)
-        task = None if stream_id is None else self._tasks.get(stream_id)
-        if task is None or stream_id is None:
+        if stream_id is None:
             return False
-        self._cancel(stream_id, task)
-        await asyncio.wait([task])
+        task = self._tasks.get(stream_id)
+        if task is None:
+            await self._store.ask_to_stop(stream_id)
+            await self._ended(stream_id)
+        else:
+            self._cancel(stream_id, task)
+            await asyncio.wait([task])
         return True
 
     async def finished(self, stream_id: str) -> None:
@@ -109,8 +142,8 @@ class Streams:
             await asyncio.wait(tasks.values())
 
     def _cancel(self, stream_id: str, task: asyncio.Task[None]) -> None:
-        # A run that has ended is being stored.
-        if not self._live[stream_id].ended:
+        # Once, since its source may still have to do something; and a run that has ended is being stored.
+        if not self._live[stream_id].ended and not task.cancelling():
             task.cancel()
 
     # Running
@@ -141,13 +174,15 @@ class Streams:
             if silent >= self._keep_alive:
                 silent = 0.0
                 live.beat()
-            await self._save(live)
+            if await self._save(live):
+                self._cancel(live.stream_id, self._tasks[live.stream_id])
 
-    async def _save(self, live: LiveStream) -> None:
+    async def _save(self, live: LiveStream) -> bool:
         try:
-            await live.save(time.time() + LEASE_SECONDS)
+            return await live.save(time.time() + LEASE_SECONDS)
         except Exception:
             logger.exception("stream %s could not be stored; it is tried again", live.stream_id)
+            return False
 
     async def _finish(self, live: LiveStream) -> None:
         await self._save(live)
@@ -159,6 +194,33 @@ class Streams:
         del self._tasks[live.stream_id]
 
     # Streams of other processes
+
+    async def _outwait(self, chat_id: str) -> None:
+        """Wait until the chat's stream has ended; raise ConflictError as soon as its owner shows that it lives."""
+        stream_id = await self._store.newest(chat_id)
+        if stream_id is None:
+            return
+        live = self._live.get(stream_id)
+        if live is None:
+            await self._ended(stream_id, patient=False)
+        elif live.ended and stream_id in self._tasks:
+            await asyncio.wait([self._tasks[stream_id]])
+        else:
+            raise ConflictError(f"chat {chat_id} is being answered")
+
+    async def _ended(self, stream_id: str, *, patient: bool = True) -> None:
+        """Wait for the end of a stream of another process, ended here where that process is gone.
+
+        Raises:
+            ConflictError: `patient` is not set, and the owner has renewed its lease.
+        """
+        lease: float | None = None
+        while (state := await self._store.state(stream_id)) is not None and not state.finished:
+            if not patient and lease is not None and state.lease_until > lease:
+                raise ConflictError("the chat is being answered by another process")
+            lease = state.lease_until
+            if not await self._mend(stream_id, state):
+                await asyncio.sleep(POLL_SECONDS)
 
     async def _follow(self, stream_id: str, after: int) -> AsyncGenerator[bytes, None]:
         position, silent = after, 0.0

@@ -1,0 +1,162 @@
+"""The backend of a `useChat` page: a request in, a stream out, and the chat kept while it is made.
+
+`Chat` is what a route of any framework calls; the routes are `turnlog.chat.http`'s. A runtime makes the events, a
+keeper has the messages, and a run goes on whoever reads it. The message that is being made is saved at least once a
+second, each time as one that could be the last. Who may see which chat is for the routes to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from typing import Final, Literal
+
+from turnlog.aisdk.downgrade import downgrade_ui_message
+from turnlog.aisdk.parts import UIMessage
+from turnlog.aisdk.versions import Version, sdk_version
+from turnlog.aisdk.writer import ChunkWriter, generate_message_id
+from turnlog.chat.keepers import ChatKeeper, MemoryKeeper
+from turnlog.chat.making import Making
+from turnlog.chat.requests import ChatRequest, own_metadata_left_out, parse_chat_request, take_in
+from turnlog.chat.runtime import Answer, AnswerRuntime, RunRequest, Runtime
+from turnlog.chat.streams import Streams
+from turnlog.model.stream import StreamEvent
+
+logger = logging.getLogger(__name__)
+
+SAVE_SECONDS: Final = 0.5
+"""How often a message that is being made is saved."""
+
+ABORT_SECONDS: Final = 10.0
+"""So long a runtime may take to stop."""
+
+_TRIES: Final = 3
+
+
+class Chat:
+    """The chats of a server. Use one per process, on one event loop, and `close` it at the end."""
+
+    def __init__(
+        self,
+        runtime: Runtime | Answer,
+        keeper: ChatKeeper | None = None,
+        streams: Streams | None = None,
+        *,
+        tools: Literal["dynamic", "named"] = "dynamic",
+    ) -> None:
+        """Put a backend together.
+
+        Args:
+            runtime: What answers: a runtime, or an async generator function that gets a `RunRequest`.
+            keeper: Where the messages are; by default in memory.
+            streams: Where running answers are; by default in memory. With a store in a file, other processes can
+                resume and stop them.
+            tools: `dynamic-tool` parts, or `tool-<name>` parts for pages that declare their tools.
+        """
+        self._runtime: Runtime = AnswerRuntime(runtime) if callable(runtime) else runtime
+        self._keeper: ChatKeeper = MemoryKeeper() if keeper is None else keeper
+        self._streams = Streams() if streams is None else streams
+        self._tools: Literal["dynamic", "named"] = tools
+
+    async def post(self, data: bytes | str, *, version: Version = 7) -> AsyncGenerator[bytes, None]:
+        """Take a request in and begin to answer it; the bytes of the stream.
+
+        Raises:
+            ShapeError: The request is none (answer 400).
+            NotFoundError: It is about a message that the chat does not have (404).
+            ConflictError: The chat is being answered (409).
+            Exception: What the keeper raised; nothing was begun.
+        """
+        request = parse_chat_request(data, version=version)
+        stream_id = await self._streams.reserve(request.chat_id, version)
+        try:
+            run = await self._take_in(request)
+        except BaseException:
+            await self._streams.discard(stream_id)
+            raise
+        message_id = generate_message_id() if run.continued is None else run.continued.id
+        writer = ChunkWriter(version, message_id=message_id, continued=run.continued, tools=self._tools)
+        making = Making(message_id, run.continued, tools=self._tools)
+        self._streams.run(stream_id, self._answer(run, making), writer)
+        return await self._streams.subscribe(stream_id)
+
+    async def resume(self, chat_id: str) -> AsyncGenerator[bytes, None] | None:
+        """The stream that the chat is in the middle of, from its start on; None (answer 204) where there is none."""
+        return await self._streams.resume(chat_id)
+
+    async def stop(self, chat_id: str) -> bool:
+        """End the answer that runs, in a valid way, and wait until it is kept; say whether one ran."""
+        return await self._streams.stop(chat_id)
+
+    async def messages(self, chat_id: str, *, version: Version = 7) -> list[UIMessage]:
+        """The messages of a chat, for a page to begin with (`useChat({messages})`)."""
+        release = sdk_version(version)
+        stored = [own_metadata_left_out(message) for message in await self._keeper.load(chat_id)]
+        if release.major == 7:
+            return stored
+        return [shown for message in stored for shown in downgrade_ui_message(message, version=release).messages]
+
+    async def close(self) -> None:
+        """End everything that runs, and keep it."""
+        await self._streams.close()
+
+    async def _take_in(self, request: ChatRequest) -> RunRequest:
+        chat_id = request.chat_id
+        turn = take_in(await self._keeper.load(chat_id), request)
+        changed = turn.messages[-1:] if turn.changed else []
+        if changed or turn.retracted:
+            await self._keeper.save(chat_id, changed, [message.id for message in turn.retracted])
+        return RunRequest(chat_id=chat_id, messages=tuple(turn.messages), continued=turn.continued, body=request.body)
+
+    async def _answer(self, run: RunRequest, making: Making) -> AsyncGenerator[StreamEvent, None]:
+        """The events of a run; what they come to is kept when this ends, however it does."""
+        saving = asyncio.create_task(self._save_often(run.chat_id, making))
+        try:
+            async with self._runtime.subscribe(run.chat_id) as told:
+                begin = self._runtime.send if run.continued is None else self._runtime.resume
+                await begin(run)
+                async for event in told:
+                    making.add(event)
+                    yield event
+            making.end()
+        except (asyncio.CancelledError, GeneratorExit):
+            # Whoever stops a run cancels it. Closed without that, it has told its end before.
+            making.abort()
+            raise
+        except Exception:
+            making.fail()
+            raise
+        finally:
+            saving.cancel()
+            await asyncio.wait([saving])
+            await self._end_run(run.chat_id)
+            await self._save_last(run.chat_id, making.message)
+
+    async def _end_run(self, chat_id: str) -> None:
+        try:
+            async with asyncio.timeout(ABORT_SECONDS):
+                await self._runtime.abort(chat_id)
+        except Exception:
+            logger.exception("the run of chat %s could not be ended", chat_id)
+
+    async def _save_often(self, chat_id: str, making: Making) -> None:
+        saved: UIMessage | None = None
+        while True:
+            await asyncio.sleep(SAVE_SECONDS)
+            if making.begun and (message := making.message) != saved and await self._save(chat_id, message):
+                saved = message
+
+    async def _save_last(self, chat_id: str, message: UIMessage) -> None:
+        for number in range(_TRIES):
+            if await self._save(chat_id, message):
+                return
+            await asyncio.sleep(SAVE_SECONDS * number)
+
+    async def _save(self, chat_id: str, message: UIMessage) -> bool:
+        try:
+            await self._keeper.save(chat_id, [message])
+        except Exception:
+            logger.exception("a message of chat %s could not be saved; it is tried again", chat_id)
+            return False
+        return True

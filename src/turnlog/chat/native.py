@@ -1,0 +1,171 @@
+"""Chats as native sessions of a store: searched, priced, exported and shown like every other session.
+
+A chat is the session `turnlog:<its id>`, one stored message a model call. A message's id in the store is
+`<chat>:<edition>:<id of the page>`: pages make their ids themselves, so two chats may have the same, and an edited
+message keeps its own while the old one stays, retracted, under another edition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from turnlog.aisdk.bubbles import ui_message_id
+from turnlog.aisdk.parts import UIMessage
+from turnlog.aisdk.receive import from_ui_messages
+from turnlog.chat.loading import load_all_ui_messages
+from turnlog.chat.native_steps import join_step, with_step_facts
+from turnlog.errors import NotFoundError
+from turnlog.model import Fate, Message
+from turnlog.paths import database_path
+from turnlog.pricing import price_nanos, price_version
+from turnlog.store import open_store
+from turnlog.store.native import AGENT, NativeSessions
+
+ResultT = TypeVar("ResultT")
+
+_STANDS = frozenset({Fate.ACTIVE})
+
+
+class NativeKeeper:
+    """Keeps chats in a store; a thread of its own does the work, so that the event loop never waits for the disk."""
+
+    def __init__(self, store: Path | str | None = None) -> None:
+        """Open the store at a path, made where there is none; None for the user's own.
+
+        Raises:
+            StoreError: It cannot be opened.
+        """
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="chat-keeper")
+        self._shelf = self._thread.submit(_Shelf, database_path() if store is None else Path(store)).result()
+
+    async def load(self, chat_id: str) -> list[UIMessage]:
+        """The messages that stand."""
+        return await self._run(lambda: self._shelf.load(chat_id))
+
+    async def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str] = ()) -> None:
+        """Take back, replace and add, in one transaction.
+
+        Raises:
+            ConflictError: The session was forgotten.
+            StoreBusyError: Somebody else writes, and did not end.
+        """
+        await self._run(lambda: self._shelf.save(chat_id, messages, retracted))
+
+    def close(self) -> None:
+        """Close the store; nothing may be asked afterwards."""
+        self._thread.submit(self._shelf.close).result()
+        self._thread.shutdown()
+
+    async def _run(self, work: Callable[[], ResultT]) -> ResultT:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def session_id_of(chat_id: str) -> str:
+    """The session of a chat; a `/`, which no id of a session holds, is `%2F` in it."""
+    return f"{AGENT}:{_name_of(chat_id)}"
+
+
+def _name_of(chat_id: str) -> str:
+    # All that a path, a command line and an address carry as it is stays readable.
+    return quote(chat_id, safe=" !$&'()*+,;=:@[]{}|^#~", errors="replace")
+
+
+class _Edition(NamedTuple):
+    """The stored messages of one message of the page, in one of its wordings."""
+
+    number: int
+    stored_ids: list[str]
+    stands: bool
+
+
+class _Shelf:
+    """The work of a keeper, all of it on one thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._native = NativeSessions(path, price_nanos, price_version())
+        self._store = open_store(path)
+
+    def load(self, chat_id: str) -> list[UIMessage]:
+        prefix = _prefix(chat_id)
+        try:
+            return load_all_ui_messages(
+                self._store,
+                session_id_of(chat_id),
+                fates=_STANDS,
+                generate_id=lambda _, message: _page_id(prefix, message),
+            )
+        except NotFoundError:
+            return []
+
+    def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str]) -> None:
+        known, prefix = self._editions(chat_id), _prefix(chat_id)
+        gone = [stored for id in retracted for stored in (known[id].stored_ids if id in known else ())]
+        made: list[Message] = []
+        for message in messages:
+            edition = known.get(message.id, _Edition(0, [], stands=True))
+            fresh = message.id in retracted or not edition.stands
+            number = edition.number + 1 if fresh else edition.number
+            made += self._stored_form(message, f"{prefix}{number}:", () if fresh else edition.stored_ids)
+        if made or gone:
+            self._native.save(session_id_of(chat_id), made, retracted=gone)
+
+    def close(self) -> None:
+        self._store.close()
+        self._native.close()
+
+    def _stored_form(self, message: UIMessage, prefix: str, stored_ids: Iterable[str]) -> list[Message]:
+        """What of a message is new: its steps, joined with what the store has of them."""
+        now, stored = datetime.now(UTC), set(stored_ids)
+        steps = with_step_facts(message, from_ui_messages([message]).messages)
+        found: list[Message] = []
+        for step in steps:
+            step = replace(step, id=f"{prefix}{step.id}", created_at=now, completed_at=now, updated_at=now)
+            if step.id in stored:
+                before = self._store.message(step.id)
+                joined = join_step(before, step)
+                if joined is not None:
+                    found.append(joined)
+            else:
+                found.append(step)
+        return found
+
+    def _editions(self, chat_id: str) -> dict[str, _Edition]:
+        """Id of the page -> its newest edition."""
+        session_id, prefix = session_id_of(chat_id), _prefix(chat_id)
+        try:
+            self._store.session(session_id)
+        except NotFoundError:
+            return {}
+        found: dict[str, dict[int, _Edition]] = {}
+        for fate in (Fate.RETRACTED, Fate.ACTIVE):
+            for place in self._store.places(session_id, fates={fate}, limit=-1):
+                number, page_id = _parse_id(prefix, place.message_id, place.role)
+                editions = found.setdefault(page_id, {})
+                edition = editions.setdefault(number, _Edition(number, [], fate is Fate.ACTIVE))
+                edition.stored_ids.append(place.message_id)
+        return {page_id: editions[max(editions)] for page_id, editions in found.items()}
+
+
+def _prefix(chat_id: str) -> str:
+    return f"{_name_of(chat_id)}:"
+
+
+def _page_id(prefix: str, message: Message) -> str:
+    return _parse_id(prefix, message.id, message.role)[1]
+
+
+def _parse_id(prefix: str, stored_id: str, role: str) -> tuple[int, str]:
+    """Edition and id of the page; a message that another program put into the session keeps its own."""
+    number, colon, page_id = stored_id.removeprefix(prefix).partition(":")
+    if not stored_id.startswith(prefix) or not colon or not number.isdecimal():
+        return 0, stored_id
+    of_step = ui_message_id(page_id) if role == "assistant" else None
+    return int(number), of_step or page_id

@@ -1,0 +1,301 @@
+"""A page's whole life with scripted answers, over every keeper: answered, kept, stopped, resumed, approved."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chat_script import ANSWER, ASKING, GOING_ON, HALF, Script, drain, post, user
+from turnlog.aisdk import UIMessage, validate_ui_messages
+from turnlog.aisdk.building import to_plain
+from turnlog.chat import (
+    Chat,
+    ChatKeeper,
+    MemoryKeeper,
+    NativeKeeper,
+    RunRequest,
+    SqliteStreamStore,
+    Streams,
+    endpoint,
+)
+from turnlog.errors import ConflictError, NotFoundError, ShapeError, StoreBusyError
+from turnlog.model.stream import RunFinish, StreamEvent
+
+
+@pytest.fixture(params=["memory", "native"])
+def keeper(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ChatKeeper]:
+    if request.param == "memory":
+        yield MemoryKeeper()
+        return
+    native = NativeKeeper(tmp_path / "turnlog.db")
+    yield native
+    native.close()
+
+
+def texts(message: UIMessage) -> list[str]:
+    """What a message shows: its texts, and the states of its calls."""
+    parts: list[dict[str, Any]] = to_plain(message)["parts"]
+    return [part.get("text", part.get("state", "")) for part in parts if part["type"] != "step-start"]
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+def test_an_answer_is_streamed_and_kept_under_the_servers_id(keeper: ChatKeeper, version: int) -> None:
+    async def run() -> None:
+        chat = Chat(Script(ANSWER), keeper)
+        told = await drain(await chat.post(post(), version=version))
+        question, answer = await chat.messages("chat", version=version)
+        assert (question.id, answer.role) == ("u", "assistant")
+        assert f'"messageId":"{answer.id}"'.encode() in told
+        assert texts(answer) == ["Hello"]
+        validate_ui_messages([question, answer], version=version)
+        metadata = to_plain(answer)["metadata"]
+        assert metadata["usage"] == {"input": 3, "output": 2}
+        assert "turnlog" not in metadata
+        assert await chat.resume("chat") is None
+        await drain(await chat.post(post(message=user("u2", "and?")), version=version))
+        assert [message.role for message in await chat.messages("chat")] == ["user", "assistant"] * 2
+
+    asyncio.run(run())
+
+
+def test_what_came_is_kept_within_a_second_and_is_valid_at_any_time(
+    keeper: ChatKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoint, "SAVE_SECONDS", 0.02)
+
+    async def run() -> None:
+        chat = Chat(Script((*HALF, None)), keeper)
+        await chat.post(post())
+        await asyncio.sleep(0.3)
+        _, half = await keeper.load("chat")
+        assert texts(half) == ["Hel", "output-error"]
+        for version in (5, 6, 7):
+            validate_ui_messages(await chat.messages("chat", version=version), version=version)
+        await chat.close()
+
+    asyncio.run(run())
+
+
+def test_a_stop_ends_the_answer_and_what_came_of_it_is_kept_as_aborted(keeper: ChatKeeper) -> None:
+    """R-K10."""
+
+    async def run() -> None:
+        chat = Chat(Script((*HALF, None)), keeper)
+        told = asyncio.create_task(drain(await chat.post(post())))
+        await asyncio.sleep(0.05)
+        with pytest.raises(ConflictError):
+            await chat.post(post())
+        again = asyncio.create_task(drain(await chat.resume("chat")))
+        await asyncio.sleep(0)
+        assert await chat.stop("chat")
+        assert await told == await again
+        assert b'"type":"abort"' in await told
+        _, answer = await keeper.load("chat")
+        assert texts(answer) == ["Hel", "output-error"]
+        assert to_plain(answer)["metadata"]["steps"] == [{"stopReason": "aborted"}]
+        assert not await chat.stop("chat")
+
+    asyncio.run(run())
+
+
+def test_of_two_posts_at_once_one_is_answered(keeper: ChatKeeper) -> None:
+    async def run() -> None:
+        chat = Chat(Script(ANSWER), keeper)
+        posts = await asyncio.gather(*[chat.post(post()) for _ in range(2)], return_exceptions=True)
+        assert sorted(type(each).__name__ for each in posts) == ["ConflictError", "async_generator"]
+        await chat.close()
+
+    asyncio.run(run())
+
+
+def test_an_answer_is_made_anew(keeper: ChatKeeper) -> None:
+    async def run() -> None:
+        script = Script(ANSWER)
+        chat = Chat(script, keeper)
+        await drain(await chat.post(post()))
+        old = (await chat.messages("chat"))[1]
+        # The page has cut off what it wants anew.
+        await drain(await chat.post(post(messages=[user()], trigger="regenerate-message", messageId=old.id)))
+        assert [[message.id for message in request.messages] for request in script.given] == [["u"], ["u"]]
+        question, new = await chat.messages("chat")
+        assert question.id == "u"
+        assert new.id != old.id
+
+    asyncio.run(run())
+
+
+def test_an_edited_message_keeps_its_id_and_the_rest_of_the_chat_goes(keeper: ChatKeeper) -> None:
+    async def run() -> None:
+        script = Script(ANSWER)
+        chat = Chat(script, keeper)
+        for _ in range(3):
+            await drain(await chat.post(post(message=user("u", f"words {len(script.given)}"), messageId="u")))
+            await drain(await chat.post(post(message=user("u2", "more"))))
+        shown = await chat.messages("chat")
+        assert [texts(message) for message in shown] == [["words 4"], ["Hello"], ["more"], ["Hello"]]
+        assert [message.id for message in shown][::2] == ["u", "u2"]
+        assert [len(request.messages) for request in script.given] == [1, 3] * 3
+
+    asyncio.run(run())
+
+
+def test_a_question_that_never_arrived_is_answered_when_the_page_tries_again(keeper: ChatKeeper) -> None:
+    async def run() -> None:
+        chat = Chat(Script(ANSWER), keeper)
+        await drain(await chat.post(post()))
+        await drain(await chat.post(post(messages=[user(), user("u2")], trigger="regenerate-message")))
+        assert [message.id for message in await chat.messages("chat")][::2] == ["u", "u2"]
+
+    asyncio.run(run())
+
+
+def answered(message: UIMessage, **approval: Any) -> dict[str, Any]:
+    """The message as a page sends it once its user has said yes or no."""
+    plain = to_plain(message)
+    call = next(part for part in plain["parts"] if part.get("toolCallId") == "c")
+    call |= {"state": "approval-responded", "approval": {"id": "q", **approval}}
+    return plain
+
+
+@pytest.mark.parametrize("version", [6, 7])
+def test_a_run_goes_on_with_an_approval_in_the_same_message(keeper: ChatKeeper, version: int) -> None:
+    async def run() -> None:
+        script = Script(ASKING, GOING_ON)
+        chat = Chat(script, keeper)
+        await drain(await chat.post(post(), version=version))
+        asked = (await chat.messages("chat", version=version))[1]
+        assert texts(asked) == ["May I?", "approval-requested"]
+        told = await drain(await chat.post(post(message=answered(asked, approved=True)), version=version))
+        assert f'"messageId":"{asked.id}"'.encode() in told
+        request = script.given[1]
+        assert request.continued == request.messages[-1]
+        assert texts(request.messages[-1]) == ["May I?", "approval-responded"]
+        question, answer = await chat.messages("chat", version=version)
+        assert answer.id == asked.id
+        assert texts(answer) == ["May I?", "output-available", "One file."]
+        validate_ui_messages([question, answer], version=version)
+        metadata = to_plain(answer)["metadata"]
+        assert [step["model"] for step in metadata["steps"]] == ["model-1", "model-2"]
+        assert metadata["usage"] == {"input": 30, "output": 5}
+
+    asyncio.run(run())
+
+
+def test_a_call_that_was_refused_stays_refused(keeper: ChatKeeper) -> None:
+    async def run() -> None:
+        chat = Chat(Script(ASKING, GOING_ON), keeper)
+        await drain(await chat.post(post()))
+        asked = (await chat.messages("chat"))[1]
+        await drain(await chat.post(post(message=answered(asked, approved=False, reason="no"))))
+        answer = (await chat.messages("chat"))[1]
+        assert texts(answer)[1] in ("approval-responded", "output-denied")
+        assert b"a.txt" not in repr(answer).encode()
+
+    asyncio.run(run())
+
+
+def test_a_run_that_cannot_begin_is_an_error_on_the_page(keeper: ChatKeeper) -> None:
+    """R-O21."""
+
+    async def broken(request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
+        if request.prompt:
+            raise ValueError("no secrets to the page")
+        yield RunFinish()
+
+    async def run() -> None:
+        chat = Chat(broken, keeper)
+        told = await drain(await chat.post(post()))
+        assert told.count(b'"type":"error"') == 1
+        assert b"secrets" not in told
+        assert await chat.resume("chat") is None
+        validate_ui_messages(await chat.messages("chat"))
+
+    asyncio.run(run())
+
+
+def test_bad_requests_begin_nothing(keeper: ChatKeeper) -> None:
+    async def run() -> None:
+        chat = Chat(Script(ANSWER), keeper)
+        with pytest.raises(ShapeError):
+            await chat.post(b"{}")
+        with pytest.raises(NotFoundError):
+            await chat.post(post(messages=[], trigger="regenerate-message", messageId="gone"))
+        assert await chat.resume("chat") is None
+        await drain(await chat.post(post()))
+
+    asyncio.run(run())
+
+
+def test_a_question_that_cannot_be_kept_is_not_answered() -> None:
+    class Busy(MemoryKeeper):
+        async def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str] = ()) -> None:
+            raise StoreBusyError("somebody else writes")
+
+    async def run() -> None:
+        script = Script(ANSWER)
+        chat = Chat(script, Busy())
+        with pytest.raises(StoreBusyError):
+            await chat.post(post())
+        assert script.given == []
+        assert await chat.resume("chat") is None
+
+    asyncio.run(run())
+
+
+def test_an_answer_that_cannot_be_kept_at_first_is_kept_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "SAVE_SECONDS", 0.01)
+
+    class Shaky(MemoryKeeper):
+        failures = 2
+
+        async def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str] = ()) -> None:
+            if messages[0].role == "assistant" and self.failures:
+                self.failures -= 1
+                raise StoreBusyError("somebody else writes")
+            await super().save(chat_id, messages, retracted)
+
+    async def run() -> None:
+        chat = Chat(Script(ANSWER), Shaky())
+        await drain(await chat.post(post()))
+        assert texts((await chat.messages("chat"))[1]) == ["Hello"]
+
+    asyncio.run(run())
+
+
+def test_what_a_page_says_in_turnlogs_name_is_not_believed(keeper: ChatKeeper) -> None:
+    async def run() -> None:
+        script = Script(ANSWER)
+        chat = Chat(script, keeper)
+        own: dict[str, Any] = {"messages": [{"id": "x", "role": "system", "parts": []}]}
+        await drain(await chat.post(post(message=user() | {"metadata": {"turnlog": own, "a": 1}})))
+        assert [message.role for message in script.given[0].history()] == ["user"]
+        assert to_plain((await chat.messages("chat"))[0])["metadata"] == {"a": 1}
+
+    asyncio.run(run())
+
+
+def test_another_process_resumes_stops_and_is_refused(keeper: ChatKeeper, tmp_path: Path) -> None:
+    """Two chats over one file of streams stand for two processes: they share nothing else."""
+
+    async def run() -> None:
+        stores = [SqliteStreamStore(tmp_path / "streams.db") for _ in range(2)]
+        here, there = [Chat(Script((*HALF, None)), keeper, Streams(store)) for store in stores]
+        told = asyncio.create_task(drain(await here.post(post())))
+        await asyncio.sleep(0.4)
+        with pytest.raises(ConflictError):
+            await there.post(post())
+        again = asyncio.create_task(drain(await there.resume("chat")))
+        assert await there.stop("chat")
+        assert await again == await told
+        assert b'"type":"abort"' in await told
+        assert await there.resume("chat") is None
+        await here.close()
+        await there.close()
+        for store in stores:
+            store.close()
+
+    asyncio.run(run())
