@@ -172,7 +172,15 @@ def _varied() -> Log:
             new_string="open = False",
         ),
     )
-    log.result("toolu_edit", f"The file {VAULT} has been updated.")
+    patch = {
+        "oldStart": 40,
+        "oldLines": 2,
+        "newStart": 40,
+        "newLines": 2,
+        "lines": [" def close():", "-    open = True", "+    open = False"],
+    }
+    done = {"filePath": VAULT, "structuredPatch": [patch]}
+    log.result("toolu_edit", f"The file {VAULT} has been updated.", structured=done)
     log.answer(call("toolu_large", "Bash", command="cat ledger"), call("toolu_red", "Bash", command="make test"))
     log.result("toolu_large", LARGE_OUTPUT)
     log.result("toolu_red", "Exit code 2\n\x1b[31mred\x1b[0m failure", error=True)

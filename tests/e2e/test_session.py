@@ -116,14 +116,34 @@ def test_states_are_what_they_are(visit: Visit) -> None:
 def test_everything_opens_and_folds_at_once(visit: Visit) -> None:
     """R-S38, R-H18: thinking, edits as diffs, coloured output, injected context."""
     page = visit.open(VARIED)
-    expect(page.get_by_text("open = False")).to_have_count(0)
+    expect(page.locator(".reasoning-text")).to_have_count(0)
     page.get_by_role("button", name="Open all").click()
-    expect(page.locator(".diff-removed")).to_contain_text("open = True")
-    expect(page.locator(".diff-added")).to_contain_text("open = False")
+    expect(page.locator(".diff-removed").first).to_contain_text("open = True")
     expect(page.locator(".reasoning-text")).to_contain_text("First the vault, then the doors.")
     expect(page.locator(".injected-text")).to_contain_text("Be careful with money.")
     page.get_by_role("button", name="Fold all").click()
     expect(page.locator(".diff-added")).to_have_count(0)
+    page.get_by_role("button", name="At a glance").click()
+    expect(page.locator(".diff-added")).to_contain_text("open = False")
+    expect(page.locator(".reasoning-text")).to_have_count(0)
+
+
+def test_an_edit_is_seen_at_a_glance_and_opens_to_its_real_lines(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    edit = page.locator(".tool", has_text="vault.py").first
+    expect(edit.locator(".tool-row")).to_contain_text("+1")
+    expect(edit.locator(".diff-number")).to_have_count(0)
+    edit.locator(".tool-row").click()
+    expect(edit.locator(".diff-removed .diff-number").first).to_have_text("41")
+    expect(edit.locator(".diff-line").first).to_contain_text("def close():")
+
+
+def test_calls_at_the_same_time_stand_side_by_side_as_they_came_back(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    group = page.get_by_role("region", name="2 calls at the same time")
+    tops = group.locator(".tool").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().top)")
+    assert tops[0] == tops[1]
+    expect(group.locator(".tool").first).to_contain_text("cat ledger")
 
 
 def test_colours_of_a_terminal_are_shown_and_not_its_codes(visit: Visit) -> None:
@@ -163,13 +183,37 @@ def test_a_subagent_is_a_link_with_a_way_back(visit: Visit) -> None:
     expect(page.locator(".message.flash")).to_contain_text("Look around")
 
 
-def test_what_was_rewound_is_there_and_greyed(visit: Visit) -> None:
+def test_the_other_branch_is_one_click_away(visit: Visit) -> None:
     page = visit.open(VARIED)
     left = page.locator('.message[data-fate="rewound"]')
+    expect(page.get_by_text("Painted blue.")).to_be_visible()
+    expect(left).to_have_count(0)
+    head = page.get_by_role("button", name="Another branch, left behind")
+    expect(head).to_contain_text("Paint it green")
+    expect(head).to_contain_text("2 messages")
+    head.click()
     expect(left).to_have_count(2)
-    expect(left.first).to_contain_text("Paint it green")
-    expect(page.get_by_text("Rewound: the conversation went on from an earlier point")).to_be_visible()
-    assert float(left.first.evaluate("message => getComputedStyle(message).opacity")) < 1
+    expect(left.last).to_contain_text("Painted green.")
+    page.get_by_role("button", name="Where it went on").click()
+    expect(page.locator(".prompt", has_text="Paint it blue")).to_be_in_viewport()
+    head.click()
+    expect(left).to_have_count(0)
+
+
+def test_a_link_into_another_branch_opens_it(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    page.get_by_role("navigation", name="Prompts").get_by_role("button", name="Paint it green").click()
+    expect(page.get_by_text("Painted green.")).to_be_in_viewport()
+
+
+def test_a_subagent_opens_in_place(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    page.locator(".tool-row", has_text="Look around").click()
+    child = page.get_by_role("region", name="Session of the subagent")
+    expect(child.get_by_text("All doors are shut.")).to_be_visible()
+    child.locator(".tool-row", has_text="doors/*").click()
+    expect(child.locator(".found-path")).to_have_text(["doors/front", "doors/back"])
+    assert page.url.endswith(VARIED)
 
 
 def test_what_a_log_says_never_becomes_part_of_the_page(visit: Visit) -> None:

@@ -13,6 +13,23 @@ it("remembers each, and opens or folds all", () => {
   expect([disclosure.isOpen("a", false), disclosure.isOpen("b", true)]).toEqual([true, false]);
 });
 
+it("goes back to each as it is by itself", () => {
+  const disclosure = new Disclosure();
+  disclosure.setAll(false);
+  expect([disclosure.all(), disclosure.isOpen("a", true)]).toEqual([false, false]);
+  disclosure.setAll(null);
+  expect([disclosure.all(), disclosure.isOpen("a", true)]).toEqual([null, true]);
+});
+
+it("signs what begins alike, and nothing else", () => {
+  const disclosure = new Disclosure();
+  const before = disclosure.signature("branch/");
+  disclosure.set("part/1", true);
+  expect(disclosure.signature("branch/")).toBe(before);
+  disclosure.set("branch/1", true);
+  expect(disclosure.signature("branch/")).not.toBe(before);
+});
+
 it("opens records only one by one", () => {
   const disclosure = new Disclosure();
   disclosure.setAll(true);

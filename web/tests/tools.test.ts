@@ -32,7 +32,7 @@ describe("the one line of a call", () => {
       { content: "a", status: "completed" },
       { content: "b", status: "in_progress", activeForm: "Doing b" },
     ];
-    expect(argument({ kind: "think", input: { todos } })).toBe("1 of 2 done · Doing b");
+    expect(argument({ kind: "think", input: { todos } })).toBe("1 of 2 done · b");
   });
 
   it("is the first text where the tool is not known, and never fails", () => {
@@ -44,9 +44,10 @@ describe("the one line of a call", () => {
   });
 
   it("names an MCP tool by server and tool", () => {
-    expect(summarize(toolCall({ tool_name: "mcp__git_hub__list_issues" })).name).toBe(
-      "git_hub · list_issues",
-    );
+    const named = summarize(toolCall({ tool_name: "mcp__git_hub__list_issues" }));
+    expect([named.server, named.name]).toEqual(["git_hub", "list_issues"]);
+    const titled = summarize(toolCall({ tool_name: "mcp_git_hub_list", title: "list (git_hub MCP Server)" }));
+    expect([titled.server, titled.name]).toEqual(["git_hub", "list"]);
   });
 });
 

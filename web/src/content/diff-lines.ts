@@ -5,18 +5,36 @@ import { diffLines } from "diff";
 export interface DiffLine {
   kind: "same" | "added" | "removed" | "gap";
   text: string;
+  /** Numbers of the line in the file before and after; absent where nobody recorded them. */
+  before?: number;
+  after?: number;
 }
 
 const CONTEXT = 3;
 
+/** Milliseconds after which two long texts with nothing in common are shown as one gone and one come. */
+const PATIENCE = 200;
+
 export function diffOf(before: string, after: string): DiffLine[] {
-  const changes = diffLines(before, after);
+  const changes = diffLines(before, after, { timeout: PATIENCE }) ?? replaced(before, after);
   return changes.flatMap((change, index) => {
     const lines = linesOf(change.value);
     if (change.added) return lines.map((text) => ({ kind: "added" as const, text }));
     if (change.removed) return lines.map((text) => ({ kind: "removed" as const, text }));
     return context(lines, index > 0, index < changes.length - 1);
   });
+}
+
+function replaced(before: string, after: string) {
+  return [
+    { value: before, removed: true, added: false },
+    { value: after, removed: false, added: true },
+  ];
+}
+
+/** A file that was not there before: every line is added. */
+export function addedLines(content: string): DiffLine[] {
+  return linesOf(content).map((text, index) => ({ kind: "added", text, after: index + 1 }));
 }
 
 export function countChanges(lines: DiffLine[]): { added: number; removed: number } {

@@ -1,27 +1,40 @@
 /** One step of the model: reasoning, text and tool calls in the order it produced them. */
 
-import type { Message, Part, Placement } from "@/api/types";
+import { useMemo } from "react";
+import type { Message, Part } from "@/api/types";
 import { Icon } from "@/design/icon";
 import type { MessageEntry } from "./entries";
 import { MessageFrame } from "./message-frame";
+import { CallGroup } from "./parts/call-group";
+import { layOut, type PlacedPart } from "./parts/call-groups";
 import { PartFrame } from "./parts/part-frame";
 import { PartView } from "./parts/part-view";
-import { Reasoning } from "./parts/reasoning";
-import { ToolCall } from "./parts/tool-call";
+import { Reasoning, UnrecordedReasoning } from "./parts/reasoning";
+
+/** Parts that are one line: a step of nothing else needs no room around it. */
+const QUIET: ReadonlySet<Part["type"]> = new Set(["tool-call", "reasoning", "data"]);
+
+const NO_PARTS: Part[] = [];
 
 export function AssistantMessage({ entry }: { entry: MessageEntry }) {
   const { message, placement } = entry;
-  const parts = message.parts ?? [];
-  const talks = parts.some((part) => part.type !== "tool-call" && part.type !== "reasoning");
+  const parts = message.parts ?? NO_PARTS;
+  const items = useMemo(() => layOut(parts, placement.results), [parts, placement.results]);
+  const talks = parts.some((part) => !QUIET.has(part.type));
   return (
     <MessageFrame
       entry={entry}
       className={talks ? "answer talks" : "answer"}
       label={`Step${placement.step ? ` ${placement.step}` : ""}`}
     >
-      {parts.map((part, index) => (
-        <StepPart key={index} index={index} part={part} message={message} placement={placement} />
-      ))}
+      {thoughtUnseen(message) && <UnrecordedReasoning tokens={message.usage?.reasoning ?? 0} />}
+      {items.map((item, index) =>
+        item.kind === "calls" ? (
+          <CallGroup key={index} calls={item.calls} message={message} placement={placement} />
+        ) : (
+          <StepPart key={index} placed={item.item} message={message} />
+        ),
+      )}
       {message.error && (
         <p className="answer-error" role="note">
           <Icon name="cross" size={14} />
@@ -34,24 +47,20 @@ export function AssistantMessage({ entry }: { entry: MessageEntry }) {
   );
 }
 
-interface StepPartProps {
-  index: number;
-  part: Part;
-  message: Message;
-  placement: Placement;
-}
-
-function StepPart({ index, part, message, placement }: StepPartProps) {
+function StepPart({ placed: { part, index }, message }: { placed: PlacedPart; message: Message }) {
   const place = { messageId: message.id, index };
-  if (part.type === "tool-call") {
-    return <ToolCall part={part} message={message} placement={placement} index={index} />;
-  }
   if (part.type === "reasoning") return <Reasoning part={part} place={place} />;
   return (
     <PartFrame place={place} className="part">
       <PartView part={part} />
     </PartFrame>
   );
+}
+
+/** The provider counted thinking that the log does not hold. */
+function thoughtUnseen(message: Message): boolean {
+  const recorded = (message.parts ?? []).some((part) => part.type === "reasoning");
+  return !recorded && (message.usage?.reasoning ?? 0) > 0;
 }
 
 /** The ordinary ends of a step go without saying. */

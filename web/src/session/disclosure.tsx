@@ -28,15 +28,22 @@ export class Disclosure {
     this.notify();
   }
 
-  /** Open or fold everything, now and as it is loaded. */
-  setAll(open: boolean): void {
+  /** Open or fold everything, now and as it is loaded; null: each as it is by itself. */
+  setAll(open: boolean | null): void {
     this.everything = open;
     this.own.clear();
     this.notify();
   }
 
-  allOpen(): boolean {
-    return this.everything === true;
+  /** Another text whenever something whose id begins so has been opened or folded. */
+  signature(prefix: string): string {
+    const own = [...this.own].filter(([id]) => id.startsWith(prefix));
+    return `${this.everything} ${own.join(" ")}`;
+  }
+
+  /** What `setAll` said last. */
+  all(): boolean | null {
+    return this.everything;
   }
 
   subscribe = (listener: () => void): (() => void) => {
@@ -65,6 +72,17 @@ export function useOwnDisclosure(id: string): [open: boolean, toggle: () => void
   const open = useSyncExternalStore(disclosure.subscribe, () => disclosure.isOpenItself(id));
   const toggle = useCallback(() => disclosure.set(id, !disclosure.isOpenItself(id)), [disclosure, id]);
   return [open, toggle];
+}
+
+/** What was said of everything: true open, false folded, null nothing. */
+export function useAll(): boolean | null {
+  const disclosure = useDisclosures();
+  return useSyncExternalStore(disclosure.subscribe, () => disclosure.all());
+}
+
+/** Whether folded things show the little that one wants to see of them. */
+export function useGlances(): boolean {
+  return useAll() !== false;
 }
 
 export function useDisclosure(id: string, byDefault = false): [open: boolean, toggle: () => void] {

@@ -1,7 +1,12 @@
-/** From what is loaded to what is shown, top to bottom: messages and events by position, quiet records folded. */
+/**
+ * From what is loaded to what is shown, top to bottom: messages and events by position; what the harness put in and
+ * quiet records folded; stretches that the conversation left folded to a line, with the way back into them.
+ */
 
 import type { Fate, HistoryEvent, RecordEvent, RunMetadataEvent } from "@/api/types";
 import { dayKey } from "@/format/time";
+import { foldBackground } from "./background";
+import { foldBranches } from "./branches";
 import { isLeft } from "./fates";
 import { eventKey, type PlacedMessage, type SessionWindow } from "./window";
 
@@ -13,6 +18,8 @@ interface EntryBase {
   position: number;
   /** Moment of the first entry of a new day: shown above it. */
   newDay?: string;
+  /** Part of a stretch that the conversation left. */
+  inBranch?: boolean;
 }
 
 export interface MessageEntry extends EntryBase, PlacedMessage {
@@ -31,12 +38,36 @@ export interface RecordsEntry extends EntryBase {
   events: QuietEvent[];
 }
 
-export type Entry = MessageEntry | EventEntry | RecordsEntry;
+/** What the harness put in and wrote down between two things that somebody said. */
+export interface BackgroundEntry extends EntryBase {
+  kind: "background";
+  items: (MessageEntry | RecordsEntry)[];
+}
 
-export function entriesOf(window: SessionWindow): Entry[] {
+/** The head of a stretch that the conversation left; the stretch follows where it is open. */
+export interface BranchEntry extends EntryBase {
+  kind: "branch";
+  id: string;
+  fate: Exclude<Fate, "active">;
+  /** The message or event because of which it was left. */
+  cause: string | null;
+  messages: number;
+  /** Position of its last entry. */
+  last: number;
+  /** The first thing that somebody asked in it. */
+  prompt: MessageEntry | null;
+  open: boolean;
+}
+
+export type Entry = MessageEntry | EventEntry | RecordsEntry | BackgroundEntry | BranchEntry;
+
+/** Whether a branch is open, by its id. */
+export type IsOpen = (branchId: string) => boolean;
+
+export function entriesOf(window: SessionWindow, isOpen: IsOpen): Entry[] {
   const entries = [...window.messages.map(messageEntry), ...window.events.map(eventEntry)];
   entries.sort((one, other) => one.position - other.position || rankOf(one) - rankOf(other));
-  return markDays(markFates(foldRecords(entries)));
+  return markDays(foldBranches(markFates(foldBackground(foldRecords(entries))), isOpen));
 }
 
 /** At one position: that one went back, the message that followed from it, what was noted about the message. */
@@ -71,17 +102,26 @@ function foldRecords(entries: Entry[]): Entry[] {
   return folded;
 }
 
+/** The fate of a message, or of the first message of what was folded; null of what has none. */
+export function fateOf(entry: Entry): { fate: Fate; cause: string | null } | null {
+  if (entry.kind === "message") return { fate: entry.placement.fate, cause: entry.placement.fate_cause };
+  const first = entry.kind === "background" ? entry.items.find((item) => item.kind === "message") : undefined;
+  return first ? fateOf(first) : null;
+}
+
 function markFates(entries: Entry[]): Entry[] {
-  // What was left does not interrupt the conversation: its fate is not said anew behind each such stretch.
-  let onPath: Fate = "active";
-  let previous: Fate = "active";
+  // What was left, or kept from a compaction, does not interrupt: a fate is not said anew behind each such stretch.
+  let said: string | null = null;
+  let previous: string | null = null;
   return entries.map((entry) => {
     if (entry.kind !== "message") return entry;
-    const fate = entry.placement.fate;
-    const known = isLeft(fate) ? previous : onPath;
-    previous = fate;
-    if (!isLeft(fate)) onPath = fate;
-    return fate === known || fate === "active" ? entry : { ...entry, newFate: fate };
+    const { fate, fate_cause } = entry.placement;
+    if (fate === "active") return entry;
+    const own = `${fate} ${fate_cause}`;
+    const known = isLeft(fate) ? previous : said;
+    previous = own;
+    if (!isLeft(fate)) said = own;
+    return own === known ? entry : { ...entry, newFate: fate };
   });
 }
 
@@ -96,7 +136,13 @@ function markDays(entries: Entry[]): Entry[] {
 }
 
 function momentOf(entry: Entry): string | undefined {
-  if (entry.kind === "message") return entry.message.created_at;
-  // Records are often written late and out of order: they start no day.
-  return entry.kind === "event" ? entry.event.created_at : undefined;
+  switch (entry.kind) {
+    case "message":
+      return entry.message.created_at;
+    case "event":
+      return entry.event.created_at;
+    // Records are often written late and out of order: they start no day.
+    default:
+      return undefined;
+  }
 }

@@ -7,6 +7,7 @@ import { formatExact } from "@/format/time";
 import { useDisclosure, useOwnDisclosure } from "./disclosure";
 import type { EventEntry, LoudEvent, QuietEvent, RecordsEntry } from "./entries";
 import { EventRecords } from "./event-records";
+import { JumpLink } from "./jump-link";
 import { ToolOutput } from "./parts/tool-output";
 import "./event-view.css";
 
@@ -14,12 +15,24 @@ export function EventView({ entry }: { entry: EventEntry }) {
   const { event } = entry;
   if (event.type === "tool-result") return <OrphanResult id={entry.key} event={event} />;
   const { icon, text, tone } = describe(event);
+  const link = linkOf(event);
   return (
     <p className={`event event-${tone}`} title={event.created_at && formatExact(event.created_at)}>
       <Icon name={icon} size={14} />
       <span>{text}</span>
+      {link && <JumpLink to={{ id: link.id }}>{link.text}</JumpLink>}
     </p>
   );
+}
+
+/** Where the event leads: to the summary that replaced the context, to where one went back to. */
+function linkOf(event: Described): { id: string; text: string } | null {
+  if (event.type === "compaction" && event.summary_message_id) {
+    return { id: event.summary_message_id, text: "The summary" };
+  }
+  return event.type === "rewind" && event.to_message_id
+    ? { id: event.to_message_id, text: "To where it went back" }
+    : null;
 }
 
 type Described = Exclude<LoudEvent, { type: "message" | "tool-result" }>;

@@ -18,6 +18,14 @@ export const FATES: Record<Exclude<Fate, "active">, FateLabel> = {
   sidecar: { text: "Beside the conversation", icon: "record", left: true },
 };
 
+/** The same at the head of a stretch that shares the fate. */
+export const BRANCHES: Record<Exclude<Fate, "active">, { text: string; icon: IconName }> = {
+  ...FATES,
+  rewound: { text: "Another branch, left behind", icon: "branch" },
+  retracted: { text: "Retracted: the answer was made again", icon: "rewind" },
+  superseded: { text: "Superseded by a later version", icon: "rewind" },
+};
+
 export function isLeft(fate: Fate): boolean {
   return fate !== "active" && FATES[fate].left;
 }

@@ -68,13 +68,15 @@ function kindOf(message: Message): Kind {
   return (message.origin && KINDS[message.origin]) ?? INJECTED;
 }
 
-function textOf(message: Message): string {
+/** All that it says; of what is no text, its kind. */
+export function textOf(message: Message): string {
   return (message.parts ?? [])
     .map((part) => (part.type === "text" ? part.text : `[${part.type}]`))
     .join("\n");
 }
 
-function previewOf(text: string): string {
+/** Its first words on one line. */
+export function previewOf(text: string): string {
   const plain = parseAnsi(text.slice(0, 600))
     .map((run) => run.text)
     .join("");

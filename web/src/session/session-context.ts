@@ -3,6 +3,9 @@
 import { createContext, useContext } from "react";
 import type { Anchor } from "@/api/anchor";
 
+/** A message or event by id; a compaction by its id and what it left out, since it may not be loaded; any position. */
+export type Destination = { id: string } | { compaction: string; after: number } | { position: number };
+
 export interface SessionContextValue {
   sessionId: string;
   /** Working directory: paths below it are shown relative to it. */
@@ -11,6 +14,8 @@ export interface SessionContextValue {
   linked: Anchor | null;
   /** Whether it has just been reached. */
   flashing: boolean;
+  /** Scrolls there, loading it first where it must be. */
+  goTo: (to: Destination) => void;
 }
 
 export const SessionContext = createContext<SessionContextValue>({
@@ -18,6 +23,7 @@ export const SessionContext = createContext<SessionContextValue>({
   cwd: undefined,
   linked: null,
   flashing: false,
+  goTo: () => undefined,
 });
 
 export function useSessionContext(): SessionContextValue {

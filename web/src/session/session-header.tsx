@@ -6,6 +6,7 @@ import type { Session, SessionAnswer } from "@/api/types";
 import { CopyButton } from "@/design/copy-button";
 import { Icon } from "@/design/icon";
 import { titleOf } from "@/sessions/session-title";
+import { AllButton } from "./all-button";
 import { SessionFacts } from "./session-facts";
 import "./session-header.css";
 
@@ -13,11 +14,9 @@ interface SessionHeaderProps {
   id: string;
   answer: SessionAnswer | undefined;
   onOutline: () => void;
-  allOpen: boolean;
-  onToggleAll: () => void;
 }
 
-export function SessionHeader({ id, answer, onOutline, allOpen, onToggleAll }: SessionHeaderProps) {
+export function SessionHeader({ id, answer, onOutline }: SessionHeaderProps) {
   return (
     <header className="session-header">
       <div className="session-header-top">
@@ -30,9 +29,7 @@ export function SessionHeader({ id, answer, onOutline, allOpen, onToggleAll }: S
           <button type="button" className="button outline-button" onClick={onOutline}>
             <Icon name="list" size={14} /> <span>Outline</span>
           </button>
-          <button type="button" className="button" onClick={onToggleAll} title="Key: x">
-            <Icon name="expand" size={14} /> <span>{allOpen ? "Fold all" : "Open all"}</span>
-          </button>
+          <AllButton />
           <Link href={`/search?session=${encodeURIComponent(id)}`} className="button">
             <Icon name="search" size={14} /> <span>Search in it</span>
           </Link>

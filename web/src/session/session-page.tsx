@@ -10,7 +10,7 @@ import { Problem } from "@/design/problem";
 import { titleOf } from "@/sessions/session-title";
 import { useKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
-import { DisclosureProvider, useDisclosures } from "./disclosure";
+import { DisclosureProvider } from "./disclosure";
 import { Outline } from "./outline";
 import { END, type Place, placeAt, START } from "./place";
 import { Relatives } from "./relatives";
@@ -19,6 +19,7 @@ import { SessionHeader } from "./session-header";
 import "./session-page.css";
 import { Timeline, type TimelineHandle } from "./timeline";
 import { useAnchor } from "./use-anchor";
+import { useGoTo } from "./use-go-to";
 import { useSessionWindow } from "./use-session-window";
 
 export default function SessionPage({ id }: { id: string }) {
@@ -54,12 +55,10 @@ interface OpenSessionProps {
 }
 
 function OpenSession({ id, answer, outline }: OpenSessionProps) {
-  const disclosures = useDisclosures();
   const { loaded, open, loadBefore, loadAfter, renew } = useSessionWindow(id);
   const timeline = useRef<TimelineHandle>(null);
   const [position, setPosition] = useState(0);
   const [drawer, setDrawer] = useState(false);
-  const [allOpen, setAllOpen] = useState(false);
 
   const jump = useCallback(
     (place: Place) => {
@@ -75,13 +74,12 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   usePromptKeys(outline, position, jump);
   useRenewal(answer, renew);
 
-  const toggleAll = useCallback(() => {
-    disclosures.setAll(!disclosures.allOpen());
-  }, [disclosures]);
-  useEffect(() => disclosures.subscribe(() => setAllOpen(disclosures.allOpen())), [disclosures]);
-
   const cwd = answer?.session.cwd ?? answer?.session.project?.path;
-  const context = useMemo(() => ({ sessionId: id, cwd, linked, flashing }), [id, cwd, linked, flashing]);
+  const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline, jump });
+  const context = useMemo(
+    () => ({ sessionId: id, cwd, linked, flashing, goTo }),
+    [id, cwd, linked, flashing, goTo],
+  );
   const { children: subagents = [], forks = [] } = answer ?? {};
   const bare = answer !== undefined && outline.length + subagents.length + forks.length === 0;
   const sidebar = (
@@ -93,13 +91,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   return (
     <SessionContext value={context}>
       <main className="session-page" data-bare={bare || undefined}>
-        <SessionHeader
-          id={id}
-          answer={answer}
-          onOutline={() => setDrawer(true)}
-          allOpen={allOpen}
-          onToggleAll={toggleAll}
-        />
+        <SessionHeader id={id} answer={answer} onOutline={() => setDrawer(true)} />
         {(problem ?? loaded.error) && <p className="session-problem">{(problem ?? loaded.error)?.message}</p>}
         <nav className="session-outline" aria-label="Prompts">
           {sidebar}

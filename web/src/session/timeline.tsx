@@ -1,18 +1,19 @@
 /** The session itself: a list of which only what is in sight is on the page, and only what is near is loaded. */
 
-import { memo, type RefObject, useImperativeHandle, useMemo, useRef } from "react";
+import { type RefObject, useImperativeHandle, useMemo, useRef, useSyncExternalStore } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { Icon } from "@/design/icon";
-import { formatDay } from "@/format/time";
+import { plural } from "@/format/numbers";
 import { useKeys } from "@/shell/keys";
+import { nextAll } from "./all-button";
+import { BRANCH_PREFIX } from "./branches";
 import { useDisclosures } from "./disclosure";
-import { type Entry, entriesOf } from "./entries";
+import { entriesOf } from "./entries";
 import { entryAt } from "./entry-element";
-import { EventView, RecordsView } from "./event-view";
-import { FATES } from "./fates";
-import { MessageView } from "./message-view";
+import { EntryView } from "./entry-view";
 import type { Place } from "./place";
 import type { LoadedWindow } from "./use-session-window";
+import { useTail } from "./use-tail";
 import { useTimelineScroll } from "./use-timeline-scroll";
 import "./timeline.css";
 
@@ -31,7 +32,7 @@ interface TimelineProps {
 
 export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: TimelineProps) {
   const { window: session, generation, grewBefore } = loaded;
-  const entries = useMemo(() => (session ? entriesOf(session) : []), [session]);
+  const entries = useEntries(loaded);
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
   const { look, scrollTo } = useTimelineScroll({
@@ -43,50 +44,48 @@ export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: 
     loadAfter,
     onPosition,
   });
+  const tail = useTail({ scroller, loaded });
   useImperativeHandle(handle, () => ({ scrollTo }));
   useEntryKeys(scroller, list, entries.length);
 
+  const onScroll = () => {
+    look();
+    tail.look();
+  };
   return (
-    <section className="timeline" ref={scroller} tabIndex={0} aria-label="Session" aria-busy={!session}>
-      <Virtualizer
-        key={generation}
-        ref={list}
-        scrollRef={scroller}
-        data={entries}
-        shift={grewBefore}
-        bufferSize={600}
-        onScroll={look}
-      >
-        {(entry, index) => <EntryView key={entry.key} entry={entry} index={index} />}
-      </Virtualizer>
-      {session && !session.hasAfter && <p className="timeline-end">End of session</p>}
-    </section>
+    <div className="timeline-frame">
+      <section className="timeline" ref={scroller} tabIndex={0} aria-label="Session" aria-busy={!session}>
+        <Virtualizer
+          key={generation}
+          ref={list}
+          scrollRef={scroller}
+          data={entries}
+          shift={grewBefore}
+          bufferSize={600}
+          onScroll={onScroll}
+        >
+          {(entry, index) => <EntryView key={entry.key} entry={entry} index={index} />}
+        </Virtualizer>
+        {session && !session.hasAfter && <p className="timeline-end">End of session</p>}
+      </section>
+      {tail.unseen > 0 && (
+        <button type="button" className="button new-below" onClick={tail.goToEnd}>
+          <Icon name="down" size={14} /> {plural(tail.unseen, "new message")} below
+        </button>
+      )}
+    </div>
   );
 }
 
-const EntryView = memo(function EntryView({ entry, index }: { entry: Entry; index: number }) {
-  const fate =
-    entry.kind === "message" && entry.newFate && entry.newFate !== "active" && FATES[entry.newFate];
-  return (
-    <div className="entry" data-index={index} tabIndex={-1}>
-      {entry.newDay && (
-        <p className="timeline-day">
-          <span>{formatDay(entry.newDay, new Date())}</span>
-        </p>
-      )}
-      {fate && (
-        <p className="timeline-fate">
-          <Icon name={fate.icon} size={14} /> {fate.text}
-        </p>
-      )}
-      <EntryContent entry={entry} />
-    </div>
+/** Made anew when something was loaded, and when a branch is opened or folded. */
+function useEntries({ window: session }: LoadedWindow) {
+  const disclosures = useDisclosures();
+  const branches = useSyncExternalStore(disclosures.subscribe, () => disclosures.signature(BRANCH_PREFIX));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the signature says when a branch has changed
+  return useMemo(
+    () => (session ? entriesOf(session, (id) => disclosures.isOpen(id, false)) : []),
+    [session, disclosures, branches],
   );
-});
-
-function EntryContent({ entry }: { entry: Entry }) {
-  if (entry.kind === "message") return <MessageView entry={entry} />;
-  return entry.kind === "event" ? <EventView entry={entry} /> : <RecordsView entry={entry} />;
 }
 
 /** j and k move from entry to entry, Enter opens and folds what is in it, x does so everywhere. */
@@ -108,7 +107,7 @@ function useEntryKeys(
     return {
       j: move(1),
       k: move(-1),
-      x: () => disclosures.setAll(!disclosures.allOpen()),
+      x: () => disclosures.setAll(nextAll(disclosures.all()).all),
       Enter: toggleFocused,
     };
   }, [scroller, list, count, disclosures]);

@@ -2,7 +2,8 @@
 
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from "react";
 import type { VirtualizerHandle } from "virtua";
-import type { Entry } from "./entries";
+import { useDisclosures } from "./disclosure";
+import type { BranchEntry, Entry } from "./entries";
 import { entryAt } from "./entry-element";
 import type { Place } from "./place";
 import type { LoadedWindow } from "./use-session-window";
@@ -43,7 +44,18 @@ export function useTimelineScroll(options: TimelineScroll) {
   }, [list, entries, session, loadBefore, loadAfter, onPosition]);
   const newestLook = useRef(look);
 
-  const go = ({ position, part }: Place) => {
+  const disclosures = useDisclosures();
+  // A place inside a folded branch, until the branch has been unfolded.
+  const waiting = useRef<Place | null>(null);
+
+  const go = (to: Place) => {
+    const { position, part } = to;
+    const folded = position === null ? null : foldedBranchAt(entries, position);
+    if (folded) {
+      waiting.current = to;
+      disclosures.set(folded.id, true);
+      return;
+    }
     const index = position === null ? 0 : indexOf(entries, position);
     list.current?.scrollToIndex(index, { align: "start", offset: index > 0 ? -ABOVE : 0 });
     if (part !== null) requestAnimationFrame(() => showPart(scroller.current, index, part));
@@ -58,6 +70,13 @@ export function useTimelineScroll(options: TimelineScroll) {
   useLayoutEffect(() => {
     if (entries.length > 0) go(place);
   }, [generation]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once the entries of the branch are there
+  useLayoutEffect(() => {
+    const to = waiting.current;
+    waiting.current = null;
+    if (to) go(to);
+  }, [entries]);
 
   useEffect(() => {
     newestLook.current = look;
@@ -75,13 +94,23 @@ export function useTimelineScroll(options: TimelineScroll) {
 
 /** The message at a position; where there is none, what stands before it. */
 function indexOf(entries: Entry[], position: number): number {
-  const exact = entries.findIndex((entry) => entry.kind === "message" && entry.position === position);
+  const exact = entries.findIndex(
+    (entry) => (entry.kind === "message" || entry.kind === "background") && entry.position === position,
+  );
   return exact >= 0
     ? exact
     : Math.max(
         entries.findLastIndex((entry) => entry.position <= position),
         0,
       );
+}
+
+/** The folded branch that hides a place, unless the place is the head of it. */
+function foldedBranchAt(entries: Entry[], position: number): BranchEntry | null {
+  const found = entries.find(
+    (entry) => entry.kind === "branch" && !entry.open && entry.position <= position && position <= entry.last,
+  );
+  return found?.kind === "branch" ? found : null;
 }
 
 /** A part of a long message may be far below the start of the message. */

@@ -17,13 +17,15 @@ export function disclosureId({ messageId, index }: PartPlace): string {
 interface PartFrameProps {
   place: PartPlace;
   className: string;
+  /** Of a tool call: what its records and its other mentions know it by. */
+  callId?: string;
   children: ReactNode;
 }
 
-export function PartFrame({ place, className, children }: PartFrameProps) {
+export function PartFrame({ place, className, callId, children }: PartFrameProps) {
   const { flashing } = useLinked(place.messageId, place.index);
   return (
-    <div className={flashing ? `${className} flash` : className} data-part={place.index}>
+    <div className={flashing ? `${className} flash` : className} data-part={place.index} data-call={callId}>
       {children}
     </div>
   );

@@ -1,9 +1,11 @@
 /** Any part that is neither a tool call nor reasoning. A kind nobody knows is a neutral box with its JSON. */
 
+import { useState } from "react";
 import type { Json, Part, SourceUrlPart, TextPart } from "@/api/types";
 import { JsonCode } from "@/content/json-view";
 import { Markdown } from "@/content/markdown";
 import { Icon } from "@/design/icon";
+import { useAll } from "../disclosure";
 import { FileView } from "./file-view";
 import { WholeText, wholeOf } from "./whole-text";
 
@@ -18,7 +20,7 @@ export function PartView({ part, breaks = false }: { part: Part; breaks?: boolea
     case "source-document":
       return <p className="source">{part.title}</p>;
     case "data":
-      return <Box title={part.name} value={part.data} />;
+      return <FoldedBox title={part.name} value={part.data} />;
     case "unknown":
       return <Box title={`Unknown part: ${part.kind}`} value={part.data} />;
     default:
@@ -75,5 +77,32 @@ function Box({ title, value }: { title: string; value: Json }) {
       <figcaption>{title}</figcaption>
       <JsonCode value={value} />
     </figure>
+  );
+}
+
+/** What an application or an agent notes for itself: one line until somebody looks. */
+function FoldedBox({ title, value }: { title: string; value: Json }) {
+  const all = useAll() === true;
+  const [opened, setOpened] = useState(false);
+  const open = opened || all;
+  return (
+    <div className="box-fold">
+      <button
+        type="button"
+        className="fold fold-faint"
+        aria-expanded={open}
+        onClick={() => setOpened(!opened)}
+        data-toggle
+      >
+        <Icon name="record" size={14} />
+        <span>{title}</span>
+        {!open && <span className="fold-preview">{JSON.stringify(value).slice(0, 200)}</span>}
+      </button>
+      {open && (
+        <div className="box">
+          <JsonCode value={value} />
+        </div>
+      )}
+    </div>
   );
 }

@@ -24,7 +24,7 @@ export function Reasoning({ part, place }: ReasoningProps) {
       <button type="button" className="fold" aria-expanded={open} onClick={toggle} data-toggle>
         <Icon name="think" />
         <span>Thinking</span>
-        {!open && <span className="fold-preview">{part.text.slice(0, 300)}</span>}
+        {!open && <span className="fold-preview">{previewOf(part.text)}</span>}
         <span className="fold-size">{sizeOf(part)}</span>
       </button>
       {open && (
@@ -38,6 +38,17 @@ export function Reasoning({ part, place }: ReasoningProps) {
   );
 }
 
+/** The provider counted it, but the log has nothing of it. */
+export function UnrecordedReasoning({ tokens }: { tokens: number }) {
+  return (
+    <p className="reasoning fold fold-still">
+      <Icon name="think" />
+      <span>Thinking, not recorded</span>
+      <span className="fold-size">{plural(tokens, "token")}</span>
+    </p>
+  );
+}
+
 function WithheldReasoning({ part, place }: ReasoningProps) {
   return (
     <PartFrame place={place} className="reasoning">
@@ -47,6 +58,15 @@ function WithheldReasoning({ part, place }: ReasoningProps) {
       </p>
     </PartFrame>
   );
+}
+
+/** The first words without the marks of Markdown. */
+function previewOf(text: string): string {
+  return text
+    .slice(0, 400)
+    .replace(/[*_`#>]+/g, "")
+    .replace(/\s+/g, " ")
+    .trim();
 }
 
 function sizeOf(part: ReasoningPart): string {

@@ -1,15 +1,21 @@
-/** A tool call: one line that opens to its real input and everything that came back. */
+/** A tool call: one line, what one wants to see of it at a glance, and all of it when it is opened. */
 
+import { useMemo } from "react";
 import { Link } from "wouter";
 import { sessionPage } from "@/api/paths";
 import type { Message, Placement, ToolCallPart } from "@/api/types";
+import type { FileChange } from "@/content/patches";
 import { Icon } from "@/design/icon";
 import { formatDuration } from "@/format/time";
-import { useDisclosure } from "../disclosure";
+import { useDisclosure, useGlances } from "../disclosure";
 import { useLinked, useSessionContext } from "../session-context";
+import { ChangeFigure } from "./change-view";
 import { KIND_ICONS } from "./kind-icon";
 import { disclosureId, PartFrame } from "./part-frame";
 import "./tool-call.css";
+import { changesOf } from "./tool-changes";
+import { figureOf } from "./tool-figure";
+import { ToolGlance } from "./tool-glance";
 import { ToolPanel } from "./tool-panel";
 import { durationOf, stateLabel } from "./tool-state";
 import { summarize } from "./tool-summary";
@@ -22,20 +28,19 @@ interface ToolCallProps {
 }
 
 export function ToolCall({ part, message, placement, index }: ToolCallProps) {
-  const { cwd } = useSessionContext();
   const place = { messageId: message.id, index };
   const { linked } = useLinked(message.id, index);
   const [open, toggle] = useDisclosure(disclosureId(place), linked);
-  const { name, argument } = summarize(part, cwd);
-  const child = placement.children[part.tool_call_id] ?? part.child_session_id;
+  const glances = useGlances();
+  const changes = useMemo(() => (part.kind === "edit" ? changesOf(part) : []), [part]);
+  const child = placement.children[part.tool_call_id] ?? part.child_session_id ?? null;
   return (
-    <PartFrame place={place} className="tool">
+    <PartFrame place={place} className={open ? "tool tool-open" : "tool"} callId={part.tool_call_id}>
       <div className="tool-line">
         <button type="button" className="tool-row" aria-expanded={open} onClick={toggle} data-toggle>
           <Icon name={KIND_ICONS[part.kind ?? "other"]} />
-          <span className="tool-name">{name}</span>
-          <span className="tool-argument">{argument}</span>
-          <CallState part={part} calledAt={message.completed_at ?? message.created_at} />
+          <CallName part={part} />
+          <CallFigures part={part} changes={changes} calledAt={message.completed_at ?? message.created_at} />
         </button>
         {child && (
           <Link href={sessionPage(child)} className="tool-child">
@@ -43,16 +48,45 @@ export function ToolCall({ part, message, placement, index }: ToolCallProps) {
           </Link>
         )}
       </div>
-      {open && <ToolPanel part={part} message={message} />}
+      {open && <ToolPanel part={part} messageId={message.id} child={child} />}
+      {!open && glances && <ToolGlance part={part} changes={changes} onMore={toggle} />}
     </PartFrame>
   );
 }
 
-function CallState({ part, calledAt }: { part: ToolCallPart; calledAt: string | undefined }) {
+function CallName({ part }: { part: ToolCallPart }) {
+  const { cwd } = useSessionContext();
+  const { name, server, argument } = useMemo(() => summarize(part, cwd), [part, cwd]);
+  return (
+    <>
+      <span className="tool-name">{name}</span>
+      {server && (
+        <span className="chip" title="Server of the tool (Model Context Protocol)">
+          {server}
+        </span>
+      )}
+      <span className="tool-argument">{argument}</span>
+    </>
+  );
+}
+
+interface CallFiguresProps {
+  part: ToolCallPart;
+  changes: FileChange[];
+  calledAt: string | undefined;
+}
+
+function CallFigures({ part, changes, calledAt }: CallFiguresProps) {
   const state = stateLabel(part);
   const duration = durationOf(part, calledAt);
+  const figure = useMemo(() => figureOf(part), [part]);
   return (
     <span className={`tool-state tone-${state.tone}`}>
+      {changes.length > 0 && <ChangeFigure changes={changes} />}
+      {figure && <span className="tool-figure">{figure}</span>}
+      {part.approval?.approved && /user/.test(part.approval.source ?? "") && (
+        <span className="chip">approved</span>
+      )}
       {duration !== null && <span className="tool-duration">{formatDuration(duration)}</span>}
       <span className={state.tone === "quiet" ? "visually-hidden" : undefined}>{state.text}</span>
       <Icon name={state.icon} size={14} />

@@ -5,10 +5,15 @@ import type { Part, ToolCallPart, ToolResult } from "@/api/types";
 import { Terminal } from "@/content/terminal";
 import { formatExact } from "@/format/time";
 import { useSessionContext } from "../session-context";
+import { FoundFiles } from "./found-files";
+import { unframe } from "./output-frame";
 import { PartView } from "./part-view";
 import { ReadOutput } from "./read-output";
+import { parseHits } from "./search-hits";
+import { pathOf } from "./tool-changes";
 import { statusLabel } from "./tool-state";
-import { isObject } from "./tool-summary";
+import { WebLinks } from "./web-links";
+import { webResultsOf } from "./web-results";
 import { type Whole, WholeText, wholeOf } from "./whole-text";
 
 export function ToolOutput({ result, call }: { result: ToolResult; call: ToolCallPart }) {
@@ -20,6 +25,7 @@ export function ToolOutput({ result, call }: { result: ToolResult; call: ToolCal
   const errorText = isSaid(result.error_text, content) ? null : result.error_text;
   const status = result.status ?? "success";
   const label = statusLabel(status);
+  const links = webResultsOf(result);
   return (
     <div className={`tool-output tone-${label.tone}`}>
       <p className="tool-output-title" title={result.completed_at && formatExact(result.completed_at)}>
@@ -28,9 +34,12 @@ export function ToolOutput({ result, call }: { result: ToolResult; call: ToolCal
         {result.exit_code !== undefined && <span>exit code {result.exit_code}</span>}
       </p>
       {errorText && <pre className="output">{errorText}</pre>}
-      {content.map((part, index) => (
-        <OutputPart key={index} part={part} call={call} spill={spill} />
-      ))}
+      {links.length > 0 && <WebLinks links={links} />}
+      {content
+        .filter((part) => part.type !== "source-url")
+        .map((part, index) => (
+          <OutputPart key={index} part={part} call={call} spill={spill} />
+        ))}
       {content.length === 0 && !errorText && <p className="tool-note">No output.</p>}
     </div>
   );
@@ -38,7 +47,9 @@ export function ToolOutput({ result, call }: { result: ToolResult; call: ToolCal
 
 /** Many logs give the text of an error a second time as the content of the result. */
 function isSaid(errorText: string | undefined, content: Part[]): boolean {
-  return content.some((part) => part.type === "text" && part.text.trim() === errorText?.trim());
+  const whole = content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
+  const said = errorText?.trim() ?? "";
+  return whole.includes(said);
 }
 
 interface OutputPartProps {
@@ -56,16 +67,29 @@ function OutputPart({ part, call, spill }: OutputPartProps) {
   );
 }
 
+/** The output, between what the agent wrote around it for the model. */
 function OutputText({ text, call }: { text: string; call: ToolCallPart }) {
-  if (call.kind === "read") return <ReadOutput text={text} path={pathOf(call)} />;
+  const { before, body, after } = unframe(text);
+  return (
+    <>
+      {before && <pre className="output-frame">{before}</pre>}
+      <OutputBody text={body} call={call} />
+      {after && <pre className="output-frame">{after}</pre>}
+    </>
+  );
+}
+
+/** Longer outputs are shown as they are. */
+const LARGEST = 200_000;
+
+function OutputBody({ text, call }: { text: string; call: ToolCallPart }) {
+  if (text.trim() === "") return <p className="tool-note">No output.</p>;
+  if (call.kind === "read") return <ReadOutput text={text} path={pathOf(call.input)} />;
+  const found = call.kind === "search" && text.length <= LARGEST ? parseHits(text) : null;
+  if (found) return <FoundFiles found={found} />;
   return (
     <pre className="output" tabIndex={0}>
       <Terminal text={text} />
     </pre>
   );
-}
-
-function pathOf(call: ToolCallPart): string {
-  const input = call.input;
-  return isObject(input) ? String(input.file_path ?? input.path ?? "") : "";
 }
