@@ -24,6 +24,8 @@ ADDRESSES = {
     "/api/messages/{message_id}/raw",
     "/api/models",
     "/api/projects",
+    "/api/runs",
+    "/api/runs/{run_id}",
     "/api/search",
     "/api/sessions",
     "/api/sessions/{session_id}",

@@ -28,6 +28,8 @@ class _Entry(NamedTuple):
 COMMANDS = {
     "sync": _Entry("sync", "Read what is new in the agents' logs."),
     "import": _Entry("imports", "Read one file, or what comes through a pipe.", "import_file"),
+    "run": _Entry("run", "Run an agent, and keep a record of it."),
+    "runs": _Entry("runs", "List what was run, and how it went."),
     "sessions": _Entry("sessions", "List sessions."),
     "show": _Entry("show", "Show a session as a transcript."),
     "replay": _Entry("replay", "Show a session again, as it came."),

@@ -85,6 +85,44 @@ class SyncDocument(TypedDict):
     seconds: float
 
 
+class RunDocument(TypedDict):
+    """`turnlog runs show` and `turnlog runs link`."""
+
+    id: str
+    origin: str
+    status: str
+    agent: str | None
+    session_id: str | None
+    command: list[str]
+    cwd: str | None
+    prompt: str | None
+    model: str | None
+    system_prompt: str | None
+    created_at: str | None
+    started_at: str | None
+    ended_at: str | None
+    exit_code: int | None
+    error: str | None
+    result: str | None
+    log_path: str | None
+    log_problem: str | None
+    tokens: int | None
+    usage: dict[str, Any] | None
+    cost: float | None
+    tool_calls: int | None
+    pid: int | None
+    boot_id: str | None
+    metadata: dict[str, Any]
+
+
+class RunsDocument(TypedDict):
+    """`turnlog runs`."""
+
+    items: list[RunDocument]
+    next_cursor: str | None
+    total: int | None
+
+
 class SessionsDocument(TypedDict):
     """`turnlog sessions`: items are the model's sessions."""
 

@@ -31,6 +31,8 @@ ANSWERS: tuple[type[msgspec.Struct], ...] = (
     answers.OutlineAnswer,
     answers.ProjectsAnswer,
     answers.RawRecords,
+    answers.Run,
+    answers.RunPage,
     answers.SearchAnswer,
     answers.SessionAnswer,
     answers.SessionChange,

@@ -27,12 +27,14 @@ from turnlog.model import Role
 from turnlog.store.base import (
     Annotations,
     DiagnosticFilter,
+    RunFilter,
     SessionFilter,
     SessionSort,
     ToolCallFilter,
     UsageBy,
     UsageFilter,
 )
+from turnlog.store.runs import RunStatus
 from turnlog.store.search.base import SearchField, SearchFilter, SearchSort
 
 LARGEST_POSITION = 2**62
@@ -250,6 +252,22 @@ class UsageQuery(_Query):
     def to_filter(self) -> UsageFilter:
         """The same for the store."""
         return UsageFilter(**self.model_dump(exclude={"by"}))
+
+
+class RunQuery(_Query):
+    """Which runs."""
+
+    agent: str | None = None
+    status: RunStatus | None = None
+    session: str | None = Field(None, description="Id of the session that the run made or went on with.")
+    since: Moment | None = None
+    until: Moment | None = None
+    limit: ListPage = 50
+    cursor: str | None = None
+
+    def to_filter(self) -> RunFilter:
+        """The same for the store."""
+        return RunFilter(**self.model_dump(exclude={"limit", "cursor"}))
 
 
 class DiagnosticQuery(_Query):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ToolKind,
         ToolState,
     )
+    from turnlog.store.runs import Run
     from turnlog.store.window import Window
 
 ItemT = TypeVar("ItemT")
@@ -316,6 +317,17 @@ class DiagnosticFilter(NamedTuple):
     severity: Literal["error", "note"] | None = None
 
 
+class RunFilter(NamedTuple):
+    """Which runs; times bound when they were made."""
+
+    agent: str | None = None
+    status: str | None = None
+    """One of `turnlog.store.runs.RunStatus`."""
+    session: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
 class RawRecord(NamedTuple):
     """The bytes of one record, as the agent wrote them."""
 
@@ -409,6 +421,7 @@ EVERY_SESSION = SessionFilter()
 EVERY_TOOL_CALL = ToolCallFilter()
 EVERY_DIAGNOSTIC = DiagnosticFilter()
 ALL_USAGE = UsageFilter()
+EVERY_RUN = RunFilter()
 
 
 class Store(Protocol):
@@ -604,6 +617,14 @@ class Store(Protocol):
 
     def outline(self, session_id: str) -> list[OutlineEntry]:
         """Prompts, compactions and rewinds, in order."""
+        ...
+
+    def runs(self, filter: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[Run]:
+        """What was started through turnlog, newest first (R-S35)."""
+        ...
+
+    def run(self, run_id: str) -> Run:
+        """One run, by its id or a beginning that no other run's id has."""
         ...
 
     def annotations(self, session_ids: Iterable[str]) -> Mapping[str, Annotations]:

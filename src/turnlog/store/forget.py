@@ -121,6 +121,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         connection.execute("DELETE FROM links WHERE child_id = ? OR parent_id = ?", (forgotten, forgotten))
         connection.execute("DELETE FROM annotations WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM spills WHERE session_id = ?", (forgotten,))
+        connection.execute("DELETE FROM runs WHERE session_id = ?", (forgotten,))
         connection.execute("INSERT OR REPLACE INTO tombstones VALUES (?, ?)", (forgotten, now))
     connection.execute("INSERT INTO changes (kind, at) VALUES ('forgotten', ?)", (now,))
     _pay_elsewhere(connection, others)

@@ -18,6 +18,7 @@ from turnlog.errors import SchemaTooNewError, StoreError
 from turnlog.store.base import (
     ALL_USAGE,
     EVERY_DIAGNOSTIC,
+    EVERY_RUN,
     EVERY_SESSION,
     EVERY_TOOL_CALL,
     AgentSummary,
@@ -35,6 +36,7 @@ from turnlog.store.base import (
     RawRecord,
     RawSource,
     ReasoningVolume,
+    RunFilter,
     SessionChanges,
     SessionFilter,
     SessionLink,
@@ -54,6 +56,7 @@ from turnlog.store.connection import connect, write_transaction
 
 if TYPE_CHECKING:
     from turnlog.model import Fate, HistoryEvent, Membership, Message, Ownership, Session
+    from turnlog.store.runs import Run
     from turnlog.store.window import Window
 
 
@@ -356,6 +359,22 @@ class SqliteStore:
 
         with self._snapshot() as connection:
             return load_blob(connection, sha256)
+
+    # -- what was started through turnlog
+
+    def runs(self, filter: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[Run]:
+        """A page of runs."""
+        from turnlog.store.runs import load_runs
+
+        with self._snapshot() as connection:
+            return load_runs(connection, filter, limit, cursor)
+
+    def run(self, run_id: str) -> Run:
+        """One run."""
+        from turnlog.store.runs import load_run
+
+        with self._snapshot() as connection:
+            return load_run(connection, run_id)
 
     # -- what the user said, and what changed
 

@@ -9,6 +9,7 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, Source, SourceKind
+from turnlog.agents.claude_code.command import COMMAND
 from turnlog.agents.claude_code.detection import detect_log, detect_stream
 from turnlog.agents.claude_code.fold import ClaudeCodeFold
 from turnlog.agents.claude_code.results import structured_result
@@ -23,6 +24,7 @@ class ClaudeCode:
     name = NAME
     display_name = "Claude Code"
     parser_version = 1
+    command = COMMAND
 
     def roots(self) -> Sequence[Path]:
         """The configuration folders that hold logs."""

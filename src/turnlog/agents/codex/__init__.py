@@ -9,6 +9,7 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, Source, SourceKind
+from turnlog.agents.codex.command import COMMAND
 from turnlog.agents.codex.detection import detect_log
 from turnlog.agents.codex.exec_calls import exec_structured_result
 from turnlog.agents.codex.exec_json import ExecFold, detect_exec
@@ -24,6 +25,7 @@ class Codex:
     name = NAME
     display_name = "Codex"
     parser_version = 1
+    command = COMMAND
 
     def roots(self) -> Sequence[Path]:
         """The homes that hold logs."""

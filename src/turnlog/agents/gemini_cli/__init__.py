@@ -10,6 +10,7 @@ import msgspec
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, Source, SourceKind
 from turnlog.agents.gemini_cli.calls import structured_result
+from turnlog.agents.gemini_cli.command import COMMAND
 from turnlog.agents.gemini_cli.detection import detect_log
 from turnlog.agents.gemini_cli.fold import GeminiCliFold
 from turnlog.agents.gemini_cli.sidecars import SidecarFold
@@ -23,6 +24,7 @@ class GeminiCli:
     name = NAME
     display_name = "Gemini CLI"
     parser_version = 1
+    command = COMMAND
 
     def roots(self) -> Sequence[Path]:
         """The `.gemini` folders that hold logs."""

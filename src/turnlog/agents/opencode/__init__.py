@@ -9,6 +9,7 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.opencode.command import COMMAND
 from turnlog.agents.opencode.database import open_database
 from turnlog.agents.opencode.detection import detect_file
 from turnlog.agents.opencode.export import ExportFold
@@ -31,6 +32,7 @@ class OpenCode:
     name = NAME
     display_name = "OpenCode"
     parser_version = 2
+    command = COMMAND
 
     def roots(self) -> Sequence[Path]:
         """The data folders that hold histories, and the folders of databases that the environment names."""

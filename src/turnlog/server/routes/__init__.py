@@ -6,6 +6,7 @@ from turnlog.server.routes import (
     exports,
     inventory,
     messages,
+    runs,
     search,
     sessions,
     status,
@@ -27,5 +28,6 @@ ROUTERS = (
     blobs.router,
     search.router,
     usage.router,
+    runs.router,
     inventory.router,
 )

@@ -1,0 +1,209 @@
+"""`turnlog runs`: what was run, how it went, and what it left behind."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from turnlog.cli import figures
+from turnlog.cli.lookup import open_existing
+from turnlog.cli.options import examples, json_option, period_options, store_option
+from turnlog.cli.shapes import RunDocument, RunsDocument
+from turnlog.cli.terminal import Column, is_terminal, one_line, plain, write_json, write_table
+from turnlog.store.base import RunFilter
+
+if TYPE_CHECKING:
+    from turnlog.store.runs import Run
+
+SHORT = 8
+"""Characters of a run's id in a list for people."""
+
+STATUSES = ("pending", "running", "completed", "failed", "cancelled")
+"""`store.runs.RunStatus`, without loading it for `--help`."""
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=examples(
+        "turnlog runs",
+        "turnlog runs --status failed --since 7d",
+        "turnlog runs show 5d1f0c2a",
+        "turnlog runs link 5d1f0c2a      # look for its log again",
+    ),
+)
+@click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only runs that stand so.")
+@click.option("--session", metavar="SESSION", help="Only runs of this session, by its whole id.")
+@period_options()
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
+@click.option("--cursor", help="Go on where `next_cursor` of the last page says.")
+@json_option
+@store_option
+@click.pass_context
+def runs(
+    ctx: click.Context,
+    *,
+    agent: str | None,
+    status: str | None,
+    session: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+    cursor: str | None,
+    as_json: bool,
+    store_path: Path,
+) -> None:
+    """List what was started by `turnlog run` and by chats, the newest first."""
+    from turnlog.runs.lost import close_lost_runs
+
+    close_lost_runs(store_path)
+    if ctx.invoked_subcommand is not None:
+        return
+    with open_existing(store_path) as store:
+        try:
+            page = store.runs(RunFilter(agent, status, session, since, until), limit=limit, cursor=cursor)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+    if as_json:
+        document: RunsDocument = {
+            "items": [run_document(run) for run in page.items],
+            "next_cursor": page.next_cursor,
+            "total": page.total,
+        }
+        write_json(document)
+        return
+    _write_list(page.items)
+    if page.next_cursor is not None:
+        click.echo(f"{len(page.items)} of {figures.plural(page.total or 0, 'run')}; --limit shows more.", err=True)
+
+
+@runs.command(epilog=examples("turnlog runs show 5d1f0c2a", "turnlog runs show 5d1f0c2a --json | jq .usage"))
+@click.argument("run_id", metavar="RUN")
+@json_option
+@store_option
+def show(run_id: str, as_json: bool, store_path: Path) -> None:
+    """Show all that is known of one run, by its id or the beginning of it."""
+    with open_existing(store_path) as store:
+        run = store.run(run_id)
+    if as_json:
+        write_json(run_document(run))
+    else:
+        _write_run(run)
+
+
+@runs.command(epilog=examples("turnlog runs link 5d1f0c2a"))
+@click.argument("run_id", metavar="RUN")
+@json_option
+@store_option
+def link(run_id: str, as_json: bool, store_path: Path) -> None:
+    """Look for the log of a run again, read what is new in it, and say which session it is.
+
+    Nothing is doubled by doing it again.
+    """
+    from turnlog.runs.linking import link_run
+
+    with open_existing(store_path) as store:
+        run = store.run(run_id)
+    run = link_run(store_path, run)
+    if as_json:
+        write_json(run_document(run))
+    else:
+        _write_run(run)
+
+
+def run_document(run: Run) -> RunDocument:
+    """The run as `--json` has it."""
+    from msgspec import to_builtins
+
+    return {
+        "id": run.id,
+        "origin": run.origin,
+        "status": run.status,
+        "agent": run.agent,
+        "session_id": run.session_id,
+        "command": list(run.command),
+        "cwd": run.cwd,
+        "prompt": run.prompt,
+        "model": run.model,
+        "system_prompt": run.system_prompt,
+        "created_at": figures.iso(run.created_at),
+        "started_at": figures.iso(run.started_at),
+        "ended_at": figures.iso(run.ended_at),
+        "exit_code": run.exit_code,
+        "error": run.error,
+        "result": run.result,
+        "log_path": run.log_path,
+        "log_problem": run.log_problem,
+        "tokens": run.usage.total if run.usage else None,
+        "usage": to_builtins(run.usage) if run.usage else None,
+        "cost": figures.dollars(run.cost),
+        "tool_calls": run.tool_calls,
+        "pid": run.pid,
+        "boot_id": run.boot_id,
+        "metadata": run.metadata,
+    }
+
+
+def _write_list(found: tuple[Run, ...]) -> None:
+    columns = (
+        Column("Run", style="cyan"),
+        Column("Started"),
+        Column("Status"),
+        Column("Agent"),
+        Column("Prompt", gives_way=True),
+        Column("Took", right=True),
+        Column("Tools", right=True),
+        Column("Tokens", right=True),
+        Column("Cost", right=True),
+    )
+    rows = [
+        (
+            run.id[:SHORT] if is_terminal() else run.id,
+            figures.moment(run.started_at or run.created_at),
+            run.status,
+            run.agent or figures.UNKNOWN,
+            one_line(run.prompt or " ".join(run.command), 100),
+            figures.duration(_took(run)),
+            figures.count(run.tool_calls),
+            figures.tokens(run.usage.total if run.usage else None),
+            figures.money(run.cost),
+        )
+        for run in found
+    ]
+    write_table(columns, rows)
+
+
+def _took(run: Run) -> int | None:
+    if run.started_at is None or run.ended_at is None:
+        return None
+    return round((run.ended_at - run.started_at).total_seconds() * 1000)
+
+
+def _write_run(run: Run) -> None:
+    facts = {
+        "Run": run.id,
+        "Status": run.status,
+        "Why": run.error,
+        "Agent": run.agent,
+        "Command": " ".join(run.command) or None,
+        "Folder": run.cwd,
+        "Model": run.model,
+        "Started": figures.moment(run.started_at or run.created_at),
+        "Took": figures.duration(_took(run)),
+        "Exit code": None if run.exit_code is None else str(run.exit_code),
+        "Tool calls": None if run.tool_calls is None else figures.count(run.tool_calls),
+        "Tokens": None if run.usage is None else figures.tokens(run.usage.total),
+        "Cost": None if run.cost is None else figures.money(run.cost),
+        "Session": run.session_id,
+        "Log": run.log_path,
+        "Remark": run.log_problem,
+    }
+    for name, value in facts.items():
+        if value is not None:
+            click.echo(f"{name + ':':<12}{one_line(value)}")
+    for name, text in (("System prompt", run.system_prompt), ("Prompt", run.prompt), ("Result", run.result)):
+        if text:
+            click.echo(f"\n{name}\n{plain(text)}")

@@ -1,0 +1,85 @@
+"""What the messages of a session tell of one run: those that were written between its start and its end."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from turnlog.model import Message, TextPart, ToolCallPart, Usage, sum_usage
+from turnlog.store import bodies
+from turnlog.store.families import family, session_key
+from turnlog.store.rows import NANO, TURN_ORIGINS, milliseconds
+
+SLACK: Final = timedelta(seconds=1)
+"""Between what a run's process does and what its log says of the time."""
+
+
+class RunFacts(NamedTuple):
+    """What became of a run, as its session has it."""
+
+    prompt: str | None = None
+    """The first that was asked."""
+    model: str | None = None
+    """The last that answered."""
+    result: str | None = None
+    """The last words of the agent."""
+    error: str | None = None
+    """Of the last answer, when that was one."""
+    usage: Usage | None = None
+    cost: Decimal | None = None
+    tool_calls: int = 0
+
+
+class _Row(NamedTuple):
+    message: Message
+    cost: int | None
+
+
+def load_run_facts(
+    connection: sqlite3.Connection, session_id: str, since: datetime | None, until: datetime | None
+) -> RunFacts:
+    """The facts of a run that lasted from `since` to `until`; raise NotFoundError when there is no such session.
+
+    Messages whose time is not known count too: they are of streams, which are a run each. Usage, cost and calls are
+    those of the session and its subagents.
+    """
+    key = session_key(connection, session_id)
+    main = list(_rows(connection, [key], since, until))
+    children = [child for child in family(connection, key) if child != key]
+    rows = [*main, *_rows(connection, children, since, until)]
+    answers = [row.message for row in main if row.message.role == "assistant"]
+    costs = [row.cost for row in rows if row.cost is not None]
+    total = sum_usage(row.message.usage for row in rows if row.message.role == "assistant")
+    return RunFacts(
+        prompt=next((_text(row.message) for row in main if row.message.origin in TURN_ORIGINS), None),
+        model=next((answer.model for answer in reversed(answers) if answer.model), None),
+        result=next((text for answer in reversed(answers) if (text := _text(answer))), None),
+        error=answers[-1].error.text if answers and answers[-1].error else None,
+        usage=total.usage if total.calls > total.unknown_calls else None,
+        cost=Decimal(sum(costs)) / NANO if costs else None,
+        tool_calls=sum(isinstance(part, ToolCallPart) for row in rows for part in row.message.parts),
+    )
+
+
+def _rows(
+    connection: sqlite3.Connection, keys: list[int], since: datetime | None, until: datetime | None
+) -> Iterator[_Row]:
+    marks = ",".join("?" * len(keys))
+    first = None if since is None else milliseconds(since - SLACK)
+    last = None if until is None else milliseconds(until + SLACK)
+    found = connection.execute(
+        "SELECT m.body, m.cost FROM memberships c JOIN messages m ON m.key = c.message_key"
+        f" WHERE c.session_key IN ({marks}) AND c.copied = 0"
+        " AND (m.created_at IS NULL OR (m.created_at >= coalesce(?, 0) AND m.created_at <= coalesce(?, m.created_at)))"
+        " GROUP BY m.key ORDER BY min(c.position)",
+        (*keys, first, last),
+    )
+    for body, cost in found:
+        yield _Row(bodies.unpack(body), cost)
+
+
+def _text(message: Message) -> str | None:
+    return "\n".join([part.text for part in message.parts if isinstance(part, TextPart)]) or None
