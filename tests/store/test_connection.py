@@ -152,6 +152,12 @@ def test_a_reader_cannot_write(connection: sqlite3.Connection, path: Path) -> No
             write(reader, "DELETE FROM projects")
 
 
+def test_every_migration_has_a_number_of_its_own() -> None:
+    folder = Path(module.__file__).parent / "migrations"
+    numbers = [int(script.name.partition("_")[0]) for script in folder.glob("*.sql")]
+    assert sorted(numbers) == list(range(1, schema_version() + 1))
+
+
 def test_migrations_run_once_and_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-S30: forward migrations. Each is a transaction with its number: a broken one leaves the store before it."""
     first = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose

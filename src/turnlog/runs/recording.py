@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import uuid
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from turnlog.errors import StoreError
 from turnlog.runs.processes import this_process
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.runs import Run, RunOrigin, RunStatus, save_run
@@ -106,6 +108,9 @@ def save(store_path: Path, run: Run) -> Run:
 
     Raises StoreError when that cannot be done.
     """
-    with closing(connect(store_path)) as connection, write_transaction(connection):
-        save_run(connection, run)
+    try:
+        with closing(connect(store_path)) as connection, write_transaction(connection):
+            save_run(connection, run)
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot write to the store {store_path}: {error}") from error
     return run
