@@ -3,15 +3,18 @@
 import json
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
 from cli_runner import Command
 from plain_agent import Log
-from plain_history import SESSION, prompt
+from plain_history import SESSION, SUBAGENT, prompt
 from plain_store import at, read_home
 from secret_examples import EXAMPLES
 from turnlog import paths
+from turnlog.cassette.player import play
+from turnlog.cassette.tape import AskedText, load_cassette, requests_of
 from turnlog.cli.export import FORMATS as NAMES
 from turnlog.exports import FORMATS
 from turnlog.history import decode_lines
@@ -138,3 +141,19 @@ def test_redacted_exports_hold_no_secret(run: Command, leaky: str, name: str) ->
     assert "masked: github-token at " in result.stderr
     if name not in ("markdown", "html", "jsonl"):
         json.loads(result.stdout)
+
+
+@pytest.mark.usefixtures("store")
+def test_a_cassette_plays_the_session_and_its_subagents(run: Command, tmp_path: Path) -> None:
+    """R-S42."""
+    path = tmp_path / "x.json"
+    result = run("export", SESSION, "--as", "cassette", "-o", str(path))
+    assert "lost: rewound: message" in result.stderr
+    cassette = load_cassette(path)
+    assert [track.session for track in cassette.tracks] == [SESSION, SUBAGENT]
+    (first, _) = next(iter(requests_of(cassette.tracks[0])))
+    with play(path) as player:
+        asked = [{"role": "user", "content": entry.text} for entry in first if isinstance(entry, AskedText)]
+        request = Request(f"{player.url}/v1/messages", json.dumps({"messages": asked}).encode())
+        with urlopen(request, timeout=10) as answer:
+            assert json.load(answer)["role"] == "assistant"

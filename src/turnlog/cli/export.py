@@ -20,6 +20,7 @@ FORMATS = (
     "json",
     "jsonl",
     "uimessages",
+    "cassette",
     "anthropic",
     "openai-chat",
     "openrouter",
@@ -34,6 +35,7 @@ FORMATS = (
         "turnlog export 3f2a91c0 --as markdown --redact -o session.md",
         "turnlog export 3f2a91c0 --as html -o session.html",
         "turnlog export 3f2a91c0 --as json | jq '.events[].type'",
+        "turnlog export 3f2a91c0 --as cassette --redact -o tests/cassettes/fix-the-bug.json",
         "turnlog export 3f2a91c0 --as responses --model gpt-5.5 --strict",
     )
 )

@@ -71,6 +71,14 @@ def _ui_messages(source: Source, _model: str | None) -> Output:
     return Output([made.to_json(), b"\n"], tuple(_grouped((loss.feature, loss.reason) for loss in made.losses)))
 
 
+def _cassette(source: Source, _model: str | None) -> Output:
+    from turnlog.cassette.recording import History, record
+    from turnlog.cassette.tape import to_json
+
+    made = record([History(each.session, each.placed(), each.events()) for each in source.with_subagents()])
+    return Output([to_json(made.cassette)], tuple(_grouped(made.losses)))
+
+
 class _History(NamedTuple):
     """What `select_context` chooses from."""
 
@@ -131,6 +139,7 @@ FORMATS: dict[str, Format] = {
     "json": Format("json", JSON, _json),
     "jsonl": Format("jsonl", "application/x-ndjson", _json_lines),
     "uimessages": Format("json", JSON, _ui_messages),
+    "cassette": Format("json", JSON, _cassette),
     "anthropic": Format("json", JSON, _request("anthropic")),
     "openai-chat": Format("json", JSON, _request("openai-chat")),
     "openrouter": Format("json", JSON, _request("openrouter")),

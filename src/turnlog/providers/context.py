@@ -46,7 +46,8 @@ def select_context(history: History) -> Context:
     report = Report()
     places = {place.message_id: place for place in history.memberships}
     ordered = sorted(history.messages, key=lambda message: places[message.id].position)
-    compaction = _standing_compaction(history.events, places)
+    compactions = standing_compactions(history.events, places)
+    compaction = compactions[-1] if compactions else None
     for message in ordered:
         if not _is_seen(message, places[message.id]):
             place = places[message.id]
@@ -64,8 +65,8 @@ def _is_seen(message: Message, place: Membership) -> bool:
     return place.fate is Fate.ACTIVE or (message.role == "system" and place.fate is Fate.COMPACTED)
 
 
-def _standing_compaction(events: Iterable[HistoryEvent], places: dict[str, Membership]) -> CompactionEvent | None:
-    """The last compaction that was not rewound."""
+def standing_compactions(events: Iterable[HistoryEvent], places: dict[str, Membership]) -> list[CompactionEvent]:
+    """The compactions that were not rewound, in order; the last one counts."""
     standing: list[CompactionEvent] = []
     for event in events:
         if isinstance(event, CompactionEvent):
@@ -74,7 +75,7 @@ def _standing_compaction(events: Iterable[HistoryEvent], places: dict[str, Membe
                 standing.append(event)
         elif isinstance(event, RewindEvent):
             standing = [found for found in standing if not _is_undone(found, event, places)]
-    return standing[-1] if standing else None
+    return standing
 
 
 def _is_undone(compaction: CompactionEvent, rewind: RewindEvent, places: dict[str, Membership]) -> bool:

@@ -49,7 +49,7 @@ class Repaired(msgspec.Struct, frozen=True, kw_only=True):
 def repair(messages: Iterable[Message], rules: Rules, options: RequestOptions, report: Report) -> Repaired:
     """Make a history fit for sending; tell each change to the report."""
     prompts, rest = _split_system(load_blobs(messages, options, report), options, report)
-    rest = _without_failed_answers(rest, report)
+    rest = without_failed_answers(rest, report)
     rest = _with_proper_calls(rest, rules, report)
     rest = answer_calls(only_carried(rest, rules.sendable_data, report), options, report)
     rest, leading = attach_developer_messages(rest, report)
@@ -80,7 +80,7 @@ def _split_system(
     return prompts, rest
 
 
-def _without_failed_answers(messages: list[Message], report: Report) -> list[Message]:
+def without_failed_answers(messages: list[Message], report: Report) -> list[Message]:
     """What an agent logged in the place of an answer was never said by the model."""
     kept: list[Message] = []
     for message in messages:

@@ -88,7 +88,17 @@ LongPage = Annotated[int, _page_size(100, 500), _page_schema(100, 500)]
 
 
 ExportFormat = Literal[
-    "markdown", "html", "json", "jsonl", "uimessages", "anthropic", "openai-chat", "openrouter", "responses", "gemini"
+    "markdown",
+    "html",
+    "json",
+    "jsonl",
+    "uimessages",
+    "cassette",
+    "anthropic",
+    "openai-chat",
+    "openrouter",
+    "responses",
+    "gemini",
 ]
 """As in `turnlog.exports.FORMATS`."""
 
