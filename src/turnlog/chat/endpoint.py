@@ -60,15 +60,23 @@ class Chat:
         self._tools: Literal["dynamic", "named"] = tools
 
     async def post(self, data: bytes | str, *, version: Version = 7) -> AsyncGenerator[bytes, None]:
-        """Take a request in and begin to answer it; the bytes of the stream.
+        """Take the body of a request in and begin to answer it; the bytes of the stream.
 
         Raises:
-            ShapeError: The request is none (answer 400).
+            ShapeError: It is no such body (answer 400).
+            Exception: As `answer`.
+        """
+        return await self.answer(parse_chat_request(data, version=version), version=version)
+
+    async def answer(self, request: ChatRequest, *, version: Version = 7) -> AsyncGenerator[bytes, None]:
+        """Begin to answer a request; the bytes of the stream.
+
+        Raises:
+            ShapeError: It does not fit the chat (400).
             NotFoundError: It is about a message that the chat does not have (404).
             ConflictError: The chat is being answered (409).
             Exception: What the keeper raised; nothing was begun.
         """
-        request = parse_chat_request(data, version=version)
         stream_id = await self._streams.reserve(request.chat_id, version)
         try:
             run = await self._take_in(request)

@@ -1,0 +1,140 @@
+"""The endpoint over HTTP, without a framework: requests in, answers out, as `useChat` expects them.
+
+| request | answer |
+|---|---|
+| `POST {path}` | the stream of an answer; else a status and a sentence, which is the page's `error.message` |
+| `GET {path}/{chat id}/stream` | the stream of the answer that is being made; 204 where there is none (R-O22) |
+| `POST {path}/{chat id}/stop` | 200 once the answer has ended and is kept, 204 where none was made |
+| `GET {path}/{chat id}` | the messages, a list, for a page to begin with |
+
+`turnlog.chat.asgi` and `turnlog.chat.fastapi` are thin around it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from turnlog.aisdk.codec import encode
+from turnlog.aisdk.sse import HEADERS
+from turnlog.aisdk.versions import Version, sdk_version
+from turnlog.chat.endpoint import Chat
+from turnlog.chat.requests import parse_chat_request
+from turnlog.errors import ConflictError, NotFoundError, ShapeError, StoreBusyError
+
+logger = logging.getLogger(__name__)
+
+MOST_BYTES: Final = 32_000_000
+"""How large a request is by default: a page sends its whole chat, pictures and all."""
+
+
+class HttpAnswer(NamedTuple):
+    """What to answer: a whole body, or a stream of one."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = b""
+    stream: AsyncGenerator[bytes, None] | None = None
+
+
+class TooLargeError(Exception):
+    """More bytes than a request may have."""
+
+
+class WrongTypeError(Exception):
+    """A body that does not say that it is JSON."""
+
+
+_STATUS: dict[type[Exception], int] = {
+    ShapeError: 400,
+    NotFoundError: 404,
+    ConflictError: 409,
+    TooLargeError: 413,
+    WrongTypeError: 415,
+    StoreBusyError: 503,
+}
+
+
+ChatKey: TypeAlias = Callable[[str], Awaitable[str]]
+"""The page's id of a chat -> the server's, for the user who asks; raises where they may not."""
+
+
+class ChatHttp:
+    """Answers the requests of a chat page."""
+
+    def __init__(self, chat: Chat, *, version: Version = 7, most_bytes: int = MOST_BYTES) -> None:
+        """Serve chats to pages of one version of AI SDK.
+
+        Args:
+            chat: The backend.
+            version: The pages' AI SDK: 5, 6, 7 or an exact release.
+            most_bytes: How large a request may be.
+        """
+        self._chat = chat
+        self._version = sdk_version(version)
+        self._most_bytes = most_bytes
+
+    async def post(self, body: AsyncIterable[bytes], content_type: str, key: ChatKey | None = None) -> HttpAnswer:
+        """Answer a message, go on with one, or make one anew; raise what `key` raises."""
+        try:
+            _check_type(content_type)
+            request = parse_chat_request(await self._read(body), version=self._version)
+        except Exception as error:
+            return _failure(error)
+        if key is not None:
+            request = replace(request, chat_id=await key(request.chat_id))
+        try:
+            return _streaming(await self._chat.answer(request, version=self._version))
+        except Exception as error:
+            return _failure(error)
+
+    async def resume(self, chat_id: str) -> HttpAnswer:
+        """The stream that runs."""
+        try:
+            stream = await self._chat.resume(chat_id)
+        except NotFoundError:
+            stream = None  # It ended, and was forgotten, between two looks at it.
+        return HttpAnswer(204, {}) if stream is None else _streaming(stream)
+
+    async def stop(self, chat_id: str) -> HttpAnswer:
+        """End what runs."""
+        return HttpAnswer(200 if await self._chat.stop(chat_id) else 204, {})
+
+    async def messages(self, chat_id: str) -> HttpAnswer:
+        """The chat so far; an unknown one is empty."""
+        try:
+            messages = await self._chat.messages(chat_id, version=self._version)
+        except Exception as error:
+            return _failure(error)
+        body = b"[%b]" % b",".join([encode(message) for message in messages])
+        return HttpAnswer(200, {"content-type": "application/json", "cache-control": "no-store"}, body)
+
+    async def _read(self, body: AsyncIterable[bytes]) -> bytes:
+        pieces, size = list[bytes](), 0
+        async for piece in body:
+            size += len(piece)
+            if size > self._most_bytes:
+                raise TooLargeError(f"a request may have {self._most_bytes} bytes")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+
+def _check_type(content_type: str) -> None:
+    """A page of another site can send texts and forms to this server without asking it, but no JSON."""
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise WrongTypeError("a request is application/json")
+
+
+def _streaming(stream: AsyncGenerator[bytes, None]) -> HttpAnswer:
+    return HttpAnswer(200, HEADERS, stream=stream)
+
+
+def _failure(error: Exception) -> HttpAnswer:
+    status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
+    if status == 500:
+        logger.error("a chat's request failed", exc_info=error)
+    sentence = "the server failed to answer; its log says why" if status == 500 else str(error)
+    return HttpAnswer(status, {"content-type": "text/plain; charset=utf-8"}, sentence.encode())

@@ -1,0 +1,136 @@
+"""The endpoint's answers over HTTP, in both of its forms: a plain ASGI application and FastAPI's routes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from fastapi import FastAPI, HTTPException, Request
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp
+
+from chat_script import ANSWER, HALF, Script, post
+from turnlog.aisdk import UIMessage
+from turnlog.aisdk.asgi import Scope
+from turnlog.aisdk.sse import HEADERS
+from turnlog.chat import Chat, MemoryKeeper
+from turnlog.chat.asgi import ChatApp
+from turnlog.chat.fastapi import chat_endpoint
+from turnlog.model.stream import StreamEvent
+
+Serve = Callable[[Chat], ASGIApp]
+
+
+def plain(chat: Chat) -> ASGIApp:
+    async def key(scope: Scope, chat_id: str) -> str:
+        return _key(dict(scope["headers"]).get(b"user", b"").decode(), chat_id)
+
+    return ChatApp(chat, most_bytes=1000, key=key)
+
+
+def fastapi(chat: Chat) -> ASGIApp:
+    async def key(request: Request, chat_id: str) -> str:
+        return _key(request.headers.get("user", ""), chat_id)
+
+    app = FastAPI()
+    app.include_router(chat_endpoint(chat, most_bytes=1000, key=key))
+    return app
+
+
+def _key(user: str, chat_id: str) -> str:
+    if user == "nobody":
+        raise HTTPException(403)
+    return f"{user}.{chat_id}"
+
+
+@pytest.fixture(params=[plain, fastapi])
+def serve(request: pytest.FixtureRequest) -> Serve:
+    return request.param
+
+
+JSON = {"content-type": "application/json"}
+
+
+def test_an_answer_streams_with_the_protocols_headers_and_its_end(serve: Serve) -> None:
+    """R-O27."""
+    with TestClient(serve(Chat(Script(ANSWER)))) as client:
+        answer = client.post("/api/chat", content=post(), headers=JSON)
+        assert answer.status_code == 200
+        assert {name: answer.headers[name] for name in HEADERS} == dict(HEADERS)
+        assert answer.content.endswith(b"data: [DONE]\n\n")
+        assert client.get("/api/chat/chat").json()[0]["id"] == "u"
+        assert client.get("/api/chat/never seen").json() == []
+
+
+def test_nothing_to_resume_and_nothing_to_stop(serve: Serve) -> None:
+    """R-O22."""
+    with TestClient(serve(Chat(Script(ANSWER)))) as client:
+        for answer in (client.get("/api/chat/a b/c/stream"), client.post("/api/chat/a b/c/stop")):
+            assert (answer.status_code, answer.content) == (204, b"")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"{", "application/json", 400),
+        (post(trigger="regenerate-message", messages=[]), "application/json; charset=utf-8", 404),
+        (b" " * 2000, "application/json", 413),
+        (post(), "text/plain", 415),
+        (post(), "", 415),
+    ],
+)
+def test_what_cannot_be_answered_is_a_sentence(serve: Serve, body: bytes, kind: str, status: int) -> None:
+    with TestClient(serve(Chat(Script(ANSWER)))) as client:
+        answer = client.post("/api/chat", content=body, headers={"content-type": kind})
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert len(answer.text) > 10
+
+
+def test_what_nobody_foresaw_is_told_to_the_log_only(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(MemoryKeeper):
+        async def load(self, chat_id: str) -> list[UIMessage]:
+            raise OSError("the path /secret")
+
+    with TestClient(serve(Chat(Script(ANSWER), Broken()))) as client:
+        for answer in (client.post("/api/chat", content=post(), headers=JSON), client.get("/api/chat/chat")):
+            assert answer.status_code == 500
+            assert "secret" not in answer.text
+    assert "/secret" in caplog.text
+
+
+def test_every_user_has_chats_of_their_own(serve: Serve) -> None:
+    with TestClient(serve(Chat(Script(ANSWER)))) as client:
+        client.post("/api/chat", content=post(), headers=JSON | {"user": "one"})
+        assert len(client.get("/api/chat/chat", headers={"user": "one"}).json()) == 2
+        assert client.get("/api/chat/chat", headers={"user": "two"}).json() == []
+
+
+def test_who_may_not_is_refused() -> None:
+    with TestClient(fastapi(Chat(Script(ANSWER)))) as client:
+        refused = client.post("/api/chat", content=post(), headers=JSON | {"user": "nobody"})
+        assert refused.status_code == 403
+        assert client.get("/api/chat/chat/stream", headers={"user": "nobody"}).status_code == 403
+
+
+def test_the_end_of_the_server_ends_its_answers_and_keeps_them(serve: Serve) -> None:
+    keeper = MemoryKeeper()
+    half: tuple[StreamEvent | None, ...] = (*HALF, None)
+
+    async def run() -> None:
+        chat = Chat(Script(half), keeper)
+        with TestClient(serve(chat)) as client:
+            assert client.portal is not None
+            client.portal.call(chat.post, post(".chat"))
+            client.portal.call(asyncio.sleep, 0.05)
+        assert b"Hel" in repr(await keeper.load(".chat")).encode()
+
+    asyncio.run(run())
+
+
+def test_other_paths_and_methods_are_not_ours() -> None:
+    with TestClient(plain(Chat(Script(ANSWER)))) as client:
+        assert client.get("/else").status_code == 404
+        assert client.put("/api/chat", content=post()).status_code == 405
+        assert client.delete("/api/chat/chat").status_code == 404
