@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Route, expect
 
-from browser_history import GROWING_ID, LONG_ID, TURNS, VARIED_ID, append_turn
+from browser_history import LONG_ID, TURNS, VARIED_ID
 from browser_visit import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -224,12 +223,3 @@ def test_what_a_log_says_never_becomes_part_of_the_page(visit: Visit) -> None:
     assert prompt.locator("script, .markdown img").count() == 0
     prompt.get_by_text("click", exact=True).click()
     assert page.title() == "Mind the bank · turnlog"
-
-
-def test_a_session_grows_while_one_reads(visit: Visit, agent_home: Path) -> None:
-    page = visit.open(f"/sessions/{GROWING_ID}")
-    expect(page.get_by_text("End of session")).to_be_visible()
-    append_turn(agent_home, "Now a second floor")
-    expect(page.locator(".prompt", has_text="Now a second floor")).to_be_visible()
-    expect(page.get_by_text("Going on.")).to_be_visible()
-    expect(page.get_by_text("One floor stands.")).to_have_count(1)

@@ -1,7 +1,18 @@
 import { describe, expect, it } from "vitest";
-import type { HistoryEvent, WindowPage } from "@/api/types";
-import { extendAfter, extendBefore, extent, holds, openWindow, renewTail, tailStart } from "@/session/window";
-import { message, placement } from "./samples";
+import type { HistoryEvent, SessionChange, WindowPage } from "@/api/types";
+import { addedAtEnd } from "@/session/use-tail";
+import {
+  applyChange,
+  extendAfter,
+  extendBefore,
+  extent,
+  holds,
+  openWindow,
+  renewTail,
+  tailStart,
+  trim,
+} from "@/session/window";
+import { message, placement, session } from "./samples";
 
 function page(positions: number[], has: { before?: boolean; after?: boolean } = {}): WindowPage {
   return {
@@ -80,5 +91,71 @@ describe("the end of a session that grows", () => {
     const renewed = renewTail(window, 10, fresh);
     expect(ids(renewed)).toEqual(["m10", "m20", "m30", "m40"]);
     expect(renewed.messages[1]?.message.parts).toEqual([{ type: "text", text: "came late" }]);
+  });
+});
+
+describe("a change that a stream tells of", () => {
+  function change(fields: Partial<SessionChange>): SessionChange {
+    return { sequence: 1, session: session(), items: [], rows: [], events: [], children: [], ...fields };
+  }
+  const told = (position: number, text: string) =>
+    change({
+      items: [message({ id: `m${position}`, parts: [{ type: "text", text }] })],
+      rows: [placement({ position, message_id: `m${position}` })],
+    });
+
+  it("adds what is new at the end, and takes the place of what it changes", () => {
+    const window = openWindow(page([10, 20]));
+    const grown = applyChange(applyChange(window, told(30, "new")), told(20, "changed"));
+    expect(ids(grown)).toEqual(["m10", "m20", "m30"]);
+    expect(grown.messages[1]?.message.parts).toEqual([{ type: "text", text: "changed" }]);
+    expect(applyChange(grown, told(30, "new")).messages).toEqual(grown.messages);
+  });
+
+  it("puts what came late where it belongs", () => {
+    expect(ids(applyChange(openWindow(page([10, 30])), told(20, "late")))).toEqual(["m10", "m20", "m30"]);
+  });
+
+  it("changes the fate of a message that it does not tell anew", () => {
+    const rows = [placement({ position: 10, message_id: "m10", fate: "rewound" })];
+    const window = applyChange(openWindow(page([10])), change({ rows }));
+    expect(window.messages[0]?.placement.fate).toBe("rewound");
+    expect(window.messages[0]?.message.id).toBe("m10");
+  });
+
+  it("leaves out what lies beyond the part that is loaded", () => {
+    const window = openWindow(page([10, 20], { after: true }));
+    const events: HistoryEvent[] = [{ type: "interrupt", id: "i", position: 99 }];
+    const grown = applyChange(window, { ...told(90, "far"), events });
+    expect(ids(grown)).toEqual(["m10", "m20"]);
+    expect(grown.events).toEqual([]);
+  });
+
+  it("begins a session that was empty", () => {
+    expect(ids(applyChange(openWindow(page([])), told(0, "first")))).toEqual(["m0"]);
+  });
+});
+
+it("counts what came behind the end, and nothing where the end is not loaded", () => {
+  const before = openWindow(page([10, 20]));
+  expect(addedAtEnd(before, openWindow(page([10, 20, 30, 40])))).toBe(2);
+  expect(addedAtEnd({ ...before, hasAfter: true }, openWindow(page([10, 20, 30])))).toBe(0);
+  expect(addedAtEnd(null, before)).toBe(0);
+});
+
+describe("a window that has grown too large", () => {
+  const many = openWindow(page(Array.from({ length: 2000 }, (_, index) => index)));
+
+  it("lets go of its other end, and says that there is more", () => {
+    const down = trim(many, false);
+    expect([down.messages.length, down.hasBefore, down.hasAfter]).toEqual([1500, true, false]);
+    expect(extent(down)).toEqual({ first: 500, last: 1999 });
+    const up = trim(many, true);
+    expect([extent(up)?.last, up.hasBefore, up.hasAfter]).toEqual([1499, false, true]);
+  });
+
+  it("is left alone before", () => {
+    const small = openWindow(page([1, 2]));
+    expect(trim(small, true)).toBe(small);
   });
 });

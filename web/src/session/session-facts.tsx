@@ -7,11 +7,17 @@ import { formatDuration, formatExact, formatRelative, spanOf } from "@/format/ti
 import { agentName } from "@/sessions/agent-name";
 import { Cost, Tokens } from "@/sessions/session-figures";
 
-export function SessionFacts({ session }: { session: Session }) {
+const LIVE = "What the agent writes appears here as it is written";
+const NOT_LIVE = "The server cannot be reached just now; what is missed comes when it is back";
+
+export function SessionFacts({ session, live }: { session: Session; live: boolean }) {
   const counts = session.counts ?? {};
   const duration = spanOf(session.created_at, session.updated_at);
   return (
     <ul className="session-facts">
+      <li className="live-note" data-live={live} title={live ? LIVE : NOT_LIVE}>
+        {live ? "live" : "not live"}
+      </li>
       <li>
         {agentName(session.agent)} {session.agent_version}
       </li>

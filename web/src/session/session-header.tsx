@@ -13,10 +13,12 @@ import "./session-header.css";
 interface SessionHeaderProps {
   id: string;
   answer: SessionAnswer | undefined;
+  /** Whether what the agent writes now would be seen. */
+  live: boolean;
   onOutline: () => void;
 }
 
-export function SessionHeader({ id, answer, onOutline }: SessionHeaderProps) {
+export function SessionHeader({ id, answer, live, onOutline }: SessionHeaderProps) {
   return (
     <header className="session-header">
       <div className="session-header-top">
@@ -36,7 +38,7 @@ export function SessionHeader({ id, answer, onOutline }: SessionHeaderProps) {
           <CopyButton label="Copy link" text={() => location.origin + sessionPage(id)} />
         </div>
       </div>
-      {answer && <SessionFacts session={answer.session} />}
+      {answer && <SessionFacts session={answer.session} live={live} />}
     </header>
   );
 }

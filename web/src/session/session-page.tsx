@@ -1,10 +1,10 @@
 /** The page of one session: header, outline, timeline; the address names the message or part to open at. */
 
-import { useQuery } from "@tanstack/react-query";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useMemo, useRef, useState } from "react";
 import { getJson } from "@/api/client";
 import { sessionPath } from "@/api/paths";
-import type { Items, OutlineEntry, SessionAnswer } from "@/api/types";
+import type { Items, OutlineEntry, SessionAnswer, SessionChange } from "@/api/types";
 import { Drawer } from "@/design/drawer";
 import { Problem } from "@/design/problem";
 import { titleOf } from "@/sessions/session-title";
@@ -20,7 +20,8 @@ import "./session-page.css";
 import { Timeline, type TimelineHandle } from "./timeline";
 import { useAnchor } from "./use-anchor";
 import { useGoTo } from "./use-go-to";
-import { useSessionWindow } from "./use-session-window";
+import { type LiveReader, useLive } from "./use-live";
+import { type LoadedWindow, useSessionWindow } from "./use-session-window";
 
 export default function SessionPage({ id }: { id: string }) {
   const answer = useQuery({
@@ -55,7 +56,7 @@ interface OpenSessionProps {
 }
 
 function OpenSession({ id, answer, outline }: OpenSessionProps) {
-  const { loaded, open, loadBefore, loadAfter, renew } = useSessionWindow(id);
+  const { loaded, open, loadBefore, loadAfter, renew, change } = useSessionWindow(id);
   const timeline = useRef<TimelineHandle>(null);
   const [position, setPosition] = useState(0);
   const [drawer, setDrawer] = useState(false);
@@ -72,7 +73,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const jumpTo = useCallback((to: number) => jump(placeAt(to)), [jump]);
   const { linked, flashing, problem } = useAnchor(id, jump);
   usePromptKeys(outline, position, jump);
-  useRenewal(answer, renew);
+  const live = useGrowth(id, loaded.window, { onChange: change, onResync: renew });
 
   const cwd = answer?.session.cwd ?? answer?.session.project?.path;
   const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline, jump });
@@ -91,7 +92,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   return (
     <SessionContext value={context}>
       <main className="session-page" data-bare={bare || undefined}>
-        <SessionHeader id={id} answer={answer} onOutline={() => setDrawer(true)} />
+        <SessionHeader id={id} answer={answer} live={live} onOutline={() => setDrawer(true)} />
         {(problem ?? loaded.error) && <p className="session-problem">{(problem ?? loaded.error)?.message}</p>}
         <nav className="session-outline" aria-label="Prompts">
           {sidebar}
@@ -131,12 +132,18 @@ function usePromptKeys(outline: OutlineEntry[], position: number, jump: (place: 
   useKeys(handlers);
 }
 
-/** The agent goes on while one reads: what is new is added at the end. */
-function useRenewal(answer: SessionAnswer | undefined, renew: () => void): void {
-  const seen = useRef<SessionAnswer | undefined>(undefined);
-  useEffect(() => {
-    // The answer is another object only when something in it has changed.
-    if (seen.current && answer !== seen.current) renew();
-    seen.current = answer;
-  }, [answer, renew]);
+/** The agent goes on while one reads: what is new is added at the end, what changed takes its place. */
+function useGrowth(id: string, window: LoadedWindow["window"], reader: LiveReader): boolean {
+  const queries = useQueryClient();
+  const onChange = (told: SessionChange) => {
+    reader.onChange(told);
+    queries.setQueryData<SessionAnswer>(
+      ["session", id],
+      (answer) => answer && { ...answer, session: told.session },
+    );
+    // The outline names prompts, compactions and rewinds, and what became of them.
+    if (told.rows.length + told.events.length > 0) queries.invalidateQueries({ queryKey: ["outline", id] });
+    for (const child of told.children) queries.invalidateQueries({ queryKey: ["child", child.id] });
+  };
+  return useLive(id, window !== null, { onChange, onResync: reader.onResync });
 }

@@ -1,6 +1,6 @@
 /** The session itself: a list of which only what is in sight is on the page, and only what is near is loaded. */
 
-import { type RefObject, useImperativeHandle, useMemo, useRef, useSyncExternalStore } from "react";
+import { type RefObject, useEffect, useImperativeHandle, useMemo, useRef, useSyncExternalStore } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { Icon } from "@/design/icon";
 import { plural } from "@/format/numbers";
@@ -31,7 +31,7 @@ interface TimelineProps {
 }
 
 export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: TimelineProps) {
-  const { window: session, generation, grewBefore } = loaded;
+  const { window: session, generation } = loaded;
   const entries = useEntries(loaded);
   const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
@@ -44,6 +44,7 @@ export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: 
     loadAfter,
     onPosition,
   });
+  const shift = useShift(loaded);
   const tail = useTail({ scroller, loaded });
   useImperativeHandle(handle, () => ({ scrollTo }));
   useEntryKeys(scroller, list, entries.length);
@@ -60,7 +61,7 @@ export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: 
           ref={list}
           scrollRef={scroller}
           data={entries}
-          shift={grewBefore}
+          shift={shift}
           bufferSize={600}
           onScroll={onScroll}
         >
@@ -75,6 +76,15 @@ export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: 
       )}
     </div>
   );
+}
+
+/** Whether this drawing of the list is the one in which something came or went above; unfolding later is not. */
+function useShift({ window: session, grewBefore }: LoadedWindow): boolean {
+  const drawn = useRef(session);
+  useEffect(() => {
+    drawn.current = session;
+  }, [session]);
+  return grewBefore && drawn.current !== session;
 }
 
 /** Made anew when something was loaded, and when a branch is opened or folded. */

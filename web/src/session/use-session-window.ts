@@ -3,9 +3,10 @@
 import { useCallback, useEffect, useReducer, useRef } from "react";
 import { getJson, type Parameters } from "@/api/client";
 import { sessionPath } from "@/api/paths";
-import type { WindowPage } from "@/api/types";
+import type { SessionChange, WindowPage } from "@/api/types";
 import { type Place, START } from "./place";
 import {
+  applyChange,
   extendAfter,
   extendBefore,
   extent,
@@ -13,6 +14,7 @@ import {
   renewTail,
   type SessionWindow,
   tailStart,
+  trim,
 } from "./window";
 
 const FIRST_PAGE = 60;
@@ -24,8 +26,10 @@ export interface LoadedWindow {
   generation: number;
   /** What the last jump was for. */
   place: Place;
-  /** Whether the last stretch was added above what was there. */
+  /** Whether the last change was made above what stayed: the list then holds what is below in its place. */
   grewBefore: boolean;
+  /** Which end grew last. */
+  grown: "before" | "after";
   error: Error | null;
 }
 
@@ -33,32 +37,46 @@ type Action =
   | { type: "opened"; place: Place; page: WindowPage }
   | { type: "before" | "after"; page: WindowPage }
   | { type: "renewed"; after: number; page: WindowPage }
+  | { type: "changed"; change: SessionChange }
+  | { type: "trimmed" }
   | { type: "failed"; error: Error };
 
-const EMPTY: LoadedWindow = { window: null, generation: 0, place: START, grewBefore: false, error: null };
+const EMPTY: LoadedWindow = {
+  window: null,
+  generation: 0,
+  place: START,
+  grewBefore: false,
+  grown: "after",
+  error: null,
+};
 
 function reduce(state: LoadedWindow, action: Action): LoadedWindow {
   if (action.type === "failed") return { ...state, error: action.error };
   if (action.type === "opened") {
     const { place, page } = action;
-    return {
-      window: openWindow(page),
-      generation: state.generation + 1,
-      place,
-      grewBefore: false,
-      error: null,
-    };
+    return { ...EMPTY, window: openWindow(page), generation: state.generation + 1, place };
   }
   if (!state.window) return state;
+  if (action.type === "trimmed") {
+    // What is dropped above is to the list what was added there, the other way round.
+    return {
+      ...state,
+      window: trim(state.window, state.grown === "before"),
+      grewBefore: state.grown === "after",
+    };
+  }
   return {
     ...state,
     window: grow(state.window, action),
     grewBefore: action.type === "before",
+    grown: action.type === "before" ? "before" : "after",
     error: null,
   };
 }
 
-function grow(window: SessionWindow, action: Exclude<Action, { type: "opened" | "failed" }>): SessionWindow {
+type Growth = Exclude<Action, { type: "opened" | "failed" | "trimmed" }>;
+
+function grow(window: SessionWindow, action: Growth): SessionWindow {
   switch (action.type) {
     case "before":
       return extendBefore(window, action.page);
@@ -66,6 +84,8 @@ function grow(window: SessionWindow, action: Exclude<Action, { type: "opened" | 
       return extendAfter(window, action.page);
     case "renewed":
       return renewTail(window, action.after, action.page);
+    case "changed":
+      return applyChange(window, action.change);
   }
 }
 
@@ -125,5 +145,13 @@ export function useSessionWindow(sessionId: string) {
     }));
   }, [load, tail]);
 
-  return { loaded: state, open, loadBefore, loadAfter, renew };
+  const change = useCallback((told: SessionChange) => dispatch({ type: "changed", change: told }), []);
+
+  // In a step of its own: the list can be told of one end at a time.
+  const large = state.window !== null && trim(state.window, state.grown === "before") !== state.window;
+  useEffect(() => {
+    if (large) dispatch({ type: "trimmed" });
+  }, [large]);
+
+  return { loaded: state, open, loadBefore, loadAfter, renew, change };
 }

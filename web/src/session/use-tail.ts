@@ -32,14 +32,17 @@ export function useTail({ scroller, loaded: { window: session, generation } }: T
   useLayoutEffect(() => {
     const before = seen.current;
     seen.current = { generation, session };
+    // Where one is by the next time is known once the rows are drawn.
+    const drawn = requestAnimationFrame(look);
     if (!session || before.generation !== generation) {
       setUnseen(0);
-      return;
+      return () => cancelAnimationFrame(drawn);
     }
     const added = addedAtEnd(before.session, session);
-    if (atEnd.current) keepAtEnd(scroller.current);
+    if (atEnd.current && !before.session?.hasAfter) keepAtEnd(scroller.current);
     else if (added > 0) setUnseen((count) => count + added);
-  }, [scroller, session, generation]);
+    return () => cancelAnimationFrame(drawn);
+  }, [scroller, session, generation, look]);
 
   return { look, goToEnd, unseen };
 }

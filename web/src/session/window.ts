@@ -1,6 +1,6 @@
 /** What is loaded of a session: one unbroken stretch of messages and events that grows at both ends. */
 
-import type { HistoryEvent, Message, Placement, WindowPage } from "@/api/types";
+import type { HistoryEvent, Message, Placement, SessionChange, WindowPage } from "@/api/types";
 
 export interface PlacedMessage {
   message: Message;
@@ -61,6 +61,52 @@ export function renewTail(window: SessionWindow, after: number, page: WindowPage
     events: window.events.filter((event) => (event.position ?? 0) <= after).concat(fresh.events),
     hasBefore: window.hasBefore,
     hasAfter: page.has_after,
+  };
+}
+
+/** The window with what has changed in the session, as far as that is in the part which is loaded. */
+export function applyChange(window: SessionWindow, change: SessionChange): SessionWindow {
+  const bodies = new Map(change.items.map((message) => [message.id, message]));
+  const placed = new Map(window.messages.map((known) => [known.message.id, known]));
+  for (const placement of change.rows) {
+    const known = placed.get(placement.message_id);
+    const message = bodies.get(placement.message_id) ?? known?.message;
+    if (message && (known || covers(window, placement.position)))
+      placed.set(message.id, { message, placement });
+  }
+  const events = new Map(window.events.map((event) => [eventKey(event), event]));
+  for (const event of change.events) {
+    if (covers(window, event.position ?? 0)) events.set(eventKey(event), event);
+  }
+  return {
+    ...window,
+    messages: [...placed.values()].sort((one, other) => one.placement.position - other.placement.position),
+    events: [...events.values()].sort((one, other) => (one.position ?? 0) - (other.position ?? 0)),
+  };
+}
+
+/** Whether something at this position belongs to the part that is loaded; where nothing is, all of it is. */
+function covers(window: SessionWindow, position: number): boolean {
+  return window.messages.length === 0 ? !window.hasBefore && !window.hasAfter : holds(window, position);
+}
+
+/** How many messages are kept; a reader who scrolls on and on would fill the memory otherwise. */
+const MOST = 1500;
+
+/** The window without the messages that are farthest from where it grew last; the same one where it is small. */
+export function trim(window: SessionWindow, grewBefore: boolean): SessionWindow {
+  if (window.messages.length <= MOST) return window;
+  const messages = grewBefore ? window.messages.slice(0, MOST) : window.messages.slice(-MOST);
+  const first = messages[0]?.placement.position ?? 0;
+  const last = messages.at(-1)?.placement.position ?? 0;
+  const events = window.events.filter(({ position = 0 }) =>
+    grewBefore ? position <= last : position >= first,
+  );
+  return {
+    messages,
+    events,
+    hasBefore: grewBefore ? window.hasBefore : true,
+    hasAfter: grewBefore ? true : window.hasAfter,
   };
 }
 

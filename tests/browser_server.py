@@ -1,0 +1,49 @@
+"""A real server in a process of its own, over a store of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from browser_visit import SECONDS
+
+
+@contextmanager
+def serving(home: Path, data: Path, *, port: int = 0, seconds: float = SECONDS) -> Iterator[str]:
+    """Where `turnlog serve` answers, once it has read and indexed everything in this home."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "turnlog", "serve", "--no-browser", "--port", str(port)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"HOME": str(home), "TURNLOG_DATA_DIR": str(data), "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    try:
+        found = process.stdout.readline().removeprefix("turnlog is at ").strip().rstrip("/")
+        assert found.startswith("http://127.0.0.1:")
+        _wait_until_searchable(found, seconds)
+        yield found
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+
+
+def _wait_until_searchable(address: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    status: dict[str, Any] = {}
+    while time.monotonic() < deadline:
+        with urllib.request.urlopen(f"{address}/api/status", timeout=5) as answer:
+            status = json.load(answer)
+        if status["sync"]["passes"] > 0 and status["search"]["pending"] == 0:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the logs were not read in {seconds} s: {status}")

@@ -1,0 +1,77 @@
+"""A session that grows while one reads it, also over a restart of the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from browser_history import GROWING_ID, append_turn, write_home
+from browser_server import serving
+from browser_visit import Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+GROWING = f"/sessions/{GROWING_ID}"
+
+
+def test_a_session_grows_while_one_reads(visit: Visit, agent_home: Path) -> None:
+    """R-S39: what the agent writes is on the page at once, without a question asked."""
+    page = visit.open(GROWING)
+    expect(page.get_by_text("End of session")).to_be_visible()
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    # Once, what came between the reading and the stream is asked for.
+    page.wait_for_timeout(500)
+    asked = len(visit.asked_for("/window"))
+    append_turn(agent_home, "Now a second floor")
+    expect(page.locator(".prompt", has_text="Now a second floor")).to_be_visible()
+    expect(page.get_by_text("Going on.")).to_be_visible()
+    expect(page.get_by_text("One floor stands.")).to_have_count(1)
+    expect(page.get_by_role("navigation", name="Prompts")).to_contain_text("Now a second floor")
+    assert len(visit.asked_for("/window")) == asked
+
+
+AT_END = "element => element.scrollHeight - element.scrollTop - element.clientHeight < 2"
+
+
+def test_who_reads_the_end_stays_there_and_who_does_not_is_told(visit: Visit, agent_home: Path) -> None:
+    page = visit.open(GROWING)
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    for floor in range(3, 12):
+        append_turn(agent_home, f"Floor {floor} please")
+        expect(page.locator(".prompt", has_text=f"Floor {floor} please")).to_be_attached()
+    timeline = page.get_by_role("region", name="Session", exact=True)
+    expect(page.locator(".prompt", has_text="Floor 11 please")).to_be_in_viewport()
+    page.wait_for_timeout(300)
+    assert timeline.evaluate(AT_END)
+    page.keyboard.press("Home")
+    expect(page.get_by_text("One floor stands.")).to_be_in_viewport()
+    page.wait_for_timeout(300)
+    append_turn(agent_home, "The roof please")
+    told = page.get_by_role("button", name="2 new messages below")
+    expect(told).to_be_visible()
+    expect(page.get_by_text("One floor stands.")).to_be_in_viewport()
+    told.click()
+    expect(page.locator(".prompt", has_text="The roof please")).to_be_in_viewport()
+    expect(told).to_be_hidden()
+
+
+def test_what_was_written_while_the_server_was_away_comes_when_it_is_back(browser: Browser, tmp_path: Path) -> None:
+    home, data = tmp_path / "home", tmp_path / "data"
+    write_home(home)
+    context = browser.new_context()
+    with serving(home, data) as address:
+        visit = Visit(context, address)
+        page = visit.open(GROWING)
+        expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(page.get_by_text("not live")).to_be_visible()
+    append_turn(home, "Written in the dark")
+    with serving(home, data, port=urlsplit(address).port or 0):
+        expect(page.locator(".prompt", has_text="Written in the dark")).to_be_visible()
+        expect(page.get_by_text("live", exact=True)).to_be_visible()
+        append_turn(home, "Written in the light")
+        expect(page.locator(".prompt", has_text="Written in the light")).to_be_visible()
+        expect(page.get_by_text("Going on.")).to_have_count(2)
+    context.close()

@@ -1,0 +1,91 @@
+/**
+ * What changes in the open session, as it changes: one stream that picks up where it was, also when the server was
+ * started anew. A page out of sight lets go of its stream, since a browser has few connections to give, and asks for
+ * what it missed when it is seen again.
+ */
+
+import { useEffect, useRef, useState } from "react";
+import { sessionPath } from "@/api/paths";
+import type { SessionChange } from "@/api/types";
+
+/** What a stream tells: changes, and that what is shown must be read anew. */
+export interface LiveReader {
+  onChange: (change: SessionChange) => void;
+  onResync: () => void;
+}
+
+/** Milliseconds until a stream that was refused is asked for again; one that broke off comes back by itself. */
+const AGAIN = 2_000;
+
+/** Whether the stream is up. */
+export function useLive(sessionId: string, wanted: boolean, reader: LiveReader): boolean {
+  const newest = useRef(reader);
+  newest.current = reader;
+  const [up, setUp] = useState(false);
+
+  useEffect(() => {
+    if (!wanted) return;
+    const stream = new Stream(
+      `${sessionPath(sessionId)}/events`,
+      {
+        onChange: (change) => newest.current.onChange(change),
+        onResync: () => newest.current.onResync(),
+      },
+      setUp,
+    );
+    const follow = () => (document.hidden ? stream.close() : stream.open());
+    follow();
+    document.addEventListener("visibilitychange", follow);
+    return () => {
+      document.removeEventListener("visibilitychange", follow);
+      stream.close();
+    };
+  }, [sessionId, wanted]);
+
+  return up;
+}
+
+class Stream {
+  private source: EventSource | null = null;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  /** The last number of the change sequence that was told; null before the first. */
+  private last: string | null = null;
+
+  constructor(
+    private readonly path: string,
+    private readonly reader: LiveReader,
+    private readonly onUp: (up: boolean) => void,
+  ) {}
+
+  open(): void {
+    if (this.source) return;
+    const source = new EventSource(this.last === null ? this.path : `${this.path}?after=${this.last}`);
+    this.source = source;
+    source.addEventListener("ready", (event) => {
+      // The first time: what was written between the reading of what is shown and now.
+      if (this.last === null) this.reader.onResync();
+      this.last = event.lastEventId;
+      this.onUp(true);
+    });
+    source.addEventListener("session", (event) => {
+      this.last = event.lastEventId;
+      this.reader.onChange(JSON.parse(event.data) as SessionChange);
+    });
+    source.addEventListener("resync", (event) => {
+      this.last = event.lastEventId;
+      this.reader.onResync();
+    });
+    source.onerror = () => {
+      this.onUp(false);
+      if (source.readyState !== EventSource.CLOSED) return;
+      this.close();
+      this.timer = setTimeout(() => this.open(), AGAIN);
+    };
+  }
+
+  close(): void {
+    clearTimeout(this.timer);
+    this.source?.close();
+    this.source = null;
+  }
+}
