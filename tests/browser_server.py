@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from browser_visit import SECONDS
 
 
 @contextmanager
-def serving(home: Path, data: Path, *, port: int = 0, seconds: float = SECONDS) -> Iterator[str]:
+def serving(home: Path, data: Path, *, port: int = 0, seconds: float = SECONDS) -> Generator[str]:
     """Where `turnlog serve` answers, once it has read and indexed everything in this home."""
     process = subprocess.Popen(
         [sys.executable, "-m", "turnlog", "serve", "--no-browser", "--port", str(port)],
