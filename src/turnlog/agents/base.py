@@ -44,10 +44,16 @@ class SourceKind(StrEnum):
     """A tool output that was too large for the log: archived and joined to its result by name."""
     STREAM = "stream"
     """What an agent printed while it ran, kept by the user: counts only for sessions that have no log of their own."""
+    HOOKS = "hooks"
+    """What an agent's hooks told while it ran: each piece counts until the session's own log has it."""
 
 
 Version: TypeAlias = tuple[int, int, int, int]
 """About how many bytes, when last changed (Unix nanoseconds), and two numbers that differ when the rows do."""
+
+
+HOOKED_FROM = 1 << 52
+"""Positions from here on are of what hooks told: behind all that a log holds, and exact in JSON's numbers."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):

@@ -511,6 +511,13 @@ class SyncProblem(Answer, frozen=True, kw_only=True):
     reason: str
 
 
+class HookAnswer(Answer, frozen=True, kw_only=True):
+    """That what a hook told is kept."""
+
+    session_id: str
+    """Of which session it tells."""
+
+
 class SyncProgress(Answer, frozen=True, kw_only=True):
     """Where the background's reading of logs stands."""
 

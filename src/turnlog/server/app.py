@@ -52,7 +52,7 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pro
     settings = settings or Settings()
     require_token(settings)
     searcher = Searcher(store_path, search_path(store_path))
-    context = Context(open_store(store_path), searcher, settings, progress or Progress())
+    context = Context(open_store(store_path), searcher, settings, progress or Progress(), store_path)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:

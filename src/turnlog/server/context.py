@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import sqlite3
 import threading
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -15,6 +16,7 @@ from turnlog import __version__
 from turnlog.errors import StoreError
 from turnlog.server.answers import StoreCounts, SyncProgress
 from turnlog.server.frames import json_response
+from turnlog.server.hooks import HookReader
 from turnlog.server.live.hub import Hub
 from turnlog.server.progress import Progress
 from turnlog.server.settings import Settings
@@ -25,12 +27,15 @@ from turnlog.store.search.searcher import Searcher
 class Context:
     """One application's store and settings, shared by its requests."""
 
-    def __init__(self, store: Store, searcher: Searcher, settings: Settings, progress: Progress) -> None:
+    def __init__(
+        self, store: Store, searcher: Searcher, settings: Settings, progress: Progress, store_path: Path
+    ) -> None:
         """Keep them; store and searcher are closed with `close`."""
         self.store = store
         self.searcher = searcher
         self.settings = settings
         self.hub = Hub(store)
+        self.hooks = HookReader(store_path, self.hub.wake)
         self._progress = progress
         self._lock = threading.Lock()
         self._counts: tuple[int, StoreCounts] | None = None
@@ -56,6 +61,7 @@ class Context:
     def close(self) -> None:
         """Close what was opened for the application."""
         self.hub.close()
+        self.hooks.close()
         self.searcher.close()
         self.store.close()
 

@@ -26,6 +26,7 @@ ANSWERS: tuple[type[msgspec.Struct], ...] = (
     answers.DiagnosticPage,
     ErrorAnswer,
     answers.EventRecords,
+    answers.HookAnswer,
     answers.MessageAnswer,
     answers.ModelsAnswer,
     answers.OutlineAnswer,
@@ -63,6 +64,12 @@ def streams(*data: type[msgspec.Struct]) -> dict[int | str, dict[str, Any]]:
         200: {"description": "Server-sent events, without end.", "content": {"text/event-stream": {"schema": schema}}},
         **ERRORS,
     }
+
+
+def taken_with(answer: type[msgspec.Struct]) -> dict[int | str, dict[str, Any]]:
+    """As `answers_with`, of a route that takes something in and works on it behind its answer."""
+    described = answers_with(answer)
+    return {202: described.pop(200), **described}
 
 
 def _reference(answer: type[msgspec.Struct]) -> dict[str, str]:

@@ -7,11 +7,13 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import uvicorn
 
 from turnlog.errors import TurnlogError
+from turnlog.hooks.server_file import announced
 from turnlog.server.app import create_app
 from turnlog.server.background import Background
 from turnlog.server.live.hub import Hub
@@ -58,10 +60,13 @@ def serve(
     app = create_app(store_path, Settings(host=host, token=token, sample=sample), progress)
     hub: Hub = app.state.context.hub
     background = Background(store_path, progress, on_saved=hub.wake) if sync else None
-    with bind(host, port) as listener:
-        address = page_address(host, listener.getsockname()[1], token)
+    with ExitStack() as running:
+        listener = running.enter_context(bind(host, port))
+        own_port: int = listener.getsockname()[1]
+        address = page_address(host, own_port, token)
 
         def begin() -> None:
+            running.enter_context(announced(store_path.absolute().parent, host, own_port, token))
             announce(address)
             if background is not None:
                 background.start()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from turnlog.agents.base import Placement
+from turnlog.agents.base import HOOKED_FROM, Placement
 from turnlog.model import Fate
 from turnlog.store.transaction import Transaction
 
@@ -30,7 +30,8 @@ class Branches:
 
     def lengthen(self, session_key: int, message_id: str, place: Placement) -> None:
         """A message is new in a session: in one with branches, see at the end whether it just follows the last."""
-        if self._transaction.sessions.has_branches(session_key) and place.fate is not Fate.SIDECAR:
+        is_logged = place.position < HOOKED_FROM and place.fate is not Fate.SIDECAR
+        if is_logged and self._transaction.sessions.has_branches(session_key):
             self._chains[session_key].append((place.position, message_id, place.parent_id))
 
     def note_records(self, session_key: int, record_ids: Iterable[str], position: int | None) -> None:
@@ -64,8 +65,8 @@ class Branches:
         if leaf not in named:
             return False
         newest = self._transaction.connection.execute(
-            "SELECT position, fate FROM memberships WHERE session_key = ? AND fate <> 'sidecar'"
+            "SELECT position, fate FROM memberships WHERE session_key = ? AND position < ? AND fate <> 'sidecar'"
             " ORDER BY position DESC LIMIT 1",
-            (session_key,),
+            (session_key, HOOKED_FROM),
         ).fetchone()
         return newest != (named[leaf], "active")

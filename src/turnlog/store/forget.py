@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from turnlog.hooks.send import SPOOLS
 from turnlog.store import lineage
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.families import family, session_key
@@ -39,6 +40,11 @@ class Forgetting(msgspec.Struct, frozen=True, kw_only=True):
 def imports_folder(store_path: Path) -> Path:
     """Where the bytes of files that were imported one by one are kept: they are ours, and go with their session."""
     return store_path.absolute().parent / "imports"
+
+
+def hooks_folder(store_path: Path) -> Path:
+    """Where the spools of hooks lie, a folder for each agent: they are ours too."""
+    return store_path.absolute().parent / SPOOLS
 
 
 def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetting:
@@ -90,7 +96,7 @@ def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
     finally:
         connection.close()
     for path in map(Path, forgotten.files):
-        if path.parent == imports_folder(store_path):
+        if path.parent == imports_folder(store_path) or path.parent.parent == hooks_folder(store_path):
             path.unlink(missing_ok=True)
     return forgotten
 

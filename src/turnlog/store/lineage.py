@@ -10,7 +10,7 @@ import sqlite3
 from collections import defaultdict
 from typing import NamedTuple
 
-from turnlog.agents.base import EventChange, Placement
+from turnlog.agents.base import HOOKED_FROM, EventChange, Placement
 from turnlog.model import Fate, RecordEvent
 from turnlog.model.codec import decode_event
 from turnlog.model.tree import Placed
@@ -85,8 +85,9 @@ def relink(connection: sqlite3.Connection, session_key: int, sequence: int) -> N
 def _members(connection: sqlite3.Connection, session_key: int) -> list[_Member]:
     rows = connection.execute(
         "SELECT m.key, m.external_id, s.position, s.parent_id, s.parent_record, s.record_ids, s.fate, s.fate_cause"
-        " FROM memberships s JOIN messages m ON m.key = s.message_key WHERE s.session_key = ? ORDER BY s.position",
-        (session_key,),
+        " FROM memberships s JOIN messages m ON m.key = s.message_key"
+        " WHERE s.session_key = ? AND s.position < ? ORDER BY s.position",
+        (session_key, HOOKED_FROM),
     )
     return [_Member(*row) for row in rows]
 
@@ -158,9 +159,9 @@ def _rank(connection: sqlite3.Connection, session_key: int) -> tuple[int, str]:
     """When the session's own messages begin (-1: it has none, so others copied all of it), then its id."""
     own = connection.execute(
         "SELECT min(coalesce(m.created_at, 0)) FROM memberships s JOIN messages m ON m.key = s.message_key"
-        " WHERE s.session_key = ? AND NOT EXISTS (SELECT 1 FROM memberships o"
+        " WHERE s.session_key = ? AND s.position < ? AND NOT EXISTS (SELECT 1 FROM memberships o"
         " WHERE o.message_key = s.message_key AND o.session_key <> s.session_key)",
-        (session_key,),
+        (session_key, HOOKED_FROM),
     ).fetchone()[0]
     external_id = connection.execute("SELECT external_id FROM sessions WHERE key = ?", (session_key,)).fetchone()[0]
     return (-1 if own is None else own, external_id)

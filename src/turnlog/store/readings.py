@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from turnlog.agents.base import MessageChange, Placement, RecordRef, ResultChange
+from turnlog.agents.base import HOOKED_FROM, MessageChange, Placement, RecordRef, ResultChange
 from turnlog.model import Fate, Message
 from turnlog.model.merge import merge_messages
 from turnlog.store import bodies
@@ -82,9 +82,9 @@ class Readings:
         if row is None:
             row = self._connection.execute(
                 "SELECT p.message_key FROM memberships m JOIN parts p ON p.message_key = m.message_key"
-                " WHERE m.session_key = ?1 AND p.tool_call_id = ?2"
+                " WHERE m.session_key = ?1 AND p.tool_call_id = ?2 AND m.position < ?4"
                 " ORDER BY m.position > ?3, abs(m.position - ?3) LIMIT 1",
-                (self._sessions.key(change.session_id), change.tool_call_id, change.position),
+                (self._sessions.key(change.session_id), change.tool_call_id, change.position, HOOKED_FROM),
             ).fetchone()
         return row[0] if row else None
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from turnlog.agents.base import SessionChange
+from turnlog.agents.hooked import TOLD_BY
 from turnlog.model.session import TitleSource
 from turnlog.store.base import ChangeKind
 from turnlog.store.joining import choose_title, join_session_changes
@@ -150,11 +151,26 @@ class SessionRows:
         if key is None:
             return
         self.sequence(key)
+        if self._facts[key].metadata.get(TOLD_BY) == "hooks":
+            # What hooks told held until now only: the log tells it all, and its own way.
+            self._facts[key] = SessionChange(session_id=change.session_id)
+            self._projects[key] = None
         known = self._facts[key]
         if change.relink:
             self.relink.add(key)
         self._facts[key] = join_session_changes(known, change)
         self._learned.add(key)
+
+    def learn_from_hooks(self, change: SessionChange) -> None:
+        """Join what hooks tell of a session, as long as nothing else has told of it."""
+        key = self.key(change.session_id)
+        if key is None:
+            return
+        self.sequence(key)
+        is_unheard_of = key in self._new and key not in self._learned
+        if is_unheard_of or self._facts[key].metadata.get(TOLD_BY) == "hooks":
+            self._facts[key] = join_session_changes(self._facts[key], change)
+            self._learned.add(key)
 
     def start_over(self, session_id: str) -> None:
         """The session's own log was written anew: what it says now is newer than anything it said before."""

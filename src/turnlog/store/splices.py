@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from turnlog.agents.base import SHARES_BEFORE
+from turnlog.agents.base import HOOKED_FROM, SHARES_BEFORE
 from turnlog.store import bodies
 from turnlog.store.places import unpack_ids
 from turnlog.store.rows import message_facts
@@ -112,12 +112,12 @@ def _splice(transaction: Transaction, fork: _Fork) -> int | None:
 def _shared(connection: sqlite3.Connection, parent: int, before: int) -> Iterator[_Place]:
     """The places of a parent's messages up to the fork, as the fork has them.
 
-    What only a stream told of the parent has no number of a record: whether it is shared is not known.
+    What only a stream or hooks told of the parent has no number of a record: whether it is shared is not known.
     """
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM memberships WHERE session_key = ?1 AND (source_key IS NULL OR source_key NOT IN"
-        " (SELECT source_key FROM streams WHERE session_key = ?1)) ORDER BY position",
-        (parent,),
+        f"SELECT {_COLUMNS} FROM memberships WHERE session_key = ?1 AND position < ?2 AND (source_key IS NULL OR"
+        " source_key NOT IN (SELECT source_key FROM streams WHERE session_key = ?1)) ORDER BY position",
+        (parent, HOOKED_FROM),
     )
     for row in rows.fetchall():
         place = _Place(*row)

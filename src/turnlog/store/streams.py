@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
+from turnlog.agents.base import HOOKED_FROM
 from turnlog.store import bodies
 from turnlog.store.rows import message_facts
 from turnlog.store.sessions import SessionRows
@@ -36,7 +37,7 @@ def give_way(connection: sqlite3.Connection, sessions: SessionRows, totals: Tota
             f"SELECT message_key FROM memberships WHERE session_key = ?1 AND {_STREAMED}", (session_key,)
         )
         for (message_key,) in rows.fetchall():
-            _supersede(connection, sessions, totals, session_key, message_key, log)
+            supersede(connection, sessions, totals, session_key, message_key, log)
         connection.execute(
             "DELETE FROM superseded WHERE session_key = ?1 AND message_key IN"
             " (SELECT message_key FROM memberships WHERE session_key = ?1)",
@@ -49,8 +50,8 @@ def _log_of(connection: sqlite3.Connection, session_key: int) -> str | None:
     """Path of a log that holds messages of the session; of several the one that sorts first."""
     return connection.execute(
         "SELECT min(path) FROM sources WHERE key IN"
-        f" (SELECT source_key FROM memberships WHERE session_key = ?1 AND NOT {_STREAMED})",
-        (session_key,),
+        f" (SELECT source_key FROM memberships WHERE session_key = ?1 AND position < ?2 AND NOT {_STREAMED})",
+        (session_key, HOOKED_FROM),
     ).fetchone()[0]
 
 
@@ -61,7 +62,7 @@ def _drop_events(connection: sqlite3.Connection, sessions: SessionRows, session_
         sessions.rewrite(session_key)
 
 
-def _supersede(
+def supersede(
     connection: sqlite3.Connection,
     sessions: SessionRows,
     totals: Totals,
@@ -69,6 +70,7 @@ def _supersede(
     message_key: int,
     log: str,
 ) -> None:
+    """Take a message out of a session in favour of what its log has."""
     place = (session_key, message_key)
     connection.execute(
         f"INSERT OR REPLACE INTO superseded ({_KEPT}, fate_cause)"

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from turnlog.agents.base import SourceKind
 from turnlog.model import Message, Usage
 from turnlog.store.names import Names
 from turnlog.store.rows import MessageFacts, message_buckets, milliseconds, nanos
@@ -31,8 +32,17 @@ class SourceRow(msgspec.Struct, frozen=True):
     path: str
     generation: int
     session_id: str | None
-    is_stream: bool = False
-    """What it tells gives way to the session's own log: see `turnlog.store.streams`."""
+    kind: SourceKind = SourceKind.SESSION
+
+    @property
+    def is_stream(self) -> bool:
+        """What it tells gives way to the session's own log: see `turnlog.store.streams`."""
+        return self.kind is SourceKind.STREAM
+
+    @property
+    def is_hooks(self) -> bool:
+        """What it tells gives way piece by piece: see `turnlog.store.hooked`."""
+        return self.kind is SourceKind.HOOKS
 
 
 class Saved(msgspec.Struct):

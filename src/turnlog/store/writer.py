@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 
 from turnlog.agents.base import Changes, Diagnostic, MessageChange, ResultChange
-from turnlog.store import lineage, streams
+from turnlog.store import hooked, lineage, streams
 from turnlog.store.branches import Branches
 from turnlog.store.event_rows import EventRows
 from turnlog.store.link_rows import (
@@ -71,8 +71,9 @@ class Batch:
     def save(self, source: SourceRow, changes: Changes) -> None:
         """Write what one feed of a source brought."""
         self._transaction.turn_to(source)
+        sessions = self._transaction.sessions
         for change in changes.sessions.values():
-            self._transaction.sessions.learn(change)
+            (sessions.learn_from_hooks if source.is_hooks else sessions.learn)(change)
         self._save_messages(changes.messages)
         for result in changes.results:
             self._save_late_result(result)
@@ -103,7 +104,7 @@ class Batch:
         transaction.totals.write()
         sessions.write()
         logged = streams.give_way(self._connection, sessions, transaction.totals)
-        if logged:
+        if hooked.give_way(self._connection, sessions, transaction.totals) or logged:
             transaction.totals.write()
             sessions.write()
         spliced = splice_forks(transaction)

@@ -20,7 +20,7 @@ from io import FileIO
 
 import msgspec
 
-from turnlog.agents.base import Agent, Source, SourceKind, are_rows
+from turnlog.agents.base import Agent, Source, are_rows
 from turnlog.errors import SourceError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.connection import write_transaction
@@ -142,8 +142,7 @@ class Reader:
         fingerprint = Fingerprint.of(status)
         start = self._where_to_go_on(file, agent, source, state, fingerprint, now)
         if start is not None:
-            is_stream = source.kind is SourceKind.STREAM
-            row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id, is_stream)
+            row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id, source.kind)
             if start == 0:
                 state.cursor, state.lines, state.state, state.parser_version = 0, 0, None, agent.parser_version
                 batch.start_over(row, is_log=source.appendable)

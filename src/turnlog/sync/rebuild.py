@@ -127,8 +127,7 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
     generations = archive.generations(archived.key)
     for generation in generations:
         fold = agent.fold(source)
-        is_stream = archived.kind is SourceKind.STREAM
-        row = SourceRow(archived.key, agent.name, archived.path, generation.number, archived.session_id, is_stream)
+        row = SourceRow(archived.key, agent.name, archived.path, generation.number, archived.session_id, archived.kind)
         batch.start_over(row, is_log=archived.appendable)
         end = archived.cursor if generation is generations[-1] else generation.size
         pieces = archive.iter_bytes(archived.key, generation.number)

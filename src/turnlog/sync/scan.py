@@ -26,6 +26,7 @@ from turnlog.store.connection import connect, without_indexes, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
+from turnlog.sync.hooks import drop_old_spools, find_spools
 from turnlog.sync.indexing import indexing
 from turnlog.sync.read import GroupResult, Problem, Reader
 from turnlog.sync.rows import find_changed_rows
@@ -138,7 +139,7 @@ class Syncer:
         started = time.monotonic()
         summary = SyncSummary()
         known = known_fingerprints(self._connection)
-        found = list(_find(self._agents, roots))
+        found = list(_find(self._sources(roots)))
         summary.sources = len(found)
         on_progress("find", len(found), len(found))
         changed = [item for item in found if known.get(item.source.path) != item.fingerprint]
@@ -146,9 +147,19 @@ class Syncer:
         total = sum(item.fingerprint.size for item in changed)
         with _indexing(self._path, total, on_progress):
             _read_all(self._connection, changed, summary, on_progress, total, self._on_saved)
+            if roots is None:
+                drop_old_spools(self._connection, self._path)
             _note_vanished(self._connection, found, roots, summary)
         summary.seconds = time.monotonic() - started
         return summary
+
+    def _sources(self, roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
+        """The agents' files, and where no other homes are named what hooks left beside the store."""
+        for agent in self._agents:
+            for source in agent.discover(roots):
+                yield agent, source
+        if roots is None:
+            yield from find_spools(self._path, self._agents)
 
     def unknown(self, paths: Iterable[Path]) -> set[Path]:
         """The files among these that no pass has read."""
@@ -203,18 +214,17 @@ def _indexing(store_path: Path, total: int, on_progress: Progress) -> AbstractCo
     return indexing(store_path, total, note)
 
 
-def _find(agents: Iterable[Agent], roots: Sequence[Path] | None) -> Iterator[_Found]:
-    for agent in agents:
-        for source in agent.discover(roots):
-            if source.version is not None:
-                yield _Found(agent, source, Fingerprint(*source.version))
-                continue
-            try:
-                yield _Found(agent, source, Fingerprint.of(Path(source.path).stat()))
-            except FileNotFoundError:
-                continue  # gone between the scan and the look: the next pass will note it
-            except OSError:
-                yield _Found(agent, source, _UNREADABLE)
+def _find(sources: Iterable[tuple[Agent, Source]]) -> Iterator[_Found]:
+    for agent, source in sources:
+        if source.version is not None:
+            yield _Found(agent, source, Fingerprint(*source.version))
+            continue
+        try:
+            yield _Found(agent, source, Fingerprint.of(Path(source.path).stat()))
+        except FileNotFoundError:
+            continue  # gone between the scan and the look: the next pass will note it
+        except OSError:
+            yield _Found(agent, source, _UNREADABLE)
 
 
 _UNREADABLE = Fingerprint(0, 0, 0, 0)

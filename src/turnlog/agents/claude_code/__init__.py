@@ -12,10 +12,12 @@ from turnlog.agents.base import Detection, Fold, Source, SourceKind
 from turnlog.agents.claude_code.command import COMMAND
 from turnlog.agents.claude_code.detection import detect_log, detect_stream
 from turnlog.agents.claude_code.fold import ClaudeCodeFold
+from turnlog.agents.claude_code.hooks import HOOKS
 from turnlog.agents.claude_code.results import structured_result
 from turnlog.agents.claude_code.sidecars import SidecarFold
 from turnlog.agents.claude_code.sources import NAME, find_sources
 from turnlog.agents.claude_code.stream import StreamFold
+from turnlog.agents.hooked import HookFold
 
 
 class ClaudeCode:
@@ -44,9 +46,11 @@ class ClaudeCode:
         return found if found.agent is not None else detect_stream(path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, a sidecar, a spilled output or a stream."""
+        """A fold of a log, a sidecar, a spilled output or a stream, or what hooks told."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
             return SidecarFold(source)
+        if source.kind is SourceKind.HOOKS:
+            return HookFold(HOOKS, source, state)
         if source.kind is SourceKind.STREAM:
             return StreamFold(source, state)
         return ClaudeCodeFold(source, state)

@@ -14,9 +14,11 @@ from turnlog.agents.codex.detection import detect_log
 from turnlog.agents.codex.exec_calls import exec_structured_result
 from turnlog.agents.codex.exec_json import ExecFold, detect_exec
 from turnlog.agents.codex.fold import CodexFold
+from turnlog.agents.codex.hooks import HOOKS
 from turnlog.agents.codex.results import structured_result
 from turnlog.agents.codex.sidecars import SidecarFold
 from turnlog.agents.codex.sources import FOLDERS, NAME, find_sources
+from turnlog.agents.hooked import HookFold
 
 
 class Codex:
@@ -45,7 +47,9 @@ class Codex:
         return found if found.agent is not None else detect_exec(path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a rollout, a sidecar or a stream."""
+        """A fold of a rollout, a sidecar or a stream, or what hooks told."""
+        if source.kind is SourceKind.HOOKS:
+            return HookFold(HOOKS, source, state)
         if source.kind is SourceKind.STREAM:
             return ExecFold(source, state)
         if source.kind is SourceKind.SIDECAR:

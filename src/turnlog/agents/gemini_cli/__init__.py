@@ -13,9 +13,11 @@ from turnlog.agents.gemini_cli.calls import structured_result
 from turnlog.agents.gemini_cli.command import COMMAND
 from turnlog.agents.gemini_cli.detection import detect_log
 from turnlog.agents.gemini_cli.fold import GeminiCliFold
+from turnlog.agents.gemini_cli.hooks import HOOKS
 from turnlog.agents.gemini_cli.sidecars import SidecarFold
 from turnlog.agents.gemini_cli.sources import NAME, find_sources
 from turnlog.agents.gemini_cli.stream import StreamFold, detect_stream
+from turnlog.agents.hooked import HookFold
 
 
 class GeminiCli:
@@ -41,9 +43,11 @@ class GeminiCli:
         return found if found.agent is not None else detect_stream(path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, the log of prompts, a spilled output or a stream."""
+        """A fold of a log, the log of prompts, a spilled output or a stream, or what hooks told."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
             return SidecarFold(source)
+        if source.kind is SourceKind.HOOKS:
+            return HookFold(HOOKS, source, state)
         if source.kind is SourceKind.STREAM:
             return StreamFold(source, state)
         return GeminiCliFold(source, state)

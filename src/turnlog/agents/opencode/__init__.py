@@ -9,11 +9,13 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.hooked import HookFold
 from turnlog.agents.opencode.command import COMMAND
 from turnlog.agents.opencode.database import open_database
 from turnlog.agents.opencode.detection import detect_file
 from turnlog.agents.opencode.export import ExportFold
 from turnlog.agents.opencode.fold import OpenCodeFold
+from turnlog.agents.opencode.hooks import HOOKS
 from turnlog.agents.opencode.ids import NAME
 from turnlog.agents.opencode.outputs import OutputFold
 from turnlog.agents.opencode.restore import restore_rows
@@ -54,6 +56,8 @@ class OpenCode:
         """A fold of a session's rows, of a spilled output, of a stream or of an export."""
         if source.kind is SourceKind.SPILL:
             return OutputFold(source)
+        if source.kind is SourceKind.HOOKS:
+            return HookFold(HOOKS, source, state)
         if source.kind is SourceKind.STREAM:
             return StreamFold(source)
         return OpenCodeFold(source, state) if source.appendable else ExportFold(source)

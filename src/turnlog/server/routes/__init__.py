@@ -4,6 +4,7 @@ from turnlog.server.routes import (
     blobs,
     events,
     exports,
+    hooks,
     inventory,
     messages,
     runs,
@@ -30,4 +31,5 @@ ROUTERS = (
     usage.router,
     runs.router,
     inventory.router,
+    hooks.router,
 )

@@ -1,0 +1,17 @@
+"""What turnlog's own plugin for OpenCode says, in the words that other agents' hooks use (`turnlog.hooks.plugin`)."""
+
+from __future__ import annotations
+
+from turnlog.agents.hooked import Hooks, take_call, take_piece, take_prompt, take_question, take_result
+from turnlog.agents.opencode.ids import NAME
+from turnlog.agents.opencode.tools import KINDS
+
+EVENTS = {
+    "prompt": take_prompt,
+    "text": take_piece,
+    "tool.before": take_call,
+    "tool.after": take_result,
+    "permission": take_question,
+}
+
+HOOKS = Hooks(NAME, EVENTS, KINDS)

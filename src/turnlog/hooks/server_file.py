@@ -1,0 +1,46 @@
+"""Where the running server is: a file beside the store, for the user alone, that hooks look into (`send`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from turnlog.hooks.send import SERVER
+
+_EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+@contextmanager
+def announced(folder: Path, host: str, port: int, token: str | None) -> Generator[None]:
+    """Say in `folder` where the server is, as long as it runs. One that was started later is left in peace.
+
+    Args:
+        folder: Where the store lies; made when it is not there.
+        host: The address that the server is bound to.
+        port: Its port.
+        token: What requests must present, if anything.
+    """
+    bare = host.strip("[]")
+    place = {"host": _EVERY_ADDRESS.get(bare, bare), "port": port, "token": token, "pid": os.getpid()}
+    path = folder / SERVER
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix="server-")
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(place, file)
+    Path(name).replace(path)
+    try:
+        yield
+    finally:
+        if _read(path) == place:
+            path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None

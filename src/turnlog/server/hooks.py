@@ -1,0 +1,49 @@
+"""Taking in what hooks post: kept in its session's spool at once, read into the store right behind the answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from turnlog.agents import agents
+from turnlog.agents.base import Source
+from turnlog.sync.hooks import spool_event
+from turnlog.sync.scan import Syncer
+
+
+class HookReader:
+    """Reads spools into one store, one at a time; what comes meanwhile is read together. For any thread."""
+
+    def __init__(self, store_path: Path, on_saved: Callable[[], None] = lambda: None) -> None:
+        """Open nothing before something comes. `on_saved` is called after each commit."""
+        self._path = store_path
+        self._on_saved = on_saved
+        self._reading = threading.Lock()
+        self._waiting: dict[str, Source] = {}
+        self._syncer: Syncer | None = None
+
+    def keep(self, agent: str, payload: bytes, at: float) -> Source:
+        """Write an event down. Raises ValueError for what is none, OSError when it cannot be written."""
+        source = spool_event(self._path, agent, payload, at)
+        self._waiting[source.path] = source
+        return source
+
+    def read(self) -> None:
+        """Read what was kept since the last time; what another thread is about to read is left to it."""
+        with self._reading:
+            waiting, self._waiting = self._waiting, {}
+            if not waiting:
+                return
+            if self._syncer is None:
+                self._syncer = Syncer(self._path, on_saved=lambda sessions, last_change: self._on_saved())
+            by_name = {agent.name: agent for agent in agents()}
+            new = [(by_name[source.agent], source) for source in waiting.values() if source.agent in by_name]
+            self._syncer.read((), new)
+
+    def close(self) -> None:
+        """Close the store's connection."""
+        with self._reading:
+            if self._syncer is not None:
+                self._syncer.close()
+                self._syncer = None

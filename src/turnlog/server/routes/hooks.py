@@ -1,0 +1,57 @@
+"""`/api/hooks/{agent}`: what an agent's hooks tell, as it happens."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from turnlog.errors import NotFoundError
+from turnlog.hooks.send import AGENTS, LIMIT
+from turnlog.server.answers import HookAnswer
+from turnlog.server.context import ContextOf
+from turnlog.server.errors import InvalidParameterError
+from turnlog.server.openapi import taken_with
+
+router = APIRouter(prefix="/hooks", default_response_class=Response, tags=["hooks"])
+
+_BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
+
+
+@router.post("/{agent}", status_code=202, responses=taken_with(HookAnswer), openapi_extra={"requestBody": _BODY})
+async def take_hook(
+    request: Request,
+    context: ContextOf,
+    agent: str,
+    at: Annotated[float | None, Query(ge=0, le=4e12, description="When it happened, in Unix milliseconds.")] = None,
+) -> Response:
+    """The very JSON that the agent gives its hooks. It is kept when the answer comes, and in the store soon after."""
+    name = AGENTS.get(agent, agent)
+    if name not in AGENTS.values():
+        raise NotFoundError(f"no hooks are known of an agent {agent!r}")
+    payload = await _read(request)
+    moment = time.time() * 1000 if at is None else at
+    try:
+        source = await run_in_threadpool(context.hooks.keep, name, payload, moment)
+    except ValueError as error:
+        raise InvalidParameterError("body", str(error)) from error
+    answer = msgspec.json.encode(HookAnswer(session_id=source.session_id or ""))
+    return Response(answer, 202, media_type="application/json", background=BackgroundTask(context.hooks.read))
+
+
+async def _read(request: Request) -> bytes:
+    """The body; 413 as soon as it is too long."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > LIMIT:
+            raise HTTPException(413, f"an event has at most {LIMIT} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)

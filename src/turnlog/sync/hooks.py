@@ -1,0 +1,67 @@
+"""The spools that hooks leave beside a store: one file a session, read like any other source.
+
+A spool is ours: when all of it is archived and nothing has come for a week, its file goes.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from turnlog.agents.base import Agent, Source, SourceKind
+from turnlog.agents.folders import entries, is_file
+from turnlog.hooks import send
+from turnlog.store.connection import write_transaction
+from turnlog.store.forget import hooks_folder
+from turnlog.store.sources import Fingerprint, known_fingerprints, mark_vanished
+
+KEPT_SECONDS = 7 * 86400
+
+
+def find_spools(store_path: Path, agents: Iterable[Agent]) -> Iterator[tuple[Agent, Source]]:
+    """Every spool beside the store, of the agents that are there."""
+    folder = hooks_folder(store_path)
+    for agent in agents:
+        for entry in entries(os.fspath(folder / agent.name)):
+            if is_file(entry) and entry.name.endswith(".jsonl"):
+                yield agent, spool_source(store_path, agent.name, entry.path)
+
+
+def spool_source(store_path: Path, agent: str, path: str) -> Source:
+    """A spool as a source; its name is that of the session."""
+    external_id = Path(path).stem
+    return Source(
+        agent=agent,
+        path=path,
+        root=os.fspath(hooks_folder(store_path)),
+        kind=SourceKind.HOOKS,
+        session_id=f"{agent}:{external_id}",
+    )
+
+
+def spool_event(store_path: Path, agent: str, payload: bytes, at: float) -> Source:
+    """Keep what a hook of `agent` told at `at` (Unix milliseconds); return the spool that has it now.
+
+    Raises ValueError for what is no event (a JSON object that names its session), OSError when it cannot be written.
+    """
+    folder = os.fspath(hooks_folder(store_path).parent)
+    return spool_source(store_path, agent, send.spool(folder, agent, at, payload))
+
+
+def drop_old_spools(connection: sqlite3.Connection, store_path: Path) -> list[str]:
+    """Remove the files of spools that are archived and at rest; return their paths."""
+    folder = os.fspath(hooks_folder(store_path)) + os.sep
+    dropped: list[str] = []
+    for path, fingerprint in known_fingerprints(connection).items():
+        if path.startswith(folder) and fingerprint.mtime_ns < (time.time() - KEPT_SECONDS) * 1e9:
+            file = Path(path)
+            if file.exists() and Fingerprint.of(file.stat()) == fingerprint:
+                file.unlink()
+                dropped.append(path)
+    if dropped:
+        with write_transaction(connection):
+            mark_vanished(connection, dropped, int(time.time() * 1000))
+    return dropped
