@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Route, expect
 
-from browser_history import LONG_ID, TURNS, VARIED_ID
+from browser_history import LONG_ID, NEEDLE, NEEDLE_TURN, TURNS, VARIED_ID
 from browser_visit import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -83,6 +83,49 @@ def test_end_and_home_go_to_the_ends(visit: Visit) -> None:
     expect(page.get_by_text(f"I look at shelf {TURNS}.", exact=True)).to_be_visible()
     page.keyboard.press("Home")
     expect(page.get_by_text("I look at shelf 1.", exact=True)).to_be_in_viewport()
+
+
+def test_find_goes_into_folded_outputs_far_away(visit: Visit) -> None:
+    page = visit.open(LONG)
+    page.keyboard.press("f")
+    field = page.get_by_role("textbox", name="Find in this session")
+    expect(field).to_be_focused()
+    field.fill(NEEDLE[:6])
+    expect(page.locator(".find-count")).to_have_text("1")
+    field.press("Enter")
+    expect(page.locator(".find-count")).to_have_text("1 of 1")
+    expect(page.locator(".tool-output", has_text=NEEDLE)).to_be_in_viewport()
+    expect(page.get_by_text(f"I look at shelf {NEEDLE_TURN}.", exact=True)).to_be_visible()
+    assert page.evaluate("[...CSS.highlights.get('found')].map(String)") == [NEEDLE]
+    field.press("Escape")
+    expect(field).to_be_hidden()
+    assert page.evaluate("CSS.highlights.has('found')") is False
+
+
+def test_find_steps_through_the_hits_in_their_order(visit: Visit) -> None:
+    page = visit.open(f"{LONG}#msg_0aaaaaaa_00401")
+    expect(page.get_by_text("I look at shelf 101.", exact=True)).to_be_in_viewport()
+    page.wait_for_timeout(500)
+    page.keyboard.press("Control+f")
+    page.get_by_role("textbox", name="Find in this session").fill('"shelf 101"')
+    count = page.locator(".find-count")
+    expect(count).to_have_text("4")
+    page.keyboard.press("Enter")
+    expect(count).to_have_text("2 of 4")
+    page.keyboard.press("Enter")
+    expect(count).to_have_text("3 of 4")
+    page.keyboard.press("Shift+Enter")
+    expect(count).to_have_text("2 of 4")
+
+
+def test_keys_go_to_errors_and_edits(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    page.keyboard.press("e")
+    failed = page.locator(".tool", has_text="make test")
+    expect(failed).to_be_in_viewport()
+    expect(failed).to_have_class(re.compile("flash"))
+    page.keyboard.press("D")
+    expect(page.locator(".tool", has_text="vault.py")).to_have_class(re.compile("flash"))
 
 
 def test_a_link_leads_to_its_message(visit: Visit) -> None:

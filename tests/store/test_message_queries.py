@@ -411,8 +411,23 @@ def test_landmarks(store: Store, places: Places) -> None:
     ] == [
         (places.prompt, "prompt", "go", "m1", 1, "active"),
         (places.compaction, "compaction", "auto", None, None, None),
+        (places.error, "error", "overloaded", None, None, None),
     ]
-    assert [entry.created_at for entry in outline] == [at(0), at(3.5)]
+    assert [entry.created_at for entry in outline] == [at(0), at(3.5), None]
+
+
+def test_failures_are_landmarks(tmp_path: Path) -> None:
+    home = tmp_path / "failing"
+    home.mkdir()
+    log = Log(home, "one")
+    log.message(PROMPT, turn=1)
+    log.event(ErrorEvent(id="e", error_text="overloaded " * 50, created_at=at(1)))
+    log.message(Message(id="m", role="assistant", stop_reason="error", created_at=at(2)))
+    read_home(tmp_path / "failing.db", home)
+    with open_store(tmp_path / "failing.db") as store:
+        found = [(entry.kind, entry.text[:10], entry.message_id) for entry in store.outline("plain:one")]
+        assert found == [("prompt", "go", "m1"), ("error", "overloaded", None), ("error", "", "m")]
+        assert len(store.outline("plain:one")[1].text) == 200
 
 
 def test_unknown_parts_survive(tmp_path: Path) -> None:

@@ -343,11 +343,11 @@ class RawSource(NamedTuple):
 
 
 class OutlineEntry(NamedTuple):
-    """A landmark of a session: a prompt, a compaction, a rewind."""
+    """A landmark of a session: a prompt, a compaction, a rewind, a failure that is no tool's."""
 
     position: int
     kind: str
-    """The message's origin (`prompt`, `command`, `shell`, `subagent_prompt`), `compaction` or `rewind`."""
+    """The message's origin (`prompt`, `command`, `shell`, `subagent_prompt`), `compaction`, `rewind` or `error`."""
     text: str
     message_id: str | None = None
     turn: int | None = None

@@ -8,6 +8,7 @@ export const USAGE = "/api/usage";
 export const STATUS = "/api/status";
 export const PROJECTS = "/api/projects";
 export const AGENTS = "/api/agents";
+export const TOOL_CALLS = "/api/tool-calls";
 export const TOOLS = "/api/tools";
 export const MODELS = "/api/models";
 

@@ -664,6 +664,29 @@ export interface AgentSummary {
   updated_at: string | null;
 }
 
+export interface ToolCall {
+  tool_call_id: string;
+  tool_name: string;
+  kind: string;
+  state: string;
+  message_id: string;
+  session_id: string;
+  position: number;
+  agent: string;
+  started_at: string | null;
+  completed_at: string | null;
+  duration_ms: number | null;
+  exit_code: number | null;
+  path: string | null;
+  input_size: number;
+  output_size: number;
+}
+
+export interface ToolCallPage {
+  items: ToolCall[];
+  next_cursor: string | null;
+}
+
 export interface ToolUsage {
   tool_name: string;
   kind: ToolKind;

@@ -26,7 +26,7 @@ export const Outline = memo(function Outline({ entries, position, onJump }: Outl
   return (
     <ol className="outline" ref={list}>
       {entries.map((entry, index) => (
-        <li key={`${entry.kind}/${entry.position}`}>
+        <li key={`${entry.kind}/${entry.position}/${index}`}>
           <button
             type="button"
             className={`outline-entry outline-${kindOf(entry)}${isLeft(entry.fate ?? "active") ? " outline-left" : ""}`}
@@ -48,10 +48,12 @@ const ICONS: Record<string, IconName> = {
   shell: "terminal",
   compaction: "compact",
   rewind: "rewind",
+  error: "cross",
   subagent_prompt: "agent",
 };
 
 function kindOf(entry: OutlineEntry): string {
+  if (entry.kind === "error") return "error";
   return entry.kind === "compaction" || entry.kind === "rewind" ? "turning" : "prompt";
 }
 
@@ -63,5 +65,6 @@ function markOf(entry: OutlineEntry) {
 function textOf(entry: OutlineEntry): string {
   if (entry.kind === "compaction") return entry.text ? `Compacted (${entry.text})` : "Compacted";
   if (entry.kind === "rewind") return "Rewound";
+  if (entry.kind === "error") return entry.text || "An answer that failed";
   return commandText(entry.text) || "(no text)";
 }

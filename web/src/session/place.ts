@@ -4,6 +4,10 @@ export interface Place {
   position: number | null;
   /** Index of the part of that message. */
   part: number | null;
+  /** Or the id of a tool call in it. */
+  call?: string;
+  /** Words in that part which are to be seen, in lower case. */
+  words?: string[];
 }
 
 export const START: Place = { position: null, part: null };

@@ -15,10 +15,11 @@ interface SessionHeaderProps {
   answer: SessionAnswer | undefined;
   /** Whether what the agent writes now would be seen. */
   live: boolean;
+  onFind: () => void;
   onOutline: () => void;
 }
 
-export function SessionHeader({ id, answer, live, onOutline }: SessionHeaderProps) {
+export function SessionHeader({ id, answer, live, onFind, onOutline }: SessionHeaderProps) {
   return (
     <header className="session-header">
       <div className="session-header-top">
@@ -32,9 +33,9 @@ export function SessionHeader({ id, answer, live, onOutline }: SessionHeaderProp
             <Icon name="list" size={14} /> <span>Outline</span>
           </button>
           <AllButton />
-          <Link href={`/search?session=${encodeURIComponent(id)}`} className="button">
-            <Icon name="search" size={14} /> <span>Search in it</span>
-          </Link>
+          <button type="button" className="button" onClick={onFind} title="Key: f">
+            <Icon name="search" size={14} /> <span>Find</span>
+          </button>
           <CopyButton label="Copy link" text={() => location.origin + sessionPage(id)} />
         </div>
       </div>

@@ -4,15 +4,15 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { getJson } from "@/api/client";
 import { sessionPath } from "@/api/paths";
-import type { Items, OutlineEntry, SessionAnswer, SessionChange } from "@/api/types";
+import type { Items, OutlineEntry, SearchHit, SessionAnswer, SessionChange } from "@/api/types";
 import { Drawer } from "@/design/drawer";
 import { Problem } from "@/design/problem";
 import { titleOf } from "@/sessions/session-title";
-import { useKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
 import { DisclosureProvider } from "./disclosure";
+import { Find } from "./find";
 import { Outline } from "./outline";
-import { END, type Place, placeAt, START } from "./place";
+import { type Place, placeAt } from "./place";
 import { Relatives } from "./relatives";
 import { SessionContext } from "./session-context";
 import { SessionHeader } from "./session-header";
@@ -20,6 +20,7 @@ import "./session-page.css";
 import { Timeline, type TimelineHandle } from "./timeline";
 import { useAnchor } from "./use-anchor";
 import { useGoTo } from "./use-go-to";
+import { useJumpKeys } from "./use-jump-keys";
 import { type LiveReader, useLive } from "./use-live";
 import { type LoadedWindow, useSessionWindow } from "./use-session-window";
 
@@ -59,6 +60,8 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const { loaded, open, loadBefore, loadAfter, renew, change } = useSessionWindow(id);
   const timeline = useRef<TimelineHandle>(null);
   const [position, setPosition] = useState(0);
+  const scroller = useRef<HTMLDivElement>(null);
+  const [finding, setFinding] = useState(false);
   const [drawer, setDrawer] = useState(false);
 
   const jump = useCallback(
@@ -71,8 +74,15 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
     [open],
   );
   const jumpTo = useCallback((to: number) => jump(placeAt(to)), [jump]);
-  const { linked, flashing, problem } = useAnchor(id, jump);
-  usePromptKeys(outline, position, jump);
+  const { linked, flashing, problem, link } = useAnchor(id, jump);
+  useJumpKeys({ sessionId: id, outline, position, jump });
+  const showHit = useCallback(
+    ({ message_id, position, part }: SearchHit, words: string[]) => {
+      link({ messageId: message_id, part });
+      jump({ position, part, words });
+    },
+    [link, jump],
+  );
   const live = useGrowth(id, loaded.window, { onChange: change, onResync: renew });
 
   const cwd = answer?.session.cwd ?? answer?.session.project?.path;
@@ -92,7 +102,13 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   return (
     <SessionContext value={context}>
       <main className="session-page" data-bare={bare || undefined}>
-        <SessionHeader id={id} answer={answer} live={live} onOutline={() => setDrawer(true)} />
+        <SessionHeader
+          id={id}
+          answer={answer}
+          live={live}
+          onFind={() => setFinding(true)}
+          onOutline={() => setDrawer(true)}
+        />
         {(problem ?? loaded.error) && <p className="session-problem">{(problem ?? loaded.error)?.message}</p>}
         <nav className="session-outline" aria-label="Prompts">
           {sidebar}
@@ -103,33 +119,23 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
           loadAfter={loadAfter}
           onPosition={setPosition}
           handle={timeline}
-        />
+          scroller={scroller}
+        >
+          <Find
+            sessionId={id}
+            open={finding}
+            onOpen={setFinding}
+            position={position}
+            root={scroller}
+            onHit={showHit}
+          />
+        </Timeline>
         <Drawer open={drawer} onClose={() => setDrawer(false)} label="Prompts">
           {sidebar}
         </Drawer>
       </main>
     </SessionContext>
   );
-}
-
-/** n and p go to the next and previous prompt, Home and End to either end of the session. */
-function usePromptKeys(outline: OutlineEntry[], position: number, jump: (place: Place) => void): void {
-  const handlers = useMemo(() => {
-    const go = (place: Place | null) => (event: KeyboardEvent) => {
-      if (!place) return;
-      event.preventDefault();
-      jump(place);
-    };
-    const next = outline.find((entry) => entry.position > position);
-    const previous = outline.findLast((entry) => entry.position < position);
-    return {
-      n: go(next ? placeAt(next.position) : null),
-      p: go(previous ? placeAt(previous.position) : START),
-      Home: go(START),
-      End: go(END),
-    };
-  }, [outline, position, jump]);
-  useKeys(handlers);
 }
 
 /** The agent goes on while one reads: what is new is added at the end, what changed takes its place. */

@@ -1,6 +1,14 @@
 /** The session itself: a list of which only what is in sight is on the page, and only what is near is loaded. */
 
-import { type RefObject, useEffect, useImperativeHandle, useMemo, useRef, useSyncExternalStore } from "react";
+import {
+  type ReactNode,
+  type RefObject,
+  useEffect,
+  useImperativeHandle,
+  useMemo,
+  useRef,
+  useSyncExternalStore,
+} from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { Icon } from "@/design/icon";
 import { plural } from "@/format/numbers";
@@ -28,12 +36,15 @@ interface TimelineProps {
   loadAfter: () => void;
   onPosition: (position: number) => void;
   handle: RefObject<TimelineHandle | null>;
+  scroller: RefObject<HTMLDivElement | null>;
+  /** What lies above the list. */
+  children: ReactNode;
 }
 
-export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: TimelineProps) {
+export function Timeline(props: TimelineProps) {
+  const { loaded, loadBefore, loadAfter, onPosition, handle, scroller, children } = props;
   const { window: session, generation } = loaded;
   const entries = useEntries(loaded);
-  const scroller = useRef<HTMLDivElement>(null);
   const list = useRef<VirtualizerHandle>(null);
   const { look, scrollTo } = useTimelineScroll({
     scroller,
@@ -55,6 +66,7 @@ export function Timeline({ loaded, loadBefore, loadAfter, onPosition, handle }: 
   };
   return (
     <div className="timeline-frame">
+      {children}
       <section className="timeline" ref={scroller} tabIndex={0} aria-label="Session" aria-busy={!session}>
         <Virtualizer
           key={generation}

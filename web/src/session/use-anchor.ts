@@ -46,5 +46,8 @@ export function useAnchor(sessionId: string, jump: (place: Place) => void) {
     return () => clearTimeout(timer);
   }, [flashing]);
 
-  return { linked, flashing, problem };
+  /** As if the address named it: it opens, wherever it is folded. */
+  const link = useCallback((anchor: Anchor) => setLinked(anchor), []);
+
+  return { linked, flashing, problem, link };
 }

@@ -4,8 +4,8 @@ import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from 
 import type { VirtualizerHandle } from "virtua";
 import { useDisclosures } from "./disclosure";
 import type { BranchEntry, Entry } from "./entries";
-import { entryAt } from "./entry-element";
 import type { Place } from "./place";
+import { showPart } from "./show-part";
 import type { LoadedWindow } from "./use-session-window";
 import { holds } from "./window";
 
@@ -49,7 +49,7 @@ export function useTimelineScroll(options: TimelineScroll) {
   const waiting = useRef<Place | null>(null);
 
   const go = (to: Place) => {
-    const { position, part } = to;
+    const { position } = to;
     const folded = position === null ? null : foldedBranchAt(entries, position);
     if (folded) {
       waiting.current = to;
@@ -58,7 +58,7 @@ export function useTimelineScroll(options: TimelineScroll) {
     }
     const index = position === null ? 0 : indexOf(entries, position);
     list.current?.scrollToIndex(index, { align: "start", offset: index > 0 ? -ABOVE : 0 });
-    if (part !== null) requestAnimationFrame(() => showPart(scroller.current, index, part));
+    requestAnimationFrame(() => showPart(scroller.current, index, to));
     if (settling.current) clearTimeout(settling.current);
     settling.current = setTimeout(() => {
       settling.current = null;
@@ -111,12 +111,4 @@ function foldedBranchAt(entries: Entry[], position: number): BranchEntry | null 
     (entry) => entry.kind === "branch" && !entry.open && entry.position <= position && position <= entry.last,
   );
   return found?.kind === "branch" ? found : null;
-}
-
-/** A part of a long message may be far below the start of the message. */
-function showPart(scroller: HTMLElement | null, index: number, part: number): void {
-  const element = entryAt(scroller, index)?.querySelector(`[data-part="${part}"]`);
-  if (!scroller || !element) return;
-  const below = element.getBoundingClientRect().top > scroller.getBoundingClientRect().bottom - 120;
-  if (below) element.scrollIntoView({ block: "center" });
 }

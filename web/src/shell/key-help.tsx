@@ -24,6 +24,9 @@ const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
     keys: [
       ["j k", "next and previous entry"],
       ["n p", "next and previous prompt"],
+      ["e E", "next and previous error"],
+      ["d D", "next and previous edit"],
+      ["f or Ctrl F", "find in this session"],
       ["Enter", "open or fold the entry"],
       ["x", "open or fold everything"],
       ["Home End", "start and end"],

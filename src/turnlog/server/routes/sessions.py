@@ -68,7 +68,7 @@ def get_session(request: Request, context: ContextOf, session_id: str) -> Respon
 
 @router.get("/{session_id}/outline", responses=answers_with(OutlineAnswer))
 def get_outline(request: Request, context: ContextOf, session_id: str) -> Response:
-    """Prompts, compactions and rewinds, in order."""
+    """Prompts, compactions, rewinds and failures, in order."""
     etag = context.etag()
     entries = context.store.outline(session_id)
     if known := not_modified(request.headers, etag):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from turnlog.history.order import order_history
-from turnlog.model import CompactionEvent, HistoryEvent, Provenance, RecordEvent, RunMetadataEvent
+from turnlog.model import CompactionEvent, ErrorEvent, HistoryEvent, Provenance, RecordEvent, RunMetadataEvent
 from turnlog.model.codec import decode_event
 from turnlog.store import bodies
 from turnlog.store.base import OutlineEntry
@@ -53,13 +53,13 @@ def load_history(connection: sqlite3.Connection, session_id: str, *, resolve_blo
 
 
 def load_outline(connection: sqlite3.Connection, session_id: str) -> list[OutlineEntry]:
-    """Prompts, compactions and rewinds of a session, in order."""
+    """Prompts, compactions, rewinds and failures of a session, in order."""
     key = session_key(connection, session_id)
     origins = sorted(TURN_ORIGINS)
     rows = connection.execute(
-        "SELECT s.position, m.origin, m.text_preview, m.external_id, s.turn, m.created_at, s.fate"
-        " FROM memberships s JOIN messages m ON m.key = s.message_key"
-        f" WHERE s.session_key = ? AND m.origin IN ({','.join('?' * len(origins))})",
+        "SELECT s.position, iif(m.stop_reason = 'error', 'error', m.origin), m.text_preview, m.external_id, s.turn,"
+        " m.created_at, s.fate FROM memberships s JOIN messages m ON m.key = s.message_key"
+        f" WHERE s.session_key = ? AND (m.origin IN ({','.join('?' * len(origins))}) OR m.stop_reason = 'error')",
         (key, *origins),
     )
     entries = [
@@ -68,7 +68,7 @@ def load_outline(connection: sqlite3.Connection, session_id: str) -> list[Outlin
     ]
     entries += [
         _landmark(_event(row))
-        for row in _event_rows(connection, f"{_EVENTS} AND e.type IN ('compaction', 'rewind')", (key,))
+        for row in _event_rows(connection, f"{_EVENTS} AND e.type IN ('compaction', 'rewind', 'error')", (key,))
     ]
     return sorted(entries, key=lambda entry: entry.position)
 
@@ -111,6 +111,10 @@ def _event(row: _EventRow) -> HistoryEvent:
 
 
 def _landmark(event: HistoryEvent) -> OutlineEntry:
-    text = f"{event.trigger or ''}" if isinstance(event, CompactionEvent) else ""
+    text = ""
+    if isinstance(event, CompactionEvent):
+        text = event.trigger or ""
+    elif isinstance(event, ErrorEvent):
+        text = event.error_text[:OUTLINE_LENGTH]
     # The tags of these events are the kinds of an outline.
     return OutlineEntry(event.position, event.__struct_config__.tag, text, None, None, event.created_at)  # type: ignore[arg-type]

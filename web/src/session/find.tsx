@@ -1,0 +1,74 @@
+/** Find in this session: opened by a key or the button above, closed by Escape; what was found stays marked meanwhile. */
+
+import { type RefObject, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import type { SearchHit } from "@/api/types";
+import { useKeys } from "@/shell/keys";
+import { FindBar } from "./find-bar";
+import { useFindMarks } from "./find-marks";
+import { stepFrom, useFind } from "./use-find";
+
+interface FindProps {
+  sessionId: string;
+  open: boolean;
+  onOpen: (open: boolean) => void;
+  /** Where the timeline stands. */
+  position: number;
+  /** What is marked. */
+  root: RefObject<HTMLElement | null>;
+  onHit: (hit: SearchHit, words: string[]) => void;
+}
+
+export function Find({ sessionId, open, onOpen, position, root, onHit }: FindProps) {
+  const field = useRef<HTMLInputElement>(null);
+  const handlers = useMemo(() => {
+    const show = (event: KeyboardEvent) => {
+      event.preventDefault();
+      onOpen(true);
+      field.current?.select();
+    };
+    return { f: show, "Ctrl+f": show };
+  }, [onOpen]);
+  useKeys(handlers);
+  return open ? (
+    <OpenFind {...{ sessionId, position, root, onHit, field }} onClose={() => onOpen(false)} />
+  ) : null;
+}
+
+type OpenFindProps = Omit<FindProps, "open" | "onOpen"> & {
+  field: RefObject<HTMLInputElement | null>;
+  onClose: () => void;
+};
+
+const NO_WORDS: string[] = [];
+
+/** Milliseconds of rest before what was typed is looked for. */
+const REST = 150;
+
+function OpenFind({ sessionId, position, root, onHit, field, onClose }: OpenFindProps) {
+  const [text, setText] = useState("");
+  const [settled, setSettled] = useState("");
+  const [current, setCurrent] = useState<number | null>(null);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), REST);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const { found, busy, error } = useFind(sessionId, settled);
+  const words = found?.words ?? NO_WORDS;
+  useFindMarks(root, words);
+
+  const step = useCallback(
+    (by: 1 | -1) => {
+      const next = found && stepFrom(found.hits, current, position, by);
+      const hit = next === null ? undefined : found?.hits[next];
+      if (!hit) return;
+      setCurrent(next);
+      onHit(hit, words);
+    },
+    [found, current, position, onHit, words],
+  );
+  const onText = (typed: string) => {
+    setText(typed);
+    setCurrent(null);
+  };
+  return <FindBar {...{ text, found, busy, error, current, field, onText, onClose }} onStep={step} />;
+}

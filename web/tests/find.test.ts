@@ -1,0 +1,75 @@
+import { describe, expect, it } from "vitest";
+import type { SearchHit } from "@/api/types";
+import { placesIn } from "@/session/find-marks";
+import { placeAt } from "@/session/place";
+import { inOrder, stepFrom, wordsBegun } from "@/session/use-find";
+import { following } from "@/session/use-jump-keys";
+
+function hit(position: number, part = 0, marked = "Word"): SearchHit {
+  const snippet = [
+    { text: "a ", marked: false },
+    { text: marked, marked: true },
+  ];
+  return {
+    message_id: `m${position}`,
+    position,
+    part,
+    field: "text",
+    role: "user",
+    tool_name: null,
+    created_at: null,
+    snippet,
+    also_in: [],
+  };
+}
+
+it("takes the last word for the beginning of one, unless it is quoted or ended", () => {
+  expect(wordsBegun("make te")).toBe("make te*");
+  expect(wordsBegun('"make test"')).toBe('"make test"');
+  expect(wordsBegun('"make te')).toBe('"make te');
+  expect(wordsBegun("te*")).toBe("te*");
+  expect(wordsBegun("  ")).toBe("");
+});
+
+it("puts hits in the order of the session, and names what was found once, the longest first", () => {
+  const found = inOrder({
+    hits: [hit(20, 1), hit(20, 0, "words"), hit(5, 0, "word")],
+    cut: false,
+    pending: 0,
+  });
+  expect(found.hits.map(({ position, part }) => [position, part])).toEqual([
+    [5, 0],
+    [20, 0],
+    [20, 1],
+  ]);
+  expect(found.words).toEqual(["words", "word"]);
+});
+
+it("steps on from where one is, and around at the ends", () => {
+  const hits = [hit(5), hit(20), hit(30)];
+  expect(stepFrom(hits, null, 10, 1)).toBe(1);
+  expect(stepFrom(hits, null, 99, 1)).toBe(0);
+  expect(stepFrom(hits, 2, 0, 1)).toBe(0);
+  expect(stepFrom(hits, 0, 0, -1)).toBe(2);
+  expect(stepFrom([], null, 0, 1)).toBeNull();
+});
+
+describe("the places of words in a text", () => {
+  it("are found in any case, the longer of two that overlap", () => {
+    expect(placesIn("Words and a WORD", ["words", "word"])).toEqual([
+      [0, 5],
+      [12, 16],
+    ]);
+  });
+
+  it("are left out where lower case has another length", () => {
+    expect(placesIn("İ word", ["word"])).toEqual([]);
+  });
+});
+
+it("goes to the nearest landmark beyond where one is", () => {
+  const places = [placeAt(30), placeAt(10), placeAt(20)];
+  expect(following(places, 10, 1)?.position).toBe(20);
+  expect(following(places, 30, -1)?.position).toBe(20);
+  expect(following(places, 30, 1)).toBeNull();
+});
