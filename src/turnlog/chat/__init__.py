@@ -14,6 +14,7 @@ from turnlog.chat.loading import (
     load_ui_messages,
 )
 from turnlog.chat.native import NativeKeeper, session_id_of
+from turnlog.chat.provider_runtime import ProviderRuntime, Tool
 from turnlog.chat.requests import ChatRequest, ChatTurn, parse_chat_request, take_in
 from turnlog.chat.runtime import Answer, AnswerRuntime, Listeners, RunRequest, Runtime
 from turnlog.chat.stream_stores import MemoryStreamStore, SqliteStreamStore, StoredFrames, StreamStore
@@ -30,12 +31,14 @@ __all__ = [
     "MemoryKeeper",
     "MemoryStreamStore",
     "NativeKeeper",
+    "ProviderRuntime",
     "RunRequest",
     "Runtime",
     "SqliteStreamStore",
     "StoredFrames",
     "StreamStore",
     "Streams",
+    "Tool",
     "UIMessageStore",
     "UIPage",
     "load_all_ui_messages",

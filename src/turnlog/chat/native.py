@@ -21,7 +21,7 @@ from turnlog.aisdk.bubbles import ui_message_id
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.receive import from_ui_messages
 from turnlog.chat.loading import load_all_ui_messages
-from turnlog.chat.native_steps import join_step, with_step_facts
+from turnlog.chat.steps import join_step, with_step_facts
 from turnlog.errors import NotFoundError
 from turnlog.model import Fate, Message
 from turnlog.paths import database_path

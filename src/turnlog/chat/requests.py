@@ -19,6 +19,7 @@ from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage, UIMess
 from turnlog.aisdk.receive import from_ui_messages
 from turnlog.aisdk.validate import validate_ui_messages
 from turnlog.aisdk.versions import Version
+from turnlog.chat.steps import holds_own_metadata
 from turnlog.errors import NotFoundError, ShapeError
 from turnlog.model import Message
 
@@ -127,10 +128,9 @@ def _says(message: UIMessage) -> list[Message]:
 
 def own_metadata_left_out(message: UIMessage) -> UIMessage:
     """The message without what only turnlog says and reads of it."""
-    metadata = message.metadata
-    if not isinstance(metadata, dict) or METADATA not in metadata:
+    if not holds_own_metadata(message):
         return message
-    rest = {key: value for key, value in cast("dict[str, Any]", metadata).items() if key != METADATA}
+    rest = {key: value for key, value in cast("dict[str, Any]", message.metadata).items() if key != METADATA}
     return msgspec.structs.replace(message, metadata=rest or msgspec.UNSET)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.parts import TextUIPart, UIMessage
-from turnlog.aisdk.receive import from_ui_messages
+from turnlog.chat.steps import canonical_steps
 from turnlog.errors import ConflictError
 from turnlog.model import Message
 from turnlog.model.stream import Abort, StreamEvent
@@ -45,8 +45,12 @@ class RunRequest(UIValue, frozen=True, kw_only=True):
         return ""
 
     def history(self) -> list[Message]:
-        """`messages` as canonical ones: those that came out of a store are exactly what it holds."""
-        return from_ui_messages(self.messages, trusted=True).messages
+        """`messages` as canonical ones, one a model call: those that came out of a store are what it holds."""
+        return [
+            step
+            for message in self.messages
+            for step in canonical_steps(message, changed=message is self.messages[-1] and self.continued is not None)
+        ]
 
 
 class Runtime(Protocol):

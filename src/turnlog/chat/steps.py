@@ -1,7 +1,7 @@
-"""The model calls of a message of the page, as a store keeps them: what the stream told of each, and what stays.
+"""The model calls of a page's message as canonical messages: what the stream told of each, and what is known besides.
 
-The page's form of a message holds less than the stored one. A message that goes on is saved again from that form, so
-whatever did not change is taken from what is stored.
+The page's form of a message holds less than the stored one. Where a message goes on, whatever did not change is taken
+from what is stored.
 """
 
 from __future__ import annotations
@@ -15,10 +15,37 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from turnlog.aisdk.building import to_plain
+from turnlog.aisdk.convert import METADATA
 from turnlog.aisdk.parts import StepStartUIPart, UIMessage
+from turnlog.aisdk.receive import from_ui_messages
 from turnlog.model import Message, Part, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
 
 _STOP_REASONS = frozenset(get_args(StopReason))
+
+
+def canonical_steps(message: UIMessage, *, changed: bool = False) -> list[Message]:
+    """The canonical messages of one that is the server's own.
+
+    Args:
+        message: With what a store put into its metadata, or as our writer made it.
+        changed: Whether answers of a page were put into it since it was loaded.
+    """
+    told = with_step_facts(message, from_ui_messages([message]).messages)
+    if not holds_own_metadata(message):
+        return told
+    stored = from_ui_messages([message], trusted=True).messages
+    if not changed or len(stored) != len(told):
+        return stored
+    joined = [join_step(before, step) for before, step in zip(stored, told, strict=True)]
+    return [
+        before if step is None else replace(step, id=before.id) for before, step in zip(stored, joined, strict=True)
+    ]
+
+
+def holds_own_metadata(message: UIMessage) -> bool:
+    """Whether the message says what only turnlog says and reads."""
+    metadata: Any = message.metadata
+    return isinstance(metadata, dict) and METADATA in metadata
 
 
 def with_step_facts(message: UIMessage, steps: Sequence[Message]) -> list[Message]:

@@ -1,0 +1,171 @@
+"""A model answers a chat: requests and responses of any provider's API, and the tools that the model may call.
+
+Sending is the caller's: a function that gets the body of a request and gives the bytes of the response as they come.
+A call whose tool is not here is the page's to run (`addToolOutput`); one that needs a permission waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from turnlog.chat.runtime import AnswerRuntime, RunRequest
+from turnlog.model import Message, TextPart, ToolCallPart, ToolResult, ToolState
+from turnlog.model.merge import add_result
+from turnlog.model.stream import (
+    ApprovalRequest,
+    Pause,
+    RunFinish,
+    RunStart,
+    StreamEvent,
+    ToolOutput,
+)
+from turnlog.providers import provider as provider_of_name
+from turnlog.providers.base import Provider, RequestOptions
+from turnlog.providers.streaming import ResponseStream
+
+Send: TypeAlias = Callable[[dict[str, Any]], AsyncGenerator[bytes, None]]
+"""Sends the body of a request (plain JSON) and gives the body of the response in pieces, cut anywhere."""
+
+MOST_CALLS: Final = 100
+"""So many model calls one answer may take."""
+
+
+class Tool(NamedTuple):
+    """What runs when a model calls a tool. The model is told of it by `RequestOptions.tools`."""
+
+    run: Callable[[ToolCallPart], Awaitable[ToolResult | str]]
+    """Gives the output; what it raises is the error that the model and the page read."""
+    asks: bool = False
+    """Whether the page's user is asked before every call."""
+
+
+class ProviderRuntime(AnswerRuntime):
+    """Answers by a model, call after call, until it has nothing more to run."""
+
+    def __init__(
+        self, provider: str | Provider, options: RequestOptions, send: Send, tools: Mapping[str, Tool] | None = None
+    ) -> None:
+        """Ask a model.
+
+        Args:
+            provider: The API, or its name (`turnlog.providers.provider_names`).
+            options: The model, its system prompt, the tools in the provider's own form.
+            send: Sends a request.
+            tools: What runs here, by the tool's name.
+
+        Raises:
+            KeyError: There is no API of this name.
+        """
+        super().__init__(self._answer_by_model)
+        self._provider = provider_of_name(provider) if isinstance(provider, str) else provider
+        self._options = replace(options, stream=True)
+        self._send_request = send
+        self._tools = {} if tools is None else dict(tools)
+
+    async def _answer_by_model(self, request: RunRequest) -> AsyncGenerator[StreamEvent, None]:
+        history = request.history()
+        if request.continued is not None:
+            async for event in self._run_allowed(history):
+                yield event
+            if any(call.state is ToolState.APPROVAL_REQUESTED for call in _calls(history[-1])):
+                yield Pause(reason="approval")
+                return
+        for _ in range(MOST_CALLS):
+            response = self._provider.open_stream(requested_model=self._options.model)
+            async for event in self._ask(history, response):
+                yield event
+            message = response.message
+            if message.error is not None:
+                return
+            history.append(message)
+            async for event in self._run_calls(history):
+                yield event
+            last = _what_is_left(history[-1])
+            if last is not None:
+                yield last
+                return
+        yield RunFinish(stop_reason="pause")
+
+    async def _ask(self, history: Sequence[Message], response: ResponseStream) -> AsyncIterator[StreamEvent]:
+        """One model call; the ends of the run are this runtime's to tell."""
+        body = self._provider.to_request(history, self._options).body
+        async with aclosing(self._send_request(body)) as pieces:
+            async for piece in pieces:
+                for event in response.feed(piece):
+                    if not isinstance(event, _OF_RUN):
+                        yield event
+        for event in response.finish():
+            if not isinstance(event, _OF_RUN):
+                yield event
+
+    async def _run_calls(self, history: list[Message]) -> AsyncIterator[StreamEvent]:
+        """Run what the newest message calls, and ask where a permission is needed."""
+        for call in _calls(history[-1]):
+            tool = self._tools.get(call.tool_name)
+            if call.results or call.provider_executed or tool is None:
+                continue
+            if tool.asks:
+                _put(history, replace(call, state=ToolState.APPROVAL_REQUESTED))
+                yield ApprovalRequest(approval_id=f"{call.tool_call_id}:approval", tool_call_id=call.tool_call_id)
+                continue
+            yield await _run(tool, call, history)
+
+    async def _run_allowed(self, history: list[Message]) -> AsyncIterator[StreamEvent]:
+        """Run what the page has allowed, and say of the rest that it was refused."""
+        for call in _calls(history[-1]):
+            if call.state is not ToolState.APPROVAL_RESPONDED or call.results:
+                continue
+            tool, approval = self._tools.get(call.tool_name), call.approval
+            if tool is None or approval is None or approval.approved is not True:
+                reason = None if approval is None else approval.reason
+                refused = ToolResult(id=f"{call.tool_call_id}:result", status="denied", error_text=reason)
+                yield _answered(call, refused, history)
+            else:
+                yield await _run(tool, call, history)
+
+
+_OF_RUN = (RunStart, RunFinish)
+
+
+async def _run(tool: Tool, call: ToolCallPart, history: list[Message]) -> StreamEvent:
+    name = f"{call.tool_call_id}:result"
+    try:
+        output = await tool.run(call)
+    except Exception as error:
+        output = ToolResult(id=name, status="error", error_text=f"{type(error).__name__}: {error}")
+    if isinstance(output, str):
+        output = ToolResult(id=name, content=(TextPart(text=output),))
+    return _answered(call, output, history)
+
+
+def _answered(call: ToolCallPart, result: ToolResult, history: list[Message]) -> StreamEvent:
+    _put(history, add_result(call, result))
+    return ToolOutput(tool_call_id=call.tool_call_id, result=result)
+
+
+def _put(history: list[Message], call: ToolCallPart) -> None:
+    """Put a call back into the newest message."""
+    last = history[-1]
+    parts = [
+        call if isinstance(part, ToolCallPart) and part.tool_call_id == call.tool_call_id else part
+        for part in last.parts
+    ]
+    history[-1] = replace(last, parts=tuple(parts))
+
+
+def _calls(message: Message) -> list[ToolCallPart]:
+    return [part for part in message.parts if isinstance(part, ToolCallPart)]
+
+
+def _what_is_left(message: Message) -> StreamEvent | None:
+    """How the run ends behind this message; None where the model is to be asked again."""
+    calls = [call for call in _calls(message) if not call.provider_executed]
+    if not calls:
+        return RunFinish(stop_reason=message.stop_reason)
+    if any(call.state is ToolState.APPROVAL_REQUESTED for call in calls):
+        return Pause(reason="approval")
+    return None if all(call.results for call in calls) else RunFinish(stop_reason="tool_use")
