@@ -1,4 +1,4 @@
-"""Recorded logs of nine versions, read whole: every line accounted for, tokens and order as they were scripted."""
+"""Recorded logs of ten versions, read whole: every line accounted for, tokens and order as they were scripted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from claude_files import AGENT, DATA, SESSION, Gathered, calls_of, gather, read, sources
 from turnlog.agents import detect, fold_bytes
 from turnlog.agents.base import Changes, Source, SourceKind
-from turnlog.model import Message, Origin, ReasoningPart, RecordEvent, TextPart, ToolCallPart, UnknownPart
+from turnlog.model import Message, Origin, ReasoningPart, RecordEvent, TextPart, ToolCallPart, ToolState, UnknownPart
 from turnlog.model.usage import sum_usage
 
 VERSIONS = sorted(path.name for path in (DATA / "versions").iterdir())
@@ -27,6 +27,9 @@ LOGS = (SourceKind.SESSION, SourceKind.SUBAGENT)
 
 LEFT_OPEN = {"toolu_hand1"}
 """A hand-written log with a call that nobody answers."""
+
+KILLED = {"toolu_s1", "toolu_s2", "toolu_s5"}
+"""Of 2.1.33: interrupted or killed while the tool ran, of which the log says nothing."""
 
 
 def logs(*folder: str) -> list[Source]:
@@ -63,7 +66,9 @@ def test_nothing_is_unknown(folder: tuple[str, str]) -> None:
 def test_every_call_has_its_results(folder: tuple[str, str]) -> None:
     """R-S16: calls and results meet; a result without a call is left only where its call is in no file."""
     gathered = read(sources(*folder))
-    assert {call.tool_call_id for call in gathered.calls() if not call.results} <= LEFT_OPEN
+    open_calls = {call.tool_call_id: call.state for call in gathered.calls() if not call.results}
+    assert set(open_calls) <= LEFT_OPEN | KILLED
+    assert {open_calls[call_id] for call_id in set(open_calls) & KILLED} <= {ToolState.ABORTED}
     assert gathered.late == []
     for message in gathered.messages.values():
         assert all(call.tool_name and call.started_at for call in calls_of(message))

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import AGENT, SESSION, Log, call, calls_of, fold, gather, lines, session_source, text
-from turnlog.agents.base import Link, SourceKind
+from claude_files import AGENT, SESSION, Gathered, Log, call, calls_of, fold, gather, lines, session_source, text
+from turnlog.agents.base import Changes, Link, SourceKind
 from turnlog.model import (
     Approval,
     DataPart,
@@ -412,3 +412,52 @@ def test_parallel_calls_each_have_their_own_result() -> None:
     assert [found.results[0].output_text for found in calls_of(gathered.messages["msg_1"])] == ["one", "two"]
     assert gathered.place("msg_2").parent_id == "msg_1"
     assert not gathered.sessions[ROOT].relink
+
+
+def fed(*feeds: list[dict[str, Any]]) -> Gathered:
+    """What feeds of one log bring, the fold being put away between them."""
+    pieces, state, offset = list[Changes](), None, 0
+    for records in feeds:
+        reading = AGENT.fold(session_source(), state)
+        pieces.append(reading.feed(lines(*records), offset))
+        state, offset = reading.state(), offset + len(lines(*records))
+    return gather(*pieces)
+
+
+def test_a_call_without_an_answer_is_aborted_when_the_next_turn_begins() -> None:
+    """R-S16: up to 2.1.33 nothing in the log says that the agent was stopped while its tool ran."""
+    log = Log()
+    written = [
+        log.user("go"),
+        log.assistant("msg_1", call("toolu_1"), stop="tool_use"),
+        log.assistant("msg_1", call("toolu_2"), stop="tool_use"),
+        log.result("toolu_2", "done"),
+        log.user("go on"),
+    ]
+    for feeds in ([written], [[record] for record in written]):
+        states = {found.tool_call_id: found.state for found in fed(*feeds).calls()}
+        assert states == {"toolu_1": ToolState.ABORTED, "toolu_2": ToolState.OUTPUT_AVAILABLE}
+    assert next(found.state for found in fed(written[:4]).calls()) is ToolState.INPUT_AVAILABLE
+
+
+def test_a_call_that_was_given_up_may_still_be_answered() -> None:
+    log = Log()
+    written = [
+        log.assistant("msg_1", call("toolu_1"), stop="tool_use"),
+        log.user("meanwhile"),
+        log.result("toolu_1", "late"),
+    ]
+    for feeds in ([written], [[record] for record in written]):
+        (found,) = fed(*feeds).calls()
+        assert (found.state, found.output_text) == (ToolState.OUTPUT_AVAILABLE, "late")
+
+
+def test_a_call_that_runs_in_the_background_is_not_given_up() -> None:
+    log = Log()
+    gathered = fold(
+        log.assistant("msg_1", call("toolu_1"), stop="tool_use"),
+        log.result("toolu_1", "running", toolUseResult={"backgroundTaskId": "b1"}),
+        log.user("meanwhile"),
+    )
+    (found,) = gathered.calls()
+    assert found.state is ToolState.OUTPUT_AVAILABLE

@@ -177,7 +177,7 @@ def test_sidecars_are_known_by_their_place(root: Path) -> None:
         (b"hello\n", "no line is a JSON object"),
         (b'{"a":1}\n', "no record has a known type and a sessionId"),
         (b'{"type":"session_header","payload":{"id":"x"}}\n', "no record has a known type and a sessionId"),
-        (b'{"type":"system","subtype":"init","session_id":"x"}\n', "no record has a known type and a sessionId"),
+        (b'{"type":"system","subtype":"init","sessionid":"x"}\n', "no record has a known type and a sessionId"),
     ],
 )
 def test_why_a_file_is_nobodys(content: bytes, reason: str, tmp_path: Path) -> None:

@@ -175,3 +175,47 @@ def test_the_structured_result_is_found_in_a_stream() -> None:
 
 def test_fields_are_kept_only_of_known_kinds() -> None:
     assert set(STREAM_FIELDS) <= set(STREAM_KINDS)
+
+
+def test_a_stream_without_ids_of_its_lines(tmp_path: Path) -> None:
+    """R-S21: up to 1.0 no line has a `uuid`; a message is known by its own id, a result by its call's."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "a.txt"}
+    path = stream(
+        tmp_path,
+        {"type": "system", "subtype": "init", "cwd": "/w", "model": "sonnet"},
+        {"type": "assistant", "message": {"id": "msg_1", "role": "assistant", "content": [call]}},
+        {"type": "user", "message": {"role": "user", "content": [result]}},
+        {
+            "type": "assistant",
+            "message": {"id": "msg_2", "role": "assistant", "content": [{"type": "text", "text": "x"}]},
+        },
+        {"type": "result", "subtype": "success", "result": "x"},
+    )
+    for by_line in (False, True):
+        gathered = read(path, by_line=by_line)
+        assert list(gathered.messages) == ["msg_1", "msg_2"]
+        assert [found.output_text for found in gathered.calls()] == ["a.txt"]
+        assert gathered.counts.total == 5
+
+
+def test_the_end_of_a_run_alone_has_its_last_words(tmp_path: Path) -> None:
+    """`--output-format json`: one object, whose text and tokens stand nowhere else."""
+    end = {"result": "All done.", "usage": {"input_tokens": 15, "output_tokens": 11}, "modelUsage": {"opus": {}}}
+    gathered = read(stream(tmp_path, {"type": "result", "subtype": "success", "uuid": "u1", "is_error": False, **end}))
+    (message,) = gathered.messages.values()
+    assert (message.role, message.model, message.parts) == (
+        "assistant",
+        "opus",
+        (TextPart(id="u1.result.0", text="All done."),),
+    )
+    assert message.usage == Usage(input=15, output=11)
+    assert gathered.counts.total == 1
+
+
+def test_the_end_of_a_run_that_was_printed_says_nothing_twice(tmp_path: Path) -> None:
+    said = {"id": "msg_1", "role": "assistant", "content": [{"type": "text", "text": "x"}]}
+    path = stream(
+        tmp_path, {"type": "assistant", "message": said}, {"type": "result", "subtype": "success", "result": "x"}
+    )
+    assert list(read(path).messages) == ["msg_1"]

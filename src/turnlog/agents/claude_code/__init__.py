@@ -25,7 +25,7 @@ class ClaudeCode:
 
     name = NAME
     display_name = "Claude Code"
-    parser_version = 1
+    parser_version = 2
     command = COMMAND
 
     def roots(self) -> Sequence[Path]:

@@ -116,19 +116,19 @@ def _part_of(
     if kind == "text" and block.text is not None:
         return blocks.text_part(block, part_id)
     if kind in blocks.CALL_BLOCKS and block.id is not None:
-        return _call_of(reading, draft, record, block, part_id)
+        return _call_of(reading, draft, record, block, number)
     if kind in blocks.REASONING_BLOCKS:
         return blocks.reasoning_part(block, part_id, draft.model, record.thinking_duration_ms)
     json = reading.json
     return blocks.part_of(block, part_id, lambda: blocks.raw_at(json, "message", "content", index))
 
 
-def _call_of(reading: Reading, draft: MessageDraft, record: Record, block: Block, part_id: str) -> CallDraft:
+def _call_of(reading: Reading, draft: MessageDraft, record: Record, block: Block, number: int) -> CallDraft:
     call_id, name = block.id or "", block.name or ""
     known = reading.calls.get(call_id)
     if known is not None and known.draft is draft:
         return known
-    call = CallDraft(draft, part_id, call_id, name)
+    call = CallDraft(draft, f"{draft.id}.{number}", call_id, name)
     call.input, repaired = blocks.exact_input(block.input)
     if repaired:
         reading.tell("bytes that are not UTF-8 became U+FFFD", "note", "$.message.content")
@@ -136,7 +136,34 @@ def _call_of(reading: Reading, draft: MessageDraft, record: Record, block: Block
     call.started_at = record.timestamp
     reading.calls[call_id] = call
     prompt = _prompt_key(call) if name in SUBAGENT_TOOLS else None
-    reading.state.remember_call(call_id, OpenCall(draft.id, draft.origin, prompt))
+    session = None if draft.session_id == reading.main.id else draft.session_id
+    reading.state.remember_call(call_id, OpenCall(draft.id, draft.origin, prompt, name, number, session))
+    return call
+
+
+def give_up_calls(reading: Reading, session: Session) -> None:
+    """A turn begins: a call that has no answer yet was killed with its process, or stopped before it told so.
+
+    A result that comes all the same counts. Calls of the session that this one was copied from may still run.
+    """
+    own = None if session is reading.main else session.id
+    for call_id, known in reading.state.calls.items():
+        place = reading.state.messages.get(known.message_id)
+        if known.settled or known.origin is not None or known.session != own or place is None:
+            continue
+        known.settled = True
+        call = reading.calls.get(call_id) or _reopened(reading, call_id, known, place, session)
+        call.given_up = True
+
+
+def _reopened(reading: Reading, call_id: str, known: OpenCall, place: OpenMessage, session: Session) -> CallDraft:
+    """A call that an earlier feed told of."""
+    draft = reading.drafts.get(known.message_id)
+    if draft is None:
+        draft = reading.drafts[known.message_id] = MessageDraft(known.message_id, session.id, place, session.fate)
+        reading.order.append(draft)
+    call = reading.calls[call_id] = CallDraft(draft, f"{draft.id}.{known.number}", call_id, known.name)
+    draft.add_part(known.number, call)
     return call
 
 

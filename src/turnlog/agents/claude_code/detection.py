@@ -44,7 +44,8 @@ def detect_stream(path: Path, head: bytes) -> Detection | None:
 
 
 def _is_streamed(record: StreamRecord) -> bool:
-    return stream_kind(record) in STREAM_KINDS and record.session_id is not None and record.uuid is not None
+    """No log calls it `session_id`. Lines have a `uuid` only since 1.0.8x."""
+    return stream_kind(record) in STREAM_KINDS and record.session_id is not None
 
 
 def _are_fed(records: list[StreamRecord]) -> bool:

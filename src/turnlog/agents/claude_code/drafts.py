@@ -54,7 +54,18 @@ _EDGE = 64
 class CallDraft:
     """A call whose results may still come in this feed."""
 
-    __slots__ = ("approval", "draft", "id", "input", "name", "part_id", "provider_executed", "results", "started_at")
+    __slots__ = (
+        "approval",
+        "draft",
+        "given_up",
+        "id",
+        "input",
+        "name",
+        "part_id",
+        "provider_executed",
+        "results",
+        "started_at",
+    )
 
     def __init__(self, draft: MessageDraft, part_id: str, call_id: str, name: str) -> None:
         self.draft = draft
@@ -65,6 +76,7 @@ class CallDraft:
         self.provider_executed = False
         self.started_at: datetime | None = None
         self.approval: Approval | None = None
+        self.given_up = False
         self.results: list[ToolResult] = []
 
     def add_result(self, result: ToolResult) -> None:
@@ -75,7 +87,9 @@ class CallDraft:
     def part(self) -> ToolCallPart:
         """The call with all that came back so far."""
         results = self.results
-        if len(results) == 1:
+        if not results:
+            state = ToolState.ABORTED if self.given_up else ToolState.INPUT_AVAILABLE
+        elif len(results) == 1:
             state = STATE_OF_STATUS[results[0].status]
         else:
             results = in_order_of_arrival(results)

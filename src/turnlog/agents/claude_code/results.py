@@ -37,6 +37,8 @@ def read_result(reading: Reading, record: Record, session: Session, block: Block
     result = _result_of(reading, record, block, index, facts, origin)
     if not result.preliminary:
         reading.state.calls.pop(call_id, None)
+    elif open_call is not None:
+        open_call.settled = True
     if facts is not None:
         _note_task(reading, session, facts, call_id, message_id, origin)
     if record.uuid is not None:

@@ -67,6 +67,12 @@ class OpenCall(msgspec.Struct, array_like=True):
     """External id of the session that made the call, when this one copied it."""
     prompt: int | None = None
     """Checksum of a subagent's prompt, by which an inline sidechain finds its call."""
+    name: str = ""
+    number: int = 0
+    session: str | None = None
+    """Id of the inline sidechain that made the call; None for the file's own session."""
+    settled: bool = False
+    """It got a first answer, or was given up: the next prompt changes nothing about it."""
 
 
 class Thread(msgspec.Struct):

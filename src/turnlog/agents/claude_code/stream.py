@@ -41,6 +41,16 @@ _LONG_AGO = 1 << 53
 """What a stream says of a session counts less than anything a log says, and a later run more than an earlier one."""
 
 
+class _RunEnd(msgspec.Struct):
+    """What the line of a run's end says of its answers."""
+
+    result: str | None = None
+    is_error: bool = False
+    stop_reason: str | None = None
+    usage: WireUsage | None = None
+    models: dict[str, msgspec.Raw] = msgspec.field(name="modelUsage", default={})
+
+
 class OpenAnswer(msgspec.Struct):
     """A message whose pieces are being printed."""
 
@@ -302,7 +312,33 @@ def _read_system(state: StreamState, reading: Reading, record: StreamRecord) -> 
 def _read_result(state: StreamState, reading: Reading, record: StreamRecord) -> None:
     """The end of a run, with what it cost; the log's own total counts before it."""
     reading.main.change.reported_cost = record.total_cost_usd
+    if reading.main.thread.leaf is None and record.subtype == "success":
+        _show_outcome(reading, record)
     _read_other(state, reading, record)
+
+
+def _show_outcome(reading: Reading, record: StreamRecord) -> None:
+    """`--output-format json` prints the end of the run alone: its last words, with the tokens of all its calls."""
+    try:
+        end = msgspec.json.decode(reading.json, type=_RunEnd)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return
+    if not end.result or end.is_error:
+        return
+    names = list(end.models)
+    logged = Record(
+        type="assistant",
+        session_id=record.session_id,
+        message=WireMessage(
+            id=f"{record.uuid or reading.own_id()}.result",
+            model=names[0] if len(names) == 1 else None,
+            content=end.result,
+            stop_reason=end.stop_reason or "end_turn",
+            usage=end.usage,
+        ),
+    )
+    read_assistant(reading, logged)
+    reading.changes.counts.messages -= 1  # The line counts as the event that it also is.
 
 
 def _read_other(state: StreamState, reading: Reading, record: StreamRecord) -> None:

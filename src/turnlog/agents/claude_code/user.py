@@ -9,7 +9,7 @@ import msgspec
 
 from turnlog.agents.base import MessageChange, Placement
 from turnlog.agents.claude_code import blocks
-from turnlog.agents.claude_code.assistant import prompt_key
+from turnlog.agents.claude_code.assistant import give_up_calls, prompt_key
 from turnlog.agents.claude_code.classify import INTERRUPTS, WARM_UP, command_of, origin_of_text, split_injected
 from turnlog.agents.claude_code.events import add_interrupt, add_odd_record, add_rewind
 from turnlog.agents.claude_code.reading import SAID, Reading, Session
@@ -169,6 +169,7 @@ def _metadata_of(record: Record, spoken: str, origin: Origin) -> dict[str, Any]:
 
 
 def _begin_turn(reading: Reading, session: Session, spoken: str, origin: Origin, *, is_first: bool) -> None:
+    give_up_calls(reading, session)
     thread = session.thread
     thread.turn += 1
     thread.step = 0
