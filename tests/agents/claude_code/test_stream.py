@@ -201,7 +201,11 @@ def test_a_stream_without_ids_of_its_lines(tmp_path: Path) -> None:
 
 def test_the_end_of_a_run_alone_has_its_last_words(tmp_path: Path) -> None:
     """`--output-format json`: one object, whose text and tokens stand nowhere else."""
-    end = {"result": "All done.", "usage": {"input_tokens": 15, "output_tokens": 11}, "modelUsage": {"opus": {}}}
+    end: dict[str, Any] = {
+        "result": "All done.",
+        "usage": {"input_tokens": 15, "output_tokens": 11},
+        "modelUsage": {"opus": {}},
+    }
     gathered = read(stream(tmp_path, {"type": "result", "subtype": "success", "uuid": "u1", "is_error": False, **end}))
     (message,) = gathered.messages.values()
     assert (message.role, message.model, message.parts) == (
