@@ -196,14 +196,15 @@ def rounds(log: Path, count: int, watched: Stream | Asked) -> list[float | None]
 
 
 def tell(what: str, log: Path, found: list[float | None]) -> None:
-    times = sorted(seconds for seconds in found if seconds is not None)
-    lost = len(found) - len(times)
-    p99 = times[min(len(times) - 1, int(len(times) * 0.99))] if times else float("nan")
-    print(
-        f"{what}, session of {log.stat().st_size / 1e6:.1f} MB: p50 {statistics.median(times or [0]) * 1e3:.1f} ms,"
-        f" p99 {p99 * 1e3:.1f} ms, {len(times)} lines" + (f", {lost} did not arrive in {PATIENCE:.0f} s" if lost else ""),
-        flush=True,
-    )
+    times = sorted(seconds * 1e3 for seconds in found if seconds is not None)
+    size = f"session of {log.stat().st_size / 1e6:.1f} MB"
+    lost = f", {len(found) - len(times)} lost" if len(times) < len(found) else ""
+    if not times:
+        print(f"{what}, {size}: nothing arrived", flush=True)
+        return
+    p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
+    p50 = statistics.median(times)
+    print(f"{what}, {size}: p50 {p50:.1f} ms, p99 {p99:.1f} ms, {len(times)} lines{lost}", flush=True)
 
 
 if __name__ == "__main__":

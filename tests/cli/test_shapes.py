@@ -20,6 +20,7 @@ DOCS = (Path(__file__).parent.parent.parent / "docs/cli.md").read_text()
 CASES: dict[str, tuple[list[str], Any]] = {
     "sync": ([], shapes.SyncDocument),
     "sessions": ([], shapes.SessionsDocument),
+    "annotate": ([OTHER, "--star"], shapes.AnnotationsDocument),
     "show": ([OTHER], shapes.ShowDocument),
     "search": (["post OR webshop"], shapes.SearchDocument),
     "usage": ([], shapes.UsageDocument),

@@ -20,7 +20,6 @@ from turnlog.agents.base import Link
 from turnlog.model import RecordEvent, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.codec import to_json
 from turnlog.server.live import frames, hub
-from turnlog.store.base import Annotations
 from turnlog.store.forget import forget_for_good
 
 pytestmark = pytest.mark.timeout(60)
@@ -153,7 +152,7 @@ def test_all_sessions_are_told_by_their_summaries(served: Served) -> None:
         assert event.name == "sessions"
         assert [item["id"] for item in event.data["items"]] == [MAIN]
         assert event.data["items"][0]["counts"]["messages"] == 6
-        served.store.annotate(FORK, Annotations(starred=True))
+        served.store.annotate(FORK, starred=True)
         event = next(stream)
         assert [(item["id"], item["annotations"]["starred"]) for item in event.data["items"]] == [(FORK, True)]
 

@@ -112,7 +112,7 @@ def test_what_did_not_change_is_not_sent_again(client: TestClient) -> None:
 def test_every_change_of_the_store_gives_a_new_etag(own_store: Path, open_client: Callable[..., TestClient]) -> None:
     client = open_client(own_store)
     before = client.get(WINDOW).headers["etag"]
-    assert client.put(f"/api/sessions/{FORK}/annotations", json={"starred": True}).status_code == 200
+    assert client.patch(f"/api/sessions/{FORK}", json={"starred": True}).status_code == 200
     after = client.get(WINDOW, headers={"If-None-Match": before})
     assert after.status_code == 200
     assert after.headers["etag"] != before

@@ -73,7 +73,7 @@ def test_on_a_network_numbers_and_the_machine_itself_are_answered(library: Path,
 # -- origin
 
 
-PUT = f"/api/sessions/{MAIN}/annotations"
+PATCH = f"/api/sessions/{MAIN}"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ PUT = f"/api/sessions/{MAIN}/annotations"
     ],
 )
 def test_writes_from_another_site_are_refused(client: TestClient, headers: dict[str, str]) -> None:
-    response = client.put(PUT, json={"starred": True}, headers=headers)
+    response = client.patch(PATCH, json={"starred": True}, headers=headers)
     assert response.status_code == 403
     assert error_type(response) == "forbidden"
 
@@ -98,13 +98,13 @@ def test_writes_from_another_site_are_refused(client: TestClient, headers: dict[
 def test_writes_from_the_page_and_from_programs_are_taken(
     own_store: Path, open_client: OpenClient, headers: dict[str, str]
 ) -> None:
-    assert open_client(own_store).put(PUT, json={"starred": True}, headers=headers).status_code == 200
+    assert open_client(own_store).patch(PATCH, json={"starred": True}, headers=headers).status_code == 200
 
 
 def test_no_answer_is_shared_with_another_site(client: TestClient) -> None:
     answers = [
         client.get("/api/agents", headers={"Origin": "http://evil.example"}),
-        client.options("/api/agents", headers={"Origin": "http://e.example", "Access-Control-Request-Method": "PUT"}),
+        client.options("/api/agents", headers={"Origin": "http://e.example", "Access-Control-Request-Method": "PATCH"}),
     ]
     for answer in answers:
         assert not [name for name in answer.headers if name.startswith("access-control-")]
@@ -171,7 +171,7 @@ def test_the_token_leads_to_no_other_host(library: Path, open_client: OpenClient
 
 def test_a_token_in_an_address_allows_no_write(own_store: Path, open_client: OpenClient) -> None:
     client = open_client(own_store, NETWORK)
-    assert client.put(PUT, params={"token": TOKEN}, json={"starred": True}).status_code == 401
+    assert client.patch(PATCH, params={"token": TOKEN}, json={"starred": True}).status_code == 401
 
 
 def test_a_token_guards_loopback_too_when_one_is_given(library: Path, open_client: OpenClient) -> None:

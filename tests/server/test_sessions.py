@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from server_history import FORK, MAIN, QUIET, SUBAGENT
-from turnlog.server.answers import Annotations, OutlineAnswer, SessionAnswer, SessionPage
+from turnlog.server.answers import OutlineAnswer, SessionAnswer, SessionItem, SessionPage
 
 OpenClient = Callable[..., TestClient]
 
@@ -146,8 +146,9 @@ def test_the_outline_is_sent_once(client: TestClient) -> None:
 def test_annotations_are_kept_and_shown(own_store: Path, open_client: OpenClient) -> None:
     client = open_client(own_store)
     said = {"title": "Glass", "starred": True, "archived": False, "tags": ["glass", "shop"], "note": "nice"}
-    answer = client.put(f"/api/sessions/{MAIN}/annotations", json=said)
-    kept = msgspec.json.decode(answer.content, type=Annotations)
+    answer = client.patch(f"/api/sessions/{MAIN}", json=said)
+    kept = msgspec.json.decode(answer.content, type=SessionItem).annotations
+    assert kept is not None
     assert (kept.title, kept.starred, kept.tags, kept.note) == ("Glass", True, ["glass", "shop"], "nice")
     assert kept.changed_at is not None
     item = client.get("/api/sessions", params={"tag": "glass"}).json()["items"][0]
@@ -156,11 +157,13 @@ def test_annotations_are_kept_and_shown(own_store: Path, open_client: OpenClient
     assert client.get(f"/api/sessions/{MAIN}").json()["session"]["annotations"]["starred"] is True
 
 
-def test_what_is_left_out_is_emptied(own_store: Path, open_client: OpenClient) -> None:
+def test_what_is_left_out_stays_and_null_empties(own_store: Path, open_client: OpenClient) -> None:
     client = open_client(own_store)
-    client.put(f"/api/sessions/{MAIN}/annotations", json={"title": "Glass", "tags": ["a"]})
-    kept = client.put(f"/api/sessions/{MAIN}/annotations", json={"starred": True}).json()
-    assert (kept["title"], kept["tags"], kept["starred"]) == (None, [], True)
+    client.patch(f"/api/sessions/{MAIN}", json={"title": "Glass", "tags": ["a"]})
+    kept = client.patch(f"/api/sessions/{MAIN}", json={"starred": True}).json()["annotations"]
+    assert (kept["title"], kept["tags"], kept["starred"]) == ("Glass", ["a"], True)
+    item = client.patch(f"/api/sessions/{MAIN}", json={"title": None, "tags": []}).json()
+    assert (item["title"], item["annotations"]["tags"]) == ("Repair the shop", [])
 
 
 @pytest.mark.parametrize(
@@ -183,9 +186,7 @@ def test_a_wrong_body_is_422_and_names_the_field(
     """R-C16: invalid body 400 or 422 with the field named."""
     client = open_client(own_store)
     data = msgspec.json.encode(body) if body != {"title": "\ud800"} else b'{"title": "\\ud800"}'
-    response = client.put(
-        f"/api/sessions/{MAIN}/annotations", content=data, headers={"Content-Type": "application/json"}
-    )
+    response = client.patch(f"/api/sessions/{MAIN}", content=data, headers={"Content-Type": "application/json"})
     assert response.status_code == 422
     assert response.json()["error"]["type"] == "invalid_parameter"
     assert field in [wrong["field"] for wrong in response.json()["error"]["detail"]]
@@ -193,15 +194,15 @@ def test_a_wrong_body_is_422_and_names_the_field(
 
 def test_a_body_that_is_no_json_is_400_and_text_is_415(client: TestClient) -> None:
     """R-C16, C-a."""
-    address = f"/api/sessions/{MAIN}/annotations"
-    broken = client.put(address, content=b'{"starred": tr', headers={"Content-Type": "application/json"})
+    address = f"/api/sessions/{MAIN}"
+    broken = client.patch(address, content=b'{"starred": tr', headers={"Content-Type": "application/json"})
     assert broken.status_code == 400
     assert broken.json()["error"]["type"] == "invalid_json"
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
-        text = client.put(address, content=b'{"starred": true}', headers={"Content-Type": kind})
+        text = client.patch(address, content=b'{"starred": true}', headers={"Content-Type": kind})
         assert text.status_code == 415
         assert text.json()["error"]["type"] == "unsupported_media_type"
 
 
 def test_annotations_of_an_unknown_session_are_404(own_store: Path, open_client: OpenClient) -> None:
-    assert open_client(own_store).put("/api/sessions/plain:nope/annotations", json={}).status_code == 404
+    assert open_client(own_store).patch("/api/sessions/plain:nope", json={}).status_code == 404

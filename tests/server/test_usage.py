@@ -111,5 +111,5 @@ def test_the_change_sequence_grows_with_every_change(own_store: Path, open_clien
     client = open_client(own_store)
     before = status(client).change_sequence
     assert status(client).change_sequence == before
-    client.put(f"/api/sessions/{MAIN}/annotations", json={"starred": True})
+    client.patch(f"/api/sessions/{MAIN}", json={"starred": True})
     assert status(client).change_sequence > before

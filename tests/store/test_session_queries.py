@@ -361,9 +361,7 @@ def test_what_the_user_says_of_sessions(store: Store) -> None:
     """A given title stands before every other, and stars, tags and the archive can be asked for."""
     assert store.annotations(["plain:shop"]) == {}
     before = store.status().change_sequence
-    said = store.annotate(
-        "plain:shop", Annotations(title="Till", starred=True, tags=("work", "work", "später"), note="!")
-    )
+    said = store.annotate("plain:shop", title="Till", starred=True, tags=("work", "work", "später"), note="!")
     assert said._replace(changed_at=None) == Annotations("Till", True, False, ("work", "später"), "!")
     assert store.annotations(["plain:fork", "plain:shop"]) == {"plain:shop": said}
     session = store.session("plain:shop")
@@ -374,7 +372,9 @@ def test_what_the_user_says_of_sessions(store: Store) -> None:
     assert ids(store, SessionFilter(archived=False, title="till")) == ["shop"]
     assert [change.session_id for change in store.changes(before)] == ["plain:shop"]
 
-    emptied = store.annotate("plain:shop", Annotations())
+    archived = store.annotate("plain:shop", archived=True)
+    assert archived._replace(changed_at=None) == Annotations("Till", True, True, ("work", "später"), "!")
+    emptied = store.annotate("plain:shop", title=None, starred=False, archived=False, tags=(), note="")
     assert emptied._replace(changed_at=None) == Annotations()
     assert store.session("plain:shop").title == "Mend the till"
 
@@ -382,7 +382,7 @@ def test_what_the_user_says_of_sessions(store: Store) -> None:
 def test_an_unknown_session_cannot_be_annotated(store: Store) -> None:
     before = store.status().change_sequence
     with pytest.raises(NotFoundError):
-        store.annotate("plain:none", Annotations(starred=True))
+        store.annotate("plain:none", starred=True)
     assert store.status().change_sequence == before
 
 

@@ -16,7 +16,7 @@ from plain_store import START, at, read_home
 from turnlog.agents.base import Link
 from turnlog.model import Cost, Message, Usage
 from turnlog.store import open_store
-from turnlog.store.base import Annotations, Store, UsageBy, UsageFilter, UsageTotals
+from turnlog.store.base import Store, UsageBy, UsageFilter, UsageTotals
 
 DAY = 24 * 60
 
@@ -110,7 +110,7 @@ def test_a_session_has_the_total_that_its_agent_kept(store: Store) -> None:
     assert (shop.label, shop.totals.reported_cost) == ("Till", Decimal("9.5"))
     today = store.usage("session", UsageFilter(since=START - timedelta(hours=9), until=START + timedelta(hours=1)))
     assert today.rows[0].totals.reported_cost is None
-    store.annotate("plain:shop", Annotations(title="Mine"))
+    store.annotate("plain:shop", title="Mine")
     assert store.usage("session").rows[0].label == "Mine"
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
     "run": _Entry("run", "Run an agent, and keep a record of it."),
     "runs": _Entry("runs", "List what was run, and how it went."),
     "sessions": _Entry("sessions", "List sessions."),
+    "annotate": _Entry("annotate", "Give a session a title, a star, tags, a note."),
     "show": _Entry("show", "Show a session as a transcript."),
     "replay": _Entry("replay", "Show a session again, as it came."),
     "export": _Entry("export", "Write a session as a document, or as a model's next request."),

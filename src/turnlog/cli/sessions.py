@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         "turnlog sessions --since 7d",
         "turnlog sessions --project webshop --sort cost --limit 10",
         "turnlog sessions --parent 3f2a91c0             # its subagents and forks",
+        "turnlog sessions --starred --tag release",
         "turnlog sessions --json | jq -r '.items[].id'",
     )
 )
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 @click.option("--branch", help="Only this git branch.")
 @click.option("--title", help="Only titles that contain this.")
 @click.option("--parent", metavar="SESSION", help="Only what came out of this session.")
+@click.option("--starred", is_flag=True, default=None, help="Only those with a star.")
+@click.option("--tag", help="Only those with this tag.")
+@click.option("--archived", is_flag=True, help="Only those that were put away; else only the others.")
 @click.option("--subagents", is_flag=True, help="List subagents too.")
 @period_options()
 @click.option("--sort", type=click.Choice(get_args(SessionSort)), default="updated", show_default=True)

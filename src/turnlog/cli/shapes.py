@@ -46,6 +46,18 @@ class UsageDocument(TypedDict):
     totals: UsageNumbers
 
 
+class AnnotationsDocument(TypedDict):
+    """`turnlog annotate`."""
+
+    session: str
+    title: str | None
+    starred: bool
+    archived: bool
+    tags: list[str]
+    note: str | None
+    changed_at: str | None
+
+
 class ProblemDocument(TypedDict):
     """A file that could not be read."""
 

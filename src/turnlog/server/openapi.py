@@ -21,7 +21,6 @@ _UNKNOWN_FIELDS = next(field.encode_name for field in msgspec.structs.fields(Val
 
 ANSWERS: tuple[type[msgspec.Struct], ...] = (
     answers.AgentsAnswer,
-    answers.Annotations,
     answers.ChangePlace,
     answers.DiagnosticPage,
     ErrorAnswer,
@@ -37,6 +36,7 @@ ANSWERS: tuple[type[msgspec.Struct], ...] = (
     answers.SearchAnswer,
     answers.SessionAnswer,
     answers.SessionChange,
+    answers.SessionItem,
     answers.SessionPage,
     answers.SessionsChange,
     answers.StatusAnswer,

@@ -25,7 +25,7 @@ from pydantic_core import PydanticCustomError
 
 from turnlog.model import Role
 from turnlog.store.base import (
-    Annotations,
+    AnnotationsChange,
     DiagnosticFilter,
     RunFilter,
     SessionFilter,
@@ -305,7 +305,7 @@ Tag = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class AnnotationsBody(BaseModel):
-    """What is said about a session, as a whole: what is left out is emptied."""
+    """What is said about a session from now on: what is left out stays as it is, null and nothing empty it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -315,6 +315,6 @@ class AnnotationsBody(BaseModel):
     tags: Annotated[tuple[Tag, ...], Field(max_length=100)] = ()
     note: str | None = Field(None, max_length=100_000)
 
-    def to_annotations(self) -> Annotations:
+    def to_change(self) -> AnnotationsChange:
         """The same for the store."""
-        return Annotations(**self.model_dump())
+        return AnnotationsChange(**self.model_dump(exclude_unset=True))

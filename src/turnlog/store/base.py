@@ -7,11 +7,11 @@ question (`usage`) starts fast.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
 if TYPE_CHECKING:
     from turnlog.model import (
@@ -366,6 +366,16 @@ class Annotations(NamedTuple):
     changed_at: datetime | None = None
 
 
+class AnnotationsChange(TypedDict, total=False):
+    """What is to be said of a session from now on; what is left out stays as it is, None and nothing empty it."""
+
+    title: str | None
+    starred: bool
+    archived: bool
+    tags: Sequence[str]
+    note: str | None
+
+
 class BlobContent(NamedTuple):
     """A large or binary content."""
 
@@ -631,8 +641,8 @@ class Store(Protocol):
         """What the user said about these sessions; one about which nothing was said is left out."""
         ...
 
-    def annotate(self, session_id: str, annotations: Annotations) -> Annotations:
-        """Replace what the user said about a session; gives it back with its time."""
+    def annotate(self, session_id: str, **change: Unpack[AnnotationsChange]) -> Annotations:
+        """Change what the user says about a session; gives back all of it with its time."""
         ...
 
     def changes(self, after: int, limit: int = 1000) -> list[ChangeEntry]:

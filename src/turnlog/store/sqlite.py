@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from turnlog.errors import SchemaTooNewError, StoreError
 from turnlog.store.base import (
@@ -23,6 +23,7 @@ from turnlog.store.base import (
     EVERY_TOOL_CALL,
     AgentSummary,
     Annotations,
+    AnnotationsChange,
     BlobContent,
     ChangeEntry,
     DiagnosticFilter,
@@ -385,14 +386,14 @@ class SqliteStore:
         with self._snapshot() as connection:
             return load_annotations(connection, session_ids)
 
-    def annotate(self, session_id: str, annotations: Annotations) -> Annotations:
-        """Replace what the user said about a session."""
-        from turnlog.store.queries.annotations import save_annotations
+    def annotate(self, session_id: str, **change: Unpack[AnnotationsChange]) -> Annotations:
+        """Change what the user says about a session."""
+        from turnlog.store.queries.annotations import change_annotations
 
         connection = connect(self.path)
         try:
             with write_transaction(connection):
-                return save_annotations(connection, session_id, annotations)
+                return change_annotations(connection, session_id, change)
         finally:
             connection.close()
 

@@ -11,11 +11,11 @@ from starlette.responses import Response
 from turnlog.errors import NotFoundError
 from turnlog.model import Session
 from turnlog.server.answers import (
-    Annotations,
     OutlineAnswer,
     OutlineEntry,
     Placement,
     SessionAnswer,
+    SessionItem,
     SessionPage,
 )
 from turnlog.server.context import ContextOf, write
@@ -82,12 +82,13 @@ async def _takes_json(request: Request) -> None:
         raise HTTPException(415, "the body must be application/json")
 
 
-@router.put("/{session_id}/annotations", responses=answers_with(Annotations), dependencies=[Depends(_takes_json)])
-def put_annotations(request: Request, context: ContextOf, session_id: str, body: AnnotationsBody) -> Response:
-    """Replace what is said about a session."""
-    said = context.store.annotate(session_id, body.to_annotations())
+@router.patch("/{session_id}", responses=answers_with(SessionItem), dependencies=[Depends(_takes_json)])
+def patch_session(request: Request, context: ContextOf, session_id: str, body: AnnotationsBody) -> Response:
+    """Change what is said about a session: its title, star, tags, note, and whether it is archived."""
+    context.store.annotate(session_id, **body.to_change())
     context.hub.wake()
-    return write(request, Annotations.of(said))
+    (item,) = session_items(context.store, [context.store.session(session_id)])
+    return write(request, item)
 
 
 def _parent(store: Store, session: Session) -> Session | None:

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Iterable
 
-from turnlog.store.base import Annotations
+from turnlog.store.base import Annotations, AnnotationsChange
 from turnlog.store.families import session_key
 from turnlog.store.rows import moment
 
@@ -26,10 +26,11 @@ def load_annotations(connection: sqlite3.Connection, session_ids: Iterable[str])
     }
 
 
-def save_annotations(connection: sqlite3.Connection, session_id: str, said: Annotations) -> Annotations:
-    """Replace what was said about a session, and note the change; the caller holds the write transaction."""
+def change_annotations(connection: sqlite3.Connection, session_id: str, change: AnnotationsChange) -> Annotations:
+    """Change what is said about a session, and note the change; the caller holds the write transaction."""
     key = session_key(connection, session_id)
     now = int(time.time() * 1000)
+    said = load_annotations(connection, [session_id]).get(session_id, Annotations())._replace(**change)
     tags = tuple(dict.fromkeys(said.tags))
     connection.execute(
         "INSERT OR REPLACE INTO annotations (session_id, title, starred, archived, tags, note, changed_at)"

@@ -1,0 +1,74 @@
+"""`turnlog annotate`: what the user says about a session. It is kept in the store, and no log is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from turnlog.cli import figures
+from turnlog.cli.lookup import complete_session, find_session, open_existing
+from turnlog.cli.options import examples, json_option, store_option
+from turnlog.cli.shapes import AnnotationsDocument
+from turnlog.cli.terminal import plain, write_json
+from turnlog.store.base import Annotations, AnnotationsChange
+
+
+@click.command(
+    epilog=examples(
+        'turnlog annotate 3f2a91c0 --title "Moves the till to Postgres" --star',
+        "turnlog annotate 3f2a91c0 --tag release --untag draft",
+        "turnlog annotate 3f2a91c0 --archive            # no longer in lists",
+        "turnlog annotate 3f2a91c0                      # what was said",
+    )
+)
+@click.argument("session", shell_complete=complete_session)
+@click.option("--title", help="What to call it; nothing gives the agent's own title back.")
+@click.option("--star/--no-star", "starred", default=None, help="Whether it has a star.")
+@click.option("--archive/--no-archive", "archived", default=None, help="Whether it is put away.")
+@click.option("--tag", "tags", multiple=True, help="Add a tag. May be given more than once.")
+@click.option("--untag", "untags", multiple=True, help="Take a tag away. May be given more than once.")
+@click.option("--note", help="What to remember; nothing empties it.")
+@json_option
+@store_option
+def annotate(
+    *, session: str, tags: tuple[str, ...], untags: tuple[str, ...], as_json: bool, store_path: Path, **facts: Any
+) -> None:
+    """Say something about a session, or show what was said. It stays when logs are read anew."""
+    with open_existing(store_path) as store:
+        session_id = find_session(store, session).id
+        said = store.annotations([session_id]).get(session_id, Annotations())
+        change = AnnotationsChange(**{name: value for name, value in facts.items() if value is not None})
+        if tags or untags:
+            change["tags"] = _changed(said.tags, tags, untags)
+        if change:
+            said = store.annotate(session_id, **change)
+    if as_json:
+        write_json(_document(session_id, said))
+    else:
+        click.echo("\n".join(_lines(session_id, said)))
+
+
+def _changed(tags: Iterable[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
+    gone = {*removed, ""}
+    return [tag for tag in (*tags, *added) if tag not in gone]
+
+
+def _document(session_id: str, said: Annotations) -> AnnotationsDocument:
+    return AnnotationsDocument(
+        session=session_id,
+        title=said.title,
+        starred=said.starred,
+        archived=said.archived,
+        tags=list(said.tags),
+        note=said.note,
+        changed_at=figures.iso(said.changed_at),
+    )
+
+
+def _lines(session_id: str, said: Annotations) -> list[str]:
+    marks = [word for word, holds in (("starred", said.starred), ("archived", said.archived)) if holds]
+    facts = {"title": said.title, "marks": ", ".join(marks), "tags": ", ".join(said.tags), "note": said.note}
+    return [session_id, *(f"  {name}: {plain(value or figures.UNKNOWN)}" for name, value in facts.items())]

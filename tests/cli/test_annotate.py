@@ -1,0 +1,69 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_runner import Command
+from plain_agent import PlainAgent
+from plain_history import OTHER, SESSION
+from turnlog.cli.figures import UNKNOWN
+from turnlog.sync import rebuild
+
+pytestmark = pytest.mark.usefixtures("store")
+
+
+def said(run: Command, *arguments: str) -> dict[str, Any]:
+    result = run("annotate", SESSION, "--json", *arguments)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def listed(run: Command, *arguments: str) -> list[str]:
+    return [session["id"] for session in json.loads(run("sessions", "--json", *arguments).stdout)["items"]]
+
+
+def test_what_is_said_is_kept_piece_by_piece(run: Command) -> None:
+    assert said(run)["changed_at"] is None
+    said(run, "--title", "The till", "--star", "--tag", "work", "--tag", "draft")
+    kept = said(run, "--untag", "draft", "--tag", "done", "--note", "ask Ida")
+    assert kept.pop("changed_at").endswith("Z")
+    assert kept == {
+        "session": SESSION,
+        "title": "The till",
+        "starred": True,
+        "archived": False,
+        "tags": ["work", "done"],
+        "note": "ask Ida",
+    }
+    emptied = said(run, "--title", "", "--no-star", "--note", "")
+    assert (emptied["title"], emptied["starred"], emptied["note"]) == (None, False, None)
+
+
+def test_lists_ask_for_stars_and_tags_and_leave_out_what_is_put_away(run: Command) -> None:
+    said(run, "--star", "--tag", "work")
+    assert listed(run, "--starred") == listed(run, "--tag", "work") == [SESSION]
+    assert listed(run, "--tag", "play") == []
+    said(run, "--archive")
+    assert listed(run) == [OTHER]
+    assert listed(run, "--archived") == [SESSION]
+
+
+def test_what_is_said_outlives_a_rebuild(
+    run: Command, store: Path, plain_agent: PlainAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said(run, "--title", "The till", "--tag", "work")
+    monkeypatch.setattr(rebuild, "registered_agents", lambda: [plain_agent])
+    assert run("rebuild").exit_code == 0
+    assert (said(run)["title"], said(run)["tags"]) == ("The till", ["work"])
+
+
+def test_people_see_it_in_lines(run: Command) -> None:
+    run("annotate", SESSION, "--star", "--note", "red \x1b[31m")
+    assert run("annotate", SESSION).stdout.splitlines() == [
+        SESSION,
+        f"  title: {UNKNOWN}",
+        "  marks: starred",
+        f"  tags: {UNKNOWN}",
+        "  note: red ",
+    ]
