@@ -200,9 +200,42 @@ def test_a_structured_result_and_the_raw_records_are_one_click_away(visit: Visit
     page.locator(".tool-row", has_text="Look around").click()
     page.locator(".tool", has_text="Look around").get_by_role("button", name="Structured result").click()
     expect(page.locator(".tool-structured")).to_contain_text("a1b2c3")
+    expect(page.locator(".raw-record")).to_have_count(0)
     page.locator(".message", has_text="I begin.").get_by_role("button", name="Message details").click()
-    page.get_by_role("button", name="Raw records").click()
+    page.get_by_role("complementary").get_by_role("button", name="Raw records").click()
     expect(page.locator(".raw-record").first).to_contain_text('"signature": "c2ln"')
+
+
+def test_the_raw_records_of_a_call_are_one_key_away(visit: Visit) -> None:
+    page = visit.open(VARIED)
+    row = page.locator(".tool-row", has_text="rm -rf vault")
+    row.focus()
+    page.keyboard.press("r")
+    records = page.locator(".tool", has_text="rm -rf vault").locator(".raw-record")
+    expect(records).to_have_count(2)
+    expect(records.first).to_contain_text('"name": "Bash"')
+    expect(records.last).to_contain_text("User rejected tool use")
+    page.keyboard.press("r")
+    expect(records).to_have_count(0)
+
+
+def test_a_message_and_a_session_can_be_taken_away(visit: Visit) -> None:
+    visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = visit.open(VARIED)
+    clipboard = "navigator.clipboard.readText()"
+    page.locator(".tool-row", has_text="rm -rf vault").click()
+    page.get_by_role("group", name="Copy as").get_by_role("button", name="Markdown").click()
+    expect(page.get_by_role("group", name="Copy as")).to_contain_text("Copied")
+    assert page.evaluate(clipboard).startswith("**Bash**\n\n```bash\nrm -rf vault\n```")
+    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Copy command to resume it").click()
+    expect(page.locator(".menu-item", has_text="Copied")).to_have_count(1)
+    assert page.evaluate(clipboard) == "cd /home/ada/bank && claude --resume 0bbbbbbb-0000-4000-8000-000000000002"
+    page.get_by_role("button", name="Anthropic").click()
+    page.wait_for_function("navigator.clipboard.readText().then(text => text.includes('\"messages\"'))")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Markdown").click()
+    assert "Painted blue." in download.value.path().read_text(encoding="utf-8")
 
 
 def test_an_image_is_a_thumbnail_that_opens(visit: Visit) -> None:

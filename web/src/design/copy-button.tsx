@@ -3,7 +3,15 @@
 import { useEffect, useState } from "react";
 import { Icon } from "./icon";
 
-export function CopyButton({ label, text }: { label: string; text: () => string }) {
+interface CopyButtonProps {
+  label: string;
+  /** What is copied; it may have to be asked for first. */
+  text: () => string | Promise<string>;
+  /** `button` with a frame, `link` in a line of text, `menu-item` in a menu. */
+  className?: "button" | "link" | "menu-item";
+}
+
+export function CopyButton({ label, text, className = "button" }: CopyButtonProps) {
   const [outcome, setOutcome] = useState<string | null>(null);
   useEffect(() => {
     if (!outcome) return;
@@ -12,16 +20,16 @@ export function CopyButton({ label, text }: { label: string; text: () => string 
   }, [outcome]);
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(text());
+      await navigator.clipboard.writeText(await text());
       setOutcome("Copied");
     } catch {
-      // Not allowed, or not there at all where the page is not served from this machine.
+      // Not allowed, not to be had, or not there at all where the page is not served from this machine.
       setOutcome("Could not copy");
     }
   };
   return (
-    <button type="button" className="button" onClick={copy}>
-      <Icon name="link" size={14} />
+    <button type="button" className={className} onClick={copy}>
+      {className === "button" && <Icon name="link" size={14} />}
       <span aria-live="polite">{outcome ?? label}</span>
     </button>
   );

@@ -1,20 +1,26 @@
 /** Everything known about a message: times, model, usage, cost, fate, its link, and its records as they were written. */
 
-import { useState } from "react";
-import { sessionPage } from "@/api/paths";
-import { CopyButton } from "@/design/copy-button";
 import { formatCost, UNKNOWN } from "@/format/numbers";
 import { formatDuration, formatExact, spanOf } from "@/format/time";
+import { CopyMessage } from "./copy-as";
+import { useOwnDisclosure } from "./disclosure";
 import type { MessageEntry } from "./entries";
 import { FATES } from "./fates";
 import { RawRecords } from "./raw-records";
-import { useSessionContext } from "./session-context";
 import { describeUsage } from "./step-usage";
 import "./message-details.css";
 
+/** Under what it is remembered whether the details of a message, and its raw records, are open. */
+export function detailsId(messageId: string): string {
+  return `details/${messageId}`;
+}
+
+export function rawId(messageId: string, part?: number): string {
+  return part === undefined ? `raw/${messageId}` : `raw/${messageId}/${part}`;
+}
+
 export function MessageDetails({ entry }: { entry: MessageEntry }) {
-  const [raw, setRaw] = useState(false);
-  const { sessionId } = useSessionContext();
+  const [raw, toggleRaw] = useOwnDisclosure(rawId(entry.message.id));
   return (
     <aside className="details" aria-label="Message details">
       <dl>
@@ -25,15 +31,12 @@ export function MessageDetails({ entry }: { entry: MessageEntry }) {
           </div>
         ))}
       </dl>
-      <p className="details-actions">
-        <CopyButton
-          label="Copy link"
-          text={() => location.origin + sessionPage(sessionId, entry.message.id)}
-        />
-        <button type="button" className="button" aria-expanded={raw} onClick={() => setRaw(!raw)}>
+      <div className="details-actions">
+        <button type="button" className="link" aria-expanded={raw} onClick={toggleRaw} title="Key: r">
           {raw ? "Hide raw records" : "Raw records"}
         </button>
-      </p>
+        <CopyMessage message={entry.message} />
+      </div>
       {raw && <RawRecords messageId={entry.message.id} />}
     </aside>
   );

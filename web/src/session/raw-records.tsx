@@ -8,7 +8,13 @@ import { CodeBlock } from "@/content/code-block";
 import { formatCount } from "@/format/numbers";
 import { useSessionContext } from "./session-context";
 
-export function RawRecords({ messageId }: { messageId: string }) {
+interface RawRecordsProps {
+  messageId: string;
+  /** Id of a tool call: only the records that tell of it. */
+  callId?: string;
+}
+
+export function RawRecords({ messageId, callId }: RawRecordsProps) {
   const { sessionId } = useSessionContext();
   const records = useQuery({
     queryKey: ["raw", messageId, sessionId],
@@ -17,7 +23,9 @@ export function RawRecords({ messageId }: { messageId: string }) {
   });
   if (records.isPending) return <p className="tool-note">Loading…</p>;
   if (records.isError) return <p className="tool-note">Could not be loaded: {records.error.message}</p>;
-  return records.data.items.map((record) => (
+  const about = callId ? records.data.items.filter(({ text }) => text.includes(callId)) : [];
+  // A call may stand in its records under another name: then all of them are shown.
+  return (about.length > 0 ? about : records.data.items).map((record) => (
     <RawRecordView key={`${record.source}/${record.offset}`} record={record} />
   ));
 }

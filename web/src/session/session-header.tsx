@@ -3,15 +3,14 @@
 import { Link } from "wouter";
 import { sessionPage } from "@/api/paths";
 import type { Session, SessionAnswer } from "@/api/types";
-import { CopyButton } from "@/design/copy-button";
 import { Icon } from "@/design/icon";
 import { titleOf } from "@/sessions/session-title";
 import { AllButton } from "./all-button";
 import { SessionFacts } from "./session-facts";
+import { SessionMenu } from "./session-menu";
 import "./session-header.css";
 
 interface SessionHeaderProps {
-  id: string;
   answer: SessionAnswer | undefined;
   /** Whether what the agent writes now would be seen. */
   live: boolean;
@@ -19,7 +18,7 @@ interface SessionHeaderProps {
   onOutline: () => void;
 }
 
-export function SessionHeader({ id, answer, live, onFind, onOutline }: SessionHeaderProps) {
+export function SessionHeader({ answer, live, onFind, onOutline }: SessionHeaderProps) {
   return (
     <header className="session-header">
       <div className="session-header-top">
@@ -36,7 +35,7 @@ export function SessionHeader({ id, answer, live, onFind, onOutline }: SessionHe
           <button type="button" className="button" onClick={onFind} title="Key: f">
             <Icon name="search" size={14} /> <span>Find</span>
           </button>
-          <CopyButton label="Copy link" text={() => location.origin + sessionPage(id)} />
+          {answer && <SessionMenu session={answer.session} />}
         </div>
       </div>
       {answer && <SessionFacts session={answer.session} live={live} />}

@@ -103,7 +103,6 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
     <SessionContext value={context}>
       <main className="session-page" data-bare={bare || undefined}>
         <SessionHeader
-          id={id}
           answer={answer}
           live={live}
           onFind={() => setFinding(true)}

@@ -12,14 +12,12 @@ import {
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { Icon } from "@/design/icon";
 import { plural } from "@/format/numbers";
-import { useKeys } from "@/shell/keys";
-import { nextAll } from "./all-button";
 import { BRANCH_PREFIX } from "./branches";
 import { useDisclosures } from "./disclosure";
 import { entriesOf } from "./entries";
-import { entryAt } from "./entry-element";
 import { EntryView } from "./entry-view";
 import type { Place } from "./place";
+import { useEntryKeys } from "./use-entry-keys";
 import type { LoadedWindow } from "./use-session-window";
 import { useTail } from "./use-tail";
 import { useTimelineScroll } from "./use-timeline-scroll";
@@ -108,35 +106,4 @@ function useEntries({ window: session }: LoadedWindow) {
     () => (session ? entriesOf(session, (id) => disclosures.isOpen(id, false)) : []),
     [session, disclosures, branches],
   );
-}
-
-/** j and k move from entry to entry, Enter opens and folds what is in it, x does so everywhere. */
-function useEntryKeys(
-  scroller: RefObject<HTMLElement | null>,
-  list: RefObject<VirtualizerHandle | null>,
-  count: number,
-): void {
-  const disclosures = useDisclosures();
-  const handlers = useMemo(() => {
-    const move = (step: number) => (event: KeyboardEvent) => {
-      const focused = document.activeElement?.closest<HTMLElement>(".entry")?.dataset.index;
-      const top = list.current?.findItemIndex((list.current?.scrollOffset ?? 0) + 1) ?? 0;
-      const next = focused === undefined ? top : Math.min(Math.max(Number(focused) + step, 0), count - 1);
-      event.preventDefault();
-      list.current?.scrollToIndex(next, { align: "nearest" });
-      requestAnimationFrame(() => entryAt(scroller.current, next)?.focus({ preventScroll: true }));
-    };
-    return {
-      j: move(1),
-      k: move(-1),
-      x: () => disclosures.setAll(nextAll(disclosures.all()).all),
-      Enter: toggleFocused,
-    };
-  }, [scroller, list, count, disclosures]);
-  useKeys(handlers);
-}
-
-function toggleFocused(): void {
-  if (!document.activeElement?.matches(".entry")) return;
-  for (const toggle of document.activeElement.querySelectorAll<HTMLElement>("[data-toggle]")) toggle.click();
 }

@@ -48,7 +48,7 @@ export function ToolCall({ part, message, placement, index }: ToolCallProps) {
           </Link>
         )}
       </div>
-      {open && <ToolPanel part={part} messageId={message.id} child={child} />}
+      {open && <ToolPanel part={part} messageId={message.id} index={index} child={child} />}
       {!open && glances && <ToolGlance part={part} changes={changes} onMore={toggle} />}
     </PartFrame>
   );

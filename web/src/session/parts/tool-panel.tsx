@@ -1,7 +1,11 @@
 /** An opened tool call: input, approval, results in the order they came, and the session that it started. */
 
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useState } from "react";
 import type { Approval, ToolCallPart } from "@/api/types";
+import { CopyPart } from "../copy-as";
+import { useOwnDisclosure } from "../disclosure";
+import { rawId } from "../message-details";
+import { RawRecords } from "../raw-records";
 import { StructuredResults } from "./structured-results";
 import { ToolInput } from "./tool-input";
 import { ToolOutput } from "./tool-output";
@@ -12,11 +16,12 @@ const ChildSession = lazy(() => import("../child-session"));
 interface ToolPanelProps {
   part: ToolCallPart;
   messageId: string;
+  index: number;
   /** Id of the session that the call started. */
   child: string | null;
 }
 
-export function ToolPanel({ part, messageId, child }: ToolPanelProps) {
+export function ToolPanel({ part, messageId, index, child }: ToolPanelProps) {
   const results = part.results ?? [];
   return (
     <div className="tool-panel">
@@ -33,7 +38,7 @@ export function ToolPanel({ part, messageId, child }: ToolPanelProps) {
       {results.length === 0 && !part.provider_executed && (
         <p className="tool-note">The log has no result for this call.</p>
       )}
-      {results.length > 0 && <StructuredResults messageId={messageId} toolCallId={part.tool_call_id} />}
+      <PanelActions part={part} messageId={messageId} index={index} />
     </div>
   );
 }
@@ -47,5 +52,32 @@ function ApprovalLine({ approval }: { approval: Approval }) {
       {approval.source && ` by ${approval.source.replaceAll("_", " ")}`}
       {approval.reason && `: ${approval.reason}`}
     </p>
+  );
+}
+
+function PanelActions({ part, messageId, index }: Omit<ToolPanelProps, "child">) {
+  const [raw, toggleRaw] = useOwnDisclosure(rawId(messageId, index));
+  const [structured, setStructured] = useState(false);
+  return (
+    <>
+      <div className="panel-actions">
+        {(part.results?.length ?? 0) > 0 && (
+          <button
+            type="button"
+            className="link"
+            aria-expanded={structured}
+            onClick={() => setStructured(!structured)}
+          >
+            Structured result
+          </button>
+        )}
+        <button type="button" className="link" aria-expanded={raw} onClick={toggleRaw} title="Key: r">
+          Raw records
+        </button>
+        <CopyPart part={part} messageId={messageId} index={index} />
+      </div>
+      {structured && <StructuredResults messageId={messageId} toolCallId={part.tool_call_id} />}
+      {raw && <RawRecords messageId={messageId} callId={part.tool_call_id} />}
+    </>
   );
 }
