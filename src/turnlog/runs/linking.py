@@ -33,6 +33,8 @@ from turnlog.sync.scan import Syncer
 
 _MOST_CANDIDATES: Final = 200
 
+_PRINTED: Final = "no log of {} was found: what the run printed was read instead"
+
 
 class _Found(NamedTuple):
     """The session of a run, if any, and why there is none or no log of it."""
@@ -40,6 +42,8 @@ class _Found(NamedTuple):
     session_id: str | None = None
     log_path: str | None = None
     problem: str | None = None
+    is_stream: bool = False
+    """The log is what the run printed."""
 
 
 def link_run(store_path: Path, run: Run) -> Run:
@@ -63,13 +67,13 @@ def _link(store_path: Path, run: Run, output: Path) -> Run:
     problems = _read_new_logs(store_path, run)
     with open_store(store_path) as store:
         known = run.session_id if run.log_path is not None else None
-        found = _by_name(store, printed.session_id or known) or _by_time(store_path, store, run)
+        found = _by_name(store, printed.session_id or known, run.log_path) or _by_time(store_path, store, run)
     if found.log_path is None and printed.session_id is not None:
         found = _read_output(store_path, printed.session_id, output)
     if found.log_path is None and problems:
         found = found._replace(problem="; ".join(f"{problem.path}: {problem.reason}" for problem in problems))
     run = msgspec.structs.replace(run, session_id=found.session_id, log_path=found.log_path, log_problem=found.problem)
-    return run if found.session_id is None else _with_facts(store_path, run)
+    return run if found.session_id is None else _with_facts(store_path, run, is_stream=found.is_stream)
 
 
 # -- reading
@@ -102,23 +106,26 @@ def _written_since(agent: Agent, moment: datetime) -> Iterator[Source]:
 def _read_output(store_path: Path, session_id: str, output: Path) -> _Found:
     """Where a session left no log, what was printed of it is its log."""
     summary = import_file(store_path, output)
-    return _Found(session_id, summary.path, f"no log of {session_id} was found: what the run printed was read instead")
+    return _Found(session_id, summary.path, _PRINTED.format(session_id), is_stream=True)
 
 
 # -- finding
 
 
-def _by_name(store: Store, session_id: str | None) -> _Found | None:
-    """The session of this id; None where that says nothing, or there is none yet."""
+def _by_name(store: Store, session_id: str | None, printed: str | None = None) -> _Found | None:
+    """The session of this id, which may have what the run printed for a log; None where there is no id."""
     if session_id is None:
         return None
     try:
         sources = store.sources(session_id)
     except NotFoundError:
         return _Found(problem=f"no log of {session_id} was found")
-    kinds = (SourceKind.SESSION, SourceKind.STREAM)
-    logs = [source.path for kind in kinds for source in sources if source.kind == kind]
-    return _Found(session_id, logs[0] if logs else None, None if logs else f"no log of {session_id} was found")
+    logs = [source.path for source in sources if source.kind == SourceKind.SESSION]
+    if logs:
+        return _Found(session_id, logs[0])
+    if any(source.path == printed for source in sources):
+        return _Found(session_id, printed, _PRINTED.format(session_id), is_stream=True)
+    return _Found(session_id, None, f"no log of {session_id} was found")
 
 
 def _by_time(store_path: Path, store: Store, run: Run) -> _Found:
@@ -177,10 +184,11 @@ def _is_fresh(session: Session, run: Run) -> bool:
 # -- what the session tells
 
 
-def _with_facts(store_path: Path, run: Run) -> Run:
+def _with_facts(store_path: Path, run: Run, *, is_stream: bool) -> Run:
     assert run.session_id is not None
+    stream = run.log_path if is_stream else None
     with closing(connect(store_path, read_only=True)) as connection:
-        facts = load_run_facts(connection, run.session_id, run.started_at, run.ended_at)
+        facts = load_run_facts(connection, run.session_id, run.started_at, run.ended_at, stream=stream)
     return msgspec.structs.replace(
         run,
         agent=run.agent or run.session_id.partition(":")[0],

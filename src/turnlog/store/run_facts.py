@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from turnlog.model import Message, TextPart, ToolCallPart, Usage, sum_usage
 from turnlog.store import bodies
@@ -39,17 +39,23 @@ class _Row(NamedTuple):
 
 
 def load_run_facts(
-    connection: sqlite3.Connection, session_id: str, since: datetime | None, until: datetime | None
+    connection: sqlite3.Connection,
+    session_id: str,
+    since: datetime | None,
+    until: datetime | None,
+    *,
+    stream: str | None = None,
 ) -> RunFacts:
     """The facts of a run that lasted from `since` to `until`; raise NotFoundError when there is no such session.
 
-    Messages whose time is not known count too: they are of streams, which are a run each. Usage, cost and calls are
-    those of the session and its subagents.
+    With `stream`, the path of what the run printed, whatever that tells instead. Usage, cost and calls are those of
+    the session and its subagents.
     """
     key = session_key(connection, session_id)
-    main = list(_rows(connection, [key], since, until))
+    span = _during(since, until) if stream is None else _told_by(stream)
+    main = list(_rows(connection, [key], span))
     children = [child for child in family(connection, key) if child != key]
-    rows = [*main, *_rows(connection, children, since, until)]
+    rows = [*main, *_rows(connection, children, span)]
     answers = [row.message for row in main if row.message.role == "assistant"]
     costs = [row.cost for row in rows if row.cost is not None]
     total = sum_usage(row.message.usage for row in rows if row.message.role == "assistant")
@@ -64,18 +70,30 @@ def load_run_facts(
     )
 
 
-def _rows(
-    connection: sqlite3.Connection, keys: list[int], since: datetime | None, until: datetime | None
-) -> Iterator[_Row]:
-    marks = ",".join("?" * len(keys))
+class _Span(NamedTuple):
+    """Which messages are a run's: a condition and its parameters."""
+
+    condition: str
+    parameters: tuple[Any, ...]
+
+
+def _during(since: datetime | None, until: datetime | None) -> _Span:
     first = None if since is None else milliseconds(since - SLACK)
     last = None if until is None else milliseconds(until + SLACK)
+    return _Span("m.created_at >= coalesce(?, 0) AND m.created_at <= coalesce(?, m.created_at)", (first, last))
+
+
+def _told_by(stream: str) -> _Span:
+    return _Span("c.source_key = (SELECT key FROM sources WHERE path = ?)", (stream,))
+
+
+def _rows(connection: sqlite3.Connection, keys: list[int], span: _Span) -> Iterator[_Row]:
+    marks = ",".join("?" * len(keys))
     found = connection.execute(
         "SELECT m.body, m.cost FROM memberships c JOIN messages m ON m.key = c.message_key"
-        f" WHERE c.session_key IN ({marks}) AND c.copied = 0"
-        " AND (m.created_at IS NULL OR (m.created_at >= coalesce(?, 0) AND m.created_at <= coalesce(?, m.created_at)))"
+        f" WHERE c.session_key IN ({marks}) AND c.copied = 0 AND {span.condition}"
         " GROUP BY m.key ORDER BY min(c.position)",
-        (*keys, first, last),
+        (*keys, *span.parameters),
     )
     for body, cost in found:
         yield _Row(bodies.unpack(body), cost)

@@ -1,0 +1,253 @@
+"""Claude Code behind a chat: `claude -p` with `stream-json` both ways (2.1.329).
+
+Pieces of the model's answer (`stream_event`) are read as the provider's own stream; everything else by the fold of the
+agent's stream. The agent asks for permission by `control_request`, and is stopped by one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+
+import msgspec
+from msgspec import UNSET
+
+from turnlog.aisdk.parts import DynamicToolUIPart, FileUIPart, TextUIPart, ToolUIPart, UIMessage
+from turnlog.chat.runtime import RunRequest
+from turnlog.chat.runtimes.runtime import SESSION_KEY
+from turnlog.chat.runtimes.telling import Telling, Told
+from turnlog.model.codec import parse_json
+from turnlog.model.stream import (
+    Abort,
+    ApprovalRequest,
+    RunFinish,
+    RunStart,
+    StepFinish,
+    StepStart,
+    StreamError,
+    ToolInputAvailable,
+    ToolInputStart,
+)
+from turnlog.providers.anthropic import open_stream
+from turnlog.providers.streaming import ResponseStream
+
+AGENT: Final = "claude-code"
+
+Json: TypeAlias = dict[str, Any]
+
+_BLOCKS: Final = {
+    "application/pdf": "document",
+    **dict.fromkeys(("image/gif", "image/jpeg", "image/png", "image/webp"), "image"),
+}
+"""Media types of files that a message to Claude Code can hold, and as what."""
+
+_REFUSED: Final = "The user does not want this tool to run."
+
+
+class ClaudeCodeCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """How Claude Code is started."""
+
+    program: str = "claude"
+    model: str | None = None
+    system_prompt: str | None = None
+    """Added to the agent's own."""
+    cwd: Path | None = None
+    environment: Mapping[str, str] | None = None
+    permission_mode: str = "default"
+    """What is done without asking: `default`, `acceptEdits`, `plan`, `bypassPermissions`."""
+    allowed_tools: tuple[str, ...] = ()
+    """Tools that need no permission, as in `Bash(git log:*)`."""
+    more_arguments: tuple[str, ...] = ()
+
+    @property
+    def agent(self) -> str:
+        """The agent's name."""
+        return AGENT
+
+    @property
+    def keeps_input(self) -> bool:
+        """It reads answers while it works."""
+        return True
+
+    def arguments(self, session: str | None) -> list[str]:
+        """The program and its arguments; a new session gets its id from here."""
+        forms = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
+        options = {
+            "--model": self.model,
+            "--append-system-prompt": self.system_prompt,
+            "--permission-mode": self.permission_mode,
+            "--resume": session,
+            "--session-id": None if session else str(uuid.uuid4()),
+        }
+        valued = [word for name, value in options.items() if value is not None for word in (name, value)]
+        allowed = ["--allowedTools", *self.allowed_tools] if self.allowed_tools else []
+        asking = ["--include-partial-messages", "--permission-prompt-tool", "stdio"]
+        return [self.program, *forms, *asking, *valued, *allowed, *self.more_arguments]
+
+    def opening(self, request: RunRequest) -> bytes:
+        """The newest message of the user."""
+        message = next((each for each in reversed(request.messages) if each.role == "user"), None)
+        content = [block for part in (message.parts if message else ()) if (block := _block_of(part)) is not None]
+        return _line({"type": "user", "message": {"role": "user", "content": content or request.prompt}})
+
+    def open_stream(self, metadata: Json) -> ClaudeCodeStream:
+        """A reader of one run."""
+        return ClaudeCodeStream(metadata)
+
+
+def _line(value: Json) -> bytes:
+    return msgspec.json.encode(value) + b"\n"
+
+
+def _block_of(part: object) -> Json | None:
+    """A part of the user's message as the agent takes it; None for what it does not take."""
+    if isinstance(part, TextUIPart):
+        return {"type": "text", "text": part.text}
+    if isinstance(part, FileUIPart) and part.media_type in _BLOCKS:
+        head, comma, data = part.url.partition(",")
+        if comma and head.startswith("data:") and head.endswith(";base64"):
+            source = {"type": "base64", "media_type": part.media_type, "data": data}
+            return {"type": _BLOCKS[part.media_type], "source": source}
+    return None
+
+
+class ClaudeCodeStream:
+    """Reads one run of Claude Code. See `turnlog.chat.runtimes.runtime.AgentStream`."""
+
+    def __init__(self, metadata: Json) -> None:
+        """Begin with nothing."""
+        self._metadata = metadata
+        self._telling = Telling(AGENT)
+        self._answer: ResponseStream | None = None
+        self._is_started = False
+        self._asked: dict[str, Any] = {}
+        """Request that was not answered -> the input of the call it is about."""
+
+    @property
+    def is_asking(self) -> bool:
+        """It has asked."""
+        return bool(self._asked)
+
+    @property
+    def is_waiting(self) -> bool:
+        """It has asked, and its answer is whole: what follows a pause must be no half of a part."""
+        return bool(self._asked) and self._answer is None
+
+    def feed(self, line: bytes) -> Told:
+        """What a line tells; one that is no JSON object tells nothing."""
+        try:
+            value: Any = parse_json(line)
+        except (ValueError, RecursionError):
+            return []
+        if not isinstance(value, dict):
+            return []
+        record = cast("Json", value)
+        kind = record.get("type")
+        told = self._start(record)
+        if kind == "stream_event":
+            return [*told, *(self._piece(record) if record.get("parent_tool_use_id") is None else [])]
+        if kind == "control_request":
+            return [*told, *self._ask(record)]
+        if kind == "control_cancel_request":
+            self._asked.pop(str(record.get("request_id")), None)
+        told += self._telling.feed(line)
+        return [*told, *self._end(record)] if kind == "result" else told
+
+    def answers(self, message: UIMessage) -> bytes:
+        """The page's answers to what was asked."""
+        given = {
+            part.approval.id: part.approval
+            for part in message.parts
+            if isinstance(part, ToolUIPart | DynamicToolUIPart) and part.approval is not UNSET
+        }
+        written = b""
+        for request_id, input in list(self._asked.items()):
+            approval = given.get(request_id)
+            if approval is None or approval.approved is UNSET:
+                continue
+            del self._asked[request_id]
+            allow: Json = {"behavior": "allow", "updatedInput": input}
+            deny: Json = {"behavior": "deny", "message": approval.reason or _REFUSED}
+            written += _respond(request_id, allow if approval.approved else deny)
+        self._telling.leave_step()
+        return written
+
+    def interrupt(self) -> bytes:
+        """The request to stop."""
+        request = {"subtype": "interrupt"}
+        return _line({"type": "control_request", "request_id": str(uuid.uuid4()), "request": request})
+
+    # -- the run
+
+    def _start(self, record: Json) -> Told:
+        session = record.get("session_id")
+        if self._is_started or not isinstance(session, str):
+            return []
+        self._is_started = True
+        return [RunStart(metadata={**self._metadata, SESSION_KEY: f"{AGENT}:{session}"})]
+
+    def _end(self, record: Json) -> Told:
+        failed = record.get("is_error") is True or record.get("subtype") != "success"
+        finish = self._telling.finish
+        told = self._telling.end_step()
+        if not failed:
+            return [*told, RunFinish(stop_reason=finish.stop_reason)]
+        words = record.get("result") or "; ".join(map(str, record.get("errors") or ())) or record.get("subtype")
+        return [*told, StreamError(error_text=str(words), kind=str(record.get("subtype") or "error"))]
+
+    # -- pieces of an answer
+
+    def _piece(self, record: Json) -> Told:
+        event = record.get("event")
+        if not isinstance(event, dict):
+            return []
+        piece = cast("Json", event)
+        if piece.get("type") == "message_start":
+            self._answer = open_stream()
+        if self._answer is None:
+            return []
+        told = self._answer.feed(piece)
+        if piece.get("type") == "message_stop":
+            told += self._answer.finish()
+            self._answer = None
+        return [event for each in told for event in self._of_answer(each)]
+
+    def _of_answer(self, event: Any) -> Told:
+        """An event of one response, as an event of the run."""
+        match event:
+            case StepStart():
+                return self._telling.begin_step(event.response_id or "", event)
+            case StepFinish():
+                self._telling.finish = event
+                return []
+            case RunStart() | RunFinish() | StreamError() | Abort():
+                # Of the response. The run goes on, or its result tells.
+                return []
+            case ToolInputStart():
+                self._telling.note_start(event.tool_call_id)
+                return [event]
+            case ToolInputAvailable():
+                # The whole block may have been printed before its end, and even a result.
+                return [event] if self._telling.note_input(event.tool_call_id) else []
+            case _:
+                return [event]
+
+    # -- permission
+
+    def _ask(self, record: Json) -> Told:
+        request, request_id = record.get("request"), record.get("request_id")
+        if not isinstance(request, dict) or not isinstance(request_id, str):
+            return []
+        asked = cast("Json", request)
+        tool_call_id = asked.get("tool_use_id")
+        if asked.get("subtype") != "can_use_tool" or not isinstance(tool_call_id, str):
+            return []
+        self._asked[request_id] = asked.get("input")
+        return [ApprovalRequest(approval_id=request_id, tool_call_id=tool_call_id)]
+
+
+def _respond(request_id: str, response: Json) -> bytes:
+    answer = {"subtype": "success", "request_id": request_id, "response": response}
+    return _line({"type": "control_response", "response": answer})

@@ -1,0 +1,565 @@
+"""Chats that an agent's process answers: recorded runs of the real programs, and programs that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import UNSET
+
+from fake_agent import FakeAgent, printed
+from turnlog.aisdk.parts import (
+    DynamicToolUIPart,
+    FileUIPart,
+    TextUIPart,
+    ToolApproval,
+    ToolUIPart,
+    UIMessage,
+    UIMessagePart,
+)
+from turnlog.aisdk.reader import UIMessageReader
+from turnlog.aisdk.writer import ChunkWriter
+from turnlog.chat.runtime import RunRequest
+from turnlog.chat.runtimes import AgentRuntime, ClaudeCodeCommand, CodexCommand
+from turnlog.chat.runtimes.runtime import SESSION_KEY
+from turnlog.errors import ConflictError, TurnlogError
+from turnlog.model.stream import (
+    Abort,
+    ApprovalRequest,
+    Pause,
+    RunFinish,
+    RunStart,
+    StepFinish,
+    StepStart,
+    StreamError,
+    StreamEvent,
+    TextDelta,
+    TextStart,
+    ToolInputAvailable,
+    ToolInputDelta,
+    ToolInputStart,
+    ToolOutput,
+)
+from turnlog.store import open_store
+
+DATA = Path(__file__).parent.parent / "data"
+LIVE = DATA / "claude_code" / "live"
+SESSION = "11111111-1111-4111-8111-111111111111"
+
+
+def recording(name: str) -> list[str]:
+    return (LIVE / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+
+
+def claude_prints(name: str) -> list[str]:
+    return ["> ", *printed((DATA / "claude_code" / "streams" / f"{name}.jsonl").read_text().splitlines()), "= 0"]
+
+
+def codex_prints(name: str) -> list[str]:
+    lines = (DATA / "codex" / "streams" / f"{name}.jsonl").read_text().splitlines()
+    return ["! sys.stdin.read()", *printed(lines), "= 0"]
+
+
+def asked(text: str, *more: UIMessage, chat: str = "chat", continued: UIMessage | None = None) -> RunRequest:
+    newest = UIMessage(id="u", role="user", parts=(TextUIPart(text=text),))
+    messages = (*more, newest) if continued is None else (*more, newest, continued)
+    return RunRequest(chat_id=chat, messages=messages, continued=continued)
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> FakeAgent:
+    return FakeAgent(tmp_path / "agent")
+
+
+def claude(
+    agent: FakeAgent, *, grace_seconds: float = 0.5, wait_seconds: float = 60.0, store_path: Path | None = None
+) -> AgentRuntime:
+    command = ClaudeCodeCommand(program=str(agent.program))
+    return AgentRuntime(command, store_path=store_path, grace_seconds=grace_seconds, wait_seconds=wait_seconds)
+
+
+async def told(runtime: AgentRuntime, request: RunRequest, *, resume: bool = False) -> list[StreamEvent]:
+    async with runtime.subscribe(request.chat_id) as events:
+        await (runtime.resume(request) if resume else runtime.send(request))
+        return [event async for event in events]
+
+
+def kinds(events: list[StreamEvent]) -> list[str]:
+    """The kinds of events, those that repeat told once."""
+    names = [type(event).__name__ for event in events]
+    return [name for number, name in enumerate(names) if number == 0 or names[number - 1] != name]
+
+
+def text_of(events: list[StreamEvent]) -> str:
+    return "".join(event.delta for event in events if isinstance(event, TextDelta))
+
+
+def check_chunks(events: list[StreamEvent], continued: UIMessage | None = None) -> UIMessage:
+    """The events are in an order of which nothing has to be skipped; the message that a page makes of them."""
+    writer = ChunkWriter(7, continued=continued, strict=True)
+    reader = UIMessageReader(continued, version=7)
+    for event in events:
+        for chunk in writer.write(event):
+            reader.feed(chunk)
+    for chunk in writer.close():
+        reader.feed(chunk)
+    assert writer.losses == []
+    return reader.message
+
+
+def answered(runtime: AgentRuntime, request: RunRequest) -> list[StreamEvent]:
+    """What a whole run tells, with the process gone and its end recorded."""
+
+    async def run() -> list[StreamEvent]:
+        try:
+            return await told(runtime, request)
+        finally:
+            await runtime.close()
+
+    return asyncio.run(run())
+
+
+# -- Claude Code
+
+
+def test_claude_code_streams_its_answer_piece_by_piece(agent: FakeAgent) -> None:
+    """R-S39: texts, thoughts and arguments as they are made, results as they come."""
+    agent.record(*claude_prints("basic"))
+    events = answered(claude(agent), asked("Give me a tour"))
+    assert events[0] == RunStart(metadata={SESSION_KEY: f"claude-code:{SESSION}"})
+    assert kinds(events)[1:9] == [
+        "StepStart",
+        "ReasoningStart",
+        "ReasoningDelta",
+        "ReasoningEnd",
+        "TextStart",
+        "TextDelta",
+        "TextEnd",
+        "ToolInputStart",
+    ]
+    assert isinstance(events[-1], RunFinish)
+    assert events[-1].stop_reason == "stop"
+    steps = [event for event in events if isinstance(event, StepFinish)]
+    assert [step.stop_reason for step in steps] == ["tool_use"] * (len(steps) - 1) + ["stop"]
+    assert all(step.usage is not None and step.usage.total for step in steps)
+    inputs = {event.tool_call_id for event in events if isinstance(event, ToolInputAvailable)}
+    outputs = [event for event in events if isinstance(event, ToolOutput)]
+    assert {event.tool_call_id for event in outputs} == inputs
+    assert {event.result.status for event in outputs} == {"success", "error"}
+    assert any(isinstance(event, ToolInputDelta) for event in events)
+    assert len(check_chunks(events).parts) > 20
+    assert agent.arguments[0][:6] == [
+        "-p",
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+    ]
+
+
+@pytest.mark.parametrize("name", ["compact", "denied", "interrupt", "retry", "subagent-sync"])
+def test_streams_without_pieces_are_told_whole(agent: FakeAgent, name: str) -> None:
+    agent.record(*claude_prints(name))
+    events = answered(claude(agent), asked("go"))
+    assert isinstance(events[0], RunStart)
+    assert isinstance(events[-1], RunFinish | StreamError)
+    assert any(isinstance(event, StepStart) for event in events) or name == "compact"
+    starts = [event.id for event in events if isinstance(event, TextStart)]
+    assert len(starts) == len(set(starts))
+    check_chunks(events)
+
+
+def test_a_denial_of_the_agent_itself_is_no_error(agent: FakeAgent) -> None:
+    agent.record(*claude_prints("denied"))
+    events = answered(claude(agent), asked("go"))
+    assert [event.result.status for event in events if isinstance(event, ToolOutput)] == ["denied"]
+
+
+def responded(events: list[StreamEvent], *, approved: bool, before: UIMessage | None = None) -> UIMessage:
+    """The message of a paused run with the page's answers."""
+    message = check_chunks(events, before)
+    return msgspec.structs.replace(message, parts=tuple(answer(part, approved=approved) for part in message.parts))
+
+
+def answer(part: UIMessagePart, *, approved: bool) -> UIMessagePart:
+    if not isinstance(part, ToolUIPart | DynamicToolUIPart) or part.state != "approval-requested":
+        return part
+    assert part.approval is not UNSET
+    approval = ToolApproval(id=part.approval.id, approved=approved)
+    return msgspec.structs.replace(part, state="approval-responded", approval=approval)
+
+
+@pytest.mark.parametrize(("name", "approved", "status"), [("allow", True, "success"), ("deny", False, "denied")])
+def test_claude_code_asks_the_page_for_permission(agent: FakeAgent, name: str, approved: bool, status: str) -> None:
+    """The run pauses and the process waits; the answer goes on in the same message."""
+    agent.record(*recording(name))
+
+    async def run() -> list[list[StreamEvent]]:
+        runtime = claude(agent)
+        runs = [await told(runtime, asked("Do the thing"))]
+        message: UIMessage | None = None
+        while isinstance(runs[-1][-1], Pause):
+            message = responded(runs[-1], approved=approved, before=message)
+            runs.append(await told(runtime, asked("Do the thing", continued=message), resume=True))
+        await runtime.close()
+        return runs
+
+    runs = asyncio.run(run())
+    assert [kinds(events)[-1] for events in runs] == ["Pause", "Pause", "RunFinish"]
+    assert [[event.tool_call_id for event in events if isinstance(event, ApprovalRequest)] for events in runs] == [
+        ["toolu_w1"],
+        ["toolu_b1"],
+        [],
+    ]
+    outputs = [event for events in runs for event in events if isinstance(event, ToolOutput)]
+    assert [(event.tool_call_id, event.result.status) for event in outputs] == [
+        ("toolu_w1", status),
+        ("toolu_b1", status),
+    ]
+    said = [each["response"]["response"]["behavior"] for each in agent.heard if each["type"] == "control_response"]
+    assert said == [name, name]
+    if approved:
+        assert agent.heard[1]["response"]["response"]["updatedInput"]["content"] == "hello\n"
+    assert text_of(runs[-1]) == "Done."
+
+
+def test_an_answer_that_nobody_waits_for_is_a_conflict(agent: FakeAgent) -> None:
+    agent.record(*recording("allow"))
+
+    async def run() -> None:
+        runtime = claude(agent, wait_seconds=0.05)
+        paused = await told(runtime, asked("Do the thing"))
+        message = responded(paused, approved=True)
+        await asyncio.sleep(0.3)
+        with pytest.raises(ConflictError, match="no agent waits"):
+            await runtime.resume(asked("Do the thing", continued=message))
+        await runtime.close()
+
+    asyncio.run(run())
+
+
+def test_a_new_prompt_takes_the_place_of_an_agent_that_waits(agent: FakeAgent) -> None:
+    agent.record(*recording("allow"))
+
+    async def run() -> list[StreamEvent]:
+        runtime = claude(agent)
+        await told(runtime, asked("Do the thing"))
+        agent.record(*claude_prints("denied"))
+        events = await told(runtime, asked("Something else"))
+        await runtime.close()
+        return events
+
+    assert isinstance(asyncio.run(run())[-1], RunFinish)
+    assert len(agent.arguments) == 2
+
+
+def test_stopping_interrupts_claude_code_by_its_own_request(agent: FakeAgent) -> None:
+    agent.record(*recording("interrupt"))
+
+    async def run() -> list[StreamEvent]:
+        runtime = claude(agent)
+        events: list[StreamEvent] = []
+        async with runtime.subscribe("chat") as listening:
+            await runtime.send(asked("Do the thing"))
+            async for event in listening:
+                events.append(event)
+                if isinstance(event, TextDelta):
+                    break
+            stopping = asyncio.create_task(runtime.abort("chat"))
+            events += [event async for event in listening]
+            await stopping
+        await runtime.close()
+        return events
+
+    events = asyncio.run(run())
+    assert events[-1] == Abort()
+    assert text_of(events).startswith("One two")
+    assert agent.heard[-1]["request"] == {"subtype": "interrupt"}
+    check_chunks(events)
+
+
+def test_a_chat_goes_on_with_its_session(agent: FakeAgent) -> None:
+    agent.record(*claude_prints("denied"))
+    runtime = claude(agent)
+
+    def said(session: str) -> UIMessage:
+        return UIMessage(id="a", role="assistant", parts=(), metadata={SESSION_KEY: session})
+
+    answered(runtime, asked("again", said("claude-code:abc-1")))
+    answered(runtime, asked("again", said("codex:abc-1")))
+    answered(runtime, asked("again", said("claude-code:--dangerously-skip-permissions")))
+    first, second, third = agent.arguments
+    assert first[first.index("--resume") + 1] == "abc-1"
+    for arguments in (second, third):
+        assert "--resume" not in arguments
+        assert "--session-id" in arguments
+
+
+def test_options_and_files_are_given_to_claude_code(agent: FakeAgent, tmp_path: Path) -> None:
+    agent.record("> ", f"! open({str(tmp_path / 'seen')!r}, 'w').write(os.getcwd() + ' ' + repr(dict(os.environ)))")
+    command = ClaudeCodeCommand(
+        program=str(agent.program),
+        model="opus",
+        system_prompt="Be short; $(touch x)",
+        cwd=tmp_path,
+        environment={"ONLY": "this"},
+        permission_mode="plan",
+        allowed_tools=("Bash(git log:*)", "Read"),
+    )
+    picture = FileUIPart(media_type="image/png", url="data:image/png;base64,QUJD")
+    elsewhere = FileUIPart(media_type="image/png", url="https://example.org/x.png")
+    message = UIMessage(id="u", role="user", parts=(TextUIPart(text="look"), picture, elsewhere))
+    events = answered(AgentRuntime(command), RunRequest(chat_id="chat", messages=(message,)))
+    assert isinstance(events[-1], StreamError)
+    (arguments,) = agent.arguments
+    pairs = list(pairwise(arguments))
+    for pair in [
+        ("--model", "opus"),
+        ("--append-system-prompt", "Be short; $(touch x)"),
+        ("--permission-mode", "plan"),
+    ]:
+        assert pair in pairs
+    assert arguments[-3:] == ["--allowedTools", "Bash(git log:*)", "Read"]
+    assert agent.heard[0]["message"]["content"] == [
+        {"type": "text", "text": "look"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}},
+    ]
+    folder, _, environment = (tmp_path / "seen").read_text().partition(" ")
+    assert folder == str(tmp_path)
+    assert "'ONLY': 'this'" in environment
+    assert "PATH" not in environment
+
+
+# -- Codex
+
+
+def codex(agent: FakeAgent, **options: Any) -> AgentRuntime:
+    return AgentRuntime(CodexCommand(program=str(agent.program), **options), grace_seconds=1.0)
+
+
+@pytest.mark.parametrize("name", ["basic", "codemode", "mcp", "openai", "subagent-gpt-5.5"])
+def test_codex_tells_item_by_item(agent: FakeAgent, name: str) -> None:
+    agent.record(*codex_prints(name))
+    events = answered(codex(agent), asked("Give me a tour"))
+    first = events[0]
+    assert isinstance(first, RunStart)
+    assert first.metadata[SESSION_KEY].startswith("codex:")
+    assert isinstance(events[-1], RunFinish)
+    calls = [event.tool_call_id for event in events if isinstance(event, ToolInputStart)]
+    final = [event.tool_call_id for event in events if isinstance(event, ToolOutput) and not event.result.preliminary]
+    assert len(set(calls)) == len(calls)
+    assert set(final) <= set(calls)
+    assert len(calls) - len(set(final)) == unanswered(name)
+    check_chunks(events)
+
+
+def unanswered(name: str) -> int:
+    """How many items began and never ended."""
+    lines = (DATA / "codex" / "streams" / f"{name}.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    begun, ended = (
+        {record["item"]["id"] for record in records if record["type"] == kind and record["item"]["type"] != "todo_list"}
+        for kind in ("item.started", "item.completed")
+    )
+    return len(begun - ended)
+
+
+def test_codex_that_fails_says_why(agent: FakeAgent) -> None:
+    agent.record(*codex_prints("error"))
+    events = answered(codex(agent), asked("go"))
+    assert isinstance(events[-1], StreamError)
+    assert "mock bad request" in events[-1].error_text
+    check_chunks(events)
+
+
+def test_codex_is_given_its_options_and_its_prompt_by_its_input(agent: FakeAgent) -> None:
+    agent.record("! heard.write(sys.stdin.buffer.read())")
+    runtime = codex(agent, model="gpt-5.5", system_prompt='Be "short".', sandbox="read-only")
+    session = UIMessage(id="a", role="assistant", parts=(), metadata={SESSION_KEY: "codex:0199-a"})
+    answered(runtime, asked("--help is no option", session))
+    assert agent.arguments == [
+        [
+            *("exec", "resume", "--json", "--skip-git-repo-check", "-c", 'sandbox_mode="read-only"', "-m", "gpt-5.5"),
+            *("-c", 'developer_instructions="Be \\"short\\"."', "0199-a", "-"),
+        ]
+    ]
+    assert (agent.folder / "heard.jsonl").read_text() == "--help is no option"
+
+
+def test_stopping_codex_ends_all_that_it_started(agent: FakeAgent, tmp_path: Path) -> None:
+    """By a signal to its process group; a program that does not listen is killed."""
+    mark = tmp_path / "pid"
+    agent.record(
+        "! signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+        f"! import subprocess; open({str(mark)!r}, 'w').write(str(subprocess.Popen(['sleep', '60']).pid))",
+        '< {"type":"thread.started","thread_id":"t"}',
+        "! time.sleep(60)",
+    )
+
+    async def run() -> list[StreamEvent]:
+        runtime = AgentRuntime(CodexCommand(program=str(agent.program)), grace_seconds=0.1)
+        async with runtime.subscribe("chat") as listening:
+            await runtime.send(asked("go"))
+            events = [await anext(listening)]
+            await asyncio.gather(runtime.abort("chat"), runtime.abort("another"))
+            return [*events, *[event async for event in listening]]
+
+    events = asyncio.run(run())
+    assert [type(event) for event in events] == [RunStart, Abort]
+    assert not is_running(int(mark.read_text()))
+
+
+def is_running(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+# -- programs that misbehave
+
+
+INIT = '< {"type":"system","subtype":"init","session_id":"s"}'
+HUGE = "x" * 3_000_000
+
+
+def spoken(text: str) -> str:
+    message = {"id": "m", "content": [{"type": "text", "text": text}]}
+    return "< " + json.dumps({"type": "assistant", "session_id": "s", "message": message})
+
+
+DONE = '< {"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"x"}'
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [
+        pytest.param([INIT, "< not JSON", '< {"type":', "< [1]", "< ", '< "x"', spoken("hi"), DONE], id="garbage"),
+        pytest.param([INIT, "! os.write(1, b'\\xff\\xfe\\n')", spoken("hi"), DONE], id="bad bytes"),
+        pytest.param([INIT, spoken("hi"), f"! os.write(1, {DONE[2:].encode()!r})"], id="no newline at the end"),
+        pytest.param(
+            [INIT, *(f"! os.write(1, {bytes([each])!r})" for each in spoken("hi")[2:].encode()), "< ", DONE], id="slow"
+        ),
+        pytest.param(
+            [
+                INIT,
+                '< {"type":"stream_event","session_id":"s","event":{"type":"content_block_delta","index":7}}',
+                '< {"type":"stream_event","session_id":"s"}',
+                spoken("hi"),
+                DONE,
+            ],
+            id="pieces of nothing",
+        ),
+    ],
+)
+def test_what_is_no_event_is_left_out(agent: FakeAgent, recording: list[str]) -> None:
+    agent.record("> ", *recording)
+    events = answered(claude(agent), asked("go"))
+    assert text_of(events) == "hi"
+    assert isinstance(events[-1], RunFinish)
+    check_chunks(events)
+
+
+def test_a_huge_line_is_read_whole(agent: FakeAgent) -> None:
+    agent.record("> ", INIT, spoken(HUGE), DONE)
+    assert len(text_of(answered(claude(agent), asked("go")))) == len(HUGE)
+
+
+@pytest.mark.parametrize(
+    ("recording", "words"),
+    [
+        (["= 0"], "ended with exit code 0"),
+        ([INIT, spoken("half"), "! sys.stderr.write('secret reason')", "= 3"], "ended with exit code 3"),
+        ([INIT, "! os.kill(os.getpid(), 9)"], "ended with exit code -9"),
+        ([INIT, "! os.close(1); os.close(2); time.sleep(60)"], "closed its output"),
+    ],
+)
+def test_a_process_that_dies_is_an_error_and_the_stream_is_closed(
+    agent: FakeAgent, recording: list[str], words: str
+) -> None:
+    agent.record("> ", *recording)
+    events = answered(claude(agent, grace_seconds=0.2), asked("go"))
+    assert isinstance(events[-1], StreamError)
+    assert events[-1].error_text == f"The agent {words} before it had answered."
+    check_chunks(events)
+
+
+def test_a_failed_run_says_what_the_agent_says(agent: FakeAgent) -> None:
+    failed = '{"type":"result","subtype":"success","is_error":true,"session_id":"s","result":"API Error: 529"}'
+    agent.record("> ", INIT, f"< {failed}", "= 1")
+    events = answered(claude(agent), asked("go"))
+    assert isinstance(events[-1], StreamError)
+    assert events[-1].error_text == "API Error: 529"
+
+
+def test_a_program_that_is_not_there_is_an_error() -> None:
+    runtime = AgentRuntime(ClaudeCodeCommand(program="/no/such/program"))
+    with pytest.raises(TurnlogError, match="/no/such/program cannot be started: No such file or directory"):
+        answered(runtime, asked("go"))
+
+
+def test_a_second_prompt_meanwhile_is_a_conflict(agent: FakeAgent) -> None:
+    agent.record("> ", INIT, "! time.sleep(60)")
+
+    async def run() -> None:
+        runtime = claude(agent, grace_seconds=0.1)
+        async with runtime.subscribe("chat") as listening:
+            await runtime.send(asked("go"))
+            await anext(listening)
+            with pytest.raises(ConflictError):
+                await runtime.send(asked("go"))
+            await runtime.abort("chat")
+
+    asyncio.run(run())
+
+
+# -- runs
+
+
+def test_every_run_is_a_row(agent: FakeAgent, tmp_path: Path) -> None:
+    """R-S35."""
+    path = tmp_path / "turnlog.db"
+    command = ClaudeCodeCommand(program=str(agent.program), model="opus", system_prompt="Be short.", cwd=tmp_path)
+    agent.record(*claude_prints("basic"))
+    events = answered(AgentRuntime(command, store_path=path), asked("Give me a tour"))
+    agent.record("> ", INIT, "! sys.stderr.write('no key')", "= 3")
+    answered(AgentRuntime(command, store_path=path), asked("and now"))
+    with open_store(path) as store:
+        failed, run = store.runs().items
+        assert isinstance(events[0], RunStart)
+        assert events[0].metadata["run"] == run.id
+        assert (run.origin, run.status, run.agent, run.exit_code) == ("runtime", "completed", "claude-code", 0)
+        assert (run.prompt, run.system_prompt, run.cwd) == ("Give me a tour", "Be short.", str(tmp_path))
+        assert run.command[0] == str(agent.program)
+        assert run.session_id == f"claude-code:{SESSION}"
+        assert run.log_problem is not None
+        assert run.log_problem.startswith("no log of")
+        assert run.tool_calls == 9
+        assert store.session(f"claude-code:{SESSION}").counts.tool_calls == 9
+        assert (failed.status, failed.exit_code, failed.error) == ("failed", 3, "no key")
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_run_that_was_stopped_is_cancelled(agent: FakeAgent, tmp_path: Path) -> None:
+    agent.record("> ", INIT, "! time.sleep(60)")
+    path = tmp_path / "turnlog.db"
+
+    async def run() -> None:
+        runtime = claude(agent, grace_seconds=0.1, store_path=path)
+        async with runtime.subscribe("chat") as listening:
+            await runtime.send(asked("go"))
+            await anext(listening)
+            with open_store(path) as store:
+                assert [each.status for each in store.runs().items] == ["running"]
+            await runtime.abort("chat")
+        await runtime.close()
+
+    asyncio.run(run())
+    with open_store(path) as store:
+        assert [each.status for each in store.runs().items] == ["cancelled"]
