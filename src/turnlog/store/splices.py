@@ -101,7 +101,7 @@ def _splice(transaction: Transaction, fork: _Fork) -> int | None:
     )
     for key, sign in (*((key, -1) for key in gone), *((place.message_key, 1) for place in new)):
         sessions.count(child, _counts(connection, key), sign)
-    is_attached = _attach(connection, child, wanted)
+    is_attached = _attach(connection, child, wanted, {*wanted, *gone})
     if not gone and not new and not is_attached:
         return None
     sessions.sequence(child)
@@ -143,15 +143,17 @@ def _held(connection: sqlite3.Connection, child: int) -> tuple[set[int], dict[in
     return {place.message_key for place in rows if place.position >= 0}, known
 
 
-def _attach(connection: sqlite3.Connection, child: int, wanted: dict[int, _Place]) -> bool:
-    """Hang the fork's first own message under the last that it shares."""
+def _attach(connection: sqlite3.Connection, child: int, wanted: dict[int, _Place], shared: set[int]) -> bool:
+    """Hang the fork's first own message under the last that it shares: another one as long as the parent grows."""
     if not wanted:
         return False
     last = max(wanted.values(), key=lambda place: place.position).message_key
     found = connection.execute(
         "UPDATE memberships SET parent_id = (SELECT external_id FROM messages WHERE key = ?1)"
-        " WHERE session_key = ?2 AND parent_id IS NULL AND parent_record IS NULL AND position ="
-        " (SELECT min(position) FROM memberships WHERE session_key = ?2 AND position >= 0)",
+        " WHERE session_key = ?2 AND parent_record IS NULL AND position ="
+        " (SELECT min(position) FROM memberships WHERE session_key = ?2 AND position >= 0) AND (parent_id IS NULL"
+        " OR parent_id <> (SELECT external_id FROM messages WHERE key = ?1) AND parent_id IN"
+        f" (SELECT external_id FROM messages WHERE key IN ({', '.join(str(key) for key in shared)})))",
         (last, child),
     )
     return found.rowcount > 0

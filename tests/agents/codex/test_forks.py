@@ -92,6 +92,17 @@ def test_a_fork_stays_as_it_was_when_its_parent_goes_on(tmp_path: Path) -> None:
     check(path)
 
 
+def test_a_fork_hangs_under_the_last_that_it_shares_however_its_parent_grew(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    write(tmp_path / "home", OTHER, FORK)
+    for end in range(1, len(PARENT.splitlines()) + 1):
+        write(tmp_path / "home", THREAD, b"".join(PARENT.splitlines(keepends=True)[:end]))
+        pass_over(path, tmp_path / "home")
+    write(tmp_path / "home", THIRD, FORK_OF_FORK)
+    pass_over(path, tmp_path / "home")
+    check(path)
+
+
 def test_a_fork_whose_parent_is_gone_has_its_own_part(tmp_path: Path) -> None:
     write(tmp_path / "home", OTHER, FORK)
     pass_over(tmp_path / "store.db", tmp_path / "home")

@@ -212,6 +212,20 @@ def test_calls_of_a_killed_turn_are_aborted() -> None:
     assert (found.state, found.results) == (ToolState.ABORTED, ())
 
 
+def test_calls_of_a_killed_run_are_aborted_where_no_record_begins_a_turn() -> None:
+    """Up to 0.8x the next prompt is all that tells."""
+    gathered = fold(meta(), prompt("a"), call("c1"), call("c2"), output("c1", "done"), prompt("b"))
+    states = [found.state for found in gathered.calls()]
+    assert states == [ToolState.OUTPUT_AVAILABLE, ToolState.ABORTED]
+
+
+def test_what_codex_says_itself_is_no_answer() -> None:
+    gathered = fold(meta(), prompt("a"), event("agent_message", message="Compact task completed"))
+    assert answers(gathered) == []
+    events = [change.event for change in gathered.events.values()]
+    assert [found.kind for found in events if isinstance(found, RecordEvent)] == ["event_msg/agent_message"]
+
+
 def test_an_output_without_a_call_is_kept() -> None:
     gathered = fold(meta(), output("gone", "text"))
     assert [change.tool_call_id for change in gathered.late] == ["gone"]

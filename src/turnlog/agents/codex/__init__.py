@@ -26,7 +26,7 @@ class Codex:
 
     name = NAME
     display_name = "Codex"
-    parser_version = 1
+    parser_version = 2
     command = COMMAND
 
     def roots(self) -> Sequence[Path]:

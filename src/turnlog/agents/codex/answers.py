@@ -19,7 +19,7 @@ from turnlog.agents.codex.content import PROVIDER, citations_of, from_base64, re
 from turnlog.agents.codex.drafts import CallDraft, MessageDraft
 from turnlog.agents.codex.lines import clean
 from turnlog.agents.codex.reading import Reading, Told
-from turnlog.agents.codex.records import Content, Item
+from turnlog.agents.codex.records import Content, Event, Item
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import OpenCall, OpenMessage
 from turnlog.agents.codex.tools import KINDS, tool_name
@@ -30,6 +30,9 @@ _STATES = {"completed": ToolState.OUTPUT_AVAILABLE, "failed": ToolState.OUTPUT_E
 
 _SPOKEN = (TextPart, ReasoningPart)
 """Parts that both streams tell."""
+
+_OWN_WORDS = frozenset({"Compact task completed"})
+"""What Codex (0.39) said of its own when it had compacted."""
 
 _FROM_ITEM, _FROM_EVENT = "i", "e"
 """Who told a thing that the other stream has still to tell."""
@@ -103,6 +106,12 @@ def image_result(reading: Reading, call_id: str, encoded: str) -> ToolResult:
 
 
 # -- the same thing as a user interface was told
+
+
+def hear_message(reading: Reading, event: Event) -> Told:
+    """An answer; or what Codex itself said in its place, which no model did."""
+    text = event.message or ""
+    return "events" if text in _OWN_WORDS else hear_text(reading, text, None, event.phase)
 
 
 def hear_text(reading: Reading, text: str, item_id: str | None, phase: str | None) -> Told:

@@ -62,7 +62,7 @@ _EVENTS: dict[str, Callable[[Reading, Event], None]] = {
 
 _TWINS: dict[str, Callable[[Reading, Event], Told]] = {
     "user_message": messages.read_user_message,
-    "agent_message": lambda reading, event: answers.hear_text(reading, event.message or "", None, event.phase),
+    "agent_message": answers.hear_message,
     "agent_reasoning": lambda reading, event: answers.hear_reasoning(reading, event.text or "", None),
     "agent_reasoning_raw_content": lambda reading, event: answers.hear_reasoning(reading, event.text or "", None),
     "exec_command_end": results.read_call_event,

@@ -7,6 +7,7 @@ from turnlog.agents.codex.content import file_of, parts_of, text_of
 from turnlog.agents.codex.lines import raw_at
 from turnlog.agents.codex.reading import TURNS_BEGIN, Reading, Told
 from turnlog.agents.codex.records import Content, Event, Item, TurnItem
+from turnlog.agents.codex.results import end_calls
 from turnlog.agents.codex.sources import NAME
 from turnlog.model import Message, Origin, Part, Role, TextPart
 
@@ -61,7 +62,7 @@ def read_message(reading: Reading, item: Item) -> None:
     known = message_id is not None
     if message_id is None:
         if is_said:
-            reading.begin_turn_key(None, text)
+            _begin_turn(reading, text)
         message_id = _id_of(reading, item, role, text)
         if is_said:
             reading.state.remember_heard(f"{_ITEM}:{key}", message_id)
@@ -100,7 +101,7 @@ def _hear(reading: Reading, text: str, images: list[str]) -> Told:
     key = identity.text_key(text)
     if state.heard.pop(f"{_ITEM}:{key}", None) is not None or _forget_newest(state.heard):
         return "duplicates"
-    reading.begin_turn_key(None, text)
+    _begin_turn(reading, text)
     message_id = identity.made_up(reading.thread, state.turn_key, "user", text, state.said)
     state.remember_heard(f"{_EVENT}:{key}", message_id)
     parts: list[Part] = [TextPart(id=f"{message_id}.0", text=text)]
@@ -112,6 +113,13 @@ def _hear(reading: Reading, text: str, images: list[str]) -> Told:
     reading.add_message(Message(id=message_id, role="user", parts=tuple(parts), origin=origin, created_at=reading.at))
     _name_session(reading, text)
     return "messages"
+
+
+def _begin_turn(reading: Reading, text: str) -> None:
+    """A prompt begins a turn where no record says so; a call that is open then was killed with its process."""
+    if reading.state.turn_id is None:
+        end_calls(reading, aborted=True)
+    reading.begin_turn_key(None, text)
 
 
 def _forget_newest(heard: dict[str, str]) -> bool:
