@@ -2,7 +2,7 @@
 //   {"do": "open", "page": "a", "version": 7, "api": url, "id": chat, "messages": […]}
 //   {"do": "send" | "regenerate" | "resume" | "stop" | "approve" | "answer", "page": "a", "with": argument}
 // begin something and answer at once; `{"do": "see", "page": "a", "until": …}` waits for a status once all that was begun
-// is done or, with `{"text": …}`, for a text on the page, and answers {status, messages, error, finished, posts}.
+// is done, or for a text on the page (`{"text": …}`) or a number of answers (`{"posts": …}`), and says {status, messages, error, finished, posts}.
 import { createInterface } from 'node:readline';
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -53,8 +53,10 @@ const DO = {
   answer: (chat, argument) => chat.addToolOutput(argument),
 };
 
-const shows = ({ chat, busy }, until) =>
-  until?.text === undefined ? !busy && chat.status === until : JSON.stringify(chat.messages).includes(until.text);
+function shows({ chat, busy, posts }, until) {
+  if (until.posts !== undefined) return posts.length >= until.posts;
+  return until.text === undefined ? !busy && chat.status === until : JSON.stringify(chat.messages).includes(until.text);
+}
 
 function begin(page, action, argument) {
   page.busy += 1;

@@ -18,7 +18,10 @@ from urllib.parse import quote
 
 import pytest
 
-from ai_sdk_judge import FOLDER, Judge
+from ai_sdk_judge import Judge
+from chat_pages import Page, Pages, pages, shown, without_metadata
+
+__all__ = ["pages"]
 
 VERSIONS = (5, 6, 7)
 SERVER = Path(__file__).parent.parent / "chat_server.py"
@@ -48,6 +51,9 @@ class Server:
                 return
         raise AssertionError("the server did not answer")
 
+    def api(self, version: int) -> str:
+        return f"{self.address}/{version}/chat"
+
     def get(self, path: str) -> tuple[int, bytes]:
         with urllib.request.urlopen(self.address + path, timeout=30) as answer:
             return answer.status, answer.read()
@@ -72,54 +78,6 @@ class Server:
         self._process.communicate(timeout=20)
 
 
-class Pages:
-    """The node process with the pages."""
-
-    def __init__(self) -> None:
-        assert (FOLDER / "node_modules" / "ai7").is_dir(), f"npm ci in {FOLDER}, or make pytest"
-        environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        self._process = subprocess.Popen(
-            ["node", "page.mjs"], cwd=FOLDER, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-
-    def do(self, do: str, **order: Any) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"do": do, **order}).encode() + b"\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
-
-    def close(self) -> None:
-        self._process.communicate(timeout=20)
-
-
-class Page:
-    """One window of a chat."""
-
-    def __init__(self, pages: Pages, server: Server, version: int, chat_id: str, **more: Any) -> None:
-        self.name = f"p{next(_chats)}"
-        self.chat_id = chat_id
-        self._pages = pages
-        pages.do("open", page=self.name, version=version, api=f"{server.address}/{version}/chat", id=chat_id, **more)
-
-    def do(self, do: str, argument: Any = None) -> None:
-        self._pages.do(do, page=self.name, **({} if argument is None else {"with": argument}))
-
-    def send(self, text: str, **more: Any) -> None:
-        self.do("send", {"text": text, **more})
-
-    def see(self, until: Any = None) -> dict[str, Any]:
-        seen = self._pages.do("see", page=self.name, **({} if until is None else {"until": until}))
-        if isinstance(until, str):
-            assert seen["status"] == until, seen
-        return seen
-
-    def ready(self) -> list[dict[str, Any]]:
-        seen = self.see("ready")
-        assert seen.get("error") is None
-        return seen["messages"]
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running = Server(tmp_path_factory.mktemp("chats"))
@@ -127,30 +85,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running.close()
 
 
-@pytest.fixture(scope="module")
-def pages() -> Iterator[Pages]:
-    process = Pages()
-    yield process
-    process.close()
-
-
 @pytest.fixture
 def chat_id() -> str:
     return f"chat-{next(_chats)}"
 
 
-def shown(message: dict[str, Any]) -> list[str]:
-    return [part.get("text") or part.get("state") or part["type"] for part in message["parts"]]
-
-
-def without_metadata(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: value for key, value in message.items() if key != "metadata"} for message in messages]
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_full_run_shows_what_is_kept(pages: Pages, server: Server, judge: Judge, chat_id: str, version: int) -> None:
     """R-O27, R-O17, R-H17."""
-    page = Page(pages, server, version, chat_id)
+    page = Page(pages, server.api(version), version, chat_id)
     page.send("full story")
     messages = page.ready()
     assert [message["role"] for message in messages] == ["user", "assistant"]
@@ -170,10 +113,10 @@ def test_a_full_run_shows_what_is_kept(pages: Pages, server: Server, judge: Judg
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_page_that_begins_with_what_is_kept_goes_on(pages: Pages, server: Server, chat_id: str, version: int) -> None:
     """R-H16, R-H17."""
-    first = Page(pages, server, version, chat_id)
+    first = Page(pages, server.api(version), version, chat_id)
     first.send("full story")
     first.ready()
-    second = Page(pages, server, version, chat_id, messages=server.messages(version, chat_id))
+    second = Page(pages, server.api(version), version, chat_id, messages=server.messages(version, chat_id))
     second.send("full again")
     second.ready()
     assert len(server.messages(version, chat_id)) == 4
@@ -184,7 +127,7 @@ def test_leaving_is_not_stopping_and_coming_back_shows_all(
     pages: Pages, server: Server, chat_id: str, version: int
 ) -> None:
     """R-O18, R-S39."""
-    page = Page(pages, server, version, chat_id)
+    page = Page(pages, server.api(version), version, chat_id)
     page.send("slow please")
     page.see({"text": "<5>"})
     page.do("stop")  # The client's stop only closes the connection.
@@ -200,7 +143,7 @@ def test_leaving_is_not_stopping_and_coming_back_shows_all(
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_stop_at_the_server_ends_it_everywhere(pages: Pages, server: Server, chat_id: str, version: int) -> None:
     """R-K10, R-O20."""
-    page = Page(pages, server, version, chat_id)
+    page = Page(pages, server.api(version), version, chat_id)
     page.send("slow please")
     page.see({"text": "<5>"})
     assert server.post(f"/{version}/chat/{chat_id}/stop", b"")[0] == 200
@@ -216,7 +159,7 @@ def test_a_stop_at_the_server_ends_it_everywhere(pages: Pages, server: Server, c
 def test_an_error_is_told_and_what_came_before_is_kept(
     pages: Pages, server: Server, chat_id: str, version: int
 ) -> None:
-    page = Page(pages, server, version, chat_id)
+    page = Page(pages, server.api(version), version, chat_id)
     page.send("fail now")
     seen = page.see("error")
     assert "secret" not in seen["error"]
@@ -229,7 +172,7 @@ def test_an_error_is_told_and_what_came_before_is_kept(
 @pytest.mark.parametrize("version", VERSIONS)
 def test_nothing_to_resume_is_a_204(pages: Pages, server: Server, chat_id: str, version: int) -> None:
     """R-O22."""
-    page = Page(pages, server, version, chat_id)
+    page = Page(pages, server.api(version), version, chat_id)
     page.do("resume")
     page.ready()
     page.send("full story")
@@ -242,13 +185,13 @@ def test_nothing_to_resume_is_a_204(pages: Pages, server: Server, chat_id: str, 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_two_tabs_show_one_stream(pages: Pages, server: Server, chat_id: str, version: int) -> None:
-    asking = Page(pages, server, version, chat_id)
+    asking = Page(pages, server.api(version), version, chat_id)
     asking.send("slow please")
     asking.see({"text": "<3>"})
-    tab = Page(pages, server, version, chat_id, messages=server.messages(version, chat_id)[:1])
+    tab = Page(pages, server.api(version), version, chat_id, messages=server.messages(version, chat_id)[:1])
     tab.do("resume")
     tab.see({"text": "<8>"})
-    refused = Page(pages, server, version, chat_id, messages=server.messages(version, chat_id)[:1])
+    refused = Page(pages, server.api(version), version, chat_id, messages=server.messages(version, chat_id)[:1])
     refused.send("full story")
     assert "is being answered" in refused.see("error")["error"]
     assert refused.see()["posts"] == [["POST", 409]]
@@ -258,7 +201,7 @@ def test_two_tabs_show_one_stream(pages: Pages, server: Server, chat_id: str, ve
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_answer_made_anew_and_an_edited_question(pages: Pages, server: Server, chat_id: str, version: int) -> None:
-    page = Page(pages, server, version, chat_id)
+    page = Page(pages, server.api(version), version, chat_id)
     page.send("full story")
     question, old = page.ready()
     page.do("regenerate")
@@ -280,12 +223,12 @@ def test_an_answer_made_anew_and_an_edited_question(pages: Pages, server: Server
 def test_the_page_is_asked_and_the_run_goes_on_with_its_answer(
     pages: Pages, server: Server, judge: Judge, chat_id: str, version: int, approved: bool
 ) -> None:
-    page = Page(pages, server, version, chat_id)
+    page = Page(pages, server.api(version), version, chat_id)
     page.send("ask me")
     asked = page.ready()[1]
     assert shown(asked)[-1] == "approval-requested"
     # Another page shows the question too, and is the one that answers it.
-    page = Page(pages, server, version, chat_id, messages=server.messages(version, chat_id))
+    page = Page(pages, server.api(version), version, chat_id, messages=server.messages(version, chat_id))
     page.do("approve", {"id": "q", "approved": approved, "reason": "because"})
     page.see({"text": "One file." if approved else "Then not."})
     messages = page.ready()
@@ -302,7 +245,7 @@ def test_a_server_that_is_killed_leaves_a_chat_that_goes_on(
     pages: Pages, judge: Judge, tmp_path: Path, chat_id: str, version: int
 ) -> None:
     server = Server(tmp_path)
-    page = Page(pages, server, version, chat_id)
+    page = Page(pages, server.api(version), version, chat_id)
     page.send("slow please")
     seen = page.see({"text": "<30>"})
     server.kill()
@@ -314,7 +257,7 @@ def test_a_server_that_is_killed_leaves_a_chat_that_goes_on(
     # 20 of 30 pieces, each 50 ms: no more than a second is missing.
     assert "<9>" in shown(kept[1])[-1], (told, kept)
     assert shown(kept[1])[1] == "output-error"
-    again = Page(pages, server, version, chat_id, messages=kept)
+    again = Page(pages, server.api(version), version, chat_id, messages=kept)
     again.do("resume")
     again.see({"text": "<20>"})
     again.see("ready")
@@ -341,10 +284,10 @@ def test_requests_that_are_none_are_refused_with_a_sentence(server: Server) -> N
 def test_the_application_without_a_framework_does_the_same(pages: Pages, tmp_path: Path, version: int) -> None:
     server = Server(tmp_path, str(version))
     chat_id = "a chat/of Grüße ~1"
-    page = Page(pages, server, version, chat_id)
+    page = Page(pages, server.api(version), version, chat_id)
     page.send("slow please")
     page.see({"text": "<5>"})
-    tab = Page(pages, server, version, chat_id, messages=page.see()["messages"][:1])
+    tab = Page(pages, server.api(version), version, chat_id, messages=page.see()["messages"][:1])
     tab.do("resume")
     tab.see({"text": "<8>"})
     path = f"/{version}/chat/{quote(chat_id, safe='')}"

@@ -19,6 +19,7 @@ from turnlog.chat.requests import ChatRequest, ChatTurn, parse_chat_request, tak
 from turnlog.chat.runtime import Answer, AnswerRuntime, Listeners, RunRequest, Runtime
 from turnlog.chat.stream_stores import MemoryStreamStore, SqliteStreamStore, StoredFrames, StreamStore
 from turnlog.chat.streams import Streams
+from turnlog.chat.tail import Tail, open_tail
 
 __all__ = [
     "Answer",
@@ -38,12 +39,14 @@ __all__ = [
     "StoredFrames",
     "StreamStore",
     "Streams",
+    "Tail",
     "Tool",
     "UIMessageStore",
     "UIPage",
     "load_all_ui_messages",
     "load_ui_json",
     "load_ui_messages",
+    "open_tail",
     "parse_chat_request",
     "session_id_of",
     "take_in",

@@ -27,6 +27,9 @@ from turnlog.store.base import MessagePlace, Store
 SHOWN_FATES: frozenset[Fate] = frozenset({Fate.ACTIVE, Fate.COMPACTED})
 """What a reader scrolls through: the conversation as it went, without branches that were left."""
 
+EVERYTHING = 2**31
+"""As a limit: all there is."""
+
 _CHUNK = 2000
 """Places that are read at once."""
 

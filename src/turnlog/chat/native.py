@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from turnlog.aisdk.bubbles import ui_message_id
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.receive import from_ui_messages
-from turnlog.chat.loading import load_all_ui_messages
+from turnlog.chat.loading import EVERYTHING, load_all_ui_messages
 from turnlog.chat.steps import join_step, with_step_facts
 from turnlog.errors import NotFoundError
 from turnlog.model import Fate, Message
@@ -146,7 +146,7 @@ class _Shelf:
             return {}
         found: dict[str, dict[int, _Edition]] = {}
         for fate in (Fate.RETRACTED, Fate.ACTIVE):
-            for place in self._store.places(session_id, fates={fate}, limit=-1):
+            for place in self._store.places(session_id, fates={fate}, limit=EVERYTHING):
                 number, page_id = _parse_id(prefix, place.message_id, place.role)
                 editions = found.setdefault(page_id, {})
                 edition = editions.setdefault(number, _Edition(number, [], fate is Fate.ACTIVE))

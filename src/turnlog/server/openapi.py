@@ -84,6 +84,15 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     "default": {"description": "An error.", "content": {"application/json": {"schema": _reference(ErrorAnswer)}}}
 }
 
+CHUNKS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Server-sent events: a UI message stream of AI SDK.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    },
+    204: {"description": "The last turn has ended."},
+    **ERRORS,
+}
+
 BYTES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The bytes; pictures under their own type.",

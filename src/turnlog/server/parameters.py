@@ -191,6 +191,12 @@ class UIMessagesQuery(_Query):
         return cursor
 
 
+class ChatStreamQuery(_Query):
+    """Who follows a session."""
+
+    version: int = Field(7, ge=5, le=7, description="The AI SDK that reads it.")
+
+
 class PlacedQuery(_Query):
     """Whose placement of a message."""
 

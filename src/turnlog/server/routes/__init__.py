@@ -2,6 +2,7 @@
 
 from turnlog.server.routes import (
     blobs,
+    chat,
     events,
     exports,
     hooks,
@@ -23,6 +24,7 @@ ROUTERS = (
     sessions.router,
     windows.router,
     ui_messages.router,
+    chat.router,
     exports.router,
     messages.router,
     tool_calls.router,

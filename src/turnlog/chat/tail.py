@@ -1,0 +1,153 @@
+"""A stored session that still grows, as a chunk stream that `useChat({resume: true})` follows: its last turn.
+
+A page begins with the stored messages, resumes, and sees the answer grow as the agent's log does. A stream cannot push
+a new question of the user: it ends with the turn, and the page loads the session again and resumes into the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple, TypeAlias
+
+from turnlog.aisdk.bubbles import ui_message_id
+from turnlog.aisdk.streaming import stream_chunks, stream_sse
+from turnlog.aisdk.versions import Version
+from turnlog.aisdk.writer import ChunkWriter
+from turnlog.chat.loading import EVERYTHING, SHOWN_FATES
+from turnlog.chat.telling import Telling
+from turnlog.model import InterruptEvent, Message, StopReason, ToolCallPart, ToolState
+from turnlog.model.stream import Abort, Pause, RunFinish, RunStart, StreamEvent
+from turnlog.store.base import PlacedMessage, Store
+
+LONGEST_SILENCE: Final = timedelta(minutes=15)
+"""An agent that was silent for so long in the middle of a turn has gone: tools rarely run for longer without a word."""
+
+LONGEST_BREATH: Final = timedelta(seconds=10)
+"""A text without a reason to stop is the last of its turn when so long nothing followed."""
+
+LOOK_SECONDS: Final = 0.5
+"""How often is looked where nobody tells of changes."""
+
+Wait: TypeAlias = Callable[[float], Awaitable[bool]]
+"""Returns when the session may have changed, after so many seconds at the latest; False ends the stream."""
+
+_FINAL: frozenset[StopReason | None] = frozenset(
+    {"stop", "length", "error", "aborted", "refusal", "context_window", "content_filter"}
+)
+
+
+class Turn(NamedTuple):
+    """The last turn of a session as it is now."""
+
+    answers: Sequence[PlacedMessage]
+    """The assistant's messages since the last prompt, but for those that say all that they will."""
+    end: StreamEvent | None
+    """How it ended; None while it goes on."""
+
+
+class Tail:
+    """The last turn of a session, followed; made by `open_tail`."""
+
+    def __init__(self, store: Store, session_id: str) -> None:
+        """Find where the last prompt stands."""
+        self._store = store
+        self._session_id = session_id
+        updated = store.session(session_id).updated_at
+        self.silence = timedelta.max if updated is None else max(datetime.now(UTC) - updated, timedelta())
+        """How long the session was as it is when it was opened."""
+        places = store.places(session_id, fates=SHOWN_FATES, limit=EVERYTHING)
+        self._settled = max((place.position for place in places if place.role == "user"), default=-1)
+        """Messages up to this position say all that they will, and are told."""
+
+    def stream(
+        self, *, version: Version = 7, wait: Wait | None = None, keep_alive: float | None = 15.0
+    ) -> AsyncGenerator[bytes, None]:
+        """The bytes of a stream that tells the turn, from its start to its end. Once.
+
+        Args:
+            version: The page's AI SDK.
+            wait: Waits for a change; without it the store is asked again and again.
+            keep_alive: Seconds of silence after which a comment is sent.
+        """
+        events = self._follow(_sleep if wait is None else wait)
+        return stream_sse(stream_chunks(events, ChunkWriter(version)), keep_alive=keep_alive)
+
+    async def _follow(self, wait: Wait) -> AsyncGenerator[StreamEvent, None]:
+        telling, begun, changed = Telling(), False, time.monotonic() - self.silence.total_seconds()
+        while True:
+            turn = await asyncio.to_thread(self.read, timedelta(seconds=time.monotonic() - changed))
+            if turn.answers and not begun:
+                begun, first = True, turn.answers[0].message.id
+                yield RunStart(message_id=ui_message_id(first) or first)
+            for event in telling.tell([each.message for each in turn.answers]):
+                changed = time.monotonic()
+                yield event
+            self._settle(turn.answers)
+            if turn.end is not None:
+                for event in telling.end_step():
+                    yield event
+                yield turn.end
+                return
+            if not await wait(LOOK_SECONDS):
+                return
+
+    def read(self, silence: timedelta) -> Turn:
+        """What may have changed since the last call, and whether the turn has ended."""
+        placed = self._store.messages(self._session_id, after=self._settled, fates=SHOWN_FATES)
+        following = next((index for index, each in enumerate(placed) if each.message.role == "user"), None)
+        answers = [each for each in placed[:following] if each.message.role == "assistant"]
+        return Turn(answers, self._end(answers, silence, followed=following is not None))
+
+    def _settle(self, answers: Sequence[PlacedMessage]) -> None:
+        for answer in answers[:-1]:
+            if _open_calls(answer.message):
+                return
+            self._settled = answer.membership.position
+
+    def _end(self, answers: Sequence[PlacedMessage], silence: timedelta, *, followed: bool) -> StreamEvent | None:
+        last = answers[-1].message if answers else None
+        finish = RunFinish(stop_reason=None if last is None else last.stop_reason)
+        if followed:
+            return finish
+        if any(call.state is ToolState.APPROVAL_REQUESTED for each in answers for call in _open_calls(each.message)):
+            return Pause(reason="approval")
+        if self._interrupted(answers):
+            return Abort()
+        if silence > LONGEST_SILENCE:
+            return Abort(reason="silent") if last is None or _open_calls(last) else finish
+        if last is None or any(_open_calls(each.message) for each in answers):
+            return None
+        if last.stop_reason == "aborted":
+            return Abort()
+        is_text = not any(isinstance(part, ToolCallPart) for part in last.parts)
+        breathless = last.stop_reason is None and is_text and silence > LONGEST_BREATH
+        return finish if last.stop_reason in _FINAL or breathless else None
+
+    def _interrupted(self, answers: Sequence[PlacedMessage]) -> bool:
+        position = answers[-1].membership.position if answers else self._settled
+        events = self._store.events(self._session_id, type="interrupt")
+        return any(isinstance(event, InterruptEvent) and event.position > position for event in events)
+
+
+def _open_calls(message: Message) -> list[ToolCallPart]:
+    calls = [part for part in message.parts if isinstance(part, ToolCallPart) and not part.provider_executed]
+    return [call for call in calls if all(result.preliminary for result in call.results)]
+
+
+async def open_tail(store: Store, session_id: str) -> Tail | None:
+    """Follow a session's last turn; None (204 over HTTP) when it has ended.
+
+    Raises:
+        NotFoundError: There is no such session.
+    """
+    tail = await asyncio.to_thread(Tail, store, session_id)
+    turn = await asyncio.to_thread(tail.read, tail.silence)
+    return tail if turn.end is None else None
+
+
+async def _sleep(seconds: float) -> bool:
+    await asyncio.sleep(seconds)
+    return True

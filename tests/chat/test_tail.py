@@ -1,0 +1,165 @@
+"""When a turn has ended, and what is told of it while it grows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from plain_agent import Log
+from plain_store import read_home
+from turnlog.aisdk import read_ui_message
+from turnlog.aisdk.building import to_plain
+from turnlog.aisdk.sse import decode_chunks
+from turnlog.chat import Tail, load_all_ui_messages, open_tail, tail
+from turnlog.errors import NotFoundError
+from turnlog.model import (
+    Approval,
+    InterruptEvent,
+    Message,
+    Origin,
+    StopReason,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+    ToolState,
+)
+from turnlog.model.parts import Part
+from turnlog.store import open_store
+from turnlog.store.base import Store
+
+SESSION = "plain:main"
+
+
+class Growing:
+    """A log that grows, and the store that has read it."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "home").mkdir()
+        self._folder = folder
+        self.log = Log(folder / "home", "main")
+        self.time = datetime.now(UTC)
+
+    def message(self, id: str, role: str, *parts: Part, stop: StopReason | None = None) -> None:
+        origin = Origin.PROMPT if role == "user" else None
+        made = Message(id=id, role=role, origin=origin, parts=parts, stop_reason=stop, created_at=self.time)  # pyright: ignore[reportArgumentType] a role
+        self.log.message(made)
+
+    def read(self) -> None:
+        read_home(self._folder / "turnlog.db", self._folder / "home")
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> Growing:
+    found = Growing(tmp_path)
+    found.message("u", "user", TextPart(text="hi"))
+    return found
+
+
+@pytest.fixture
+def store(growing: Growing, tmp_path: Path) -> Iterator[Store]:
+    growing.read()
+    with open_store(tmp_path / "turnlog.db") as found:
+        yield found
+
+
+def call(id: str = "c", *results: ToolResult, asks: bool = False) -> ToolCallPart:
+    state = ToolState.OUTPUT_AVAILABLE if results else ToolState.INPUT_AVAILABLE
+    state = ToolState.APPROVAL_REQUESTED if asks else state
+    approval = Approval(id="q") if asks else None
+    return ToolCallPart(tool_call_id=id, tool_name="Bash", state=state, approval=approval, results=results)
+
+
+DONE = ToolResult(id="r", content=(TextPart(text="out"),))
+TEXT = TextPart(text="done")
+
+
+def is_followed(store: Store) -> bool:
+    return asyncio.run(open_tail(store, SESSION)) is not None
+
+
+@pytest.mark.parametrize(
+    ("parts", "stop", "minutes", "followed"),
+    [
+        ((), None, 0, True),
+        ((TEXT,), "stop", 0, False),
+        ((TEXT,), "length", 0, False),
+        ((TEXT,), "aborted", 0, False),
+        ((TEXT,), "tool_use", 0, True),
+        ((TEXT, call()), "tool_use", 0, True),
+        ((TEXT, call()), "stop", 0, True),
+        ((call("c", DONE),), "tool_use", 0, True),
+        ((call("c", DONE),), None, 5, True),
+        ((call("c"),), None, 5, True),
+        ((call("c"),), None, 20, False),
+        ((TEXT,), None, 0, True),
+        ((TEXT,), None, 1, False),
+        ((call(asks=True),), None, 0, False),
+    ],
+)
+def test_a_turn_goes_on_until_something_says_that_it_ended(
+    growing: Growing, store: Store, parts: tuple[Part, ...], stop: StopReason, minutes: float, followed: bool
+) -> None:
+    if parts:
+        growing.message("a", "assistant", *parts, stop=stop)
+    growing.read()
+    assert (Tail(store, SESSION).read(timedelta(minutes=minutes)).end is None) is followed
+
+
+def test_an_interruption_ends_a_turn(growing: Growing, store: Store) -> None:
+    growing.message("a", "assistant", call())
+    growing.read()
+    assert is_followed(store)
+    growing.log.event(InterruptEvent(id="i", created_at=growing.time))
+    growing.read()
+    assert not is_followed(store)
+
+
+def test_an_unknown_session_is_not_found(store: Store) -> None:
+    with pytest.raises(NotFoundError):
+        asyncio.run(open_tail(store, "plain:none"))
+
+
+def test_what_was_followed_is_what_is_stored(growing: Growing, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-O24, R-O26: each thing once, in order, as it comes; results also of calls that are long past."""
+    monkeypatch.setattr(tail, "LOOK_SECONDS", 0.001)
+
+    def steps() -> Iterator[None]:
+        growing.message("a1", "assistant", TextPart(text="Let"))
+        yield
+        growing.message("a1", "assistant", TextPart(text="Let me"), call("c1"), call("c2"))
+        yield
+        growing.log.result("c2", ToolResult(id="r2", content=(TextPart(text="two"),)))
+        yield
+        growing.message("a2", "assistant", TextPart(text="Meanwhile"), call("c3", DONE))
+        growing.log.result("c1", ToolResult(id="r1", status="error", error_text="one"))
+        yield
+        growing.message("a3", "assistant", TextPart(text="Done."), stop="stop")
+        yield
+
+    growing_on = steps()
+
+    async def wait(_: float) -> bool:
+        next(growing_on, None)
+        growing.read()
+        return True
+
+    async def run() -> bytes:
+        found = await open_tail(store, SESSION)
+        assert found is not None
+        return b"".join([piece async for piece in found.stream(wait=wait)])
+
+    read = read_ui_message(decode_chunks(asyncio.run(run())))
+    assert read.error is None
+    told, kept = to_plain(read.message), to_plain(load_all_ui_messages(store, SESSION)[-1])
+    assert told["id"] == kept["id"] == "a1"
+    assert [_shown(part) for part in told["parts"]] == [_shown(part) for part in kept["parts"]]
+    assert [part.get("toolCallId") for part in told["parts"]].count("c1") == 1
+
+
+def _shown(part: dict[str, object]) -> tuple[object, ...]:
+    keys = ("text", "toolCallId", "output", "errorText", *(["state"] if "toolCallId" in part else []))
+    return part["type"], *[part.get(key) for key in keys]
