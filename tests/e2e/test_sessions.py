@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from browser_history import LONG_ID, VARIED_ID
+from browser_history import GROWING_ID, LONG_ID, VARIED_ID, append_turn
 from browser_visit import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -64,10 +65,8 @@ def test_the_keyboard_is_enough(visit: Visit) -> None:
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
     page.keyboard.press("Escape")
-    page.keyboard.press("Control+k")
-    expect(page.get_by_label("Search everything")).to_be_focused()
-    page.keyboard.press("Escape")
     page.keyboard.press("/")
+    expect(page.get_by_label("Search everything")).to_be_focused()
     page.keyboard.type("shelf")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/search\?q=shelf$"))
@@ -83,3 +82,75 @@ def test_the_theme_is_chosen_and_remembered(visit: Visit) -> None:
     page.reload()
     expect(page.get_by_role("button", name="Light theme")).to_be_visible()
     assert page.evaluate(background) == dark
+
+
+def test_a_session_is_starred_named_and_tagged_with_the_keyboard(visit: Visit) -> None:
+    page = visit.open("/?title=shelf")
+    page.keyboard.press("j")
+    page.keyboard.press("s")
+    expect(page.get_by_role("button", name="Star", pressed=True)).to_have_count(1)
+    page.keyboard.press("e")
+    page.get_by_role("textbox", name="Name").fill("The shelf of shelves")
+    page.get_by_role("textbox", name="Tags").fill("books, wood")
+    page.get_by_role("textbox", name="Note").fill("Ask again in spring.")
+    page.keyboard.press("Control+Enter")
+    visit.open("/?show=starred")
+    expect(page.locator(".session-row")).to_have_count(1)
+    expect(page.locator(".session-row")).to_contain_text("The shelf of shelves")
+    visit.open("/?tag=wood")
+    expect(page.locator(".session-row")).to_contain_text("books")
+    page.locator(".session-row").hover()
+    page.get_by_role("button", name="Name, tags and note").click()
+    expect(page.get_by_role("textbox", name="Note")).to_have_value("Ask again in spring.")
+    page.get_by_label("Archived").check()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="No session matches")).to_be_visible()
+    visit.open("/?show=archived")
+    page.keyboard.press("j")
+    page.keyboard.press("s")
+    page.keyboard.press("e")
+    for label in ("Name", "Tags", "Note"):
+        page.get_by_role("textbox", name=label).fill("")
+    page.get_by_label("Archived").uncheck()
+    page.get_by_role("button", name="Save").click()
+    visit.open("/")
+    expect(page.locator(".session-row")).to_have_count(3)
+    expect(page.get_by_text("Prompt number 1: please look at shelf 1")).to_be_visible()
+
+
+def test_the_palette_leads_to_sessions_words_and_pages(visit: Visit) -> None:
+    page = visit.open("/")
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Go to")
+    expect(palette.get_by_role("option", name="Mind the bank")).to_be_visible()
+    page.keyboard.type("usage")
+    expect(palette.get_by_role("option").first).to_have_text("Usage")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/usage$"))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("shelf 17")
+    found = palette.get_by_role("option").filter(has=page.locator("mark")).first
+    found.click()
+    expect(page).to_have_url(re.compile(rf"/sessions/{LONG_ID}#"))
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Escape")
+    expect(palette).to_have_count(0)
+
+
+def test_sessions_stand_under_their_project_when_asked(visit: Visit) -> None:
+    page = visit.open("/")
+    page.get_by_role("button", name="By project").click()
+    assert page.url.endswith("/?group=project")
+    expect(page.get_by_role("region", name="shop")).to_contain_text("Prompt number 1")
+
+
+def test_a_change_of_a_log_is_in_the_list_without_asking(visit: Visit, agent_home: Path) -> None:
+    """R-S39."""
+    page = visit.open("/")
+    row = page.locator(f'a[href="/sessions/{GROWING_ID}"]')
+    messages = row.locator(".session-figure").nth(1)
+    before = int(messages.inner_text().split()[0])
+    append_turn(agent_home, "And the last shelf?")
+    expect(messages).to_have_text(re.compile(rf"^{before + 2}\b"))

@@ -1,11 +1,14 @@
 import { describe, expect, it } from "vitest";
+import { parseTags } from "@/annotations/use-annotate";
 import type { SearchGroup, SearchHit, UsageRow } from "@/api/types";
 import { projectLabels } from "@/filters/project-label";
 import { joinGroups } from "@/search/use-search";
 import { commandText } from "@/session/command-text";
 import { foldFamilies } from "@/sessions/fold-families";
 import { groupByDay } from "@/sessions/group-by-day";
+import { groupByProject } from "@/sessions/group-by-project";
 import { titleOf } from "@/sessions/session-title";
+import { withChanges } from "@/shell/use-live";
 import { fillDays, ticksFor } from "@/usage/scale";
 import { session } from "./samples";
 
@@ -26,6 +29,34 @@ describe("sessions under their days", () => {
     expect(titleOf(session({ id: "claude-code:0f3b9a77-1234" }))).toBe("Untitled 0f3b9a77");
     expect(titleOf(session({ title: "  Fix\n the build " }))).toBe("Fix the build");
   });
+});
+
+it("stand under their project, the project of the first one first", () => {
+  const at = (id: string, path?: string) =>
+    session({ id, ...(path ? { project: { path, name: path.split("/").at(-1) ?? "" } } : {}) });
+  const groups = groupByProject([at("1", "/a/web"), at("2"), at("3", "/b/web"), at("4", "/a/web")]);
+  expect(groups.map(({ title, sessions }) => [title, sessions.map(({ id }) => id)])).toEqual([
+    ["web · /a", ["1", "4"]],
+    ["No project", ["2"]],
+    ["web · /b", ["3"]],
+  ]);
+});
+
+it("shows a newer summary in the list at once, where it stands", () => {
+  const page = {
+    items: [session({ id: "a" }), session({ id: "b" })],
+    next_cursor: null,
+    total: 2,
+    change_sequence: 1,
+  };
+  const newer = session({ id: "b", title: "Newer" });
+  expect(withChanges(page, new Map([["b", newer]])).items).toEqual([page.items[0], newer]);
+  expect(withChanges(page, new Map([["c", newer]]))).toBe(page);
+});
+
+it("reads tags between commas, each once", () => {
+  expect(parseTags(" a, b  c ,, a")).toEqual(["a", "b c"]);
+  expect(parseTags(" ,")).toEqual([]);
 });
 
 it("folds forks under the session they came out of, where the first of them stood", () => {

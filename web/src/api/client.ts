@@ -32,6 +32,16 @@ export async function getText(path: string, signal?: AbortSignal): Promise<strin
   return response.text();
 }
 
+export async function putJson<Answer>(path: string, body: unknown): Promise<Answer> {
+  const response = await fetch(path, {
+    method: "PUT",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new ApiError(response.status, await problemOf(response));
+  return (await response.json()) as Answer;
+}
+
 /** "?a=1&b=2" of what is set; "" of nothing. */
 export function queryString(parameters: Parameters): string {
   const set = Object.entries(parameters).filter(([, value]) => value != null && value !== "");

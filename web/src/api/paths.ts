@@ -6,6 +6,7 @@ export const SESSIONS = "/api/sessions";
 export const SEARCH = "/api/search";
 export const USAGE = "/api/usage";
 export const STATUS = "/api/status";
+export const EVENTS = "/api/events";
 export const PROJECTS = "/api/projects";
 export const AGENTS = "/api/agents";
 export const TOOL_CALLS = "/api/tool-calls";
@@ -14,6 +15,10 @@ export const MODELS = "/api/models";
 
 export function sessionPath(id: string): string {
   return `${SESSIONS}/${encodeURIComponent(id)}`;
+}
+
+export function annotationsPath(id: string): string {
+  return `${sessionPath(id)}/annotations`;
 }
 
 export function messagePath(id: string): string {

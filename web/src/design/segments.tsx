@@ -2,7 +2,7 @@
 
 interface SegmentsProps<Value extends string> {
   label: string;
-  choices: { value: Value; label: string }[];
+  choices: readonly { value: Value; label: string }[];
   value: Value;
   onChange: (value: Value) => void;
 }

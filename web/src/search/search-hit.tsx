@@ -27,7 +27,7 @@ export function SearchHit({ sessionId, hit, now }: { sessionId: string; hit: Hit
     <Link href={sessionPage(sessionId, hit.message_id, hit.part)} className="hit" data-item>
       <span className="hit-kind">
         <Icon name={icon} size={14} />
-        {hit.tool_name ? `${hit.tool_name} ${label}` : label}
+        <span>{hit.tool_name ? `${hit.tool_name} ${label}` : label}</span>
       </span>
       <span className="hit-snippet">
         <Snippet pieces={hit.snippet} />

@@ -5,6 +5,7 @@ const NAMES: Record<string, string> = {
   codex: "Codex",
   "gemini-cli": "Gemini CLI",
   opencode: "OpenCode",
+  klaude: "klaude-code",
 };
 
 export function agentName(agent: string): string {

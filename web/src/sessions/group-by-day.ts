@@ -2,20 +2,15 @@
 
 import type { SessionItem } from "@/api/types";
 import { dayKey, formatDay } from "@/format/time";
-
-export interface DayGroup {
-  key: string;
-  title: string;
-  sessions: SessionItem[];
-}
+import type { SessionGroup } from "./session-group";
 
 /** The order of the sessions stays; a day that comes twice (clocks differ) is two groups. */
 export function groupByDay(
   sessions: SessionItem[],
   momentOf: (session: SessionItem) => string | undefined,
   now: Date,
-): DayGroup[] {
-  const groups: DayGroup[] = [];
+): SessionGroup[] {
+  const groups: SessionGroup[] = [];
   for (const session of sessions) {
     const moment = momentOf(session);
     const day = moment ? dayKey(moment) : "unknown";

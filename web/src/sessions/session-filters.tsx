@@ -1,6 +1,7 @@
 /** What the list can be narrowed down to, and its order. */
 
 import { useCallback } from "react";
+import { Icon } from "@/design/icon";
 import { AgentFilter } from "@/filters/agent-filter";
 import { FilterBar } from "@/filters/filter-bar";
 import { FilterDates } from "@/filters/filter-dates";
@@ -11,6 +12,11 @@ import { ProjectFilter } from "@/filters/project-filter";
 import { countSet } from "@/filters/url-filters";
 import { SORTS } from "./sorts";
 import type { SessionFilters } from "./use-sessions";
+
+const SHOWN = [
+  { value: "starred", label: "Starred" },
+  { value: "archived", label: "Archived" },
+];
 
 interface SessionFiltersBarProps {
   filters: SessionFilters;
@@ -31,7 +37,7 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
           onChange={changeTitle}
         />
       }
-      active={countSet(filters, ["agent", "project", "model", "branch", "since", "sort"])}
+      active={countSet(filters, ["agent", "project", "model", "branch", "since", "show", "tag", "sort"])}
     >
       <AgentFilter value={filters.agent} onChange={(agent) => onChange({ agent })} />
       <ProjectFilter value={filters.project} onChange={(project) => onChange({ project })} />
@@ -39,6 +45,18 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
       <span className="filter-branch">
         <FilterText label="Branch" placeholder="Branch" value={filters.branch} onChange={changeBranch} />
       </span>
+      <FilterSelect
+        label="Show"
+        everything="All but archived"
+        value={filters.show}
+        choices={SHOWN}
+        onChange={(show) => onChange({ show })}
+      />
+      {filters.tag && (
+        <button type="button" className="button" onClick={() => onChange({ tag: "" })}>
+          <Icon name="tag" size={14} /> {filters.tag} <Icon name="cross" size={12} />
+        </button>
+      )}
       <FilterDates since={filters.since} until={filters.until} onChange={onChange} />
       <FilterSelect
         label="Sort"

@@ -1,14 +1,22 @@
-/** Sessions in their order: under days and with their families where the order is one of time, else one by one. */
+/** Sessions in their order: under days or projects, and with their families where the order is one of time. */
 
 import type { SessionItem } from "@/api/types";
 import { foldFamilies } from "./fold-families";
-import { type DayGroup, groupByDay } from "./group-by-day";
+import { groupByDay } from "./group-by-day";
+import { groupByProject } from "./group-by-project";
+import type { Grouping, SessionGroup } from "./session-group";
 import { SessionListHead, SessionRow } from "./session-row";
 import { isByTime } from "./sorts";
 
-export function SessionList({ sessions, sort }: { sessions: SessionItem[]; sort: string }) {
+interface SessionListProps {
+  sessions: SessionItem[];
+  sort: string;
+  grouping: Grouping;
+}
+
+export function SessionList({ sessions, sort, grouping }: SessionListProps) {
   const now = new Date();
-  return groupsOf(sessions, sort, now).map((group, index) => (
+  return groupsOf(sessions, sort, grouping, now).map((group, index) => (
     <section key={group.key} className="session-group" aria-label={group.title || "Sessions"}>
       <SessionListHead title={group.title} labelled={index === 0} />
       <ul>
@@ -20,10 +28,12 @@ export function SessionList({ sessions, sort }: { sessions: SessionItem[]; sort:
   ));
 }
 
-function groupsOf(sessions: SessionItem[], sort: string, now: Date): DayGroup[] {
+function groupsOf(sessions: SessionItem[], sort: string, grouping: Grouping, now: Date): SessionGroup[] {
   if (sessions.length === 0) return [];
-  if (!isByTime(sort)) return [{ key: "all", title: "", sessions }];
+  if (!isByTime(sort)) {
+    return grouping === "project" ? groupByProject(sessions) : [{ key: "all", title: "", sessions }];
+  }
   const momentOf = (session: SessionItem) => (sort === "created" ? session.created_at : session.updated_at);
-  const days = groupByDay(sessions, momentOf, now);
-  return days.map((day) => ({ ...day, sessions: foldFamilies(day.sessions) }));
+  const groups = grouping === "project" ? groupByProject(sessions) : groupByDay(sessions, momentOf, now);
+  return groups.map((group) => ({ ...group, sessions: foldFamilies(group.sessions) }));
 }

@@ -3,6 +3,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
+import { AnnotateButton } from "@/annotations/annotate-button";
+import { StarButton } from "@/annotations/star-button";
+import { TagLabels } from "@/annotations/tags";
 import { getJson } from "@/api/client";
 import { SESSIONS, sessionPage } from "@/api/paths";
 import type { SessionItem, SessionPage } from "@/api/types";
@@ -22,11 +25,16 @@ export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; 
         <Link href={sessionPage(session.id)} className="session-link" data-item>
           <span className="session-title">
             {titleOf(session)}
+            <TagLabels tags={session.annotations?.tags} />
             <FirstPrompt session={session} />
           </span>
           <Places session={session} />
           <Figures session={session} now={now} />
         </Link>
+        <span className="session-actions">
+          <StarButton session={session} />
+          <AnnotateButton session={session} />
+        </span>
       </div>
       {open && <Children parent={session.id} now={now} depth={depth + 1} />}
     </li>
@@ -92,6 +100,7 @@ function Places({ session }: { session: SessionItem }) {
       <span>{agentName(session.agent)}</span>
       {session.project && <span title={session.project.path}>{session.project.name}</span>}
       {session.git_branch && <span>{session.git_branch}</span>}
+      {session.annotations?.archived && <span>archived</span>}
       {session.models && session.models.length > 0 && (
         <span className="session-model">{session.models.join(", ")}</span>
       )}

@@ -3,12 +3,14 @@
 import { useRef } from "react";
 import { MoreButton } from "@/design/more-button";
 import { Problem } from "@/design/problem";
+import { Segments } from "@/design/segments";
 import { useUrlFilters } from "@/filters/url-filters";
 import { plural } from "@/format/numbers";
-import { useListKeys } from "@/shell/keys";
+import { useItemKeys, useListKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
 import { NoMatches, NoSessions } from "./no-sessions";
 import { SessionFiltersBar } from "./session-filters";
+import { GROUPINGS, groupingOf } from "./session-group";
 import { SessionList } from "./session-list";
 import "./sessions.css";
 import { SESSION_FILTERS, type SessionFilters, useSessions } from "./use-sessions";
@@ -19,6 +21,7 @@ export function SessionsPage() {
   const list = useRef<HTMLDivElement>(null);
   useTitle(null);
   useListKeys(list);
+  useItemKeys(list);
 
   const items = sessions.data?.pages.flatMap((page) => page.items) ?? [];
   const total = sessions.data?.pages[0]?.total ?? 0;
@@ -29,12 +32,18 @@ export function SessionsPage() {
       <div className="page-head">
         <h1>Sessions</h1>
         {sessions.data && <p className="page-count">{plural(total, "session")}</p>}
+        <Segments
+          label="Group"
+          choices={GROUPINGS}
+          value={groupingOf(filters.group)}
+          onChange={(group) => change({ group: group === "day" ? "" : group })}
+        />
       </div>
       <SessionFiltersBar filters={filters} onChange={change} />
       {sessions.isError && <Problem error={sessions.error} what="The list of sessions" />}
       {empty && <NoMatches onClear={() => change(CLEARED)} />}
       <div ref={list} aria-busy={sessions.isFetching}>
-        <SessionList sessions={items} sort={filters.sort} />
+        <SessionList sessions={items} sort={filters.sort} grouping={groupingOf(filters.group)} />
       </div>
       {sessions.hasNextPage && (
         <MoreButton onMore={() => sessions.fetchNextPage()} busy={sessions.isFetchingNextPage} />
@@ -43,8 +52,18 @@ export function SessionsPage() {
   );
 }
 
-const CLEARED = { title: "", agent: "", project: "", model: "", branch: "", since: "", until: "" };
+const CLEARED = {
+  title: "",
+  agent: "",
+  project: "",
+  model: "",
+  branch: "",
+  since: "",
+  until: "",
+  show: "",
+  tag: "",
+};
 
-function isNarrowed({ sort: _, ...filters }: SessionFilters): boolean {
+function isNarrowed({ sort: _, group: __, ...filters }: SessionFilters): boolean {
   return Object.values(filters).some(Boolean);
 }

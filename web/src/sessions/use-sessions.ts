@@ -15,14 +15,17 @@ export const SESSION_FILTERS = [
   "branch",
   "since",
   "until",
+  "show",
+  "tag",
   "sort",
+  "group",
 ] as const;
 
 export type SessionFilters = Filters<(typeof SESSION_FILTERS)[number]>;
 
 export function useSessions(filters: SessionFilters) {
   return useInfiniteQuery({
-    queryKey: ["sessions", filters],
+    queryKey: ["sessions", "list", filters],
     queryFn: ({ pageParam, signal }) =>
       getJson<SessionPage>(SESSIONS, { ...asAsked(filters), cursor: pageParam }, signal),
     initialPageParam: "",
@@ -32,9 +35,11 @@ export function useSessions(filters: SessionFilters) {
 }
 
 /** Days in the address are the reader's; the server is asked for moments. */
-function asAsked(filters: SessionFilters) {
+function asAsked({ show, group: _, ...filters }: SessionFilters) {
   return {
     ...filters,
+    archived: show === "archived",
+    starred: show === "starred" || undefined,
     since: filters.since && startOf(filters.since),
     until: filters.until && startOf(dayAfter(filters.until)),
   };

@@ -2,12 +2,14 @@
 
 import { lazy, Suspense } from "react";
 import { Link, Redirect, Route, Switch } from "wouter";
+import { PaletteKeys } from "@/palette/palette-keys";
 import { SessionsPage } from "@/sessions/sessions-page";
 import { KeyHelp } from "./key-help";
 import { SampleNotice } from "./sample-notice";
 import { StatusLine } from "./status-line";
 import { TopBar } from "./top-bar";
-import { useRefresh, useStatus } from "./use-status";
+import { useLive } from "./use-live";
+import { useStatus } from "./use-status";
 import "./shell.css";
 
 const SessionPage = lazy(() => import("@/session/session-page"));
@@ -16,7 +18,7 @@ const UsagePage = lazy(() => import("@/usage/usage-page"));
 
 export function App() {
   const status = useStatus();
-  useRefresh(status);
+  useLive();
   return (
     <>
       <TopBar />
@@ -46,6 +48,7 @@ export function App() {
       </div>
       <StatusLine status={status} />
       <KeyHelp />
+      <PaletteKeys />
     </>
   );
 }

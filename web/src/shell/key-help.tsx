@@ -7,7 +7,8 @@ const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
   {
     where: "Everywhere",
     keys: [
-      ["/ or Ctrl K", "search"],
+      ["Ctrl K", "go to a session, a word, a page"],
+      ["/", "search everything"],
       ["?", "this help"],
       ["Esc", "leave a field, close what is open"],
     ],
@@ -17,6 +18,8 @@ const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
     keys: [
       ["j k or ↓ ↑", "next and previous"],
       ["Enter", "open"],
+      ["s", "star the session"],
+      ["e", "its name, tags and note"],
     ],
   },
   {

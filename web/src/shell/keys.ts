@@ -39,6 +39,23 @@ export function useListKeys(list: RefObject<HTMLElement | null>): void {
   }, [list]);
 }
 
+/** A plain key does what the button marked with it (`data-key`) does, in the item of the list that has the focus. */
+export function useItemKeys(list: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.defaultPrevented || isTyping(event.target) || document.querySelector("dialog[open]")) return;
+      const item = list.current?.contains(document.activeElement) && document.activeElement?.closest("li");
+      if (!item) return;
+      const button = item.querySelector<HTMLElement>(`[data-key="${CSS.escape(nameOf(event))}"]`);
+      if (!button) return;
+      event.preventDefault();
+      button.click();
+    };
+    window.addEventListener("keydown", onKeyDown);
+    return () => window.removeEventListener("keydown", onKeyDown);
+  }, [list]);
+}
+
 const STEPS: Record<string, number> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 };
 
 function nameOf(event: KeyboardEvent): string {

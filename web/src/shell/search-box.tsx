@@ -1,4 +1,4 @@
-/** The search that is always at hand: "/" or Ctrl-K, a few words, Enter. */
+/** The search that is always at hand: "/", a few words, Enter. */
 
 import { type FormEvent, useMemo, useRef } from "react";
 import { useLocation, useSearchParams } from "wouter";
@@ -23,7 +23,7 @@ export function SearchBox() {
       event.preventDefault();
       focusSearch();
     };
-    return { "/": focus, "Ctrl+k": focus };
+    return { "/": focus };
   }, []);
   useKeys(keys);
 

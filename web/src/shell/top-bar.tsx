@@ -3,14 +3,9 @@
 import { Link, useLocation } from "wouter";
 import { Icon } from "@/design/icon";
 import { openKeyHelp } from "./key-help";
+import { PAGES } from "./pages";
 import { SearchBox } from "./search-box";
 import { toggleTheme, useTheme } from "./theme";
-
-const PAGES = [
-  { href: "/", label: "Sessions" },
-  { href: "/search", label: "Search" },
-  { href: "/usage", label: "Usage" },
-];
 
 export function TopBar() {
   const [location] = useLocation();

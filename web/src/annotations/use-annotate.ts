@@ -1,0 +1,39 @@
+/** Saying something about a session: a star, a name, tags, a note. It is kept in turnlog, never in the agent's log. */
+
+import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-query";
+import { putJson } from "@/api/client";
+import { annotationsPath } from "@/api/paths";
+import type { Annotations, SessionItem } from "@/api/types";
+
+/** What can be said; the server is always told all of it. */
+export type Said = Omit<Annotations, "changed_at">;
+
+const NOTHING: Said = { title: null, starred: false, archived: false, tags: [], note: null };
+
+export function saidAbout(session: SessionItem): Said {
+  if (!session.annotations) return NOTHING;
+  const { changed_at: _, ...said } = session.annotations;
+  return said;
+}
+
+export function useAnnotate(session: SessionItem) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (changes: Partial<Said>) =>
+      putJson<Annotations>(annotationsPath(session.id), { ...saidAbout(session), ...changes }),
+    onSuccess: () => refresh(queries),
+  });
+}
+
+function refresh(queries: QueryClient): Promise<void> {
+  return queries.invalidateQueries({ predicate: ({ queryKey }) => SHOWING.has(queryKey[0]) });
+}
+
+/** Queries whose answers show what was said. */
+const SHOWING: ReadonlySet<unknown> = new Set(["sessions", "session", "search", "palette", "tags"]);
+
+/** "a, b ,,a" -> ["a", "b"]. */
+export function parseTags(text: string): string[] {
+  const tags = text.split(",").map((tag) => tag.replace(/\s+/g, " ").trim());
+  return [...new Set(tags.filter(Boolean))];
+}

@@ -1,0 +1,110 @@
+/** What the palette offers: pages and actions, sessions by name, and places where the words were found. */
+
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { getJson } from "@/api/client";
+import { SEARCH, SESSIONS, sessionPage } from "@/api/paths";
+import type { SearchAnswer, SessionItem, SessionPage, SnippetPiece } from "@/api/types";
+import type { IconName } from "@/design/icon";
+import { agentName } from "@/sessions/agent-name";
+import { titleOf } from "@/sessions/session-title";
+import { openKeyHelp } from "@/shell/key-help";
+import { PAGES } from "@/shell/pages";
+import { toggleTheme } from "@/shell/theme";
+
+export interface Entry {
+  id: string;
+  group: string;
+  icon: IconName;
+  label: string;
+  /** Where it is, in small letters. */
+  detail?: string;
+  snippet?: SnippetPiece[];
+  /** An address to go to, or something to do. */
+  to: string | (() => void);
+}
+
+const SHOWN_SESSIONS = 6;
+const SHOWN_HITS = 8;
+
+/** For what is typed; the server is asked for `query`, which follows when one pauses. Pages and actions come first. */
+export function useEntries(text: string, query: string): Entry[] {
+  const sessions = useQuery({
+    queryKey: ["palette", "sessions", query],
+    queryFn: ({ signal }) =>
+      getJson<SessionPage>(
+        SESSIONS,
+        { title: query, limit: SHOWN_SESSIONS, subagents: query !== "" },
+        signal,
+      ),
+    placeholderData: keepPreviousData,
+  });
+  const found = useQuery({
+    queryKey: ["palette", "search", query],
+    queryFn: ({ signal }) => getJson<SearchAnswer>(SEARCH, { q: query, limit: SHOWN_HITS }, signal),
+    placeholderData: keepPreviousData,
+    enabled: query !== "",
+  });
+  const named = text ? commands().filter(({ label }) => isNamed(label, text)) : [];
+  return [
+    ...named,
+    ...(sessions.data?.items.map((session) => sessionEntry(session, query)) ?? []),
+    ...(query ? hitEntries(found.data) : []),
+    ...(query ? [everythingEntry(query)] : []),
+    ...(text ? [] : commands()),
+  ];
+}
+
+/** Whether one of its words begins so. */
+function isNamed(label: string, text: string): boolean {
+  return ` ${label}`.toLowerCase().includes(` ${text.toLowerCase()}`);
+}
+
+function sessionEntry(session: SessionItem, query: string): Entry {
+  return {
+    id: `session ${session.id}`,
+    group: query ? "Sessions" : "Recent sessions",
+    icon: "list",
+    label: titleOf(session),
+    detail: [session.project?.name, agentName(session.agent)].filter(Boolean).join(" · "),
+    to: sessionPage(session.id),
+  };
+}
+
+function hitEntries(answer: SearchAnswer | undefined): Entry[] {
+  return (answer?.items ?? []).flatMap(({ session, hits }) =>
+    hits.map((hit) => ({
+      id: `hit ${hit.message_id} ${hit.part} ${hit.field} ${session.id}`,
+      group: "Found in sessions",
+      icon: "search",
+      label: hit.snippet.map(({ text }) => text).join(""),
+      snippet: hit.snippet,
+      detail: titleOf(session),
+      to: sessionPage(session.id, hit.message_id, hit.part),
+    })),
+  );
+}
+
+function everythingEntry(query: string): Entry {
+  return {
+    id: "everything",
+    group: "Found in sessions",
+    icon: "arrow",
+    label: `Search everything for “${query}”`,
+    to: `/search?q=${encodeURIComponent(query)}`,
+  };
+}
+
+function commands(): Entry[] {
+  const pages = PAGES.map(({ href, label, icon }) => ({
+    id: href,
+    group: "Go to",
+    icon,
+    label,
+    to: href,
+  }));
+  return [
+    ...pages,
+    { id: "theme", group: "Do", icon: "moon", label: "Switch between light and dark", to: toggleTheme },
+    { id: "keys", group: "Do", icon: "help", label: "Show what the keys do", to: openKeyHelp },
+  ];
+}

@@ -1,0 +1,9 @@
+/** The pages that stand beside each other. */
+
+import type { IconName } from "@/design/icon";
+
+export const PAGES: { href: string; label: string; icon: IconName }[] = [
+  { href: "/", label: "Sessions", icon: "list" },
+  { href: "/search", label: "Search", icon: "search" },
+  { href: "/usage", label: "Usage", icon: "chart" },
+];
