@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,6 +17,21 @@ from browser_visit import Visit
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 GROWING = f"/sessions/{GROWING_ID}"
+
+
+@pytest.fixture
+def agent_home(tmp_path: Path) -> Path:
+    """A home of the test's own, since its logs grow."""
+    home = tmp_path / "home"
+    write_home(home)
+    return home
+
+
+@pytest.fixture
+def address(agent_home: Path, tmp_path: Path) -> Iterator[str]:
+    """A server of the test's own."""
+    with serving(agent_home, tmp_path / "data") as found:
+        yield found
 
 
 def test_a_session_grows_while_one_reads(visit: Visit, agent_home: Path) -> None:
@@ -58,20 +75,30 @@ def test_who_reads_the_end_stays_there_and_who_does_not_is_told(visit: Visit, ag
     expect(told).to_be_hidden()
 
 
-def test_what_was_written_while_the_server_was_away_comes_when_it_is_back(browser: Browser, tmp_path: Path) -> None:
-    home, data = tmp_path / "home", tmp_path / "data"
-    write_home(home)
+def test_what_was_written_while_the_server_was_away_comes_when_it_is_back(
+    browser: Browser, agent_home: Path, tmp_path: Path
+) -> None:
     context = browser.new_context()
-    with serving(home, data) as address:
+    with serving(agent_home, tmp_path / "data") as address:
         visit = Visit(context, address)
         page = visit.open(GROWING)
         expect(page.get_by_text("live", exact=True)).to_be_visible()
     expect(page.get_by_text("not live")).to_be_visible()
-    append_turn(home, "Written in the dark")
-    with serving(home, data, port=urlsplit(address).port or 0):
+    append_turn(agent_home, "Written in the dark")
+    with serving(agent_home, tmp_path / "data", port=urlsplit(address).port or 0):
         expect(page.locator(".prompt", has_text="Written in the dark")).to_be_visible()
         expect(page.get_by_text("live", exact=True)).to_be_visible()
-        append_turn(home, "Written in the light")
+        append_turn(agent_home, "Written in the light")
         expect(page.locator(".prompt", has_text="Written in the light")).to_be_visible()
         expect(page.get_by_text("Going on.")).to_have_count(2)
     context.close()
+
+
+def test_a_change_of_a_log_is_in_the_list_without_asking(visit: Visit, agent_home: Path) -> None:
+    """R-S39."""
+    page = visit.open("/")
+    row = page.locator(f'a[href="/sessions/{GROWING_ID}"]')
+    messages = row.locator(".session-figure").nth(1)
+    before = int(messages.inner_text().split()[0])
+    append_turn(agent_home, "And the last shelf?")
+    expect(messages).to_have_text(re.compile(rf"^{before + 2}\b"))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-from browser_history import GROWING_ID, LONG_ID, VARIED_ID, append_turn
+from browser_history import LONG_ID, VARIED_ID
 from browser_visit import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -144,13 +143,3 @@ def test_sessions_stand_under_their_project_when_asked(visit: Visit) -> None:
     page.get_by_role("button", name="By project").click()
     assert page.url.endswith("/?group=project")
     expect(page.get_by_role("region", name="shop")).to_contain_text("Prompt number 1")
-
-
-def test_a_change_of_a_log_is_in_the_list_without_asking(visit: Visit, agent_home: Path) -> None:
-    """R-S39."""
-    page = visit.open("/")
-    row = page.locator(f'a[href="/sessions/{GROWING_ID}"]')
-    messages = row.locator(".session-figure").nth(1)
-    before = int(messages.inner_text().split()[0])
-    append_turn(agent_home, "And the last shelf?")
-    expect(messages).to_have_text(re.compile(rf"^{before + 2}\b"))

@@ -1,11 +1,11 @@
 /** Saying something about a session: a star, a name, tags, a note. It is kept in turnlog, never in the agent's log. */
 
 import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-query";
-import { putJson } from "@/api/client";
-import { annotationsPath } from "@/api/paths";
+import { patchJson } from "@/api/client";
+import { sessionPath } from "@/api/paths";
 import type { Annotations, SessionItem } from "@/api/types";
 
-/** What can be said; the server is always told all of it. */
+/** What can be said; the server is told what changes. */
 export type Said = Omit<Annotations, "changed_at">;
 
 const NOTHING: Said = { title: null, starred: false, archived: false, tags: [], note: null };
@@ -19,8 +19,7 @@ export function saidAbout(session: SessionItem): Said {
 export function useAnnotate(session: SessionItem) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: (changes: Partial<Said>) =>
-      putJson<Annotations>(annotationsPath(session.id), { ...saidAbout(session), ...changes }),
+    mutationFn: (changes: Partial<Said>) => patchJson<SessionItem>(sessionPath(session.id), changes),
     onSuccess: () => refresh(queries),
   });
 }

@@ -32,9 +32,9 @@ export async function getText(path: string, signal?: AbortSignal): Promise<strin
   return response.text();
 }
 
-export async function putJson<Answer>(path: string, body: unknown): Promise<Answer> {
+export async function patchJson<Answer>(path: string, body: unknown): Promise<Answer> {
   const response = await fetch(path, {
-    method: "PUT",
+    method: "PATCH",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   });

@@ -17,10 +17,6 @@ export function sessionPath(id: string): string {
   return `${SESSIONS}/${encodeURIComponent(id)}`;
 }
 
-export function annotationsPath(id: string): string {
-  return `${sessionPath(id)}/annotations`;
-}
-
 export function messagePath(id: string): string {
   return `/api/messages/${encodeURIComponent(id)}`;
 }

@@ -467,18 +467,6 @@ export interface WindowPage {
   has_after: boolean;
 }
 
-/** What is new or has changed in a session, as a stream tells it. */
-export interface SessionChange {
-  sequence: number;
-  session: SessionItem;
-  items: Message[];
-  /** One for each item, then those of messages whose place or fate alone has changed. */
-  rows: Placement[];
-  events: HistoryEvent[];
-  /** Subagents that are new or changed. */
-  children: SessionItem[];
-}
-
 export interface Membership {
   session_id: string;
   message_id: string;

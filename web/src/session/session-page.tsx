@@ -3,6 +3,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useMemo, useRef, useState } from "react";
 import { getJson } from "@/api/client";
+import { type StreamReader, useEventStream } from "@/api/event-stream";
 import { sessionPath } from "@/api/paths";
 import type { Items, OutlineEntry, SearchHit, SessionAnswer, SessionChange } from "@/api/types";
 import { Drawer } from "@/design/drawer";
@@ -21,7 +22,6 @@ import { Timeline, type TimelineHandle } from "./timeline";
 import { useAnchor } from "./use-anchor";
 import { useGoTo } from "./use-go-to";
 import { useJumpKeys } from "./use-jump-keys";
-import { type LiveReader, useLive } from "./use-live";
 import { type LoadedWindow, useSessionWindow } from "./use-session-window";
 
 export default function SessionPage({ id }: { id: string }) {
@@ -138,7 +138,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
 }
 
 /** The agent goes on while one reads: what is new is added at the end, what changed takes its place. */
-function useGrowth(id: string, window: LoadedWindow["window"], reader: LiveReader): boolean {
+function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamReader<SessionChange>): boolean {
   const queries = useQueryClient();
   const onChange = (told: SessionChange) => {
     reader.onChange(told);
@@ -150,5 +150,8 @@ function useGrowth(id: string, window: LoadedWindow["window"], reader: LiveReade
     if (told.rows.length + told.events.length > 0) queries.invalidateQueries({ queryKey: ["outline", id] });
     for (const child of told.children) queries.invalidateQueries({ queryKey: ["child", child.id] });
   };
-  return useLive(id, window !== null, { onChange, onResync: reader.onResync });
+  return useEventStream<SessionChange>(`${sessionPath(id)}/events`, "session", window !== null, {
+    onChange,
+    onResync: reader.onResync,
+  });
 }

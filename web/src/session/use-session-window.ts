@@ -93,6 +93,9 @@ export function useSessionWindow(sessionId: string) {
   const [state, dispatch] = useReducer(reduce, EMPTY);
   // One request at a time: a jump takes the place of whatever is under way.
   const running = useRef<AbortController | null>(null);
+  // A page may have been made before a change that is shown already: what came meanwhile is applied once more.
+  const meanwhile = useRef<SessionChange[]>([]);
+  const renewal = useRef({ due: false, start: () => {} });
 
   const load = useCallback(
     async (parameters: Parameters, jump: boolean, done: (page: WindowPage) => Action) => {
@@ -100,13 +103,18 @@ export function useSessionWindow(sessionId: string) {
       running.current?.abort();
       const own = new AbortController();
       running.current = own;
+      meanwhile.current = [];
       try {
         const path = `${sessionPath(sessionId)}/window`;
         dispatch(done(await getJson<WindowPage>(path, parameters, own.signal)));
+        for (const told of meanwhile.current) dispatch({ type: "changed", change: told });
       } catch (error) {
         if (!own.signal.aborted) dispatch({ type: "failed", error: error as Error });
       } finally {
-        if (running.current === own) running.current = null;
+        if (running.current === own) {
+          running.current = null;
+          if (renewal.current.due) renewal.current.start();
+        }
       }
     },
     [sessionId],
@@ -137,7 +145,8 @@ export function useSessionWindow(sessionId: string) {
 
   /** Asks again for the end of the session, where it is loaded: new messages, and results that came late. */
   const renew = useCallback(() => {
-    if (tail === null) return;
+    renewal.current.due = running.current !== null;
+    if (tail === null || running.current) return;
     load({ after: tail < 0 ? null : tail, limit: NEXT_PAGE }, false, (page) => ({
       type: "renewed",
       after: tail,
@@ -145,7 +154,14 @@ export function useSessionWindow(sessionId: string) {
     }));
   }, [load, tail]);
 
-  const change = useCallback((told: SessionChange) => dispatch({ type: "changed", change: told }), []);
+  useEffect(() => {
+    renewal.current.start = renew;
+  }, [renew]);
+
+  const change = useCallback((told: SessionChange) => {
+    if (running.current) meanwhile.current.push(told);
+    dispatch({ type: "changed", change: told });
+  }, []);
 
   // In a step of its own: the list can be told of one end at a time.
   const large = state.window !== null && trim(state.window, state.grown === "before") !== state.window;

@@ -1,7 +1,7 @@
 /** The frame around every page, and which page an address means. The session page loads when one is opened. */
 
 import { lazy, Suspense } from "react";
-import { Link, Redirect, Route, Switch } from "wouter";
+import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { PaletteKeys } from "@/palette/palette-keys";
 import { SessionsPage } from "@/sessions/sessions-page";
 import { KeyHelp } from "./key-help";
@@ -18,7 +18,8 @@ const UsagePage = lazy(() => import("@/usage/usage-page"));
 
 export function App() {
   const status = useStatus();
-  useLive();
+  const [location] = useLocation();
+  useLive(!location.startsWith("/sessions/"));
   return (
     <>
       <TopBar />

@@ -1,7 +1,8 @@
 /** What the server tells of changes, as they happen. Lists show them at once; everything else is asked for again. */
 
 import { type InfiniteData, type QueryClient, useQueryClient } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { useEffect, useMemo } from "react";
+import { useEventStream } from "@/api/event-stream";
 import { EVENTS } from "@/api/paths";
 import type { SessionItem, SessionPage, SessionsChange } from "@/api/types";
 
@@ -11,29 +12,37 @@ const PAUSE = 400;
 /** What a change of the store cannot change. */
 const UNTOUCHED: ReadonlySet<unknown> = new Set(["status", "text"]);
 
-/** For the frame around all pages, once. The browser connects again by itself and says what it saw last. */
-export function useLive(): void {
+/** For the frame around all pages, once; not wanted where a page follows a stream of its own. */
+export function useLive(wanted: boolean): void {
   const queries = useQueryClient();
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const askAgain = () => {
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        queries.invalidateQueries({ predicate: ({ queryKey }) => !UNTOUCHED.has(queryKey[0]) });
-      }, PAUSE);
-    };
-    const source = new EventSource(EVENTS);
-    source.addEventListener("sessions", (event: MessageEvent<string>) => {
-      const change = JSON.parse(event.data) as SessionsChange;
-      showAtOnce(queries, change.items);
-      askAgain();
-    });
-    source.addEventListener("resync", askAgain);
-    return () => {
-      clearTimeout(timer);
-      source.close();
-    };
-  }, [queries]);
+  const again = useMemo(() => new Again(queries), [queries]);
+  useEffect(() => () => again.stop(), [again]);
+  useEventStream<SessionsChange>(EVENTS, "sessions", wanted, {
+    onChange: ({ items }) => {
+      showAtOnce(queries, items);
+      again.ask();
+    },
+    onResync: () => again.ask(),
+  });
+}
+
+/** Asks for everything that is shown, once for all changes of a moment. */
+class Again {
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly queries: QueryClient) {}
+
+  ask(): void {
+    this.timer ??= setTimeout(() => {
+      this.timer = undefined;
+      this.queries.invalidateQueries({ predicate: ({ queryKey }) => !UNTOUCHED.has(queryKey[0]) });
+    }, PAUSE);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
 }
 
 function showAtOnce(queries: QueryClient, items: SessionItem[]): void {

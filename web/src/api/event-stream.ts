@@ -1,32 +1,35 @@
 /**
- * What changes in the open session, as it changes: one stream that picks up where it was, also when the server was
- * started anew. A page out of sight lets go of its stream, since a browser has few connections to give, and asks for
- * what it missed when it is seen again.
+ * A stream of changes that picks up where it was, also when the server was started anew. A page out of sight lets go
+ * of its stream, since a browser has few connections to give, and asks for what it missed when it is seen again.
  */
 
 import { useEffect, useRef, useState } from "react";
-import { sessionPath } from "@/api/paths";
-import type { SessionChange } from "@/api/types";
 
 /** What a stream tells: changes, and that what is shown must be read anew. */
-export interface LiveReader {
-  onChange: (change: SessionChange) => void;
+export interface StreamReader<Change> {
+  onChange: (change: Change) => void;
   onResync: () => void;
 }
 
 /** Milliseconds until a stream that was refused is asked for again; one that broke off comes back by itself. */
 const AGAIN = 2_000;
 
-/** Whether the stream is up. */
-export function useLive(sessionId: string, wanted: boolean, reader: LiveReader): boolean {
+/** Whether the stream at `path` is up, whose changes are events of the type `kind`. */
+export function useEventStream<Change>(
+  path: string,
+  kind: string,
+  wanted: boolean,
+  reader: StreamReader<Change>,
+): boolean {
   const newest = useRef(reader);
   newest.current = reader;
   const [up, setUp] = useState(false);
 
   useEffect(() => {
     if (!wanted) return;
-    const stream = new Stream(
-      `${sessionPath(sessionId)}/events`,
+    const stream = new Stream<Change>(
+      path,
+      kind,
       {
         onChange: (change) => newest.current.onChange(change),
         onResync: () => newest.current.onResync(),
@@ -40,12 +43,12 @@ export function useLive(sessionId: string, wanted: boolean, reader: LiveReader):
       document.removeEventListener("visibilitychange", follow);
       stream.close();
     };
-  }, [sessionId, wanted]);
+  }, [path, kind, wanted]);
 
   return up;
 }
 
-class Stream {
+class Stream<Change> {
   private source: EventSource | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** The last number of the change sequence that was told; null before the first. */
@@ -53,7 +56,8 @@ class Stream {
 
   constructor(
     private readonly path: string,
-    private readonly reader: LiveReader,
+    private readonly kind: string,
+    private readonly reader: StreamReader<Change>,
     private readonly onUp: (up: boolean) => void,
   ) {}
 
@@ -67,9 +71,9 @@ class Stream {
       this.last = event.lastEventId;
       this.onUp(true);
     });
-    source.addEventListener("session", (event) => {
+    source.addEventListener(this.kind, (event: MessageEvent<string>) => {
       this.last = event.lastEventId;
-      this.reader.onChange(JSON.parse(event.data) as SessionChange);
+      this.reader.onChange(JSON.parse(event.data) as Change);
     });
     source.addEventListener("resync", (event) => {
       this.last = event.lastEventId;
