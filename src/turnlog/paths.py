@@ -54,6 +54,12 @@ def opencode_roots() -> tuple[Path, ...]:
     return (data / "opencode",)
 
 
+def opencode_config_dir() -> Path:
+    """The folder of OpenCode's settings: `OPENCODE_CONFIG_DIR`, else `opencode` in the XDG configuration folder."""
+    named = os.environ.get("OPENCODE_CONFIG_DIR", "").strip()
+    return _absolute(named) if named else _xdg_config_home() / "opencode"
+
+
 def opencode_databases() -> tuple[Path, ...]:
     """The database that `OPENCODE_DB` names, absolute or relative to OpenCode's data folder; none in memory."""
     named = os.environ.get("OPENCODE_DB", "").strip()

@@ -30,6 +30,7 @@ CASES: dict[str, tuple[list[str], Any]] = {
     "doctor": ([], shapes.DoctorDocument),
     "agents": ([], shapes.AgentsDocument),
     "db": (["path"], shapes.DatabaseDocument),
+    "hooks": (["status"], shapes.HooksDocument),
 }
 
 

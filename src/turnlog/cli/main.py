@@ -38,6 +38,7 @@ COMMANDS = {
     "search": _Entry("search", "Search in everything that was said and done."),
     "usage": _Entry("usage", "Add up tokens and costs."),
     "serve": _Entry("serve", "Open turnlog in the browser."),
+    "hooks": _Entry("hooks", "Let agents tell what they do, before their logs say it."),
     "restore": _Entry("archive", "Write a session's log files as they were."),
     "forget": _Entry("archive", "Remove a session for good."),
     "rebuild": _Entry("archive", "Make all sessions anew from the archived logs."),

@@ -82,6 +82,23 @@ class ImportDocument(TypedDict):
     seconds: float
 
 
+class AgentHooksDocument(TypedDict):
+    """One agent's hooks; in a failure `problem` says why, and nothing was changed."""
+
+    agent: str
+    path: str | None
+    state: str | None
+    changed: bool
+    diff: str
+    problem: str | None
+
+
+class HooksDocument(TypedDict):
+    """`turnlog hooks install`, `status` and `remove`."""
+
+    hooks: list[AgentHooksDocument]
+
+
 class SyncDocument(TypedDict):
     """`turnlog sync`."""
 

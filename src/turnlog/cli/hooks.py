@@ -1,0 +1,200 @@
+"""`turnlog hooks`: letting agents tell what they do as it happens, and undoing that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from turnlog.cli.options import CommandT, examples, json_option, store_option
+from turnlog.cli.shapes import AgentHooksDocument, HooksDocument
+from turnlog.cli.terminal import plain, write_json
+from turnlog.errors import TurnlogError
+from turnlog.hooks.send import AGENTS
+
+if TYPE_CHECKING:
+    from turnlog.hooks.agents import Hooked
+    from turnlog.hooks.settings import Plan
+
+FAILED = 1
+
+STATES = {
+    "installed": "installed",
+    "outdated": "outdated: `turnlog hooks install` renews them",
+    "absent": "not installed",
+}
+
+
+class _Outcome(NamedTuple):
+    """What became of one agent's settings, or would."""
+
+    agent: Hooked
+    plan: Plan | None
+    is_done: bool
+    problem: str | None
+
+
+@click.group()
+def hooks() -> None:
+    """Let agents tell what they do, before their logs say it.
+
+    Their own settings are changed, nothing else in these, and remove brings back every byte.
+    """
+
+
+def _options(command: CommandT) -> CommandT:
+    command = click.option(
+        "--project",
+        metavar="DIR",
+        type=click.Path(path_type=Path, exists=True, file_okay=False),
+        help="The settings of this project's folder instead of your own.",
+    )(command)
+    return json_option(store_option(command))
+
+
+def _deed_options(command: CommandT) -> CommandT:
+    command = click.option("--yes", is_flag=True, help="Do it. Without this the change is only shown.")(command)
+    return click.argument("agents", metavar="AGENT...", nargs=-1, required=True, type=click.Choice(list(AGENTS)))(
+        _options(command)
+    )
+
+
+@hooks.command(
+    epilog=examples("turnlog hooks install claude          # shows it", "turnlog hooks install claude codex --yes")
+)
+@_deed_options
+@click.pass_context
+def install(
+    ctx: click.Context, agents: tuple[str, ...], yes: bool, project: Path | None, as_json: bool, store_path: Path
+) -> None:
+    """Put turnlog's hooks into the settings of agents, or renew them."""
+    from turnlog.hooks.settings import plan_install
+
+    _run(ctx, agents, plan_install, yes=yes, project=project, as_json=as_json, store_path=store_path)
+
+
+@hooks.command(epilog=examples("turnlog hooks remove claude           # shows it", "turnlog hooks remove claude --yes"))
+@_deed_options
+@click.pass_context
+def remove(
+    ctx: click.Context, agents: tuple[str, ...], yes: bool, project: Path | None, as_json: bool, store_path: Path
+) -> None:
+    """Take turnlog's hooks out of the settings of agents: what was there before is there again, byte for byte."""
+    from turnlog.hooks.settings import plan_remove
+
+    _run(ctx, agents, plan_remove, yes=yes, project=project, as_json=as_json, store_path=store_path)
+
+
+@hooks.command(epilog=examples("turnlog hooks status", "turnlog hooks status claude --project ."))
+@click.argument("agents", metavar="[AGENT...]", nargs=-1, type=click.Choice(list(AGENTS)))
+@_options
+@click.pass_context
+def status(ctx: click.Context, agents: tuple[str, ...], project: Path | None, as_json: bool, store_path: Path) -> None:
+    """Say which agents have turnlog's hooks, and in which file."""
+    from turnlog.hooks.settings import plan_install
+
+    outcomes = [_plan(word, plan_install, _folder(store_path), project) for word in agents or AGENTS]
+    if as_json:
+        write_json(_document(outcomes, with_diff=False))
+    else:
+        for outcome in outcomes:
+            _write_state(outcome)
+    _exit_on_problems(ctx, outcomes)
+
+
+def _run(
+    ctx: click.Context,
+    agents: Iterable[str],
+    make_plan: Callable[[Hooked, Path, Path | None], Plan],
+    *,
+    yes: bool,
+    project: Path | None,
+    as_json: bool,
+    store_path: Path,
+) -> None:
+    folder = _folder(store_path)
+    outcomes = [_plan(word, make_plan, folder, project) for word in dict.fromkeys(agents)]
+    if yes:
+        outcomes = [_do(outcome, folder) for outcome in outcomes]
+    if as_json:
+        write_json(_document(outcomes))
+    else:
+        for outcome in outcomes:
+            _write(outcome, is_wanted=yes)
+    _exit_on_problems(ctx, outcomes)
+
+
+def _folder(store_path: Path) -> Path:
+    return store_path.absolute().parent
+
+
+def _plan(
+    word: str, make_plan: Callable[[Hooked, Path, Path | None], Plan], folder: Path, project: Path | None
+) -> _Outcome:
+    from turnlog.hooks.agents import HOOKED
+
+    agent = HOOKED[word]
+    try:
+        return _Outcome(agent, make_plan(agent, folder, project), False, None)
+    except TurnlogError as error:
+        return _Outcome(agent, None, False, str(error))
+
+
+def _do(outcome: _Outcome, folder: Path) -> _Outcome:
+    from turnlog.hooks.settings import carry_out
+
+    if outcome.plan is None or not outcome.plan.is_needed:
+        return outcome
+    try:
+        carry_out(outcome.plan, folder)
+    except (TurnlogError, OSError) as error:
+        return outcome._replace(problem=str(error))
+    return outcome._replace(is_done=True)
+
+
+def _document(outcomes: Iterable[_Outcome], *, with_diff: bool = True) -> HooksDocument:
+    return {"hooks": [_told(outcome, with_diff=with_diff) for outcome in outcomes]}
+
+
+def _told(outcome: _Outcome, *, with_diff: bool) -> AgentHooksDocument:
+    plan = outcome.plan
+    return {
+        "agent": outcome.agent.word,
+        "path": None if plan is None else str(plan.path),
+        "state": None if plan is None else plan.state,
+        "changed": outcome.is_done,
+        "diff": plan.diff() if plan is not None and with_diff else "",
+        "problem": outcome.problem,
+    }
+
+
+def _write(outcome: _Outcome, *, is_wanted: bool) -> None:
+    plan, name = outcome.plan, outcome.agent.display_name
+    if outcome.problem is not None or plan is None:
+        _write_state(outcome)
+        return
+    if not plan.is_needed:
+        click.echo(f"{name}: nothing to do in {plain(str(plan.path))}.")
+        return
+    if not outcome.is_done:
+        click.echo(plain(plan.diff()), nl=False)
+    click.echo(f"{name}: {'changed' if is_wanted else 'would change'} {plain(str(plan.path))}.")
+    if plan.entry is not None and outcome.agent.note:
+        click.echo(outcome.agent.note)
+    if not is_wanted:
+        click.echo("Nothing was changed: --yes does it.")
+
+
+def _write_state(outcome: _Outcome) -> None:
+    name = outcome.agent.display_name
+    if outcome.plan is None or outcome.problem is not None:
+        click.echo(f"turnlog: {name}: {plain(outcome.problem or '')}", err=True)
+    else:
+        click.echo(f"{name}: {STATES[outcome.plan.state]} ({plain(str(outcome.plan.path))})")
+
+
+def _exit_on_problems(ctx: click.Context, outcomes: Iterable[_Outcome]) -> None:
+    if any(outcome.problem is not None for outcome in outcomes):
+        ctx.exit(FAILED)

@@ -1,0 +1,325 @@
+"""Hooks come into settings and out of them again, and everything else stays byte for byte (R-C21)."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from settings_texts import texts
+from turnlog.errors import ConflictError, SourceError
+from turnlog.hooks.agents import HOOKED
+from turnlog.hooks.groups import has_hooks
+from turnlog.hooks.jsonc import parse, plain
+from turnlog.hooks.settings import carry_out, plan_install, plan_remove
+
+IN_SETTINGS = [word for word, agent in HOOKED.items() if agent.wanted is not None]
+
+PLACES = {
+    "claude": ".claude/settings.json",
+    "codex": ".codex/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "opencode": ".config/opencode/plugin/turnlog.js",
+}
+
+MIXED = """\
+{
+    // what I like
+    "model": "opus",
+    "hooks": {
+        "Stop": [ { "hooks": [ {"type": "command", "command": "say done"} ] } ],   // aloud
+        "PreToolUse": [
+            {
+                "matcher": "Bash",
+                "hooks": [{ "type": "command", "command": "./check.sh" }],
+            },
+        ],
+        "TomorrowsEvent": []
+    } /* all mine */
+}"""
+
+KEPT = {
+    "nothing": "{}",
+    "an empty file": "",
+    "blank lines": "\n\n",
+    "a blank inside": "{ }\n",
+    "one line": '{"model": "opus"}',
+    "no blanks": '{"model":"opus","hooks":{"Stop":[]}}',
+    "tabs": '{\n\t"a": [1,\n\t\t2]\n}\n',
+    "windows": '{\r\n  "a": 1\r\n}\r\n',
+    "a mark of its encoding": '\ufeff{\n  "a": 1\n}\n',
+    "comments only": "// mine\n{\n  // nothing yet\n}\n",
+    "a remark behind": '{\n  "a": 1 // one\n}',
+    "a comma behind": '{\n  "a": 1,\n}',
+    "both": '{\n  "a": 1, // one\n}',
+    "no hooks yet": '{"hooks": {}}',
+    "mixed": MIXED,
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Where the store lies."""
+    return tmp_path / "data"
+
+
+def place(home: Path, word: str, text: str | None = None) -> Path:
+    path = home / PLACES[word]
+    if text is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return path
+
+
+def install(word: str, data: Path, project: Path | None = None) -> None:
+    carry_out(plan_install(HOOKED[word], data, project), data)
+
+
+def remove(word: str, data: Path, project: Path | None = None) -> None:
+    carry_out(plan_remove(HOOKED[word], data, project), data)
+
+
+def state(word: str, data: Path, project: Path | None = None) -> str:
+    return plan_install(HOOKED[word], data, project).state
+
+
+def events(text: str) -> dict[str, list[dict[str, Any]]]:
+    """Event -> the handlers of ours."""
+    found: Any = plain(parse(text))
+    return {
+        event: ours
+        for event, groups in found["hooks"].items()
+        if (ours := [each for group in groups for each in group["hooks"] if has_hooks(each["command"])])
+    }
+
+
+@pytest.mark.parametrize("word", IN_SETTINGS)
+@pytest.mark.parametrize("name", KEPT)
+def test_settings_come_back_byte_for_byte(word: str, name: str, home: Path, data: Path) -> None:
+    path = place(home, word, KEPT[name])
+    install(word, data)
+    wanted = HOOKED[word].wanted
+    assert wanted is not None
+    assert set(events(path.read_text())) == set(wanted.events)
+    assert state(word, data) == "installed"
+    install(word, data)
+    assert {len(ours) for ours in events(path.read_text()).values()} == {1}
+    remove(word, data)
+    assert path.read_bytes() == KEPT[name].encode()
+    assert state(word, data) == "absent"
+    assert not data.exists() or list(data.iterdir()) == []
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@settings(max_examples=60)
+@given(drawn=st.data())
+def test_any_settings_come_back_byte_for_byte(strict: bool, drawn: st.DataObject) -> None:
+    text = drawn.draw(texts(strict=strict))
+    with tempfile.TemporaryDirectory() as folder:
+        project, data = Path(folder) / "project", Path(folder) / "data"
+        path = project / HOOKED["claude"].project_file
+        path.parent.mkdir(parents=True)
+        path.write_bytes(text.encode())
+        install("claude", data, project)
+        changed = path.read_bytes().decode()
+        assert len(events(changed)) == 11
+        if strict:
+            assert json.loads(changed) == plain(parse(changed))
+        remove("claude", data, project)
+        assert path.read_bytes().decode() == text
+
+
+@settings(max_examples=60)
+@given(text=texts(strict=False), journal=st.booleans())
+def test_what_was_changed_since_is_kept(text: str, journal: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        project, data = Path(folder) / "project", Path(folder) / "data"
+        path = project / HOOKED["codex"].project_file
+        path.parent.mkdir(parents=True)
+        path.write_bytes(text.encode())
+        install("codex", data, project)
+        path.write_bytes(b"// changed since\n" + path.read_bytes() + b" ")
+        if not journal:
+            (data / "hooks-installed.json").unlink()
+        remove("codex", data, project)
+        left = path.read_bytes().decode()
+        assert left.startswith("// changed since\n")
+        assert not has_hooks(left)
+        found, before = plain(parse(left)), plain(parse(text))
+        if not journal:
+            found, before = _without_empty(found), _without_empty(before)
+        assert found == before
+
+
+def _without_empty(value: dict[str, Any]) -> dict[str, Any]:
+    """Without a journal nobody knows whether what is empty was there before."""
+    hooks = {event: groups for event, groups in value.get("hooks", {}).items() if groups}
+    return {**{name: value[name] for name in value if name != "hooks"}, **({"hooks": hooks} if hooks else {})}
+
+
+@pytest.mark.parametrize("name", ["one line", "tabs", "windows", "a remark behind", "a comma behind", "both", "mixed"])
+def test_cutting_the_hooks_out_of_changed_settings_leaves_no_trace(name: str, home: Path, data: Path) -> None:
+    path = place(home, "claude", KEPT[name])
+    install("claude", data)
+    path.write_bytes(path.read_bytes() + b"\n")
+    remove("claude", data)
+    assert path.read_bytes() == KEPT[name].encode() + b"\n"
+
+
+def test_other_hooks_stay_in_their_order(home: Path, data: Path) -> None:
+    path = place(home, "claude", MIXED)
+    install("claude", data)
+    found: Any = plain(parse(path.read_text()))
+    assert found["hooks"]["Stop"][0] == {"hooks": [{"type": "command", "command": "say done"}]}
+    assert [group.get("matcher") for group in found["hooks"]["PreToolUse"]] == ["Bash", None]
+    assert list(found["hooks"])[:3] == ["Stop", "PreToolUse", "TomorrowsEvent"]
+
+
+@pytest.mark.parametrize("word", PLACES)
+def test_a_file_that_was_not_there_goes_again_with_its_folders(word: str, home: Path, data: Path) -> None:
+    install(word, data)
+    assert place(home, word).is_file()
+    remove(word, data)
+    assert [path for path in home.rglob("*") if path.is_relative_to(home / PLACES[word].split("/")[0])] == []
+
+
+def test_a_folder_that_somebody_uses_meanwhile_stays(home: Path, data: Path) -> None:
+    install("codex", data)
+    (home / ".codex" / "config.toml").write_text("")
+    remove("codex", data)
+    assert [path.name for path in (home / ".codex").iterdir()] == ["config.toml"]
+
+
+@pytest.mark.parametrize("word", PLACES)
+def test_hooks_of_another_store_are_renewed(word: str, home: Path, data: Path, tmp_path: Path) -> None:
+    text = None if word == "opencode" else MIXED
+    path = place(home, word, text)
+    install(word, tmp_path / "elsewhere")
+    assert state(word, data) == "outdated"
+    install(word, data)
+    assert (state(word, data), str(tmp_path / "elsewhere") in path.read_text()) == ("installed", False)
+    remove(word, data)
+    assert (path.read_text() if text else path.exists()) == (text or False)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{\n  "a": 1\n  "b": 2\n}', 3),
+        ('{\n  "a": [1,\n}', 3),
+        ("[]", 1),
+        ('"text"', 1),
+        ('{\n  "hooks": []\n}', 2),
+        ('{"hooks": {\n  "Stop": {}\n}}', 2),
+        ('{"a": 1}\n}', 2),
+        ("{\"a\": 'x'}", 1),
+        ("{" * 300, 1),
+        ('{"a": "\\x"}', 1),
+        ('{\n"a": 01}', 2),
+    ],
+)
+def test_what_cannot_be_read_for_certain_is_refused(text: str, line: int, home: Path, data: Path) -> None:
+    path = place(home, "claude", text)
+    with pytest.raises(SourceError, match=rf"^{path}:{line}: "):
+        plan_install(HOOKED["claude"], data)
+    assert path.read_text() == text
+
+
+def test_what_is_not_utf_8_is_refused(home: Path, data: Path) -> None:
+    path = place(home, "gemini", "")
+    path.write_bytes(b'{"a": "\xff"}')
+    with pytest.raises(SourceError, match="not UTF-8"):
+        plan_install(HOOKED["gemini"], data)
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("claude", '{"disableAllHooks": true}'),
+        ("gemini", '{"tools": {"enableHooks": false}}'),
+        ("gemini", '{"hooksConfig": {"enabled": false}}'),
+    ],
+)
+def test_hooks_that_were_turned_off_are_not_put_in(word: str, text: str, home: Path, data: Path) -> None:
+    place(home, word, text)
+    with pytest.raises(SourceError, match="turned off here"):
+        plan_install(HOOKED[word], data)
+
+
+def test_a_plugin_of_somebody_else_is_left_alone(home: Path, data: Path) -> None:
+    path = place(home, "opencode", "export const Mine = async () => ({})\n")
+    with pytest.raises(SourceError, match="another file"):
+        plan_install(HOOKED["opencode"], data)
+    remove("opencode", data)
+    assert path.read_text().startswith("export const Mine")
+
+
+def test_the_mode_stays_and_a_link_is_followed(home: Path, data: Path, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles" / "settings.json"
+    real.parent.mkdir()
+    real.write_text('{"a": 1}\n')
+    real.chmod(0o640)
+    link = place(home, "claude")
+    link.parent.mkdir()
+    link.symlink_to(real)
+    install("claude", data)
+    assert (link.is_symlink(), stat.S_IMODE(real.stat().st_mode), has_hooks(real.read_text())) == (True, 0o640, True)
+    assert [path.name for path in real.parent.iterdir()] == ["settings.json"]
+    remove("claude", data)
+    assert real.read_text() == '{"a": 1}\n'
+
+
+def test_a_file_that_changed_after_it_was_shown_is_left(home: Path, data: Path) -> None:
+    path = place(home, "claude", "{}")
+    plan = plan_install(HOOKED["claude"], data)
+    path.write_text('{"a": 1}')
+    with pytest.raises(ConflictError, match="has changed meanwhile"):
+        carry_out(plan, data)
+    assert path.read_text() == '{"a": 1}'
+
+
+@pytest.mark.parametrize(
+    ("word", "variable", "file"),
+    [
+        ("claude", "CLAUDE_CONFIG_DIR", "settings.json"),
+        ("codex", "CODEX_HOME", "hooks.json"),
+        ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
+        ("opencode", "OPENCODE_CONFIG_DIR", "plugin/turnlog.js"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/plugin/turnlog.js"),
+    ],
+)
+def test_homes_are_where_the_environment_says(
+    word: str, variable: str, file: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path / "moved"))
+    install(word, data)
+    assert (tmp_path / "moved" / file).is_file()
+
+
+def test_the_journal_holds_no_settings_and_is_for_the_user_alone(home: Path, data: Path) -> None:
+    place(home, "claude", '{"env": {"TOKEN": "s3cret"}}')
+    install("claude", data)
+    journal = data / "hooks-installed.json"
+    assert "s3cret" not in journal.read_text()
+    assert stat.S_IMODE(journal.stat().st_mode) == 0o600
+
+
+def test_a_journal_that_is_none_is_said(home: Path, data: Path) -> None:
+    data.mkdir()
+    (data / "hooks-installed.json").write_text("[]")
+    with pytest.raises(SourceError, match=r"hooks-installed\.json"):
+        plan_install(HOOKED["claude"], data)
+
+
+def test_the_plugin_names_the_folder_of_the_store(home: Path, tmp_path: Path) -> None:
+    data = tmp_path / 'a "quoted" folder'
+    install("opencode", data)
+    line = next(line for line in place(home, "opencode").read_text().splitlines() if line.startswith("const FOLDER"))
+    assert json.loads(line.partition("=")[2]) == os.fspath(data)
