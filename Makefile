@@ -18,6 +18,8 @@ STATIC := $(if $(WEB),src/turnlog/server/static/index.html)
 PACKAGES := $(if $(WEB),web/node_modules/.package-lock.json)
 # The real AI SDK, whose verdicts the tests of turnlog.aisdk ask for.
 JUDGES := tests/conformance/node_modules/.package-lock.json
+# The page of the example, which a browser test drives.
+EXAMPLE := examples/chat/page
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .PHONY: help serve test lint types layers webcheck pytest format lock web browser wheel bench rig clean prices
@@ -43,7 +45,7 @@ layers: .build/tools ## Check that dependencies run one way
 webcheck: $(PACKAGES) ## Check the web app: types, style, tests
 	$(if $(WEB),cd web && npm run check,@echo "There is no web app to check yet.")
 
-pytest: .build/tools $(STATIC) $(JUDGES) browser ## Run the tests (ARGS="-k usage")
+pytest: .build/tools $(STATIC) $(JUDGES) $(EXAMPLE)/dist/index.html browser ## Run the tests (ARGS="-k usage")
 	@# A browser keeps an event loop running: its tests have a process of their own. 5: none was selected.
 	$(BIN)/pytest -n auto -m "not browser" $(ARGS) || [ $$? -eq 5 ]
 	$(BIN)/pytest -m browser $(ARGS) || [ $$? -eq 5 ]
@@ -76,6 +78,7 @@ prices: .build/tools ## Take the prices of the pinned genai-prices
 
 clean: ## Remove everything that was made
 	rm -rf .build .venv dist src/turnlog/server/static web/node_modules web/dist tests/conformance/node_modules
+	rm -rf $(EXAMPLE)/node_modules $(EXAMPLE)/dist
 	rm -rf .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -117,6 +120,10 @@ web/node_modules/.package-lock.json: web/package.json web/package-lock.json
 
 $(JUDGES): tests/conformance/package.json tests/conformance/package-lock.json
 	cd tests/conformance && npm ci
+	@touch $@
+
+$(EXAMPLE)/dist/index.html: $(EXAMPLE)/package-lock.json $(wildcard $(EXAMPLE)/*.* $(EXAMPLE)/src/*)
+	cd $(EXAMPLE) && npm ci && npm run build
 	@touch $@
 
 src/turnlog/server/static/index.html: web/node_modules/.package-lock.json $(WEB_SOURCES)
