@@ -143,3 +143,16 @@ def test_sessions_stand_under_their_project_when_asked(visit: Visit) -> None:
     page.get_by_role("button", name="By project").click()
     assert page.url.endswith("/?group=project")
     expect(page.get_by_role("region", name="shop")).to_contain_text("Prompt number 1")
+
+
+def test_a_session_can_be_starred_and_noted_where_it_is_read(visit: Visit) -> None:
+    page = visit.open(f"/sessions/{LONG_ID}")
+    page.get_by_role("button", name="Star").click()
+    expect(page.get_by_role("button", name="Star", pressed=True)).to_be_visible()
+    for note in ("Read this again.", ""):
+        page.get_by_role("button", name="Name, tags and note").click()
+        page.get_by_role("textbox", name="Note").fill(note)
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator(".said")).to_have_count(1 if note else 0)
+    page.get_by_role("button", name="Star").click()
+    expect(page.get_by_role("button", name="Star", pressed=False)).to_be_visible()

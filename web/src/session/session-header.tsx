@@ -1,6 +1,9 @@
 /** What the session is, where it came from, and what can be done with all of it. */
 
 import { Link } from "wouter";
+import { AnnotateButton } from "@/annotations/annotate-button";
+import { Said } from "@/annotations/said";
+import { StarButton } from "@/annotations/star-button";
 import { sessionPage } from "@/api/paths";
 import type { Session, SessionAnswer } from "@/api/types";
 import { Icon } from "@/design/icon";
@@ -28,6 +31,8 @@ export function SessionHeader({ answer, live, onFind, onOutline }: SessionHeader
           <h1 title={answer && titleOf(answer.session)}>{answer ? titleOf(answer.session) : "\u00a0"}</h1>
         </div>
         <div className="session-actions">
+          {answer && <StarButton session={answer.session} />}
+          {answer && <AnnotateButton session={answer.session} />}
           <button type="button" className="button outline-button" onClick={onOutline}>
             <Icon name="list" size={14} /> <span>Outline</span>
           </button>
@@ -39,6 +44,7 @@ export function SessionHeader({ answer, live, onFind, onOutline }: SessionHeader
         </div>
       </div>
       {answer && <SessionFacts session={answer.session} live={live} />}
+      {answer && <Said session={answer.session} />}
     </header>
   );
 }

@@ -31,7 +31,7 @@ export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; 
           <Places session={session} />
           <Figures session={session} now={now} />
         </Link>
-        <span className="session-actions">
+        <span className="row-actions">
           <StarButton session={session} />
           <AnnotateButton session={session} />
         </span>
