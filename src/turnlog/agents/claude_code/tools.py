@@ -51,8 +51,11 @@ KINDS: dict[str, ToolKind] = {
 }
 """Tools that the versions read offer to the model; any other, MCP's included, is of kind `other`."""
 
-_DENIED = "The user doesn't want to "
-_DENIED_HEADLESS = ("This command requires approval", "Claude requested permissions to ")
+_DENIED = re.compile(
+    r"The user doesn't want to |This command requires approval|Claude requested permissions to |Exit plan mode\?\Z"
+    r"|Permission (?:to use|for) .* has been denied|PreToolUse:\S+ hook error: "
+)
+"""How results begin that say no: the user's, of a headless run that can ask nobody, of a rule, of a hook."""
 _ABORTED = ("[Request interrupted by user for tool use]", "[Tool call interrupted")
 _EXIT_CODE = re.compile(r"Exit code (\d{1,3})\b")
 _ERROR_TAG = re.compile(r"\A<tool_use_error>(.*)</tool_use_error>\Z", re.DOTALL)
@@ -92,7 +95,7 @@ def status_of(record: Record, text: str, *, is_error: bool) -> ResultStatus:
         return "denied" if denied and kind != "interrupted" else "aborted"
     if text.startswith(_ABORTED):
         return "aborted"
-    if text.startswith(_DENIED) or text.startswith(_DENIED_HEADLESS):
+    if _DENIED.match(text):
         return "denied"
     return "error"
 
