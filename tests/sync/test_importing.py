@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
-from claude_files import DATA, SESSION
+from claude_files import AGENT, DATA, SESSION, Log, call, lines, text
 from turnlog.errors import FormatError
 from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
 from turnlog.store.forget import imports_folder
 from turnlog.sync.importing import ImportSummary, import_stream
 from turnlog.sync.rebuild import rebuild
@@ -96,3 +99,47 @@ def test_what_is_nobodys_is_refused_with_reasons_and_not_kept(store: Path, conte
         import_stream(store, io.BytesIO(content), "notes.txt")
     assert list(imports_folder(store).iterdir()) == []
     assert not store.exists()
+
+
+def test_a_subagent_that_a_stream_calls_otherwise_is_no_second_one(tmp_path: Path) -> None:
+    """R-S43: older streams name a subagent after its call; its log has the agent's id. Whichever comes first."""
+    asked = call("toolu_1", "Task", prompt="count", description="c")
+    main, sub = Log(), Log(isSidechain=True, agentId="a1b2c3d")
+    facts = {"agentId": "a1b2c3d", "status": "completed"}
+    home = {
+        f"{SESSION}.jsonl": lines(
+            main.user("go"),
+            main.assistant("msg_1", asked, stop="tool_use"),
+            main.result("toolu_1", "two", toolUseResult=facts),
+            main.assistant("msg_3", text("Two.")),
+        ),
+        f"{SESSION}/subagents/agent-a1b2c3d.jsonl": lines(sub.user("count"), sub.assistant("msg_2", text("two"))),
+    }
+    said = [("msg_1", asked, None), ("msg_2", text("two"), "toolu_1"), ("msg_3", text("Two."), None)]
+    stream = [
+        {
+            "type": "assistant",
+            "session_id": SESSION,
+            "message": {"id": name, "content": [block]},
+            "parent_tool_use_id": by,
+        }
+        for name, block, by in said
+    ]
+    stream.insert(1, {**stream[1], "type": "user", "message": {"role": "user", "content": "count"}})
+    for number, order in enumerate(permutations([*home, "stream"])):
+        folder = tmp_path / str(number)
+        store, project = folder / "turnlog.db", folder / "home" / "projects" / "-home-dev-proj"
+        for name in order:
+            if name == "stream":
+                import_stream(store, io.BytesIO("".join(json.dumps(line) + "\n" for line in stream).encode()), name)
+                continue
+            (project / name).parent.mkdir(parents=True, exist_ok=True)
+            (project / name).write_bytes(home[name])
+            sync(store, roots=[folder / "home"], agents=[AGENT])
+        with open_store(store) as opened:
+            found = opened.sessions(SessionFilter(subagents=True)).items
+            calls = {session.external_id.removeprefix(SESSION): session.usage.calls for session in found}
+            assert calls == {"": 2, ".a1b2c3d": 1}, order
+            children = opened.children(f"claude-code:{SESSION}")
+            assert [child.external_id for child in children] == [f"{SESSION}.a1b2c3d"]
+            assert opened.child_sessions(f"claude-code:{SESSION}") == {"toolu_1": f"claude-code:{SESSION}.a1b2c3d"}

@@ -2,7 +2,8 @@
 
 A stream (`SourceKind.STREAM`) is what an agent printed while it ran. Its ids need not be those of the log, so its
 messages count, cost and are found only in a session that has no log. As soon as there is one, those that the log does
-not have leave `memberships` for `superseded`, and the events of the stream go. The bytes stay in the archive.
+not have leave `memberships` for `superseded`, and the events of the stream go. The bytes stay in the archive. The same
+holds for a subagent that a stream calls by its call, where that call's subagent has a log under its own id.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ def give_way(connection: sqlite3.Connection, sessions: SessionRows, totals: Tota
     """Supersede what only streams told of those of the transaction's sessions that have a log; the keys of these."""
     streamed = {row[0] for row in connection.execute("SELECT DISTINCT session_key FROM streams")}
     logged = {key: log for key in streamed & sessions.keys if (log := _log_of(connection, key)) is not None}
+    for key, session_id, log in _twins(connection, sessions) if streamed - set(logged) else ():
+        sessions.key(session_id)
+        logged[key] = log
     for session_key, log in sorted(logged.items()):
         _drop_events(connection, sessions, session_key)
         rows = connection.execute(
@@ -53,6 +57,28 @@ def _log_of(connection: sqlite3.Connection, session_key: int) -> str | None:
         f" (SELECT source_key FROM memberships WHERE session_key = ?1 AND position < ?2 AND NOT {_STREAMED})",
         (session_key, HOOKED_FROM),
     ).fetchone()[0]
+
+
+def _twins(connection: sqlite3.Connection, sessions: SessionRows) -> list[tuple[int, str, str]]:
+    """Subagents' sessions that a stream named after the call, where the call's subagent has a log: key, id, the log.
+
+    Older streams of Claude Code (2.1.33 and before) do not tell the ids of subagents.
+    """
+    rows = connection.execute(
+        "SELECT DISTINCT s.key, own.child_id, own.parent_id, log.key, log.agent || ':' || log.external_id"
+        " FROM streams JOIN sessions s ON s.key = streams.session_key"
+        " JOIN links own ON own.child_id = s.agent || ':' || s.external_id AND own.kind = 'subagent'"
+        " JOIN links other ON other.parent_id = own.parent_id AND other.kind = 'subagent'"
+        " AND other.tool_call_id = own.tool_call_id AND other.child_id <> own.child_id"
+        " JOIN sessions log ON log.agent || ':' || log.external_id = other.child_id"
+    ).fetchall()
+    touched = sessions.touched
+    found = [
+        (key, child, _log_of(connection, log))
+        for key, child, parent, log, log_id in rows
+        if not touched.isdisjoint((child, parent, log_id)) and _log_of(connection, key) is None
+    ]
+    return [(key, child, log) for key, child, log in found if log is not None]
 
 
 def _drop_events(connection: sqlite3.Connection, sessions: SessionRows, session_key: int) -> None:

@@ -102,6 +102,10 @@ _CONDITIONS = {
 """Fields of `SessionFilter` that compare one value, wherever the condition has a `?`."""
 
 
+_LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
+"""Not what a stream called a subagent that has a log under another id (see `store.streams`)."""
+
+
 def load_sessions(
     connection: sqlite3.Connection,
     wanted: SessionFilter,
@@ -151,7 +155,7 @@ def find_session(
 def load_children(connection: sqlite3.Connection, session_id: str) -> list[Session]:
     """Sessions that came out of this one, oldest first."""
     key = session_key(connection, session_id)
-    rows = _select(connection, "s.parent_key = ?", (key,))
+    rows = _select(connection, f"s.parent_key = ? AND {_LISTED}", (key,))
     return sorted(_sessions(connection, rows), key=lambda child: (child.created_at is None, child.created_at, child.id))
 
 
@@ -189,6 +193,8 @@ def _where(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[str, 
         parameters.append(session_key(connection, wanted.parent))
     if not wanted.subagents and wanted.parent is None and wanted.relationship is None:
         conditions.append("s.relationship IS NOT 'subagent'")
+    else:
+        conditions.append(_LISTED)
     return " AND ".join(conditions) or "1", parameters
 
 
