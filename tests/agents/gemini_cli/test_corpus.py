@@ -131,11 +131,32 @@ def test_files_of_json_hold_the_same(version: str, model: str) -> None:
     )
 
 
-def test_tokens_of_an_answer_with_several_requests_are_a_lower_bound() -> None:
-    """0.20 put the calls of all rounds into one message, with the tokens of the first."""
-    old, new = (read(logs("versions", version)).messages.values() for version in ("0.20.0", "0.35.0"))
-    assert [m.usage.exactness for m in old if m.usage] == ["lower_bound", "exact", "exact"]
-    assert {m.usage.exactness for m in new if m.usage} == {"exact"}
+def steps(version: str) -> list[tuple[int | None, list[str], bool]]:
+    """Step, tools and whether the tokens are known, of each answer."""
+    gathered = read(logs("versions", version))
+    (session,) = gathered.sessions
+    answers = [message for message in gathered.in_order(session) if message.role == "assistant"]
+    return [
+        (gathered.place(found.id).step, [call.tool_name for call in calls_of(found)], found.usage is not None)
+        for found in answers
+    ]
+
+
+def test_an_answer_with_the_calls_of_several_requests_is_one_a_request() -> None:
+    """R-C5: up to 0.30 they stand in one message, with the tokens of the first."""
+    old, new = steps("0.20.0"), steps("0.35.0")
+    assert [(step, tools) for step, tools, _ in old] == [(step, tools) for step, tools, _ in new]
+    assert [known for *_, known in old] == [True, False, False, True, True]
+    numbered = steps("0.30.1")
+    assert numbered == [
+        (1, ["run_shell_command"], True),
+        (2, ["read_file"], False),
+        (3, ["run_shell_command", "read_file"], True),
+        (4, ["run_shell_command", "run_shell_command"], True),
+        (5, ["no_such_tool"], False),
+        (6, ["run_shell_command", "run_shell_command"], False),
+        (7, [], True),
+    ]
 
 
 def test_a_failed_call_an_exit_code_and_a_picture() -> None:

@@ -25,7 +25,7 @@ class GeminiCli:
 
     name = NAME
     display_name = "Gemini CLI"
-    parser_version = 1
+    parser_version = 2
     command = COMMAND
 
     def roots(self) -> Sequence[Path]:

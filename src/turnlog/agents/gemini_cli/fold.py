@@ -19,6 +19,7 @@ from turnlog.agents.gemini_cli.messages import Logged
 from turnlog.agents.gemini_cli.projects import project_of
 from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
 from turnlog.agents.gemini_cli.records import LINES, UPDATES, Record, Update, fields_of
+from turnlog.agents.gemini_cli.rounds import split_rounds
 from turnlog.agents.gemini_cli.sources import parent_of
 from turnlog.agents.gemini_cli.state import State, decode_state, encode_state
 from turnlog.agents.gemini_cli.torn import sound_beginning
@@ -133,6 +134,8 @@ def _read_header(reading: Reading, record: Record) -> None:
         lists.replace(reading, items)
         if reading.is_whole:
             for item in items:
+                if item.is_later_round:
+                    continue
                 _count(reading, item.record, is_message=_is_message(reading, item))
 
 
@@ -188,7 +191,11 @@ def _logged(reading: Reading, messages: Sequence[Raw], *, is_copy: bool) -> Iter
             continue
         for problem in found.problems:
             reading.tell(problem.reason, problem.severity, f"{path}{problem.json_path}")
-        yield Logged(found.record, found.json, position, length, is_copy)
+        logged = Logged(found.record, found.json, position, length, is_copy)
+        if reading.merges_rounds and found.record.type == "gemini":
+            yield from split_rounds(logged)
+        else:
+            yield logged
 
 
 def _without_messages(json: bytes) -> Raw:

@@ -61,6 +61,8 @@ class Logged(NamedTuple):
     """Stands in a checkpoint."""
     original: str | None = None
     """Key of the message that this is a copy of under another id."""
+    is_later_round: bool = False
+    """Was part of another message, which counts for both."""
 
     @property
     def key(self) -> str:
@@ -229,7 +231,7 @@ def _tell_answer(reading: Reading, logged: Logged, said: Said, entry: Entry) -> 
         origin=entry.origin,
         created_at=None if repeats else aware_or_none(record.timestamp),
         model=record.model,
-        usage=usage_of(record.tokens, is_partial=reading.merges_rounds and len(said.calls) > 1),
+        usage=usage_of(record.tokens),
     )
     reading.add_message(logged.key, message, entry, tuple(refs))
 
@@ -276,7 +278,7 @@ def _tell_call(reading: Reading, call: LoggedCall, part_id: str, logged: Logged)
     return part
 
 
-def usage_of(tokens: Tokens | None, *, is_partial: bool = False) -> Usage | None:
+def usage_of(tokens: Tokens | None) -> Usage | None:
     """Tokens of one request in disjoint buckets: `input` counts the cached, `output` leaves out the thoughts."""
     if tokens is None:
         return None
@@ -287,7 +289,6 @@ def usage_of(tokens: Tokens | None, *, is_partial: bool = False) -> Usage | None
         output=tokens.output,
         reasoning=tokens.thoughts,
         tool_prompt=tokens.tool,
-        exactness="lower_bound" if is_partial else "exact",
     )
 
 

@@ -43,7 +43,7 @@ class Reading(LineReading):
         self.is_whole = False
         """Whether this is a file of JSON, whose messages count as records."""
         self.merges_rounds = False
-        """Whether an answer may hold the calls of several requests, and the tokens of the first."""
+        """Whether an answer may hold the calls of several requests: see `rounds`."""
         self._parent = parent
         self._project = project
 
