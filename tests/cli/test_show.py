@@ -51,7 +51,7 @@ def test_a_transcript_tells_everything_in_its_order(run: Command) -> None:
         "── context compacted · auto · 150.0k to 12.0k ──",
         "── turn 3 · ",
         "> This picture?",
-        "[image/png shop.png 8 B]",
+        "[image: shop.png · image/png · 8 bytes]",
         "answer  secret  ",
         "∴ reasoning, withheld by the provider",
         "A shop.",

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser_visit import SECONDS
+from provider_messages import PNG
 from turnlog.formats.html import Conversation, to_html
 from turnlog.history import history
-from turnlog.model import Membership, Message, Origin, Part, ReasoningPart, Session, TextPart, ToolCallPart, ToolResult
+from turnlog.model import (
+    FilePart,
+    Membership,
+    Message,
+    Origin,
+    Part,
+    ReasoningPart,
+    Session,
+    TextPart,
+    ToolCallPart,
+    ToolKind,
+    ToolResult,
+)
 from turnlog.model.codec import to_json
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -36,6 +50,29 @@ def _messages(turn: int) -> tuple[Message, Message]:
     return prompt, Message(id=f"a{turn}", role="assistant", model="large", parts=parts)
 
 
+def _rich() -> Conversation:
+    """One answer of everything that is more than text."""
+    code = "```py\ndef f(x):  # why\n    return 'a' + 12\n```\n"
+    said = f"# Title\n\n**bold** words, [a page](https://example.invalid/)\n\n{code}"
+    image = FilePart(media_type="image/png", filename="dot.png", data=PNG)
+    edit = ToolCallPart(
+        tool_call_id="e",
+        tool_name="Edit",
+        kind=ToolKind.EDIT,
+        input=to_json({"file_path": "a.py", "old_string": f"one {HOSTILE}", "new_string": "two"}),
+        results=(ToolResult(id="r", content=(image,)),),
+    )
+    parts: tuple[Part, ...] = (TextPart(text=said + HOSTILE), edit)
+    filler = tuple(TextPart(text=f"filler {number}") for number in range(200))
+    messages = [
+        Message(id="a", role="assistant", model="large", parts=parts),
+        Message(id="b", role="assistant", model="large", parts=(*filler, *parts)),
+    ]
+    places = [Membership(session_id="a:rich", message_id=each.id, position=n) for n, each in enumerate(messages)]
+    session = Session(id="a:rich", agent="a", external_id="rich", title="Session long")
+    return Conversation(session, history(messages, [], places))
+
+
 def _conversation(name: str, turns: int) -> Conversation:
     messages = [message for turn in range(1, turns + 1) for message in _messages(turn)]
     places = [
@@ -53,9 +90,21 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture
+def rich(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    path = tmp_path / "rich.html"
+    path.write_bytes(b"".join(to_html([_rich()])))
+    yield from _opened(browser, path, "light")
+
+
 @pytest.fixture(params=["light", "dark"])
 def page(browser: Browser, exported: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=request.param)
+    yield from _opened(browser, exported, request.param)
+
+
+def _opened(browser: Browser, path: Path, scheme: Any) -> Iterator[Page]:
+    """The file in a window that watches the console and the network."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(SECONDS * 1000)
     problems: list[str] = []
@@ -63,12 +112,12 @@ def page(browser: Browser, exported: Path, request: pytest.FixtureRequest) -> It
     page.on("console", lambda message: problems.append(message.text))
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(exported.as_uri())
+    page.goto(path.as_uri())
     yield page
     assert page.title() == "Session long"
     context.close()
     assert problems == []
-    assert asked == [exported.as_uri()]
+    assert [url for url in asked if not url.startswith("data:")] == [path.as_uri()]
 
 
 def _nodes(page: Page) -> int:
@@ -130,6 +179,40 @@ def test_scrolling_makes_the_rest_live(page: Page) -> None:
     page.locator("main > section").nth(4).scroll_into_view_if_needed()
     expect(page.locator("main > section").nth(4).locator("h3").first).to_be_attached()
     assert page.locator("main h3").count() > before
+
+
+def test_answers_images_and_edits_are_shown_as_what_they_are(rich: Page) -> None:
+    first = rich.locator(".prose").first
+    expect(first.locator("strong")).to_have_text("bold")
+    expect(first.locator("h4")).to_have_text("Title")
+    expect(first).to_contain_text("<img src=x onerror")
+    rich.get_by_role("button", name="Unfold all").click()
+    image = rich.locator("details.call img").first
+    expect(image).to_be_visible()
+    assert image.evaluate("async image => { await image.decode(); return image.naturalWidth; }") == 1
+    expect(rich.locator(".diff del").first).to_contain_text("-one </pre></script><img")
+    expect(rich.locator(".diff ins").first).to_have_text("+two")
+    assert rich.evaluate("[...CSS.highlights].map(([name, ranges]) => [name, ranges.size])") == [
+        ["comment", 1],
+        ["string", 1],
+        ["number", 1],
+        ["word", 2],
+    ]
+    rich.get_by_role("button", name="Unfold all").click()
+    expect(rich.locator("details[open]")).to_have_count(0)
+
+
+def test_search_reads_over_markup_and_opens_later_windows_unfolded(rich: Page) -> None:
+    field = rich.get_by_role("searchbox")
+    field.fill("bold words, a page")
+    field.press("Enter")
+    expect(rich.get_by_role("status")).to_have_text("1 of 2")
+    field.press("Enter")
+    expect(rich.get_by_role("status")).to_have_text("2 of 2")
+    assert _in_view(rich, "bold words, a page")
+    assert rich.evaluate("CSS.highlights.get('word').size") == 4
+    rich.get_by_role("button", name="Unfold all").click()
+    expect(rich.locator("details:not([open])")).to_have_count(0)
 
 
 def test_paper_has_everything_unfolded(browser: Browser, tmp_path: Path) -> None:

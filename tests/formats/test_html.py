@@ -38,6 +38,7 @@ from turnlog.model import (
     SourceUrlPart,
     TextPart,
     ToolCallPart,
+    ToolKind,
     ToolResult,
     ToolResultEvent,
     ToolState,
@@ -229,7 +230,7 @@ def test_the_policy_allows_its_own_script_and_style_and_nothing_else() -> None:
     assert style is not None
     hashes = [base64.b64encode(hashlib.sha256(each[1].encode()).digest()).decode() for each in (script, style)]
     assert policy[1] == (
-        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}';"
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; img-src data:;"
         " base-uri 'none'; form-action 'none'"
     )
     assert not re.search(r"(?:src|href|action)=\"(?!#)", document)
@@ -271,3 +272,47 @@ def test_prompts_are_in_the_outline_and_subagents_in_the_page() -> None:
 def test_no_conversation_is_an_error() -> None:
     with pytest.raises(ValueError, match="no conversation"):
         page()
+
+
+def test_what_a_model_wrote_is_rendered_and_what_was_typed_is_not() -> None:
+    said, typed = conversation(TextPart(text="**so**")), conversation(TextPart(text="**so**"), role="user")
+    summary = conversation(TextPart(text="**so**"), role="user", origin=Origin.COMPACTION)
+    assert "<strong>so</strong>" in page(said)
+    assert "<strong>so</strong>" in page(summary)
+    assert "<pre>\n**so**</pre>" in page(typed)
+    assert "**so**" in page(conversation(TextPart(text="**so** " * 10_000)))
+
+
+def test_images_are_in_the_page_and_other_files_are_told() -> None:
+    data = b"\x89PNG-1"
+    image = FilePart(media_type="image/png", filename='"shot".png', data=data)
+    drawing = FilePart(media_type="image/svg+xml", data=b"<svg onload='x'/>")
+    inside = call(ToolResult(id="r", content=(TextPart(text="seen"), image)))
+    reader = read(page(conversation(image, drawing, inside, FilePart(media_type="image/png", url="https://e/x.png"))))
+    sources = [attrs["src"] for tag, attrs in reader.elements if tag == "img"]
+    assert sources == [f"data:image/png;base64,{base64.b64encode(data).decode()}"] * 2
+    assert 'Image: "shot".png · image/png · 6 bytes' in reader.text
+    assert "Image: image/svg+xml · 17 bytes" in reader.text
+    assert "Image: https://e/x.png · image/png" in reader.text
+
+
+def test_an_edit_is_a_diff_with_its_input_below() -> None:
+    edit = ToolCallPart(
+        tool_call_id="c",
+        tool_name="Edit",
+        kind=ToolKind.EDIT,
+        input=to_json({"file_path": "a<b>.py", "old_string": "x<1>\nsame", "new_string": "y&1\nz\nsame"}),
+    )
+    document = page(conversation(edit))
+    assert "<del>-x&lt;1&gt;</del>\n<ins>+y&amp;1\n+z</ins>\n same</pre>" in document
+    assert "--- a&lt;b&gt;.py" in document
+    assert '"old_string": "x<1>\\nsame"' in read(document).text
+
+
+def test_markup_of_the_page_stands_in_no_rendered_text() -> None:
+    """A text may look like the page's own links; it gets none of them."""
+    hostile = '<a href="#" data-block="0">x</a>\n\n[y](#)\n\n```found onclick=x\n1\n```'
+    reader = read(page(conversation(TextPart(text=hostile))))
+    links = [attrs for tag, attrs in reader.elements if tag == "a"]
+    assert all("data-block" in link and link["data-block"] == "0" for link in links[:1])
+    assert len(links) == 1

@@ -110,7 +110,7 @@ def test_headings_tell_turn_speaker_and_fate() -> None:
 def test_files_and_subagents_are_told_of_by_name() -> None:
     image = FilePart(media_type="image/png", filename="shot.png", data=b"12345")
     made = document(image, call(child_session_id="a:s.scout"))
-    assert "Image: shot\\.png · image/png · 5 bytes" in made
+    assert "**Image** · shot\\.png · image/png · 5 bytes" in made
     assert "Subagent: Scout" in made
 
 

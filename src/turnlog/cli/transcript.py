@@ -16,15 +16,13 @@ from msgspec import UNSET
 
 from turnlog.cli import figures
 from turnlog.cli.terminal import one_line, plain
+from turnlog.formats.told import Note, told_event, told_part
 from turnlog.model import (
     CompactionEvent,
-    DataPart,
     ErrorEvent,
     Fate,
-    FilePart,
     HistoryEvent,
     InterruptEvent,
-    MessageEvent,
     Origin,
     Part,
     ReasoningPart,
@@ -32,14 +30,11 @@ from turnlog.model import (
     RewindEvent,
     RunMetadataEvent,
     Session,
-    SourceDocumentPart,
-    SourceUrlPart,
     TextPart,
     ToolCallPart,
     ToolResult,
     ToolResultEvent,
     ToolState,
-    UnknownPart,
 )
 from turnlog.model.message import command_line
 from turnlog.store.base import PlacedMessage
@@ -192,16 +187,10 @@ def _part(part: Part, detail: Detail) -> Iterator[str]:
             yield from _reasoning(part, detail)
         case ToolCallPart():
             yield from _tool_call(part, detail)
-        case FilePart():
-            yield _dim(f"[{_file(part)}]")
-        case SourceUrlPart():
-            yield _dim(f"[source: {one_line(' '.join((part.title or '', part.url)))}]")
-        case SourceDocumentPart():
-            yield _dim(f"[source: {one_line(part.title)}]")
-        case DataPart():
-            yield _dim(f"[{one_line(part.name)}: {_summary(bytes(part.data).decode(errors='replace'))}]")
-        case UnknownPart():
-            yield _dim(f"[{one_line(part.kind)}: {_summary(bytes(part.data).decode(errors='replace'))}]")
+        case _:
+            note = told_part(part) or Note("Unknown part")
+            said = [one_line(" · ".join(note.words)), *([_summary(note.json)] if note.json is not None else [])]
+            yield _dim(f"[{note.name.lower()}: {': '.join(said)}]")
 
 
 def _lines(part: TextPart) -> Iterator[str]:
@@ -219,12 +208,6 @@ def _reasoning(part: ReasoningPart, detail: Detail) -> Iterator[str]:
             yield _dim(f"  {line}")
     else:
         yield _dim(f"∴ reasoning: {_summary(part.text)}")
-
-
-def _file(part: FilePart) -> str:
-    size = part.blob.size if part.blob else None if part.data is None else len(part.data)
-    words = (part.media_type, part.filename or part.url, None if size is None else figures.size(size))
-    return one_line(" ".join(word for word in words if word), SUMMARY_LENGTH)
 
 
 # Tool calls
@@ -322,25 +305,30 @@ def _indented(text: str, mark: str) -> Iterator[str]:
 
 
 def _event(event: HistoryEvent, detail: Detail) -> Iterator[str]:
+    note = told_event(event)
+    if note is not None:
+        yield from _noted(event, note)
+    elif isinstance(event, RecordEvent | RunMetadataEvent) and detail.full:
+        yield _dim(f"· {one_line(event.kind)}")
+
+
+def _noted(event: HistoryEvent, note: Note) -> Iterator[str]:
+    name = note.name.lower()
     match event:
         case CompactionEvent():
             tokens = [figures.tokens(count) for count in (event.tokens_before, event.tokens_after) if count is not None]
-            yield from _rule("context compacted", event.trigger and one_line(event.trigger), " to ".join(tokens))
+            yield from _rule(name, *map(one_line, note.words), " to ".join(tokens))
         case RewindEvent():
-            yield from _rule("rewound" if event.to_message_id else "rewound to the start")
+            yield from _rule(name)
         case InterruptEvent():
-            yield click.style(f"■ interrupted{f' during {event.during}' if event.during else ''}", fg="yellow")
+            yield click.style("■ " + " during ".join((name, *note.words)), fg="yellow")
         case ErrorEvent():
             yield click.style(f"! {one_line(event.error_text)}", fg="red")
-        case ToolResultEvent():
-            yield _dim(f"· result of an unknown call: {_summary(event.output_text)}")
-        case RecordEvent() if not event.known:
-            yield _dim(f"· unknown record: {one_line(event.kind)}")
-        case RecordEvent() | RunMetadataEvent():
-            if detail.full:
-                yield _dim(f"· {one_line(event.kind)}")
-        case MessageEvent():
-            return
+        case _:
+            said = (
+                _summary(event.output_text) if isinstance(event, ToolResultEvent) else one_line(" · ".join(note.words))
+            )
+            yield _dim(f"· {name}: {said}")
 
 
 def _summary(text: str) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from turnlog.errors import LossyConversionError
 from turnlog.exports.formats import FORMATS, Format
 from turnlog.exports.source import Source
-from turnlog.redact import Masked
 from turnlog.store.base import Store
+
+if TYPE_CHECKING:
+    from turnlog.redact import Masked
 
 
 class Export(NamedTuple):

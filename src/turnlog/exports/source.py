@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from turnlog.errors import NotFoundError
 from turnlog.model import (
@@ -17,8 +17,11 @@ from turnlog.model import (
     ToolResult,
     ToolResultEvent,
 )
-from turnlog.redact import Masked, Redactor
 from turnlog.store.base import PlacedMessage, Store
+
+if TYPE_CHECKING:
+    # Some seventy patterns: compiled where secrets are to be taken out.
+    from turnlog.redact import Masked, Redactor
 
 AnyT = TypeVar("AnyT")
 
@@ -31,7 +34,7 @@ class Source:
     ) -> None:
         """Name the session, and who already redacts; NotFoundError where the store has none of this id."""
         self._store = store
-        self._redactor = redactor or (Redactor() if redact else None)
+        self._redactor = redactor or (_new_redactor() if redact else None)
         self.session: Session = self._clean(store.session(session_id), "session")
         self._id = session_id
 
@@ -99,6 +102,12 @@ class Source:
 
     def _clean(self, value: AnyT, place: str) -> AnyT:
         return value if self._redactor is None else self._redactor.redact(value, place)
+
+
+def _new_redactor() -> Redactor:
+    from turnlog.redact import Redactor
+
+    return Redactor()
 
 
 def is_shown(place: Membership) -> bool:

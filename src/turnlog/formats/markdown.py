@@ -13,29 +13,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import UNSET
 
 from turnlog.formats.inert import fence, inline
-from turnlog.formats.told import facts, file_words, pretty, speaker
+from turnlog.formats.told import Note, facts, pretty, speaker, told_event, told_part, told_result
 from turnlog.model import (
-    CompactionEvent,
-    DataPart,
-    ErrorEvent,
     Fate,
-    FilePart,
     HistoryEvent,
-    InterruptEvent,
     MessageEvent,
     Part,
     ReasoningPart,
-    RecordEvent,
-    RewindEvent,
-    RunMetadataEvent,
     Session,
-    SourceDocumentPart,
-    SourceUrlPart,
     TextPart,
     ToolCallPart,
     ToolResult,
     ToolResultEvent,
-    UnknownPart,
 )
 
 ReadSpill = Callable[[str], "str | None"]
@@ -76,25 +65,12 @@ class _Writer:
             yield from self._event(event)
 
     def _event(self, event: HistoryEvent) -> Iterator[str]:
-        match event:
-            case MessageEvent():
-                yield from self._message(event)
-            case ToolResultEvent() if event.message_id is None:
-                yield f"#### Result of an unknown call {inline(event.tool_call_id)}"
+        if isinstance(event, MessageEvent):
+            yield from self._message(event)
+        elif (note := told_event(event)) is not None:
+            yield from _noted(note)
+            if isinstance(event, ToolResultEvent):
                 yield from self._result(event.result)
-            case CompactionEvent():
-                yield f"**Context compacted**{_and(event.trigger)}"
-            case RewindEvent():
-                yield "**Rewound**" if event.to_message_id else "**Rewound to the start**"
-            case InterruptEvent():
-                yield f"**Interrupted**{_and(event.during)}"
-            case ErrorEvent():
-                yield "**Error**"
-                yield fence(event.error_text, "text")
-            case RecordEvent() if not event.known:
-                yield f"**Unknown record** · {inline(event.kind)}"
-            case ToolResultEvent() | RecordEvent() | RunMetadataEvent():
-                return
 
     def _message(self, event: MessageEvent) -> Iterator[str]:
         message, place = event.message, event.membership
@@ -106,8 +82,7 @@ class _Writer:
         for part in message.parts:
             yield from self._part(part, message.id)
         if message.error is not None:
-            yield "**Error**"
-            yield fence(message.error.text, "text")
+            yield from _noted(Note("Error", text=message.error.text))
 
     def _part(self, part: Part, message_id: str) -> Iterator[str]:
         match part:
@@ -118,18 +93,8 @@ class _Writer:
                 yield fence(part.text, "markdown") if part.text else "*withheld by the provider*"
             case ToolCallPart():
                 yield from self._call(part, message_id)
-            case FilePart():
-                yield _file(part)
-            case SourceUrlPart():
-                yield f"Source: {inline(part.title or '')} {inline(part.url)}"
-            case SourceDocumentPart():
-                yield f"Source: {inline(part.title)}{_and(part.filename)}"
-            case DataPart():
-                yield f"Data: {inline(part.name)}"
-                yield fence(pretty(part.data), "json")
-            case UnknownPart():
-                yield f"Unknown part: {inline(part.kind)}"
-                yield fence(pretty(part.data), "json")
+            case _:
+                yield from _noted(told_part(part) or Note("Unknown part"))
 
     def _call(self, call: ToolCallPart, message_id: str) -> Iterator[str]:
         yield f"#### Tool call: {inline(call.tool_name)}{_and(call.title)} · {call.state.value}"
@@ -147,9 +112,7 @@ class _Writer:
             yield from self._result(result, message_id)
 
     def _result(self, result: ToolResult, message_id: str = "") -> Iterator[str]:
-        more = "preliminary" if result.preliminary else None
-        code = None if result.exit_code is None else f"exit {result.exit_code}"
-        yield f"Result: {result.status}{_and(more)}{_and(code)}"
+        yield from _noted(told_result(result))
         whole = None if result.spilled_to is None else self._read_spill(result.spilled_to)
         if whole is not None:
             yield fence(whole, "text")
@@ -166,6 +129,9 @@ def _and(text: str | None) -> str:
     return f" · {inline(text)}" if text else ""
 
 
-def _file(part: FilePart) -> str:
-    kind, words = file_words(part)
-    return f"{kind}: {' · '.join(inline(word) for word in words)}"
+def _noted(note: Note) -> Iterator[str]:
+    yield f"**{note.name}**{''.join(_and(word) for word in note.words)}"
+    if note.text is not None:
+        yield fence(note.text, "text")
+    if note.json is not None:
+        yield fence(note.json, "json")

@@ -1,13 +1,92 @@
-"""What documents for people say of a session, a moment, a file or exact JSON, as plain text for a format to escape."""
+"""What documents for people say of a session, an event, a part, a moment or exact JSON: plain text, not yet escaped.
+
+The words are the same in every document and in the terminal; how they look is each one's own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 
-from turnlog.model import FilePart, MessageEvent, Session
+from turnlog.model import (
+    CompactionEvent,
+    DataPart,
+    ErrorEvent,
+    FilePart,
+    HistoryEvent,
+    InterruptEvent,
+    MessageEvent,
+    Part,
+    RecordEvent,
+    RewindEvent,
+    Session,
+    SourceDocumentPart,
+    SourceUrlPart,
+    ToolResult,
+    ToolResultEvent,
+    UnknownPart,
+)
+
+
+class Note(NamedTuple):
+    """A short remark: what it is, what is to be said of it, and what stands below it."""
+
+    name: str
+    words: tuple[str, ...] = ()
+    text: str | None = None
+    json: str | None = None
+
+
+def _note(name: str, *words: str | None, text: str | None = None, json: str | None = None) -> Note:
+    return Note(name, tuple(word for word in words if word), text, json)
+
+
+def told_event(event: HistoryEvent) -> Note | None:
+    """What is said of what happened between messages; None for messages, results, and what is no reader's business."""
+    match event:
+        case CompactionEvent():
+            return _note("Context compacted", event.trigger)
+        case RewindEvent():
+            return _note("Rewound" if event.to_message_id else "Rewound to the start")
+        case InterruptEvent():
+            return _note("Interrupted", event.during)
+        case ErrorEvent():
+            return _note("Error", text=event.error_text)
+        case RecordEvent() if not event.known:
+            return _note("Unknown record", event.kind)
+        case ToolResultEvent() if event.message_id is None:
+            return _note("Result of an unknown call", event.tool_call_id)
+        case _:
+            return None
+
+
+def told_part(part: Part) -> Note | None:
+    """What is said of a part that is neither text nor reasoning nor a call; None for those."""
+    match part:
+        case FilePart():
+            size = part.blob.size if part.blob else None if part.data is None else len(part.data)
+            address = None if part.url is None or part.url.startswith("data:") else part.url
+            kind = "Image" if part.media_type.startswith("image/") else "File"
+            return _note(kind, part.filename or address, part.media_type, None if size is None else f"{size:,} bytes")
+        case SourceUrlPart():
+            return _note("Source", part.title, part.url)
+        case SourceDocumentPart():
+            return _note("Source", part.title, part.filename)
+        case DataPart():
+            return _note("Data", part.name, json=pretty(part.data))
+        case UnknownPart():
+            return _note("Unknown part", part.kind, json=pretty(part.data))
+        case _:
+            return None
+
+
+def told_result(result: ToolResult) -> Note:
+    """How a result is headed."""
+    code = None if result.exit_code is None else f"exit {result.exit_code}"
+    return _note("Result", result.status, "preliminary" if result.preliminary else None, code)
 
 
 def facts(session: Session) -> Iterator[tuple[str, str]]:
@@ -40,15 +119,6 @@ def speaker(event: MessageEvent) -> list[str]:
         moment(message.created_at),
     )
     return [word for word in words if word]
-
-
-def file_words(part: FilePart) -> tuple[str, list[str]]:
-    """`Image` or `File`, and its name or address, media type and size."""
-    kind = "Image" if part.media_type.startswith("image/") else "File"
-    size = part.blob.size if part.blob else None if part.data is None else len(part.data)
-    address = None if part.url is None or part.url.startswith("data:") else part.url
-    told = (part.filename or address, part.media_type, None if size is None else f"{size:,} bytes")
-    return kind, [word for word in told if word]
 
 
 def pretty(data: msgspec.Raw) -> str:

@@ -1,48 +1,49 @@
 """The pieces of a conversation as HTML, one block a heading, part or event, in the order in which things happened.
 
-Every text of a log is escaped and shown as it is; control characters have pictures (`inert`). Results stand below
-their calls, whole; one whose call is not there stands where it arrived.
+Every text of a log is escaped and shown as it is, but for what models wrote, which is rendered (`prose`); control
+characters have pictures (`inert`). Results stand below their calls, whole; one whose call is not there stands where it
+arrived.
 """
 
 from __future__ import annotations
 
+import base64
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from msgspec import UNSET
 
+from turnlog.formats.edits import edit_diff
+from turnlog.formats.html.prose import prose
 from turnlog.formats.inert import visible
-from turnlog.formats.told import facts, file_words, pretty, speaker
+from turnlog.formats.told import Note, facts, pretty, speaker, told_event, told_part, told_result
 from turnlog.model import (
-    CompactionEvent,
-    DataPart,
-    ErrorEvent,
     Fate,
     FilePart,
     HistoryEvent,
-    InterruptEvent,
     MessageEvent,
     Origin,
     Part,
     ReasoningPart,
-    RecordEvent,
-    RewindEvent,
-    RunMetadataEvent,
     Session,
-    SourceDocumentPart,
-    SourceUrlPart,
     TextPart,
     ToolCallPart,
     ToolResult,
     ToolResultEvent,
-    UnknownPart,
 )
 
 _TITLE = 100
 """Characters of a prompt that the outline shows."""
 
 _PROMPTS = (Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT)
+
+_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Media types that are shown; others could hold more than a picture."""
+
+_MARKS = {"-": "del", "+": "ins"}
+_FILE_LINES = ("---", "+++")
 
 
 class Conversation(NamedTuple):
@@ -64,8 +65,12 @@ class Block(NamedTuple):
 
 def escape(text: str) -> str:
     """The text as characters, in an element and in a quoted attribute."""
-    shown = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return shown.replace('"', "&quot;").replace("'", "&#39;")
+    return _escape_inside(text).replace('"', "&quot;").replace("'", "&#39;")
+
+
+def _escape_inside(text: str) -> str:
+    """The text as characters, in an element alone: quotes mean nothing there."""
+    return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def blocks(conversation: Conversation, places: Mapping[str, str]) -> Iterator[Block]:
@@ -92,24 +97,11 @@ class _Blocks:
             yield from self._event(event)
 
     def _event(self, event: HistoryEvent) -> Iterator[Block]:
-        match event:
-            case MessageEvent():
-                yield from self._message(event)
-            case ToolResultEvent() if event.message_id is None:
-                result = self._result(event.result)
-                yield _details("call", "Result of an unknown call", event.tool_call_id, result)
-            case CompactionEvent():
-                yield _note("Context compacted", event.trigger)
-            case RewindEvent():
-                yield _note("Rewound" if event.to_message_id else "Rewound to the start")
-            case InterruptEvent():
-                yield _note("Interrupted", event.during)
-            case ErrorEvent():
-                yield Block(f'<div class="error">{_text(event.error_text)}</div>')
-            case RecordEvent() if not event.known:
-                yield _note("Unknown record", event.kind)
-            case ToolResultEvent() | RecordEvent() | RunMetadataEvent():
-                return
+        if isinstance(event, MessageEvent):
+            yield from self._message(event)
+        elif (note := told_event(event)) is not None:
+            below = self._result(event.result) if isinstance(event, ToolResultEvent) else ""
+            yield _noted(note, below)
 
     def _message(self, event: MessageEvent) -> Iterator[Block]:
         message, place = event.message, event.membership
@@ -120,10 +112,11 @@ class _Blocks:
         fate = f" ({place.fate.value})" if place is not None and place.fate is not Fate.ACTIVE else ""
         heading = f'<h3 class="{message.role}">{escape(" · ".join(words) + fate)}</h3>'
         yield Block(heading, _prompt(event))
+        is_written = message.role == "assistant" or message.origin is Origin.COMPACTION
         for part in message.parts:
-            yield self._part(part, message.id)
+            yield _written(part.text) if is_written and isinstance(part, TextPart) else self._part(part, message.id)
         if message.error is not None:
-            yield Block(f'<div class="error">{_text(message.error.text)}</div>')
+            yield _noted(Note("Error", text=message.error.text))
 
     def _part(self, part: Part, message_id: str) -> Block:
         match part:
@@ -134,26 +127,16 @@ class _Blocks:
                 return _details("reasoning", "Reasoning", "", _text(part.text) if part.text else withheld)
             case ToolCallPart():
                 return self._call(part, message_id)
-            case FilePart():
-                kind, words = file_words(part)
-                return _note(kind, *words)
-            case SourceUrlPart():
-                return _note("Source", part.title, part.url)
-            case SourceDocumentPart():
-                return _note("Source", part.title, part.filename)
-            case DataPart():
-                return _details("data", "Data", part.name, _text(pretty(part.data)))
-            case UnknownPart():
-                return _details("data", "Unknown part", part.kind, _text(pretty(part.data)))
+            case FilePart() if (picture := _picture(part)) is not None:
+                return Block(picture)
+            case _:
+                return _noted(told_part(part) or Note("Unknown part"))
 
     def _call(self, call: ToolCallPart, message_id: str) -> Block:
         inside = [self._subagent(call.child_session_id)] if call.child_session_id is not None else []
         if call.approval is not None and call.approval.reason:
-            inside.append(_note("Reason", call.approval.reason).html)
-        if call.input is not UNSET:
-            inside.append(_text(pretty(call.input)))
-        elif call.input_text is not None:
-            inside.append(_text(call.input_text))
+            inside.append(_noted(Note("Reason", (call.approval.reason,))).html)
+        inside.append(_input(call))
         arrived = self._results.get((message_id, call.tool_call_id), ())
         inside.extend(self._result(result, message_id) for result in (*call.results, *arrived))
         told = " · ".join(word for word in (call.title, call.state.value) if word)
@@ -162,12 +145,11 @@ class _Blocks:
     def _subagent(self, session_id: str) -> str:
         title = self._places.get(session_id)
         if title is None:
-            return _note("Subagent", session_id).html
+            return _noted(Note("Subagent", (session_id,))).html
         return f'<p class="note">Subagent: <a href="#" data-session="{escape(session_id)}">{escape(title)}</a></p>'
 
     def _result(self, result: ToolResult, message_id: str = "") -> str:
-        code = None if result.exit_code is None else f"exit {result.exit_code}"
-        made = [_note("Result", result.status, "preliminary" if result.preliminary else None, code).html]
+        made = [_noted(told_result(result)).html]
         whole = None if result.spilled_to is None else self._conversation.read_spill(result.spilled_to)
         if whole is not None:
             made.append(_text(whole))
@@ -191,12 +173,53 @@ def _prompt(event: MessageEvent) -> str | None:
 
 def _text(text: str) -> str:
     # The parser takes the first line break of a <pre> away: this one, not the text's own.
-    return f"<pre>\n{escape(text)}</pre>"
+    return f"<pre>\n{_escape_inside(text)}</pre>"
 
 
-def _note(name: str, *words: str | None) -> Block:
-    told = " · ".join(word for word in words if word)
-    return Block(f'<p class="note">{escape(f"{name}: {told}" if told else name)}</p>')
+def _written(text: str) -> Block:
+    """What a model wrote is Markdown; what anybody else said is what was typed."""
+    made = prose(text)
+    return Block(f'<div class="text">{_text(text)}</div>' if made is None else f'<div class="prose">{made}</div>')
+
+
+def _picture(part: FilePart) -> str | None:
+    """The image itself, in the page; None where its bytes are not there, or are no image that browsers show."""
+    if part.data is None or part.media_type not in _PICTURES:
+        return None
+    data = base64.b64encode(part.data).decode()
+    image = f'<img loading="lazy" alt="" src="data:{part.media_type};base64,{data}">'
+    return f"<figure>{image}<figcaption>{_noted(told_part(part) or Note('Image')).html}</figcaption></figure>"
+
+
+def _input(call: ToolCallPart) -> str:
+    """The whole input; where it is a change, the change first."""
+    whole = "" if call.input_text is None else _text(call.input_text)
+    if call.input is not UNSET:
+        whole = _text(pretty(call.input))
+    diff = edit_diff(call)
+    if diff is None:
+        return whole
+    return f'<pre class="diff">\n{_marked(diff)}</pre>' + _details("data", "Input", "", whole).html
+
+
+def _marked(diff: str) -> str:
+    """A diff with what is gone and what is new marked, run by run."""
+    runs = groupby(visible(diff).split("\n"), lambda line: _MARKS.get(line[:1] if line[:3] not in _FILE_LINES else ""))
+    made: list[str] = []
+    for tag, lines in runs:
+        text = _escape_inside("\n".join(lines))
+        made.append(f"<{tag}>{text}</{tag}>" if tag else text)
+    return "\n".join(made)
+
+
+def _noted(note: Note, below: str = "") -> Block:
+    """A remark; folded where there is much below it."""
+    told = " · ".join(note.words)
+    if note.text is not None:
+        return Block(f'<div class="error">{_text(note.text)}</div>')
+    if note.json is not None or below:
+        return _details("data", note.name, told, below or _text(note.json or ""))
+    return Block(f'<p class="note">{escape(f"{note.name}: {told}" if told else note.name)}</p>')
 
 
 def _details(kind: str, name: str, told: str, inside: str) -> Block:

@@ -49,7 +49,7 @@ def _own(name: str) -> str:
 
 
 def _head(title: str, style: str, script: str) -> str:
-    policy = f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}"
+    policy = f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:"
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}; base-uri 'none'; form-action 'none'">
@@ -58,7 +58,8 @@ def _head(title: str, style: str, script: str) -> str:
 <style>{style}</style></head><body>
 <header class="bar"><h1>{escape(title)}</h1><div role="search"><input type="search" aria-label="Search this session" \
 placeholder="Search, also what is folded"><output></output><button type="button" data-step="-1" \
-aria-label="Previous">↑</button><button type="button" data-step="1" aria-label="Next">↓</button></div></header>
+aria-label="Previous">↑</button><button type="button" data-step="1" aria-label="Next">↓</button>\
+<button type="button" class="unfold" aria-pressed="false">Unfold all</button></div></header>
 <noscript><p class="note">The later parts of a long session and the search need scripts.</p></noscript>
 """
 

@@ -6,10 +6,35 @@
     const data = waiting(section);
     return data ? JSON.parse(data.textContent) : Array.from(section.children, (child) => child.outerHTML);
   };
+  // Code is coloured without an element more: ranges of its text, by what almost all languages share.
+  const TOKENS =
+    /(?<comment>#(?![{\[]).*|\/\/.*|\/\*[^]*?\*\/|--\s.*)|(?<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)|(?<number>\b\d[\w.]*)|(?<word>\b(?:abstract|as|async|await|break|case|catch|class|const|continue|def|default|do|elif|else|enum|except|export|extends|false|False|finally|fn|for|from|func|function|if|impl|import|in|interface|is|lambda|let|match|mut|new|nil|None|not|null|or|and|package|pass|pub|public|private|raise|return|self|static|struct|switch|this|throw|true|True|try|type|use|var|void|where|while|with|yield)\b)/g;
+  const colours = new Map();
+  if (globalThis.Highlight) {
+    for (const name of ["comment", "string", "number", "word"]) {
+      colours.set(name, new Highlight());
+      CSS.highlights.set(name, colours.get(name));
+    }
+  }
+  const colour = (element) => {
+    for (const code of colours.size ? element.querySelectorAll('code[class^="language-"]') : []) {
+      const node = code.firstChild;
+      if (!node || node.data.length > 50000 || /-(text|txt|diff|markdown|md)$/.test(code.className)) continue;
+      for (const found of node.data.matchAll(TOKENS)) {
+        const range = new Range();
+        range.setStart(node, found.index);
+        range.setEnd(node, found.index + found[0].length);
+        colours.get(Object.keys(found.groups).find((name) => found.groups[name] !== undefined)).add(range);
+      }
+    }
+  };
+  let unfolded = false;
   const makeLive = (section) => {
     if (!waiting(section)) return;
     section.innerHTML = pieces(section).join("");
     section.style.minHeight = "";
+    if (unfolded) for (const each of section.querySelectorAll("details")) each.open = true;
+    colour(section);
   };
   const observer = new IntersectionObserver(
     (seen) => {
@@ -27,6 +52,13 @@
     observer.observe(section);
   }
   const sections = Array.from(document.querySelectorAll("main > section"));
+  const live = () => sections.filter((section) => !waiting(section));
+  live().forEach(colour);
+  document.querySelector("button.unfold").addEventListener("click", ({ target }) => {
+    unfolded = !unfolded;
+    target.setAttribute("aria-pressed", unfolded);
+    for (const section of live()) for (const each of section.querySelectorAll("details")) each.open = unfolded;
+  });
 
   const block = (number) => {
     const section = sections.findLast((each) => Number(each.dataset.start) <= number);
@@ -52,6 +84,7 @@
   // Search reads texts as the page would show them, also those that no element shows yet.
   const plain = (html) =>
     html
+      .replace(/<\/?(?:strong|em|code|s|a|del|ins)\b[^>]*>/g, "")
       .replace(/<[^>]*>/g, "\n")
       .replace(/&lt;/g, "<")
       .replace(/&gt;/g, ">")
