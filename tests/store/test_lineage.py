@@ -12,6 +12,7 @@ import pytest
 from store_dump import differences
 from toy_agent import line
 from toy_store import ToyStore
+from turnlog.store import open_store
 
 Files = dict[str, bytes]
 
@@ -115,6 +116,27 @@ def test_forks_of_forks_are_settled_together(tmp_path: Path) -> None:
     def look(store: ToyStore) -> None:
         assert store.payers() == {"a1": "one", "a2": "one", "o3": "one", "x1": "three", "t9": "two", "h4": "three"}
         assert sum(store.session(name, "calls") for name in ("one", "two", "three")) == 5
+
+    in_any_order(tmp_path, files, look)
+
+
+def test_a_fork_of_a_fork_came_out_of_the_nearer_one(tmp_path: Path) -> None:
+    """Its records name the makers of all that it copied, in any order of their names."""
+
+    def origin(session: str) -> bytes:
+        return line(kind="origin", link="fork", session=f"toy:{session}")
+
+    files = {
+        "a.log": A,
+        "b.log": A + origin("a") + answer("b3", parent="r-a2", at=3),
+        "c.log": A + origin("a") + origin("b") + answer("c3", parent="r-a2", at=4),
+    }
+
+    def look(store: ToyStore) -> None:
+        assert store.parents() == {"b": ("a", "fork"), "c": ("b", "fork")}
+        with open_store(store.path) as opened:
+            found = opened.session("toy:c").relationships
+            assert [(each.kind, each.parent_session_id) for each in found] == [("fork", "toy:b")]
 
     in_any_order(tmp_path, files, look)
 

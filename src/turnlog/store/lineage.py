@@ -24,6 +24,15 @@ _BY_STORE = 2
 """`links.inferred` of a link that no agent told: 0 is said by a record, 1 inferred by an agent's module."""
 
 
+NEAREST = (
+    "NOT (l.kind = 'fork' AND EXISTS (SELECT 1 FROM links nearer JOIN links above ON above.child_id = nearer.parent_id"
+    " WHERE nearer.child_id = l.child_id AND nearer.kind = 'fork' AND nearer.parent_id <> l.child_id"
+    " AND above.parent_id = l.parent_id AND above.kind = 'fork'))"
+)
+"""Of links `l`: not the fork from a session of which another that was forked from is a fork itself. A copy of a copy
+names the makers of all that it holds; it came out of the last of them."""
+
+
 class PayerChange(NamedTuple):
     """A message whose cost moves from one session's totals to another's."""
 
@@ -277,8 +286,8 @@ def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: s
 def _best_parent(connection: sqlite3.Connection, child: str) -> tuple[int | None, str | None]:
     """The parent that is stored, stated before inferred, the closest kind of relationship first."""
     links = connection.execute(
-        "SELECT parent_id, kind FROM links WHERE child_id = ? AND parent_id <> child_id"
-        " ORDER BY inferred, CASE kind WHEN 'subagent' THEN 0 WHEN 'fork' THEN 1 ELSE 2 END, parent_id",
+        f"SELECT parent_id, kind FROM links l WHERE child_id = ? AND parent_id <> child_id ORDER BY {NEAREST} DESC,"
+        " inferred, CASE kind WHEN 'subagent' THEN 0 WHEN 'fork' THEN 1 ELSE 2 END, parent_id",
         (child,),
     )
     for parent_id, kind in links.fetchall():

@@ -13,6 +13,7 @@ from turnlog.model import Ownership, Project, Relationship, Session, SessionCoun
 from turnlog.model.usage import BUCKETS
 from turnlog.store.base import Page, SessionFilter, SessionLink, SessionSort
 from turnlog.store.families import session_key
+from turnlog.store.lineage import NEAREST
 from turnlog.store.queries.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
 from turnlog.store.rows import moment
 from turnlog.store.sums import dollars, priced, usage_total
@@ -274,8 +275,8 @@ def _models(connection: sqlite3.Connection, keys: list[int]) -> dict[int, list[s
 
 def _links(connection: sqlite3.Connection, side: str, ids: list[str]) -> list[SessionLink]:
     rows = connection.execute(
-        f"SELECT child_id, kind, parent_id, tool_call_id, message_id, inferred FROM links WHERE {side} IN"
-        f" ({_marks(ids)}) ORDER BY inferred, kind, parent_id, child_id",
+        f"SELECT child_id, kind, parent_id, tool_call_id, message_id, inferred FROM links l WHERE {side} IN"
+        f" ({_marks(ids)}) AND {NEAREST} ORDER BY inferred, kind, parent_id, child_id",
         ids,
     )
     return [
