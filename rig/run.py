@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from chats import check_chat
 from clis import CLIS, Cli
 from compare import compare, unknown_kinds
 from model_server import ModelServer
@@ -23,11 +24,12 @@ from script import Answer, conversation
 
 from turnlog.agents import agent
 from turnlog.agents.base import SourceKind
+from turnlog.errors import TurnlogError
 from turnlog.logs import SessionHistory, read_session
 
 MODULES = Path(__file__).parent.parent / ".build/rig/node_modules"
 SECONDS = 90
-COLUMNS = ("agent", "version", "order", "inputs", "outputs", "states", "tokens", "unknown kinds")
+COLUMNS = ("agent", "version", "order", "inputs", "outputs", "states", "tokens", "unknown kinds", "chat")
 
 
 class Trouble(Exception):
@@ -44,7 +46,9 @@ def main(names: list[str]) -> int:
     for cli in CLIS:
         if not names or cli.name in names:
             row, found = check(cli)
-            rows.append([cli.name, version(cli), *row])
+            chat, more = chat_with(cli)
+            rows.append([cli.name, version(cli), *row, chat])
+            found += more
             findings += [f"{cli.name}: {finding}" for finding in found]
     print_table(rows)
     for finding in findings:
@@ -65,6 +69,18 @@ def check(cli: Cli) -> tuple[list[str], list[str]]:
             return judge(cli, answers, read(cli, Path(name)))
         except Trouble as trouble:
             return ["-"] * 6, [str(trouble)]
+
+
+def chat_with(cli: Cli) -> tuple[str, list[str]]:
+    """The last cell of the table: whether the agent answers a chat as it should."""
+    if not cli.answers_chats:
+        return "-", []
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        try:
+            found = check_chat(cli, MODULES / ".bin" / cli.program, Path(name))
+        except (TurnlogError, OSError) as error:
+            found = [f"chat: {error}"]
+    return "DIFFERS" if found else "ok", found
 
 
 def run(cli: Cli, home: Path) -> list[Answer]:
