@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from turnlog.cli import figures
 from turnlog.cli.lookup import open_existing
 from turnlog.cli.options import examples, json_option, period_options, store_option
-from turnlog.cli.shapes import RunDocument, RunsDocument
-from turnlog.cli.terminal import Column, is_terminal, one_line, plain, write_json, write_table
+from turnlog.cli.shapes import RunDocument, RunImportDocument, RunsDocument
+from turnlog.cli.terminal import PARTIAL, Column, is_terminal, one_line, plain, write_json, write_table
 from turnlog.store.base import RunFilter
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ STATUSES = ("pending", "running", "completed", "failed", "cancelled")
         "turnlog runs --status failed --since 7d",
         "turnlog runs show 5d1f0c2a",
         "turnlog runs link 5d1f0c2a      # look for its log again",
+        "turnlog runs import old.jsonl   # records of prompt and result",
     ),
 )
 @click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
@@ -112,6 +113,48 @@ def link(run_id: str, as_json: bool, store_path: Path) -> None:
         write_json(run_document(run))
     else:
         _write_run(run)
+
+
+@runs.command(
+    "import",
+    epilog=examples(
+        "turnlog runs import executions.jsonl",
+        "sqlite3 -json smithers.db 'SELECT * FROM agents' | turnlog runs import -",
+    ),
+)
+@click.argument("file", type=click.File("rb"))
+@json_option
+@store_option
+@click.pass_context
+def import_records(ctx: click.Context, file: BinaryIO, as_json: bool, store_path: Path) -> None:
+    """Read runs that another program kept as records of prompt and result; `-` reads a pipe.
+
+    JSON or JSON lines with the fields of Smithers' executions. Where a record names a log that can be read, its
+    session is the history; else prompt and result become a history of two messages, marked as such. Given again, it
+    changes nothing.
+    """
+    from turnlog.runs.importing import import_runs
+
+    summary = import_runs(store_path, file.read())
+    if as_json:
+        document: RunImportDocument = {
+            "runs": summary.runs,
+            "new_runs": summary.new_runs,
+            "linked": summary.linked,
+            "histories": summary.histories,
+            "problems": [{"path": problem.path, "reason": problem.reason} for problem in summary.problems],
+        }
+        write_json(document)
+    else:
+        histories = figures.plural(summary.histories, "history", "histories")
+        click.echo(
+            f"{figures.plural(summary.new_runs, 'new run')} of {figures.count(summary.runs)}:"
+            f" {figures.plural(summary.linked, 'log')} read, {histories} of prompt and result."
+        )
+        for problem in summary.problems:
+            click.echo(f"turnlog: {plain(problem.path)}: {plain(problem.reason)}", err=True)
+    if summary.problems:
+        ctx.exit(PARTIAL)
 
 
 def run_document(run: Run) -> RunDocument:

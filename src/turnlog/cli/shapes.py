@@ -152,6 +152,16 @@ class RunsDocument(TypedDict):
     total: int | None
 
 
+class RunImportDocument(TypedDict):
+    """`turnlog runs import`; the path of a problem is its place in the file."""
+
+    runs: int
+    new_runs: int
+    linked: int
+    histories: int
+    problems: list[ProblemDocument]
+
+
 class SessionsDocument(TypedDict):
     """`turnlog sessions`: items are the model's sessions."""
 

@@ -8,9 +8,9 @@ one that another session holds is refused, since a message would otherwise be ch
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from turnlog.agents.base import Changes, MessageChange, Placement, SessionChange
 from turnlog.errors import ConflictError
@@ -35,8 +35,17 @@ class NativeSessions:
         self._price = price
         self._price_version = price_version
 
-    def save(self, session_id: str, messages: Sequence[Message], *, retracted: Collection[str] = ()) -> None:
+    def save(
+        self,
+        session_id: str,
+        messages: Sequence[Message],
+        *,
+        retracted: Collection[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
         """Write messages, in their order behind those that are there, and take others back by their ids.
+
+        What `metadata` says of the session is added to what is known of it.
 
         Raises:
             ConflictError: It is no native session, or a forgotten one, or one of the messages is another session's.
@@ -47,7 +56,7 @@ class NativeSessions:
         with write_transaction(self._connection):
             self._check(session_id, messages)
             batch = Batch(self._connection, self._price, self._price_version)
-            batch.save(_SOURCE, self._changes(session_id, messages))
+            batch.save(_SOURCE, self._changes(session_id, messages, dict(metadata or {})))
             saved = batch.close()
             self._retract(session_id, retracted, saved.last_change)
             self._mark(session_id)
@@ -73,10 +82,13 @@ class NativeSessions:
             [(Fate.RETRACTED, sequence, AGENT, session_id.partition(":")[2], AGENT, name) for name in retracted],
         )
 
-    def _changes(self, session_id: str, messages: Sequence[Message]) -> Changes:
+    def _changes(self, session_id: str, messages: Sequence[Message], metadata: dict[str, Any]) -> Changes:
         times = [time for message in messages for time in (message.created_at, message.completed_at) if time]
         change = SessionChange(
-            session_id=session_id, first_at=min(times, default=None), last_at=max(times, default=None)
+            session_id=session_id,
+            first_at=min(times, default=None),
+            last_at=max(times, default=None),
+            metadata=metadata,
         )
         placed = list(self._place(session_id, messages))
         return Changes(sessions={session_id: change}, messages=placed)
