@@ -13,13 +13,17 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.errors import ShapeError
-from turnlog.model import FilePart, MessageError
+from turnlog.model import FilePart, Message, MessageError, Part, ProviderData
 from turnlog.model.base import RawJson
 from turnlog.model.codec import parse_json, repair_text, to_json
+from turnlog.model.message import StopReason
 from turnlog.model.tools import ToolState
 
 OPEN = "$open"
 """Marks a block of a stream that has not ended."""
+
+UNNAMED = "response"
+"""The id of a response that has none."""
 
 Json = dict[str, Any]
 
@@ -112,6 +116,41 @@ def error_of(value: Any) -> MessageError | None:
     status = count(found.get("code"))
     kind = word(found.get("type")) or word(found.get("status")) or word(found.get("code"))
     return MessageError(text=text(found.get("message")) or kind or "error", kind=kind, status=status)
+
+
+def answer(
+    provider: str,
+    found: Json,
+    parts: tuple[Part, ...],
+    *,
+    named: tuple[str, str] = ("id", "model"),
+    stop_reason: StopReason | None,
+    error: MessageError | None,
+    **told: Any,
+) -> Message:
+    """The message of a response; a provider's reader says what the response is made of, here it is put together.
+
+    Args:
+        provider: Who answered.
+        found: The body.
+        parts: What it says.
+        named: The fields of the body with its id and the model that answered.
+        stop_reason: Why the model stopped; with an error, that is why.
+        error: The API's, where it failed.
+        told: Further fields of the message.
+    """
+    response_id, model = (word(found.get(name)) for name in named)
+    return Message(
+        id=response_id or UNNAMED,
+        role="assistant",
+        parts=parts,
+        model=model,
+        response_id=response_id,
+        stop_reason="error" if error else stop_reason,
+        error=error,
+        provider=ProviderData(name=provider, model=model),
+        **told,
+    )
 
 
 def file_of(url: str) -> FilePart | None:

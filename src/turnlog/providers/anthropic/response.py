@@ -31,7 +31,9 @@ from turnlog.model.message import StopReason
 from turnlog.model.tools import state_after
 from turnlog.providers.body import (
     OPEN,
+    UNNAMED,
     Json,
+    answer,
     arguments,
     call_state,
     count,
@@ -70,21 +72,17 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
     error = error_of(found.get("error"))
     if not isinstance(found.get("content"), list) and error is None:
         raise ShapeError("the response has no list of blocks", json_path="$.content")
-    message_id = word(found.get("id")) or "response"
-    model = word(found.get("model"))
     raw_stop = word(found.get("stop_reason"))
-    return Message(
-        id=message_id,
-        role="assistant",
-        parts=parts_of(objects(found.get("content")), message_id, model),
-        model=model,
+    parts = parts_of(objects(found.get("content")), word(found.get("id")) or UNNAMED, word(found.get("model")))
+    return answer(
+        PROVIDER,
+        found,
+        parts,
         requested_model=requested_model,
-        response_id=word(found.get("id")),
-        stop_reason="error" if error else STOP_REASONS.get(raw_stop or ""),
+        stop_reason=STOP_REASONS.get(raw_stop or ""),
         raw_stop_reason=raw_stop,
         usage=usage_of(fields(found.get("usage")), final=raw_stop is not None),
         error=error,
-        provider=ProviderData(name=PROVIDER, model=model),
         metadata=metadata(PROVIDER, found, _BODY),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 from turnlog.model import Part, ToolCallPart
 from turnlog.model.stream import StreamEvent
 from turnlog.providers.anthropic.response import from_response, is_result, part_of, result_of
-from turnlog.providers.body import OPEN, Json, count, fields, objects, rest, text, word
+from turnlog.providers.body import OPEN, UNNAMED, Json, count, fields, objects, rest, text, word
 from turnlog.providers.streaming import (
     ResponseStream,
     StreamReading,
@@ -93,7 +93,7 @@ class _Assembler:
         return [] if is_result(start) else [*part_start(block.part), *part_delta(block.part, written)]
 
     def _part(self, index: int, block: Json) -> Part:
-        message_id = word(self._message.get("id")) or "response"
+        message_id = word(self._message.get("id")) or UNNAMED
         return part_of(block, f"{message_id}:{index}", word(self._message.get("model")))
 
     def _grow(self, event: Json) -> list[StreamEvent]:

@@ -31,7 +31,9 @@ from turnlog.model.message import StopReason
 from turnlog.model.tools import state_after
 from turnlog.providers.body import (
     OPEN,
+    UNNAMED,
     Json,
+    answer,
     arguments,
     count,
     error_of,
@@ -96,8 +98,7 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
     error = error_of(found.get("error"))
     if not isinstance(found.get("candidates"), list) and error is None and blocked is None:
         raise ShapeError("the response has no list of candidates", json_path="$.candidates")
-    message_id = word(found.get("responseId")) or "response"
-    model = word(found.get("modelVersion"))
+    message_id, model = word(found.get("responseId")) or UNNAMED, word(found.get("modelVersion"))
     parts = parts_of(objects(fields(candidate.get("content")).get("parts")), message_id, model, OPEN in candidate)
     raw_stop = word(candidate.get("finishReason")) or blocked
     reason: StopReason | None = "content_filter" if blocked else STOP_REASONS.get(raw_stop or "")
@@ -105,18 +106,16 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
     if error is None and reason == "error" and said_why is not None:
         error = MessageError(text=said_why, kind=raw_stop)
     others = {**found, **candidate, "other_candidates": candidates[1:], "promptFeedback": found.get("promptFeedback")}
-    return Message(
-        id=message_id,
-        role="assistant",
-        parts=(*parts, *_sources(candidate, message_id)),
-        model=model,
+    return answer(
+        PROVIDER,
+        found,
+        (*parts, *_sources(candidate, message_id)),
+        named=("responseId", "modelVersion"),
         requested_model=requested_model,
-        response_id=word(found.get("responseId")),
-        stop_reason="error" if error else "tool_use" if reason == "stop" and _waits(parts) else reason,
+        stop_reason="tool_use" if reason == "stop" and _waits(parts) else reason,
         raw_stop_reason=raw_stop,
         usage=usage_of(fields(found.get("usageMetadata"))),
         error=error,
-        provider=ProviderData(name=PROVIDER, model=model),
         metadata=metadata(PROVIDER, others, (*_BODY[:-1], *_CANDIDATE)),
     )
 

@@ -26,7 +26,9 @@ from turnlog.model import (
 from turnlog.model.message import StopReason
 from turnlog.providers.body import (
     OPEN,
+    UNNAMED,
     Json,
+    answer,
     arguments,
     call_state,
     count,
@@ -78,24 +80,19 @@ def answer_of(body: bytes | str | Mapping[str, Any], provider: str, requested_mo
     error = error_of(found.get("error")) or error_of(choice.get("error"))
     if not isinstance(found.get("choices"), list) and error is None:
         raise ShapeError("the response has no list of choices", json_path="$.choices")
-    message_id = word(found.get("id")) or "response"
-    model = word(found.get("model"))
-    answer = fields(choice.get("message"))
+    said = fields(choice.get("message"))
     raw_stop = word(choice.get("finish_reason"))
-    more = metadata(provider, {**found, **choice, **answer, "other_choices": choices[1:]}, (*_BODY, *_CHOICE, *_ANSWER))
-    return Message(
-        id=message_id,
-        role="assistant",
-        parts=_Reader(message_id, provider, model).parts(answer),
-        model=model,
+    more = metadata(provider, {**found, **choice, **said, "other_choices": choices[1:]}, (*_BODY, *_CHOICE, *_ANSWER))
+    return answer(
+        provider,
+        found,
+        _Reader(word(found.get("id")) or UNNAMED, provider, word(found.get("model"))).parts(said),
         requested_model=requested_model,
-        response_id=word(found.get("id")),
-        stop_reason="error" if error else _stop_reason(raw_stop, answer),
+        stop_reason=_stop_reason(raw_stop, said),
         raw_stop_reason=raw_stop,
         usage=usage_of(fields(found.get("usage")), word(found.get("service_tier"))),
         cost=_cost(fields(found.get("usage")).get("cost")),
         error=error,
-        provider=ProviderData(name=provider, model=model),
         metadata=more,
     )
 

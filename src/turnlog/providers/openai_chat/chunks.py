@@ -6,7 +6,7 @@ from typing import Any
 
 from turnlog.model import ReasoningPart, TextPart, ToolCallPart
 from turnlog.model.stream import StreamEvent
-from turnlog.providers.body import OPEN, Json, count, fields, objects, rest, text, word
+from turnlog.providers.body import OPEN, UNNAMED, Json, count, fields, objects, rest, text, word
 from turnlog.providers.openai_chat.answers import REASONING_FIELDS, answer_of
 from turnlog.providers.streaming import part_delta, part_end, part_start, part_whole
 
@@ -162,4 +162,4 @@ class ChunkAssembler:
 
     @property
     def _id(self) -> str:
-        return word(self._head.get("id")) or "response"
+        return word(self._head.get("id")) or UNNAMED

@@ -28,7 +28,9 @@ from turnlog.model.message import StopReason
 from turnlog.model.tools import state_after
 from turnlog.providers.body import (
     OPEN,
+    UNNAMED,
     Json,
+    answer,
     arguments,
     call_state,
     count,
@@ -82,22 +84,17 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
     error = error_of(found.get("error"))
     if not isinstance(found.get("output"), list) and error is None:
         raise ShapeError("the response has no list of items", json_path="$.output")
-    message_id = word(found.get("id")) or "response"
-    model = word(found.get("model"))
-    parts = parts_of(objects(found.get("output")), message_id, model)
+    parts = parts_of(objects(found.get("output")), word(found.get("id")) or UNNAMED, word(found.get("model")))
     raw_stop = word(fields(found.get("incomplete_details")).get("reason")) or word(found.get("status"))
-    return Message(
-        id=message_id,
-        role="assistant",
-        parts=parts,
-        model=model,
+    return answer(
+        PROVIDER,
+        found,
+        parts,
         requested_model=requested_model,
-        response_id=word(found.get("id")),
-        stop_reason="error" if error else _stop_reason(raw_stop, parts),
+        stop_reason=_stop_reason(raw_stop, parts),
         raw_stop_reason=raw_stop,
         usage=usage_of(fields(found.get("usage")), word(found.get("service_tier"))),
         error=error,
-        provider=ProviderData(name=PROVIDER, model=model),
         metadata=metadata(PROVIDER, found, (*_BODY, *_ECHOED)),
     )
 
