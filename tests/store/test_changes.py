@@ -12,8 +12,9 @@ import pytest
 
 from toy_agent import line, session_id
 from toy_store import ToyStore
-from turnlog.store import open_store
+from turnlog.store import open_store, sessions
 from turnlog.store.base import Store
+from turnlog.sync.rebuild import rebuild
 
 S = session_id("s")
 
@@ -49,6 +50,7 @@ class Told:
         self.messages = [message["id"] for message in messages]
         self.rows = msgspec.json.decode(found.rows)
         self.fates = {row["message_id"]: row["fate"] for row in self.rows}
+        self.gone, self.gone_events = found.gone_messages, found.gone_events
         self.events = [event["type"] for event in msgspec.json.decode(found.events)]
 
 
@@ -121,13 +123,36 @@ def test_too_much_is_not_told(toys: ToyStore, store: Store) -> None:
     assert store.session_changes(S, before, store.last_change(), limit=8) is not None
 
 
-def test_what_is_gone_is_not_told(toys: ToyStore, store: Store) -> None:
-    """A stream gives way to the log: its messages are no longer part of the session."""
-    toys.add("s.stream", prompt("p1"), answer("p2", "r-p1"))
+def test_what_is_gone_is_told(toys: ToyStore, store: Store) -> None:
+    """A stream gives way to the log: its messages and events are no longer part of the session."""
+    toys.add("s.stream", prompt("p1"), answer("p2", "r-p1"), line(kind="strange", id="e1"))
+    (event,) = store.events(S)
     before = store.last_change()
+    toys.add("s.log", prompt("m1"), answer("p2", "r-m1"))
+    told = Told(store, before)
+    assert told.messages == ["m1"]
+    assert told.gone == ["p1"]
+    assert [position for position, _ in told.gone_events] == [event.position]
+    assert Told(store, store.last_change()).gone == []
+
+
+def test_what_left_is_forgotten_after_a_while(toys: ToyStore, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "LONGEST_MEMORY", 3)
+    toys.add("s.stream", prompt("p1"))
     toys.add("s.log", prompt("m1"))
+    toys.add("t.stream", prompt("q1"))
+    for number in range(4):
+        toys.add("t.log", prompt(f"n{number}"))
+    toys.add("u.stream", prompt("r1"))
+    toys.add("u.log", prompt("o1"))
+    assert [row[0] for row in toys.rows("SELECT id FROM gone")] == ["r1"]
+
+
+def test_after_a_rebuild_everything_is_read_again(toys: ToyStore, store: Store) -> None:
+    toys.add("s.log", prompt("m1"))
+    before = store.last_change()
+    rebuild(toys.path, agents=[toys.agent])
     assert store.session_changes(S, before, store.last_change()) is None
-    assert store.session_changes(S, store.last_change(), store.last_change()) is not None
 
 
 def test_parents_are_those_of_subagents(toys: ToyStore, store: Store) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from turnlog.model import Fate, HistoryEvent, Membership, Message, Provenance, Role, Session, Usage
-from turnlog.store import base
+from turnlog.store import base, states
 from turnlog.store import runs as stored
 from turnlog.store.search.base import SearchField
 
@@ -40,20 +40,57 @@ class Annotations(Answer, frozen=True, kw_only=True):
     changed_at: datetime | None
 
 
+class OpenCall(Answer, frozen=True, kw_only=True):
+    """A tool call without a final result."""
+
+    tool_call_id: str
+    tool_name: str
+    kind: str
+    state: str
+    started_at: datetime | None
+    summary: str | None
+    """A command, a path, a question: its first 200 characters."""
+
+
+class SessionState(Answer, frozen=True, kw_only=True):
+    """What a session was doing when it was asked about, and how that is known."""
+
+    state: states.StateName
+    evidence: states.Evidence
+    detail: str | None
+    since: datetime | None
+    quiet_at: datetime | None
+    """Of `running` by records alone: when it counts as quiet unless something comes."""
+    doing: OpenCall | None
+
+    @classmethod
+    def of_state(cls, state: states.SessionState) -> Self:
+        """The same with its call as an answer."""
+        return cls.of(state, doing=None if state.doing is None else OpenCall.of(state.doing))
+
+
 class SessionItem(Session, frozen=True, kw_only=True):
-    """A session, what the user said about it, and what a list shows besides."""
+    """A session, what the user said about it, what it is doing, and what a list shows besides."""
 
     annotations: Annotations | None = None
+    state: SessionState | None = None
     first_prompt: str | None = None
     children: int = 0
 
     @classmethod
-    def of(cls, session: Session, said: base.Annotations | None, preview: base.SessionPreview | None) -> Self:
-        """Join the three."""
+    def of(
+        cls,
+        session: Session,
+        said: base.Annotations | None,
+        preview: base.SessionPreview | None,
+        state: states.SessionState | None,
+    ) -> Self:
+        """Join the four."""
         facts: dict[str, Any] = {name: getattr(session, name) for name in session.__struct_fields__}
         return cls(
             **facts,
             annotations=None if said is None else Annotations.of(said),
+            state=None if state is None else SessionState.of_state(state),
             first_prompt=preview.first_prompt if preview else None,
             children=preview.children if preview else 0,
         )
@@ -210,6 +247,10 @@ class SessionChange(Answer, frozen=True, kw_only=True):
     """One for each of these messages, then those of messages whose place or fate alone has changed."""
     events: list[HistoryEvent]
     """Events that are new or told anew."""
+    gone_messages: list[str]
+    """Ids of messages that are no longer part of the session."""
+    gone_events: list[tuple[int, str]]
+    """Position and id of events that are no longer there."""
     children: list[SessionItem]
     """Subagents of which anything has changed."""
 

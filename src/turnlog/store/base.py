@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ToolState,
     )
     from turnlog.store.runs import Run
+    from turnlog.store.states import TurnFacts
     from turnlog.store.window import Window
 
 ItemT = TypeVar("ItemT")
@@ -36,8 +37,11 @@ ItemT = TypeVar("ItemT")
 SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messages"]
 """All newest, dearest or largest first; sessions for which it is unknown come last."""
 
-ChangeKind: TypeAlias = Literal["session", "rewritten", "forgotten", "rebuilt"]
-"""`session`: something was added or changed. `rewritten`: something of it is gone too. The last two name no session."""
+ChangeKind: TypeAlias = Literal["session", "forgotten", "rebuilt"]
+"""`session`: something of it was added, has changed or has left it. The others name no session."""
+
+LONGEST_MEMORY = 10_000
+"""Numbers of the change sequence over which is remembered what has left a session."""
 
 UsageBy: TypeAlias = Literal["day", "model", "project", "session", "agent"]
 
@@ -401,6 +405,10 @@ class SessionChanges(NamedTuple):
     """JSON: a placement row for each of these messages, then of those whose place alone has changed."""
     events: bytes
     """JSON: the events that are new or told anew."""
+    gone_messages: list[str]
+    """Ids of messages that are no longer part of the session."""
+    gone_events: list[tuple[int, str]]
+    """Position and id of events that are no longer there."""
 
 
 class StoreStatus(NamedTuple):
@@ -481,6 +489,14 @@ class Store(Protocol):
 
     def previews(self, session_ids: Iterable[str]) -> Mapping[str, SessionPreview]:
         """What lists show of these sessions besides themselves; one that is not stored is left out."""
+        ...
+
+    def turn_facts(self, session_ids: Iterable[str]) -> Mapping[str, TurnFacts]:
+        """How the last turn of these sessions stands; one that is not stored is left out."""
+        ...
+
+    def newest_runs(self, session_ids: Iterable[str]) -> Mapping[str, Run]:
+        """The newest run of each of these sessions; one that turnlog did not start is left out."""
         ...
 
     def relationships(self, session_id: str) -> list[SessionLink]:
@@ -660,7 +676,7 @@ class Store(Protocol):
     def session_changes(self, session_id: str, after: int, until: int, *, limit: int = 200) -> SessionChanges | None:
         """What changed in a session after `after` and up to `until`; both are the last number of some commit.
 
-        None when more than `limit` messages or events did, or when something is gone: it must be read anew.
+        None when more than `limit` messages or events did, or everything was made anew: it must be read again.
         """
         ...
 

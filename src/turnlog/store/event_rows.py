@@ -40,7 +40,8 @@ _UPDATE = (
     " WHERE session_key = ? AND position = ? AND external_id = ?"
 )
 _MOVED = (
-    "SELECT key FROM events AS old WHERE session_key = ? AND source_key = ? AND generation < ? AND EXISTS"
+    "SELECT key, position, external_id FROM events AS old"
+    " WHERE session_key = ? AND source_key = ? AND generation < ? AND EXISTS"
     " (SELECT 1 FROM events AS new WHERE new.session_key = old.session_key AND new.source_key = old.source_key"
     " AND new.generation = ? AND new.kind IS old.kind AND new.type = old.type AND new.record_id IS old.record_id"
     " AND new.length IS old.length AND new.created_at IS old.created_at)"
@@ -84,10 +85,9 @@ class EventRows:
         for session_key in self._told_anew[source.key]:
             place = (session_key, source.key, source.generation, source.generation)
             moved = self._transaction.connection.execute(_MOVED, place).fetchall()
-            self._transaction.connection.executemany("DELETE FROM events WHERE key = ?", moved)
+            self._transaction.connection.executemany("DELETE FROM events WHERE key = ?", [(key,) for key, *_ in moved])
             self._transaction.sessions.count_events(session_key, -len(moved))
-            if moved:
-                self._transaction.sessions.rewrite(session_key)
+            self._transaction.sessions.lose(session_key, [(position, id) for _, position, id in moved], events=True)
 
     def save_orphan(self, change: ResultChange) -> None:
         """Keep a result whose call is not there."""
@@ -124,9 +124,11 @@ class EventRows:
         """An orphan's call is there now: it is no event any more."""
         session_key = self._transaction.sessions.key(session_id)
         assert session_key is not None
-        self._transaction.connection.execute("DELETE FROM events WHERE key = ?", (event_key,))
+        gone = self._transaction.connection.execute(
+            "DELETE FROM events WHERE key = ? RETURNING position, external_id", (event_key,)
+        ).fetchall()
         self._transaction.sessions.count_events(session_key, -1)
-        self._transaction.sessions.rewrite(session_key)
+        self._transaction.sessions.lose(session_key, gone, events=True)
 
     def _tell_again(self, session_key: int, rows: Iterable[tuple[Any, ...]]) -> None:
         """Events that were there already: a later record of their file has more to say, or a file that counts more."""

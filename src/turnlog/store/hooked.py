@@ -166,14 +166,14 @@ class _Session:
     def _drop_events(self, sessions: SessionRows, left: int) -> bool:
         """Drop what is past: up to the log's newest record, or the agent's last stop before the first piece left."""
         end = max(self._newest, self._last_stop(left))
-        found = self._connection.execute(
-            "DELETE FROM events WHERE session_key = ? AND position >= ? AND created_at <= ?",
+        gone = self._connection.execute(
+            "DELETE FROM events WHERE session_key = ? AND position >= ? AND created_at <= ?"
+            " RETURNING position, external_id",
             (self._key, HOOKED_FROM, end),
-        )
-        if found.rowcount > 0:
-            sessions.count_events(self._key, -found.rowcount)
-            sessions.rewrite(self._key)
-        return found.rowcount > 0
+        ).fetchall()
+        sessions.count_events(self._key, -len(gone))
+        sessions.lose(self._key, gone, events=True)
+        return bool(gone)
 
     def _last_stop(self, before: int) -> int:
         found = self._connection.execute(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -124,6 +125,15 @@ def load_runs(connection: sqlite3.Connection, wanted: RunFilter, limit: int, cur
     if len(rows) > limit:
         following = encode_cursor("runs", milliseconds(runs[-1].created_at), rows[limit - 1][-1])
     return Page(runs, following, total)
+
+
+def load_newest_runs(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, Run]:
+    """The newest run of each of these sessions; one that has none is left out."""
+    rows = connection.execute(
+        f"{_SELECT} WHERE session_id IN (SELECT value FROM json_each(?)) ORDER BY created_at, key",
+        (json.dumps(list(session_ids)),),
+    )
+    return {run.session_id: run for row in rows if (run := _run_of(row)).session_id is not None}
 
 
 def load_unfinished(connection: sqlite3.Connection) -> list[Run]:

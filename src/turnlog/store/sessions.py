@@ -17,7 +17,7 @@ import msgspec
 from turnlog.agents.base import SessionChange
 from turnlog.agents.hooked import TOLD_BY
 from turnlog.model.session import TitleSource
-from turnlog.store.base import ChangeKind
+from turnlog.store.base import LONGEST_MEMORY
 from turnlog.store.joining import choose_title, join_session_changes
 from turnlog.store.names import Names
 from turnlog.store.rows import MESSAGE_COUNTS, NANO, USAGE_COUNTS, milliseconds, moment, nanos
@@ -76,8 +76,8 @@ class SessionRows:
         """Counts of messages that are not in `_counts` yet."""
         self._turns: dict[int, int] = {}
         self._sequences: dict[int, int] = {}
-        self._rewritten: set[int] = set()
-        self._unwritten: list[tuple[int, int, ChangeKind, int]] = []
+        self._gone: list[tuple[int, int, bool, int, str]] = []
+        self._unwritten: list[tuple[int, int, int]] = []
         self._forgotten = {row[0] for row in connection.execute("SELECT session_id FROM tombstones")}
         self._next_key = _next(connection, "SELECT max(key) FROM sessions")
         self._next_sequence = _next(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
@@ -102,7 +102,7 @@ class SessionRows:
     @property
     def last_change(self) -> int:
         """The newest number of the change sequence; 0 when nothing changed."""
-        return self._next_sequence - 1 if self._sequences or self._rewritten else 0
+        return max(self._sequences.values(), default=0)
 
     def key(self, session_id: str) -> int | None:
         """The key of a session, made if it is new; None for one that the user has forgotten."""
@@ -207,18 +207,13 @@ class SessionRows:
         sequence = self._sequences.get(key)
         if sequence is None:
             sequence = self._sequences[key] = self._next_sequence
-            self._append(key, "session")
+            self._next_sequence += 1
+            self._unwritten.append((sequence, key, self._now))
         return sequence
 
-    def rewrite(self, key: int) -> None:
-        """Something that the session held is gone: who follows its changes must read it anew."""
-        if key not in self._rewritten:
-            self._rewritten.add(key)
-            self._append(key, "rewritten")
-
-    def _append(self, key: int, kind: ChangeKind) -> None:
-        self._unwritten.append((self._next_sequence, key, kind, self._now))
-        self._next_sequence += 1
+    def lose(self, key: int, things: Iterable[tuple[int, str]], *, events: bool = False) -> None:
+        """Messages or events (position, id) have left a session: who follows its changes is told."""
+        self._gone += [(self.sequence(key), key, events, position, id) for position, id in things]
 
     def write(self) -> None:
         """Write all rows; what comes later goes into them by another `write`."""
@@ -229,7 +224,7 @@ class SessionRows:
         for key in self._new:
             self._counts.pop(key, None)
             self._turns.pop(key, None)
-        changed = {*self._counts, *self._turns, *(key for _, key, _, _ in self._unwritten)} - self._new
+        changed = {*self._counts, *self._turns, *(key for _, key, _ in self._unwritten)} - self._new
         self._connection.executemany(
             _UPDATE_COUNTS,
             [
@@ -238,13 +233,23 @@ class SessionRows:
             ],
         )
         self._connection.executemany(
-            "INSERT INTO changes (seq, session_key, kind, at) VALUES (?, ?, ?, ?)", self._unwritten
+            "INSERT INTO changes (seq, session_key, kind, at) VALUES (?, ?, 'session', ?)", self._unwritten
         )
+        self._write_gone()
         self._connection.executemany(
             "UPDATE sessions SET shares = 1 WHERE key = ? AND shares = 0", [(key,) for key in self._sharing]
         )
         for pending in (self._new, self._learned, self._counts, self._turns, self._unwritten, self._sharing):
             pending.clear()
+
+    def _write_gone(self) -> None:
+        if not self._gone:
+            return
+        self._connection.executemany(
+            "INSERT OR IGNORE INTO gone (seq, session_key, is_event, position, id) VALUES (?, ?, ?, ?, ?)", self._gone
+        )
+        self._connection.execute("DELETE FROM gone WHERE seq <= ?", (self._next_sequence - LONGEST_MEMORY,))
+        self._gone.clear()
 
     def _sum_up(self) -> None:
         for key, added in self._added.items():

@@ -89,8 +89,7 @@ def _splice(transaction: Transaction, fork: _Fork) -> int | None:
     new = [place for key, place in wanted.items() if known.get(key) != place and key not in own]
     sessions.key(fork.child_id)
     sequence = sessions.sequence(child) if gone or new else 0
-    if gone:
-        sessions.rewrite(child)
+    sessions.lose(child, [(known[key].position, _id(connection, key)) for key in gone])
     connection.executemany(
         "DELETE FROM memberships WHERE session_key = ? AND message_key = ?", [(child, key) for key in gone]
     )
@@ -157,6 +156,10 @@ def _attach(connection: sqlite3.Connection, child: int, wanted: dict[int, _Place
         (last, child),
     )
     return found.rowcount > 0
+
+
+def _id(connection: sqlite3.Connection, message_key: int) -> str:
+    return connection.execute("SELECT external_id FROM messages WHERE key = ?", (message_key,)).fetchone()[0]
 
 
 def _counts(connection: sqlite3.Connection, message_key: int) -> Any:

@@ -57,7 +57,9 @@ from turnlog.store.connection import connect, write_transaction
 
 if TYPE_CHECKING:
     from turnlog.model import Fate, HistoryEvent, Membership, Message, Ownership, Session
+    from turnlog.store.queries.states import TurnCache
     from turnlog.store.runs import Run
+    from turnlog.store.states import TurnFacts
     from turnlog.store.window import Window
 
 
@@ -73,6 +75,7 @@ class SqliteStore:
         self._lock = threading.Lock()
         self._connections: dict[threading.Thread, sqlite3.Connection] = {}
         self._closed = False
+        self._turns: TurnCache | None = None
         try:
             self._connection()
         except SchemaTooNewError:
@@ -143,6 +146,22 @@ class SqliteStore:
 
         with self._snapshot() as connection:
             return load_previews(connection, session_ids)
+
+    def turn_facts(self, session_ids: Iterable[str]) -> Mapping[str, TurnFacts]:
+        """How the last turn of these sessions stands."""
+        if self._turns is None:
+            from turnlog.store.queries.states import TurnCache
+
+            self._turns = TurnCache()
+        with self._snapshot() as connection:
+            return self._turns.load(connection, session_ids)
+
+    def newest_runs(self, session_ids: Iterable[str]) -> Mapping[str, Run]:
+        """The newest run of each of these sessions."""
+        from turnlog.store.runs import load_newest_runs
+
+        with self._snapshot() as connection:
+            return load_newest_runs(connection, session_ids)
 
     def relationships(self, session_id: str) -> list[SessionLink]:
         """Relationships in which the session is child or parent."""

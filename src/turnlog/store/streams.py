@@ -82,10 +82,11 @@ def _twins(connection: sqlite3.Connection, sessions: SessionRows) -> list[tuple[
 
 
 def _drop_events(connection: sqlite3.Connection, sessions: SessionRows, session_key: int) -> None:
-    cursor = connection.execute(f"DELETE FROM events WHERE session_key = ?1 AND {_STREAMED}", (session_key,))
-    if cursor.rowcount > 0:
-        sessions.count_events(session_key, -cursor.rowcount)
-        sessions.rewrite(session_key)
+    gone = connection.execute(
+        f"DELETE FROM events WHERE session_key = ?1 AND {_STREAMED} RETURNING position, external_id", (session_key,)
+    ).fetchall()
+    sessions.count_events(session_key, -len(gone))
+    sessions.lose(session_key, gone, events=True)
 
 
 def supersede(
@@ -104,12 +105,12 @@ def supersede(
         (*place, log),
     )
     connection.execute("DELETE FROM memberships WHERE session_key = ? AND message_key = ?", place)
-    sessions.rewrite(session_key)
-    frame, payer, other = connection.execute(
-        "SELECT body, pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = ?1)"
+    id, frame, payer, other = connection.execute(
+        "SELECT external_id, body, pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = ?1)"
         " FROM messages WHERE key = ?1",
         (message_key,),
     ).fetchone()
+    sessions.lose(session_key, [(0, id)])
     sessions.count(session_key, message_facts(bodies.unpack(frame), message_key).counts, -1)
     if payer == session_key:
         totals.move(message_key, payer, other)

@@ -385,6 +385,31 @@ export interface SessionItem extends Session {
   /** How many sessions came out of it: subagents, forks, continuations. */
   children?: number;
   annotations?: Annotations;
+  state?: SessionState;
+}
+
+export type StateName = "running" | "waiting" | "done" | "killed" | "quiet";
+
+/** A tool call without a final result. */
+export interface OpenCall {
+  tool_call_id: string;
+  tool_name: string;
+  kind: string;
+  state: string;
+  started_at: string | null;
+  /** A command, a path, a question. */
+  summary: string | null;
+}
+
+/** What a session is doing, and how that is known: docs/session-state.md. */
+export interface SessionState {
+  state: StateName;
+  evidence: string;
+  detail: string | null;
+  since: string | null;
+  /** When `running` turns into `quiet` unless something comes. */
+  quiet_at: string | null;
+  doing: OpenCall | null;
 }
 
 export interface SessionPage {
@@ -429,6 +454,10 @@ export interface SessionChange {
   /** One for each of them, then those of messages whose place or fate alone has changed. */
   rows: Placement[];
   events: HistoryEvent[];
+  /** Ids of messages that are no longer part of the session: take them out first. */
+  gone_messages: string[];
+  /** Position and id of events that are no longer there. */
+  gone_events: [position: number, id: string][];
   /** Subagents of which anything has changed. */
   children: SessionItem[];
 }

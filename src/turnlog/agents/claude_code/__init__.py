@@ -17,6 +17,7 @@ from turnlog.agents.claude_code.results import structured_result
 from turnlog.agents.claude_code.sidecars import SidecarFold
 from turnlog.agents.claude_code.sources import NAME, find_sources
 from turnlog.agents.claude_code.stream import StreamFold
+from turnlog.agents.claude_code.turn_signs import TURN_SIGNS
 from turnlog.agents.hooked import HookFold
 
 
@@ -27,6 +28,7 @@ class ClaudeCode:
     display_name = "Claude Code"
     parser_version = 2
     command = COMMAND
+    turn_signs = TURN_SIGNS
 
     def roots(self) -> Sequence[Path]:
         """The configuration folders that hold logs."""

@@ -18,6 +18,7 @@ from turnlog.agents.codex.hooks import HOOKS
 from turnlog.agents.codex.results import structured_result
 from turnlog.agents.codex.sidecars import SidecarFold
 from turnlog.agents.codex.sources import FOLDERS, NAME, find_sources
+from turnlog.agents.codex.turn_signs import TURN_SIGNS
 from turnlog.agents.hooked import HookFold
 
 
@@ -28,6 +29,7 @@ class Codex:
     display_name = "Codex"
     parser_version = 2
     command = COMMAND
+    turn_signs = TURN_SIGNS
 
     def roots(self) -> Sequence[Path]:
         """The homes that hold logs."""

@@ -24,6 +24,7 @@ from turnlog.agents.opencode.storage import FileRows, version_of
 from turnlog.agents.opencode.stream import StreamFold
 from turnlog.agents.opencode.structured import structured_result
 from turnlog.agents.opencode.tables import TableRows, list_sessions
+from turnlog.agents.opencode.turn_signs import TURN_SIGNS
 from turnlog.agents.opencode.update import update_of
 from turnlog.errors import SourceError
 
@@ -35,6 +36,7 @@ class OpenCode:
     display_name = "OpenCode"
     parser_version = 2
     command = COMMAND
+    turn_signs = TURN_SIGNS
 
     def roots(self) -> Sequence[Path]:
         """The data folders that hold histories, and the folders of databases that the environment names."""

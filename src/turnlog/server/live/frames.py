@@ -52,12 +52,13 @@ def session_frame(store: Store, session_id: str, after: int, until: int, childre
     if changes is None or len(children) > SESSION_LIMIT:
         return word("resync", until)
     own, *others = session_items(store, [session, *_stored(store, children)])
-    data = b'{"sequence":%d,"session":%b,"items":[%b],"rows":%b,"events":%b,"children":%b}' % (
+    data = b'{"sequence":%d,"session":%b,"items":[%b],"rows":%b,"events":%b,%b,"children":%b}' % (
         until,
         msgspec.json.encode(own),
         b",".join(changes.messages),
         changes.rows,
         changes.events,
+        msgspec.json.encode({"gone_messages": changes.gone_messages, "gone_events": changes.gone_events})[1:-1],
         msgspec.json.encode(others),
     )
     return word("resync", until) if len(data) > SIZE_LIMIT else _frame("session", until, data)

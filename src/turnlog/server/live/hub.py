@@ -16,13 +16,10 @@ from contextlib import contextmanager
 from turnlog.errors import StoreError
 from turnlog.server.live.frames import session_frame, sessions_frame, word
 from turnlog.server.live.topic import Reader, Topic
-from turnlog.store.base import ChangeEntry, Store
+from turnlog.store.base import LONGEST_MEMORY, ChangeEntry, Store
 
 POLL_SECONDS = 0.25
 """Time between two looks for what other processes wrote, while anybody watches."""
-
-LONGEST_REPLAY = 10_000
-"""Numbers of the change sequence that are told again; who was away for longer must read anew."""
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +81,7 @@ class Hub:
 
     def replay(self, session_id: str | None, after: int, until: int) -> bytes:
         """The frames that tell what changed after one commit and up to another; empty when nothing did."""
-        if after < 0 or not 0 <= until - after <= LONGEST_REPLAY:
+        if after < 0 or not 0 <= until - after <= LONGEST_MEMORY:
             return word("resync", until)
         changes = [change for change in _changes(self._store, after) if change.sequence <= until]
         return self._frames({session_id: after}, changes, until).get(session_id, b"")

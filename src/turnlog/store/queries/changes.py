@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from turnlog.store import bodies
-from turnlog.store.base import ChangeEntry, SessionChanges
+from turnlog.store.base import LONGEST_MEMORY, ChangeEntry, SessionChanges
 from turnlog.store.families import session_key
 from turnlog.store.queries.window import EVENT_COLUMNS, PLACE_COLUMNS, events_json, placements
 from turnlog.store.rows import moment
@@ -36,10 +36,17 @@ _EVENTS = (
     f"SELECT {EVENT_COLUMNS} FROM events WHERE session_key = ?"
     " AND changed_seq > 0 AND changed_seq > ? AND changed_seq <= ? ORDER BY position, key LIMIT ?"
 )
-_GONE = (
-    "SELECT 1 FROM changes WHERE seq > ? AND seq <= ?"
-    " AND (session_key = ? AND kind = 'rewritten' OR kind = 'rebuilt') LIMIT 1"
+_GONE_MESSAGES = (
+    "SELECT DISTINCT id FROM gone WHERE session_key = ? AND NOT is_event AND seq > ? AND seq <= ? AND NOT EXISTS"
+    " (SELECT 1 FROM messages m JOIN memberships s ON s.message_key = m.key AND s.session_key = gone.session_key"
+    " WHERE m.external_id = gone.id) LIMIT ?"
 )
+_GONE_EVENTS = (
+    "SELECT DISTINCT position, id FROM gone WHERE session_key = ? AND is_event AND seq > ? AND seq <= ? AND NOT EXISTS"
+    " (SELECT 1 FROM events e WHERE e.session_key = gone.session_key AND e.position = gone.position"
+    " AND e.external_id = gone.id) LIMIT ?"
+)
+_REBUILT = "SELECT 1 FROM changes WHERE seq > ? AND seq <= ? AND kind = 'rebuilt' LIMIT 1"
 
 
 def load_changes(connection: sqlite3.Connection, after: int, limit: int) -> list[ChangeEntry]:
@@ -80,19 +87,23 @@ def load_parents(connection: sqlite3.Connection, session_ids: Iterable[str]) -> 
 def load_session_changes(
     connection: sqlite3.Connection, session_id: str, after: int, until: int, limit: int
 ) -> SessionChanges | None:
-    """What changed, or None when it is too much or something is gone; see `Store.session_changes`."""
+    """What changed, or None when it must be read again; see `Store.session_changes`."""
     key = session_key(connection, session_id)
-    if connection.execute(_GONE, (after, until, key)).fetchone():
+    if until - after > LONGEST_MEMORY or connection.execute(_REBUILT, (after, until)).fetchone():
         return None
     span = (key, after, until, limit + 1)
     changed = connection.execute(_CHANGED, span).fetchall()
     changed += connection.execute(_JOINED, span).fetchall()
     moved = connection.execute(_MOVED_ALONE, span).fetchall()
     events = connection.execute(_EVENTS, span).fetchall()
-    if len(changed) + len(moved) > limit or len(events) > limit:
+    gone = [row[0] for row in connection.execute(_GONE_MESSAGES, span)]
+    gone_events = connection.execute(_GONE_EVENTS, span).fetchall()
+    if len(changed) + len(moved) > limit or max(len(events), len(gone), len(gone_events)) > limit:
         return None
     return SessionChanges(
         messages=[bodies.decompress(row[-1]) for row in changed],
         rows=msgspec.json.encode(placements(connection, session_id, [*changed, *moved])),
         events=events_json(events),
+        gone_messages=gone,
+        gone_events=gone_events,
     )

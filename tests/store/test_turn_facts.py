@@ -1,0 +1,157 @@
+"""The end of a session as the store tells it, and that it is looked at again when the session has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plain_agent import Log
+from plain_store import at, read_home
+from turnlog.model import (
+    Fate,
+    InterruptEvent,
+    Message,
+    Origin,
+    TextPart,
+    ToolCallPart,
+    ToolKind,
+    ToolResult,
+    ToolState,
+)
+from turnlog.model.codec import to_json
+from turnlog.runs.states import session_states
+from turnlog.store import open_store
+from turnlog.store.base import Store
+from turnlog.store.connection import connect
+from turnlog.store.runs import Run, save_run
+from turnlog.store.states import SessionState
+
+S = "plain:s"
+
+
+class Told:
+    """A session that is written line by line, and what it is doing a minute after its last record."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.home.mkdir()
+        self.log = Log(self.home, "s")
+        self.minute = 0.0
+        self.store: Store | None = None
+
+    def prompt(self, id: str, origin: Origin = Origin.PROMPT, **place: Any) -> None:
+        self.minute += 1
+        text = (TextPart(text=id),)
+        self.log.message(Message(id=id, role="user", origin=origin, created_at=at(self.minute), parts=text), **place)
+
+    def answer(self, id: str, *parts: Any, **fields: Any) -> None:
+        self.minute += 1
+        self.log.message(Message(id=id, role="assistant", created_at=at(self.minute), parts=parts, **fields))
+
+    def state(self, minutes: float = 1.0) -> SessionState:
+        read_home(self.folder / "turnlog.db", self.home)
+        if self.store is None:
+            self.store = open_store(self.folder / "turnlog.db")
+        return session_states(self.store, [S], at(self.minute) + timedelta(minutes=minutes))[S]
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[Told]:
+    found = Told(tmp_path)
+    yield found
+    if found.store is not None:
+        found.store.close()
+
+
+def call(id: str, kind: ToolKind = ToolKind.EXECUTE, state: ToolState = ToolState.INPUT_AVAILABLE, **input: Any) -> Any:
+    return ToolCallPart(tool_call_id=id, tool_name="Tool", kind=kind, input=to_json(input), state=state)
+
+
+def test_a_turn_from_its_prompt_to_its_end(told: Told) -> None:
+    """Each record changes what the session is doing, and nothing that was found before stands in the way."""
+    told.prompt("m1")
+    assert told.state().evidence == "open-turn"
+    told.answer("m2", call("c1", command="make shop"), stop_reason="tool_use")
+    state = told.state()
+    assert (state.state, state.evidence) == ("running", "open-call")
+    assert state.doing is not None
+    assert (state.doing.tool_call_id, state.doing.summary, state.doing.started_at) == ("c1", "make shop", at(2))
+    told.log.result("c1", ToolResult(id="c1.0", content=(TextPart(text="done"),)), message_id="m2")
+    assert told.state().evidence == "open-turn"
+    told.answer("m3", TextPart(text="Made."), stop_reason="stop")
+    state = told.state()
+    assert (state.state, state.evidence, state.detail, state.since) == ("done", "answer", "stop", at(3))
+
+
+def test_silence_is_all_that_is_known_later(told: Told) -> None:
+    told.prompt("m1")
+    told.answer("m2", call("c1", file_path="/work/shop.py"))
+    assert told.state().state == "running"
+    quiet = told.state(minutes=3)
+    assert (quiet.state, quiet.since) == ("quiet", at(2))
+    assert quiet.doing is not None
+    assert quiet.doing.summary == "/work/shop.py"
+
+
+def test_an_interrupt_ends_a_turn_with_its_calls(told: Told) -> None:
+    told.prompt("m1")
+    told.answer("m2", call("c1"))
+    told.log.event(InterruptEvent(id="e1", during="tool", created_at=at(3)))
+    assert told.state().evidence == "interrupt"
+
+
+def test_questions_and_approvals_wait_for_the_user(told: Told) -> None:
+    told.prompt("m1")
+    told.answer("m2", call("c1", kind=ToolKind.ASK, question="Which one?"))
+    asked = told.state(minutes=60)
+    assert (asked.state, asked.evidence) == ("waiting", "question")
+    assert asked.doing is not None
+    assert asked.doing.summary == "Which one?"
+    told.prompt("m3")
+    told.answer("m4", call("c2", state=ToolState.APPROVAL_REQUESTED))
+    assert told.state(minutes=60).evidence == "approval"
+
+
+def test_what_was_rewound_or_printed_does_not_count(told: Told) -> None:
+    told.prompt("m1")
+    told.answer("m2", TextPart(text="Done."), stop_reason="stop")
+    told.prompt("m3", fate=Fate.REWOUND)
+    assert told.state().state == "done"
+    told.prompt("m4", Origin.COMMAND)
+    assert told.state().state == "running"
+    told.prompt("m5", Origin.COMMAND_OUTPUT)
+    assert (told.state().evidence, told.state().detail) == ("turn-ended", "command_output")
+
+
+def test_inputs_that_tell_nothing_have_no_summary(told: Told) -> None:
+    told.prompt("m1")
+    told.answer("m2", call("c1", lines=7))
+    state = told.state()
+    assert state.doing is not None
+    assert state.doing.summary is None
+
+
+def test_a_run_that_ended_in_the_middle_was_killed(told: Told) -> None:
+    told.prompt("m1")
+    told.answer("m2", call("c1"))
+    assert told.state().state == "running"
+    connection = connect(told.folder / "turnlog.db")
+    run = Run(
+        id="r1", origin="command", status="failed", created_at=at(0), session_id=S, ended_at=at(2.5), exit_code=-9
+    )
+    save_run(connection, run)
+    connection.close()
+    killed = told.state()
+    assert (killed.state, killed.evidence, killed.detail, killed.since) == ("killed", "process-ended", "-9", at(2.5))
+
+
+def test_a_session_that_is_not_there_has_no_state(told: Told) -> None:
+    told.prompt("m1")
+    told.state()
+    assert told.store is not None
+    assert session_states(told.store, ["plain:nobody"]) == {}
