@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from turnlog.errors import TurnlogError
 from turnlog.runs.linking import link_run
 from turnlog.runs.output import OutputKeeper, output_path
@@ -57,7 +59,9 @@ class RunRecord:
         """The process has ended: write how, and find its log."""
         if self._keeper is not None:
             self._keeper.close()
-        await self._write(ended(self.run, exit_code, stopped=stopped, error=error))
+        run = ended(self.run, exit_code, stopped=stopped, error=error)
+        # An agent may end well when it is stopped: its answer is cut off all the same.
+        await self._write(msgspec.structs.replace(run, status="cancelled") if stopped else run)
         store_path = self._store_path
         if store_path is not None and self.run.started_at is not None:
             await self._try(lambda: link_run(store_path, self.run))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
@@ -156,16 +156,19 @@ class AgentRuntime:
         await self._answering.send(request)
 
     async def abort(self, chat_id: str) -> None:
-        """Stop the agent that answers the chat, or that waits for it."""
+        """Stop the agent that answers the chat. One that waits for the page's permission waits on."""
         await self._answering.abort(chat_id)
+
+    async def release(self, chat_id: str) -> None:
+        """Stop the agent that waits for the page's permission, if one does: there will be no answer."""
         live = self._waiting.pop(chat_id, None)
         if live is not None:
-            await self._stop(chat_id, live)
+            await self._stop(live)
 
     async def close(self) -> None:
         """Stop every agent that waits, and wait until every run is recorded. Abort first what still answers."""
         for chat_id in list(self._waiting):
-            await self.abort(chat_id)
+            await self.release(chat_id)
         if self._ending:
             await asyncio.wait(list(self._ending.values()))
 
@@ -186,7 +189,7 @@ class AgentRuntime:
             if is_over:
                 self._wind_up(chat_id, live)
             elif live is not self._waiting.get(chat_id):
-                await self._stop(chat_id, live)
+                await self._stop(live)
 
     async def _begin(self, request: RunRequest) -> _Live:
         live = self._waiting.pop(request.chat_id, None)
@@ -195,7 +198,7 @@ class AgentRuntime:
             await live.process.write(live.stream.answers(request.continued))
             return live
         if live is not None:
-            await self._stop(request.chat_id, live)
+            await self._stop(live)
         ending = self._ending.get(request.chat_id)
         if ending is not None:
             # Two processes of one session would both write its log.
@@ -227,7 +230,7 @@ class AgentRuntime:
         def lose_patience() -> None:
             if self._waiting.get(chat_id) is live:
                 del self._waiting[chat_id]
-                self._ending[chat_id] = asyncio.create_task(self._stop(chat_id, live))
+                self._end_with(chat_id, self._stop(live))
 
         live.patience = asyncio.get_running_loop().call_later(self._patience, lose_patience)
 
@@ -235,7 +238,10 @@ class AgentRuntime:
 
     def _wind_up(self, chat_id: str, live: _Live) -> None:
         """Let the process end by itself, behind the page's back: its stream has ended."""
-        task = self._ending[chat_id] = asyncio.create_task(self._finish(live))
+        self._end_with(chat_id, self._finish(live))
+
+    def _end_with(self, chat_id: str, ending: Coroutine[Any, Any, None]) -> None:
+        task = self._ending[chat_id] = asyncio.create_task(ending)
         task.add_done_callback(lambda task: self._forget(chat_id, task))
 
     def _forget(self, chat_id: str, task: asyncio.Task[None]) -> None:
@@ -250,7 +256,7 @@ class AgentRuntime:
         await live.close(self._grace)
         await live.record.end(live.process.exit_code, error=live.error)
 
-    async def _stop(self, chat_id: str, live: _Live) -> None:
+    async def _stop(self, live: _Live) -> None:
         """Stop a process that is in the middle of a run."""
         live.lose_no_patience()
         words = live.stream.interrupt()
