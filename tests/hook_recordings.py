@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from opencode_files import Rows, write_database
 from turnlog.agents import agent as agent_of
 from turnlog.agents.base import Agent, Source, SourceKind
 
@@ -44,12 +47,29 @@ class Recording(NamedTuple):
 
 HOMES = {
     "claude-code": DATA / "claude_code" / "scenarios" / "hooks",
+    "claude-code-tui": DATA / "hooks" / "claude-code-tui-home",
     "codex": DATA / "hooks" / "codex-home",
     "gemini-cli": DATA / "gemini_cli" / "scenarios" / "hooks",
 }
+"""Of the agents that log in files. The second of Claude Code's is of its own screen, where answers come in pieces."""
+
+NAMES = [*HOMES, "opencode"]
 
 
 def recording(name: str) -> Recording:
-    """The recording of an agent's hooks, all of one session and its subagents."""
+    """A recording of an agent's hooks, all of one session and its subagents."""
     lines = (DATA / "hooks" / f"{name}.jsonl").read_bytes().splitlines(keepends=True)
-    return Recording(agent_of(name), HOMES[name], lines)
+    home = HOMES.get(name) or Path(_database().name)
+    return Recording(agent_of(name.removesuffix("-tui")), home, lines)
+
+
+@cache
+def _database() -> TemporaryDirectory[str]:
+    """The home of OpenCode, which is a database."""
+    rows: Rows = {}
+    for line in (DATA / "hooks" / "opencode-rows.jsonl").read_text().splitlines():
+        found = json.loads(line)
+        rows.setdefault(found["table"], []).append(found["row"])
+    folder = TemporaryDirectory(prefix="turnlog-hooks-")
+    write_database(rows, Path(folder.name) / "opencode.db")
+    return folder

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hook_recordings import HOMES, recording
-from turnlog.hooks.send import LIMIT
+from hook_recordings import NAMES, recording
+from turnlog.hooks.send import AGENTS, LIMIT
 from turnlog.server import Settings
 from turnlog.sync.scan import sync
 
-WORDS = {"claude-code": "claude", "codex": "codex", "gemini-cli": "gemini"}
+WORDS = {agent: word for word, agent in AGENTS.items()}
 
 
 @pytest.fixture
@@ -34,13 +34,14 @@ def spools(store: Path) -> list[Path]:
     return sorted((store.parent / "hooks").glob("*/*"))
 
 
-@pytest.mark.parametrize("name", sorted(HOMES))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_session_is_listed_before_its_log_is_written(name: str, hooked: TestClient, store: Path) -> None:
     """R-C18: every event that is posted can be asked for as soon as it is answered."""
     recorded = recording(name)
+    agent = recorded.agent.name
     for number, event in enumerate(recorded.events):
-        answer = hooked.post(f"/api/hooks/{WORDS[name]}", json=event, params={"at": 1.7e12 + number})
-        assert (answer.status_code, answer.json()) == (202, {"session_id": f"{name}:{event['session_id']}"})
+        answer = hooked.post(f"/api/hooks/{WORDS[agent]}", json=event, params={"at": 1.7e12 + number})
+        assert (answer.status_code, answer.json()) == (202, {"session_id": f"{agent}:{event['session_id']}"})
         (session,) = sessions(hooked)
         if "prompt" in event:
             shown = hooked.get(f"/api/sessions/{session['id']}/window", params={"limit": 200}).text

@@ -54,6 +54,7 @@ _STEPS = 16
 """Positions in a millisecond."""
 
 _CALLS = 64
+_TEXTS_KEPT = 8
 
 _ROLES: dict[Origin, Role] = {Origin.PROMPT: "user"}
 
@@ -106,7 +107,8 @@ class HookState(msgspec.Struct):
 
     lines: int = 0
     texts: dict[str, dict[int, str]] = {}
-    """Message -> the pieces of its text that came so far: hooks that run side by side do not keep their order."""
+    """Message -> the pieces of its text that came so far, of the latest: hooks that run side by side do not keep
+    their order, and may come twice."""
     answered: str = ""
     """The text that was shown last: what the agent says when it stops is often that once more."""
     calls: dict[str, str] = {}
@@ -353,12 +355,13 @@ def take_piece(told: Told) -> None:
     if event.message_id is None or event.delta is None:
         told.add_fact()
         return
-    pieces = told.state.texts.setdefault(event.message_id, {})
+    texts = told.state.texts
+    pieces = texts.setdefault(event.message_id, {})
     pieces[event.index] = event.delta
+    if len(texts) > _TEXTS_KEPT:
+        del texts[next(iter(texts))]
     whole = "".join(pieces[index] for index in sorted(pieces))
     told.show_text(event.message_id, whole, done=event.final)
-    if event.final and len(pieces) == event.index + 1:
-        del told.state.texts[event.message_id]
 
 
 def take_call(told: Told) -> None:
