@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ import zstandard
 
 from event_streams import events
 from turnlog.errors import TurnlogError
+from turnlog.hooks import send
 from turnlog.server.run import SHUTDOWN_SECONDS, bind, page_address
 from turnlog.server.settings import DEFAULT_PORT
 
@@ -156,6 +158,29 @@ def test_an_appended_line_is_told_with_its_content(tmp_path: Path, logs: Path) -
                 file.write(RECORD.format(id="a2", second=2, text="And the door"))
             (message,) = next(stream).data["items"]
         assert [part["text"] for part in message["parts"]] == ["And the door"]
+
+
+def test_a_hook_finds_the_server_and_is_told_at_once(tmp_path: Path) -> None:
+    """R-C18: from the command that the agent starts to who watches, and what comes when the server is gone waits."""
+    hook = [sys.executable, "-I", "-S", send.__file__, "claude", str(tmp_path)]
+    event = {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "cwd": "/work/shop", "prompt_id": "p1"}
+    spool = tmp_path / "hooks" / "claude-code" / "s1.jsonl"
+    with serving(tmp_path / "turnlog.db") as served:
+        assert stat.S_IMODE((tmp_path / send.SERVER).stat().st_mode) == 0o600
+        with events(served.address, "/api/events") as stream:
+            next(stream)
+            subprocess.run(hook, input=json.dumps({**event, "prompt": "Repair it"}).encode(), check=True)
+            (session,) = next(stream).data["items"]
+        assert (session["id"], session["project"]["path"]) == ("claude-code:s1", "/work/shop")
+        served.process.send_signal(signal.SIGTERM)
+        served.process.wait(15)
+        assert not (tmp_path / send.SERVER).exists()
+    told = spool.read_bytes()
+    subprocess.run(hook, input=json.dumps({**event, "prompt_id": "p2", "prompt": "And the door"}).encode(), check=True)
+    assert spool.read_bytes().startswith(told)
+    with serving(tmp_path / "turnlog.db", sync=True) as served:
+        found = served.wait_until("/api/search?q=door", lambda answer: bool(answer["items"]))
+        assert found["items"][0]["session"]["id"] == "claude-code:s1"
 
 
 def test_open_streams_do_not_hold_up_the_end(library: Path) -> None:

@@ -102,9 +102,7 @@ def test_a_session_is_there_before_its_log(name: str, recorded: Recording, tmp_p
     prompts = [text_of(message) for message in messages if message.origin is Origin.PROMPT]
     assert prompts == PROMPTS[name]
     calls = [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
-    begun = [
-        event for event in recorded.events if event["hook_event_name"] in ("PreToolUse", "BeforeTool", "tool.before")
-    ]
+    begun = [event for event in recorded.events if event["hook_event_name"] in BEGINNINGS]
     assert [(call.tool_name, call.input_value()) for call in calls] == [
         (event["tool_name"], event["tool_input"]) for event in begun if not event.get("agent_id")
     ]

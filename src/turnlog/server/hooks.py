@@ -8,6 +8,7 @@ from pathlib import Path
 
 from turnlog.agents import agents
 from turnlog.agents.base import Source
+from turnlog.errors import StoreBusyError
 from turnlog.sync.hooks import spool_event
 from turnlog.sync.scan import Syncer
 
@@ -39,7 +40,11 @@ class HookReader:
                 self._syncer = Syncer(self._path, on_saved=lambda sessions, last_change: self._on_saved())
             by_name = {agent.name: agent for agent in agents()}
             new = [(by_name[source.agent], source) for source in waiting.values() if source.agent in by_name]
-            self._syncer.read((), new)
+            try:
+                self._syncer.read((), new)
+            except StoreBusyError:
+                # Somebody writes for long: the next event brings these along, or the next pass finds them.
+                self._waiting = {**waiting, **self._waiting}
 
     def close(self) -> None:
         """Close the store's connection."""

@@ -60,13 +60,12 @@ def serve(
     app = create_app(store_path, Settings(host=host, token=token, sample=sample), progress)
     hub: Hub = app.state.context.hub
     background = Background(store_path, progress, on_saved=hub.wake) if sync else None
-    with ExitStack() as running:
-        listener = running.enter_context(bind(host, port))
+    with bind(host, port) as listener, ExitStack() as announcement:
         own_port: int = listener.getsockname()[1]
         address = page_address(host, own_port, token)
 
         def begin() -> None:
-            running.enter_context(announced(store_path.absolute().parent, host, own_port, token))
+            announcement.enter_context(announced(store_path.absolute().parent, host, own_port, token))
             announce(address)
             if background is not None:
                 background.start()
@@ -84,7 +83,7 @@ def serve(
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
         try:
-            _Server(config, begin, background, hub).run(sockets=[listener])
+            _Server(config, begin, announcement.close, background, hub).run(sockets=[listener])
         except KeyboardInterrupt:
             # uvicorn has shut down by now and only passes the signal on.
             return
@@ -134,10 +133,16 @@ class _Server(uvicorn.Server):
     """Does something once it answers, and ends the background before it is gone."""
 
     def __init__(
-        self, config: uvicorn.Config, begin: Callable[[], None], background: Background | None, hub: Hub
+        self,
+        config: uvicorn.Config,
+        begin: Callable[[], None],
+        end: Callable[[], None],
+        background: Background | None,
+        hub: Hub,
     ) -> None:
         super().__init__(config)
         self._begin = begin
+        self._end = end
         self._background = background
         self._hub = hub
 
@@ -147,6 +152,8 @@ class _Server(uvicorn.Server):
             self._begin()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Here and not behind `run`, which a signal ends: nobody shall look for a server that is about to go.
+        self._end()
         # Streams of changes have no end of their own, and answers under way are waited for.
         await asyncio.to_thread(self._hub.close)
         await super().shutdown(sockets)

@@ -29,7 +29,7 @@ _WINDOW = 15 * 60 * 1000
 log's message begins with the first thought, the hook comes when the text is shown."""
 
 _NEWEST = 64
-"""Messages at the end of the log among which a text or an input is looked for."""
+"""Messages, and events, at the end of the log that are looked at."""
 
 _NEVER = 1 << 62
 
@@ -51,7 +51,6 @@ class _Logged(NamedTuple):
     completed_at: int | None
     text: str
     has_calls: bool
-    frame: bytes
 
 
 def give_way(connection: sqlite3.Connection, sessions: SessionRows, totals: Totals) -> bool:
@@ -82,7 +81,7 @@ class _Session:
         self._logged = [
             _Logged(*row)
             for row in connection.execute(
-                "SELECT m.key, m.role, m.created_at, m.completed_at, m.text_preview, m.has_tool_calls, m.body"
+                "SELECT m.key, m.role, m.created_at, m.completed_at, m.text_preview, m.has_tool_calls"
                 " FROM memberships s JOIN messages m ON m.key = s.message_key"
                 " WHERE s.session_key = ? AND s.position < ? ORDER BY s.position DESC LIMIT ?",
                 (key, HOOKED_FROM, _NEWEST),
@@ -96,7 +95,9 @@ class _Session:
 
     def _newest_event(self) -> int:
         found = self._connection.execute(
-            "SELECT max(created_at) FROM events WHERE session_key = ? AND position < ?", (self._key, HOOKED_FROM)
+            "SELECT max(created_at) FROM (SELECT created_at FROM events"
+            " WHERE session_key = ? AND position < ? ORDER BY position DESC LIMIT ?)",
+            (self._key, HOOKED_FROM, _NEWEST),
         )
         return found.fetchone()[0] or 0
 
@@ -155,13 +156,21 @@ class _Session:
 
     def _has_call(self, call: ToolCallPart, piece: _Piece) -> bool:
         if call.tool_call_id.startswith(NAMELESS):
-            return any(_calls(logged, call) for logged in self._near(piece) if logged.has_calls)
+            return any(self._calls(logged, call) for logged in self._near(piece) if logged.has_calls)
         found = self._connection.execute(
             "SELECT 1 FROM parts p JOIN memberships s ON s.message_key = p.message_key"
             " WHERE p.tool_call_id = ? AND s.session_key = ? AND s.position < ?",
             (call.tool_call_id, self._key, HOOKED_FROM),
         )
         return found.fetchone() is not None
+
+    def _calls(self, logged: _Logged, call: ToolCallPart) -> bool:
+        """Whether a message of the log has a call of the same tool with the same input."""
+        frame = self._connection.execute("SELECT body FROM messages WHERE key = ?", (logged.key,)).fetchone()[0]
+        return any(
+            isinstance(part, ToolCallPart) and part.tool_name == call.tool_name and _input(part) == _input(call)
+            for part in bodies.unpack(frame).parts
+        )
 
     def _drop_events(self, sessions: SessionRows, left: int) -> bool:
         """Drop what is past: up to the log's newest record, or the agent's last stop before the first piece left."""
@@ -190,14 +199,6 @@ def _says(logged: _Logged, piece: _Piece) -> bool:
     if not said:
         return False
     return logged.text.strip().startswith(said) or (len(said) < PREVIEW_LENGTH and said in logged.text)
-
-
-def _calls(logged: _Logged, call: ToolCallPart) -> bool:
-    """Whether a message of the log has a call of the same tool with the same input."""
-    return any(
-        isinstance(part, ToolCallPart) and part.tool_name == call.tool_name and _input(part) == _input(call)
-        for part in bodies.unpack(logged.frame).parts
-    )
 
 
 def _input(call: ToolCallPart) -> object:
