@@ -48,6 +48,7 @@ RepairKind = Literal[
     "joined-results",
     "empty-result",
     "duplicate-call",
+    "nested-call",
     "renamed-call",
     "renamed-tool",
     "blank-part",

@@ -110,6 +110,8 @@ def _with_proper_calls(messages: list[Message], rules: Rules, report: Report) ->
                 parts.append(part)
             elif part.tool_call_id in seen and _is_same_call(seen[part.tool_call_id], part):
                 report.mend("duplicate-call", message.id, "left out: it stands before", call=part.tool_call_id)
+            elif part.parent_tool_call_id is not None:
+                report.mend("nested-call", message.id, "left out: code made it, not the model", call=part.tool_call_id)
             else:
                 parts.append(_proper_call(part, message, seen, rules, report))
         proper.append(message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts)))
