@@ -243,3 +243,12 @@ def test_a_fork_shares_nothing_that_only_a_stream_told_of_its_parent(tmp_path: P
 def give(store: Path, path: Path) -> None:
     with path.open("rb") as file:
         import_stream(store, file, path.name)
+
+
+def test_events_that_name_no_thread_are_nobodys(tmp_path: Path) -> None:
+    """R-S21: up to 0.43 the printed lines had another shape, and nothing to find their log by."""
+    path = tmp_path / "events.jsonl"
+    path.write_text('{"prompt":"Hi"}\n{"id":"0","msg":{"type":"agent_message","message":"Hello."}}\n')
+    detection = detect(path)
+    assert detection.agent is None
+    assert "names no thread" in (detection.reason or "")
