@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from turnlog.agents.opencode.ids import NAME, moment, part_position, time_position, whole
 from turnlog.agents.opencode.parts import read_part
 from turnlog.agents.opencode.rows import Place, Row, list_of, object_of, text_of
 from turnlog.agents.opencode.timeline import segment_id, segments
 from turnlog.agents.opencode.usage import cost_of, sum_tokens, usage_of
-from turnlog.model import Message, MessageError, Origin, Part, ProviderData, Role, StopReason
+from turnlog.model import Message, MessageError, Origin, Part, ProviderData, Role, StopReason, Usage
 
 _STOPS: dict[str, StopReason] = {
     "stop": "stop",
@@ -155,12 +155,16 @@ class _Segment(NamedTuple):
             model=self.model if is_answer else None,
             stop_reason=_stop(finish, error),
             raw_stop_reason=finish,
-            usage=_usage(whole_tokens if self.calls == 1 else step, step, self.version) if is_answer else None,
+            usage=self._usage(whole_tokens if self.calls == 1 else step, step, provider) if is_answer else None,
             cost=cost_of(whole_cost if self.calls == 1 else _step_cost(self.own)) if is_answer else None,
             error=error,
             provider=ProviderData(name=provider, model=self.model) if provider else None,
             metadata={NAME: facts} if (facts := self._facts()) else {},
         )
+
+    def _usage(self, tokens: object, step: object, provider: str | None) -> Usage | None:
+        told = (usage_of(each, self.version, provider=provider, model=self.model) for each in (tokens, step))
+        return next((usage for usage in told if usage is not None), None)
 
     def _facts(self) -> Row:
         facts = {name: value for name, value in self.info.items() if name not in _MODELLED}
@@ -174,10 +178,6 @@ def _role(info: Row, place: Place) -> Role:
     if info.get("role") == "assistant":
         return "assistant"
     return "developer" if place.origin == Origin.HARNESS else "user"
-
-
-def _usage(tokens: object, step: object, version: str | None) -> Any:
-    return usage_of(tokens, version) or usage_of(step, version)
 
 
 def _stop(finish: str | None, error: MessageError | None) -> StopReason | None:

@@ -9,17 +9,23 @@ from typing import Any
 from turnlog.agents.opencode.rows import Row, object_of
 from turnlog.model import Cost, Usage
 
-_VERSION = re.compile(r"(\d+)\.(\d+)")
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_INCLUDES_CACHED = (1, 0, 61)
+"""Up to here `input` contains `cache.read`; 1.0.98 takes it out."""
+_RELAYS = frozenset({"github-copilot", "openrouter"})
+"""Providers whose own count of Claude's tokens contains the cached ones."""
 _EXCLUDES_REASONING = (1, 3)
 """From here on `output` is without `reasoning`, where no total says it."""
 
 
-def usage_of(tokens: object, version: str | None) -> Usage | None:
+def usage_of(
+    tokens: object, version: str | None, *, provider: str | None = None, model: str | None = None
+) -> Usage | None:
     """Buckets of one model call; None when nothing was counted.
 
-    `input` never contains cached tokens. Whether `output` contains `reasoning` changed between 1.2.20 (it does) and
-    1.18.33 (it does not); `total` tells, where there is one. OpenCode writes zeros before a call has ended and where
-    a provider counts nothing.
+    `input` contained the cached tokens up to 1.0.61, but for Claude's own APIs. Whether `output` contains `reasoning`
+    changed between 1.2.20 (it does) and 1.18.33 (it does not); `total` tells, where there is one. OpenCode writes zeros
+    before a call has ended and where a provider counts nothing.
     """
     if not isinstance(tokens, dict):
         return None
@@ -34,7 +40,10 @@ def usage_of(tokens: object, version: str | None) -> Usage | None:
     }
     if not any(counts.values()):
         return None
-    if _contains_reasoning(counts, _count(wire.get("total")), version):
+    total = _count(wire.get("total"))
+    if total is None and _contains_cached(counts, version, provider, model):
+        counts["input"] = (counts["input"] or 0) - (counts["cache_read"] or 0)
+    if _contains_reasoning(counts, total, version):
         counts["output"] = (counts["output"] or 0) - (counts["reasoning"] or 0)
     return Usage(**counts)
 
@@ -53,6 +62,20 @@ def cost_of(amount: object) -> Cost | None:
         return Cost(amount=Decimal(repr(amount)), kind="reported")
     except InvalidOperation:
         return None
+
+
+def _contains_cached(counts: dict[str, Any], version: str | None, provider: str | None, model: str | None) -> bool:
+    """Anthropic's API, also at a cloud's, counts cached tokens apart, and alone tells what was written."""
+    match = _VERSION.match(version or "")
+    if (
+        match is None
+        or tuple(int(number or 0) for number in match.groups()) > _INCLUDES_CACHED
+        or counts["cache_write"]
+    ):
+        return False
+    if (counts["input"] or 0) < (counts["cache_read"] or 0):
+        return False
+    return provider in _RELAYS or "claude" not in (model or "")
 
 
 def _contains_reasoning(counts: dict[str, Any], total: int | None, version: str | None) -> bool:

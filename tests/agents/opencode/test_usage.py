@@ -1,0 +1,42 @@
+"""OpenCode's counts in disjoint buckets, whatever its version put together."""
+
+from __future__ import annotations
+
+import pytest
+
+from turnlog.agents.opencode.usage import usage_of
+
+TOKENS = {"input": 1300, "output": 30, "reasoning": 0, "cache": {"read": 1200, "write": 0}}
+
+
+@pytest.mark.parametrize(
+    ("version", "provider", "model", "expected"),
+    [
+        ("1.0.61", "mock", "gpt-5", 100),
+        ("0.5.29", "openrouter", "anthropic/claude-sonnet-4.5", 100),
+        ("1.0.61", "anthropic", "claude-sonnet-4-5", 1300),
+        ("1.0.98", "mock", "gpt-5", 1300),
+        ("1.18.33", "mock", "gpt-5", 1300),
+        (None, "mock", "gpt-5", 1300),
+    ],
+)
+def test_cached_tokens_are_counted_once(version: str | None, provider: str, model: str, expected: int) -> None:
+    """R-C5: recorded with 1.0.61, whose input contains them."""
+    found = usage_of(TOKENS, version, provider=provider, model=model)
+    assert found is not None
+    assert (found.input, found.cache_read, found.output) == (expected, 1200, 30)
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        {**TOKENS, "cache": {"read": 1200, "write": 7}},
+        {**TOKENS, "cache": {"read": 1301, "write": 0}},
+        {**TOKENS, "total": 2530},
+    ],
+    ids=["writes are told", "more cached than sent", "a newer version went on"],
+)
+def test_counts_that_show_that_they_are_apart_stay_as_they_are(tokens: dict[str, object]) -> None:
+    found = usage_of(tokens, "1.0.61", provider="mock", model="gpt-5")
+    assert found is not None
+    assert found.input == 1300
