@@ -1,4 +1,5 @@
-"""Lets the real agents answer chats: what a page is told is compared with the script, then the chat goes on.
+"""Lets the real agents answer chats: what a page is told is compared with the script, then the chat goes on, twice
+from the same place, as when an answer is asked for again.
 
 Claude Code is allowed nothing, so that each command is asked for and the page permits it.
 """
@@ -32,7 +33,7 @@ AGAIN = Answer(number=5, text="I remember the greeting.", tokens=Tokens(input=9,
 def check_chat(cli: Cli, program: Path, home: Path) -> list[str]:
     """What is not as it should be when this agent answers a chat."""
     script = conversation(cli.tool, cli.argument, cli.extra)
-    with ModelServer([*script, AGAIN]) as server:
+    with ModelServer([*script, AGAIN, AGAIN]) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             return asyncio.run(_Talk(cli, program, home, server.url).check(script))
@@ -41,7 +42,7 @@ def check_chat(cli: Cli, program: Path, home: Path) -> list[str]:
 
 
 class _Talk:
-    """Two messages of one chat."""
+    """Three messages of one chat."""
 
     def __init__(self, cli: Cli, program: Path, home: Path, url: str) -> None:
         self._home = home
@@ -57,10 +58,11 @@ class _Talk:
     async def check(self, script: list[Answer]) -> list[str]:
         first, message = await self._ask(PROMPT, [])
         second, _ = await self._ask("Do you remember?", [message])
+        third, _ = await self._ask("And now?", [message])
         await self._runtime.close()
         with open_store(self._store) as store:
             runs = list(store.runs().items)
-        return [*_compare(script, first, second), *_compare_runs(runs)]
+        return [*_compare(script, first, second, third), *_compare_runs(runs)]
 
     async def _ask(self, text: str, before: list[UIMessage]) -> tuple[list[StreamEvent], UIMessage]:
         """All events of the answer, and the page's message of it; whatever is asked is permitted."""
@@ -106,16 +108,16 @@ def _read(events: list[StreamEvent], continued: UIMessage | None) -> UIMessage:
     return reader.message
 
 
-def _compare(script: list[Answer], first: list[StreamEvent], second: list[StreamEvent]) -> list[str]:
+def _compare(script: list[Answer], first: list[StreamEvent], *others: list[StreamEvent]) -> list[str]:
     said = "".join(event.delta for event in first if isinstance(event, TextDelta))
     outputs = [event.result.output_text for event in first if isinstance(event, ToolOutput)]
     calls = [call for answer in script for call in answer.calls]
-    again = "".join(event.delta for event in second if isinstance(event, TextDelta))
+    again = ["".join(event.delta for event in events if isinstance(event, TextDelta)) for events in others]
     wanted: dict[str, tuple[object, object]] = {
         "texts": ("".join(answer.text for answer in script), said),
         "outputs": ([call.output for call in calls], [_line(call.output, outputs) for call in calls]),
-        "second answer": (AGAIN.text, again),
-        "ends": ([RunFinish, RunFinish], [type(first[-1]), type(second[-1])]),
+        "other answers": ([AGAIN.text] * len(others), again),
+        "ends": ([RunFinish] * (1 + len(others)), [type(events[-1]) for events in (first, *others)]),
     }
     return [f"chat: {name}\n  script {one}\n  told   {other}" for name, (one, other) in wanted.items() if one != other]
 
@@ -127,5 +129,5 @@ def _line(wanted: str, outputs: list[str]) -> str | None:
 def _compare_runs(runs: list[Run]) -> list[str]:
     found = [(run.status, run.exit_code, run.origin) for run in runs]
     sessions = {run.session_id for run in runs}
-    told = [] if found == [("completed", 0, "runtime")] * 2 else [f"chat: runs {found}"]
+    told = [] if found == [("completed", 0, "runtime")] * 3 else [f"chat: runs {found}"]
     return told if len(sessions) == 1 and None not in sessions else [*told, f"chat: sessions {sessions}"]

@@ -30,7 +30,7 @@ from turnlog.aisdk.reader import UIMessageReader
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat import Chat, MemoryKeeper, NativeKeeper, RunRequest
 from turnlog.chat.runtimes import AgentRuntime, ClaudeCodeCommand, CodexCommand
-from turnlog.chat.runtimes.runtime import SESSION_KEY
+from turnlog.chat.runtimes.runtime import RECORD_KEY, SESSION_KEY
 from turnlog.errors import ConflictError, TurnlogError
 from turnlog.model.stream import (
     Abort,
@@ -305,6 +305,27 @@ def test_a_chat_goes_on_with_its_session(agent: FakeAgent) -> None:
         assert "--session-id" in arguments
 
 
+def test_an_answer_that_is_asked_for_again_is_made_anew(agent: FakeAgent) -> None:
+    """Claude Code goes back to the answer before it; where that is the session's last, it simply goes on."""
+    runtime = claude(agent)
+
+    def ask(text: str, record: str, before: UIMessage | None = None, *, by: AgentRuntime = runtime) -> UIMessage:
+        agent.record("> ", INIT, spoken("hi", record), DONE, "= 0")
+        return check_chunks(answered(by, asked(text, *([] if before is None else [before]))))
+
+    first = ask("one", "r1")
+    metadata: Any = first.metadata
+    assert (metadata[SESSION_KEY], metadata[RECORD_KEY]) == ("claude-code:s", "r1")
+    second = ask("two", "r2", first)
+    ask("two again", "r3", first)
+    ask("after a restart", "r4", second, by=claude(agent))
+    ask("after a stop", "r5", msgspec.structs.replace(second, metadata={SESSION_KEY: "claude-code:s"}))
+    goes_on, goes_back = ["--resume", "s"], ["--resume", "s", "--resume-session-at"]
+    back = [call[call.index("default") + 1 :] for call in agent.arguments]
+    assert back[1:] == [goes_on, [*goes_back, "r1"], [*goes_back, "r2"], goes_on]
+    assert back[0][0] == "--session-id"
+
+
 def test_options_and_files_are_given_to_claude_code(agent: FakeAgent, tmp_path: Path) -> None:
     agent.record("> ", f"! open({str(tmp_path / 'seen')!r}, 'w').write(os.getcwd() + ' ' + repr(dict(os.environ)))")
     command = ClaudeCodeCommand(
@@ -434,9 +455,9 @@ INIT = '< {"type":"system","subtype":"init","session_id":"s"}'
 HUGE = "x" * 3_000_000
 
 
-def spoken(text: str) -> str:
+def spoken(text: str, record: str = "r") -> str:
     message = {"id": "m", "content": [{"type": "text", "text": text}]}
-    return "< " + json.dumps({"type": "assistant", "session_id": "s", "message": message})
+    return "< " + json.dumps({"type": "assistant", "session_id": "s", "uuid": record, "message": message})
 
 
 DONE = '< {"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"x"}'

@@ -2,6 +2,6 @@
 
 from turnlog.chat.runtimes.claude_code import ClaudeCodeCommand
 from turnlog.chat.runtimes.codex import CodexCommand
-from turnlog.chat.runtimes.runtime import AgentCommand, AgentRuntime, AgentStream
+from turnlog.chat.runtimes.runtime import AgentCommand, AgentRuntime, AgentStream, SessionPoint
 
-__all__ = ["AgentCommand", "AgentRuntime", "AgentStream", "ClaudeCodeCommand", "CodexCommand"]
+__all__ = ["AgentCommand", "AgentRuntime", "AgentStream", "ClaudeCodeCommand", "CodexCommand", "SessionPoint"]

@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from turnlog.aisdk.parts import DynamicToolUIPart, FileUIPart, TextUIPart, ToolUIPart, UIMessage
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes.runtime import SESSION_KEY
+from turnlog.chat.runtimes.runtime import RECORD_KEY, SESSION_KEY, SessionPoint
 from turnlog.chat.runtimes.telling import Telling, Told
 from turnlog.model.codec import parse_json
 from turnlog.model.stream import (
@@ -71,15 +71,16 @@ class ClaudeCodeCommand(msgspec.Struct, frozen=True, kw_only=True):
         """It reads answers while it works."""
         return True
 
-    def arguments(self, session: str | None) -> list[str]:
+    def arguments(self, point: SessionPoint | None) -> list[str]:
         """The program and its arguments; a new session gets its id from here."""
         forms = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
         options = {
             "--model": self.model,
             "--append-system-prompt": self.system_prompt,
             "--permission-mode": self.permission_mode,
-            "--resume": session,
-            "--session-id": None if session else str(uuid.uuid4()),
+            "--resume": point.session if point else None,
+            "--resume-session-at": point.record if point else None,
+            "--session-id": None if point else str(uuid.uuid4()),
         }
         valued = [word for name, value in options.items() if value is not None for word in (name, value)]
         allowed = ["--allowedTools", *self.allowed_tools] if self.allowed_tools else []
@@ -122,6 +123,8 @@ class ClaudeCodeStream:
         self._telling = Telling(AGENT)
         self._answer: ResponseStream | None = None
         self._is_started = False
+        self._record: str | None = None
+        """The last record of the main agent's answers."""
         self._asked: dict[str, Any] = {}
         """Request that was not answered -> the input of the call it is about."""
 
@@ -152,6 +155,8 @@ class ClaudeCodeStream:
             return [*told, *self._ask(record)]
         if kind == "control_cancel_request":
             self._asked.pop(str(record.get("request_id")), None)
+        if kind == "assistant" and record.get("parent_tool_use_id") is None:
+            self._record = cast("str | None", record.get("uuid"))
         told += self._telling.feed(line)
         return [*told, *self._end(record)] if kind == "result" else told
 
@@ -193,7 +198,8 @@ class ClaudeCodeStream:
         finish = self._telling.finish
         told = self._telling.end_step()
         if not failed:
-            return [*told, RunFinish(stop_reason=finish.stop_reason)]
+            metadata = {RECORD_KEY: self._record} if isinstance(self._record, str) else {}
+            return [*told, RunFinish(stop_reason=finish.stop_reason, metadata=metadata)]
         words = record.get("result") or "; ".join(map(str, record.get("errors") or ())) or record.get("subtype")
         return [*told, StreamError(error_text=str(words), kind=str(record.get("subtype") or "error"))]
 

@@ -13,7 +13,7 @@ import msgspec
 
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes.runtime import SESSION_KEY
+from turnlog.chat.runtimes.runtime import SESSION_KEY, SessionPoint
 from turnlog.chat.runtimes.telling import Telling, Told
 from turnlog.model.codec import parse_json
 from turnlog.model.stream import RunFinish, RunStart, StreamError
@@ -44,15 +44,15 @@ class CodexCommand(msgspec.Struct, frozen=True, kw_only=True):
         """It reads the prompt and nothing else."""
         return False
 
-    def arguments(self, session: str | None) -> list[str]:
+    def arguments(self, point: SessionPoint | None) -> list[str]:
         """The program and its arguments; the prompt comes through its input."""
         options = ["--json", "--skip-git-repo-check", "-c", f"sandbox_mode={_quoted(self.sandbox)}"]
         if self.model is not None:
             options += ["-m", self.model]
         if self.system_prompt is not None:
             options += ["-c", f"developer_instructions={_quoted(self.system_prompt)}"]
-        going_on = ["resume"] if session else []
-        named = [session] if session else []
+        going_on = ["resume"] if point else []
+        named = [point.session] if point else []
         return [self.program, "exec", *going_on, *options, *self.more_arguments, *named, "-"]
 
     def opening(self, request: RunRequest) -> bytes:

@@ -13,19 +13,22 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.runtime import AnswerRuntime, RunRequest
 from turnlog.chat.runtimes.process import AgentProcess
 from turnlog.chat.runtimes.record import RunRecord
 from turnlog.errors import ConflictError, TurnlogError
-from turnlog.model.stream import Pause, RunFinish, StreamError, StreamEvent
+from turnlog.model.stream import Pause, RunFinish, RunStart, StreamError, StreamEvent
 
 logger = logging.getLogger(__name__)
 
 SESSION_KEY: Final = "agentSession"
 """In the metadata of an answer: id of the session, `<agent>:<external id>`."""
+
+RECORD_KEY: Final = "agentRecord"
+"""In the metadata of an answer: the agent's own id of the answer's last record, where it has one."""
 
 RUN_KEY: Final = "run"
 """In the metadata of an answer: id of the run."""
@@ -33,8 +36,17 @@ RUN_KEY: Final = "run"
 _SILENCE_SECONDS: Final = 2.0
 """An agent that has asked and is silent for so long will not end its answer first."""
 
-_SESSION: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
-"""The agent's own id of a session: nothing that its command could take for an option."""
+_ID: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
+"""An id of the agent's own: nothing that its command could take for an option."""
+
+
+class SessionPoint(NamedTuple):
+    """Where a chat goes on."""
+
+    session: str
+    """The agent's own id of the session."""
+    record: str | None = None
+    """The record to go back to; None for the session's end."""
 
 
 class AgentStream(Protocol):
@@ -96,7 +108,7 @@ class AgentCommand(Protocol):
         """Whether it reads on while it works."""
         ...
 
-    def arguments(self, session: str | None) -> list[str]:
+    def arguments(self, point: SessionPoint | None) -> list[str]:
         """The program and its arguments, to go on with a session or to begin one."""
         ...
 
@@ -135,6 +147,8 @@ class AgentRuntime:
         self._answering = AnswerRuntime(self._answer)
         self._waiting: dict[str, _Live] = {}
         self._ending: dict[str, asyncio.Task[None]] = {}
+        self._ends: dict[str, str] = {}
+        """Session -> its last record, as far as this process knows."""
 
     def subscribe(self, chat_id: str) -> AbstractAsyncContextManager[AsyncIterator[StreamEvent]]:
         """Listen to the chat's run."""
@@ -185,6 +199,8 @@ class AgentRuntime:
                     is_over = isinstance(event, RunFinish | StreamError)
                     if isinstance(event, Pause):
                         self._keep_waiting(chat_id, live)
+                    elif isinstance(event, RunFinish):
+                        self._note_end(live, event)
         finally:
             if is_over:
                 self._wind_up(chat_id, live)
@@ -207,9 +223,9 @@ class AgentRuntime:
 
     async def _start(self, request: RunRequest) -> _Live:
         command = self._command
-        session = session_of(request, command.agent)
-        arguments = command.arguments(session)
-        record = RunRecord(self._store_path, command, arguments, request.prompt, session)
+        point = self._point_of(request)
+        arguments = command.arguments(point)
+        record = RunRecord(self._store_path, command, arguments, request.prompt, point.session if point else None)
         await record.begin()
         stream = command.open_stream({RUN_KEY: record.run.id} if self._store_path is not None else {})
         try:
@@ -223,6 +239,19 @@ class AgentRuntime:
         if not command.keeps_input:
             process.close_input()
         return live
+
+    def _point_of(self, request: RunRequest) -> SessionPoint | None:
+        """Where the chat goes on: behind its last answer, which is not the session's last where the user went back."""
+        point = point_of(request, self._command.agent)
+        if point is None:
+            return None
+        end = self._ends.pop(point.session, None)
+        return point._replace(record=None) if end == point.record else point
+
+    def _note_end(self, live: _Live, finish: RunFinish) -> None:
+        record = finish.metadata.get(RECORD_KEY)
+        if live.session is not None and isinstance(record, str):
+            self._ends[live.session] = record
 
     def _keep_waiting(self, chat_id: str, live: _Live) -> None:
         self._waiting[chat_id] = live
@@ -279,6 +308,8 @@ class _Live:
         self.stream = stream
         self.record = record
         self.error: str | None = None
+        self.session: str | None = None
+        """The agent's own id of the session, once it has told."""
         self.patience: asyncio.TimerHandle | None = None
 
     def lose_no_patience(self) -> None:
@@ -302,6 +333,8 @@ class _Live:
             for event in self.stream.feed(line):
                 if isinstance(event, StreamError):
                     self.error = event.error_text
+                elif isinstance(event, RunStart):
+                    self.session = str(event.metadata.get(SESSION_KEY, "")).partition(":")[2] or None
                 yield event
                 if isinstance(event, RunFinish | StreamError):
                     return
@@ -326,13 +359,15 @@ class _Live:
         await self.process.stop(grace)
 
 
-def session_of(request: RunRequest, agent: str) -> str | None:
-    """The agent's own id of the session that the chat's last answer came from; None where there is none."""
+def point_of(request: RunRequest, agent: str) -> SessionPoint | None:
+    """Where the chat's last answer stands in a session of the agent; None where there is none."""
     for message in reversed(request.messages):
         metadata: Any = message.metadata
         if message.role == "assistant" and isinstance(metadata, dict):
-            found = cast("dict[str, Any]", metadata).get(SESSION_KEY)
-            if isinstance(found, str) and found.startswith(f"{agent}:"):
-                external = found.partition(":")[2]
-                return external if _SESSION.fullmatch(external) else None
+            facts = cast("dict[str, Any]", metadata)
+            owner, _, session = str(facts.get(SESSION_KEY, "")).partition(":")
+            if owner == agent:
+                record = str(facts.get(RECORD_KEY, ""))
+                found = SessionPoint(session, record if _ID.fullmatch(record) else None)
+                return found if _ID.fullmatch(session) else None
     return None
