@@ -26,6 +26,11 @@ NEEDLE_TURN = 211
 NEEDLE = "quokkaflux"
 """A word that stands in one tool output of the long session and nowhere else."""
 
+HUGE = "0ddddddd-0000-4000-8000-000000000004"
+HUGE_ID = f"claude-code:{HUGE}"
+HUGE_TURNS, HUGE_CALLS = 8_000, 10
+"""Of each turn: prompt, two texts, ten calls; more than a hundred thousand parts."""
+
 VAULT = "/home/ada/bank/vault.py"
 
 LARGE_OUTPUT = "\n".join(f"row {number} of a large output" for number in range(6000)) + "\nthe very last row"
@@ -74,10 +79,12 @@ class Log:
     def prompt(self, content: str | list[Json], **fields: Any) -> str:
         return self.record("user", message={"role": "user", "content": content}, **fields)
 
-    def answer(self, *blocks: Json, stop: str = "tool_use", model: str = "claude-sonnet-4-5-20250929") -> str:
+    def answer(
+        self, *blocks: Json, stop: str = "tool_use", model: str = "claude-sonnet-4-5-20250929", id: str | None = None
+    ) -> str:
         number = len(self.lines)
         message: Json = {
-            "id": f"msg_{self.agent or self.session[:8]}_{number:05d}",
+            "id": id or f"msg_{self.agent or self.session[:8]}_{number:05d}",
             "type": "message",
             "role": "assistant",
             "model": model,
@@ -123,6 +130,28 @@ def write_home(home: Path) -> None:
     _subagent().write(folder / "agent-a1b2c3.jsonl")
     meta = {"agentType": "Explore", "description": "Look around", "toolUseId": "toolu_task"}
     (folder / "agent-a1b2c3.meta.json").write_text(json.dumps(meta), encoding="utf-8")
+
+
+def write_huge_home(home: Path) -> None:
+    """Fill a home folder with a session of more than a hundred thousand parts."""
+    log = Log(HUGE, "/home/ada/stock")
+    for turn in range(1, HUGE_TURNS + 1):
+        log.prompt(f"Look at shelf {turn}")
+        calls = [
+            call(f"toolu_{turn}_{number}", "Bash", command=f"ls shelf/{turn}/{number}")
+            for number in range(1, HUGE_CALLS + 1)
+        ]
+        log.answer(text(f"I look at shelf {turn}."), *calls, id=f"msg_huge_{turn}")
+        log.prompt(
+            [{"type": "tool_result", "tool_use_id": found["id"], "content": _jar(turn, found)} for found in calls]
+        )
+        log.answer(text(f"Shelf {turn} is done."), stop="end_turn")
+    log.write(home / ".claude" / "projects" / "-home-ada-stock" / f"{HUGE}.jsonl")
+
+
+def _jar(turn: int, found: Json) -> str:
+    is_last = turn == HUGE_TURNS and found["id"].endswith(f"_{HUGE_CALLS}")
+    return "thelastjarofall" if is_last else f"jar {turn}"
 
 
 def append_turn(home: Path, prompt: str) -> None:

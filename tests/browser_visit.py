@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, Response, expect
+from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Request, Response, expect
+
+from browser_history import TURNS
 
 SECONDS = 15
 """How long anything may take to appear; generous, because other tests run at the same time."""
@@ -49,3 +51,9 @@ class Visit:
     def _on_response(self, response: Response) -> None:
         if response.status >= 400:
             self.problems.append(f"{response.status} for {response.url}")
+
+
+def scroll_outline(outline: Locator, prompt: int) -> None:
+    """Bring a prompt of the long session into sight: of an outline only what is in sight is on the page."""
+    outline.get_by_role("button").first.wait_for()
+    outline.evaluate("(outline, share) => { outline.scrollTop = outline.scrollHeight * share }", (prompt - 4) / TURNS)

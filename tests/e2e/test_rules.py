@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from browser_history import LONG_ID, VARIED_ID
-from browser_visit import Visit
+from browser_visit import Visit, scroll_outline
 from turnlog.server.settings import STATIC_FOLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -71,6 +71,7 @@ def test_the_outline_is_a_drawer_on_a_phone(browser: Browser, address: str) -> N
     visit = Visit(context, address)
     page = visit.open(f"/sessions/{LONG_ID}")
     page.get_by_role("button", name="Outline").tap()
+    scroll_outline(page.locator(".drawer-body"), 90)
     page.get_by_role("dialog", name="Prompts").get_by_role("button", name="Prompt number 90:").tap()
     page.get_by_text("I look at shelf 90.", exact=True).wait_for()
     assert page.get_by_role("dialog", name="Prompts").is_hidden()

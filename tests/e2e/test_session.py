@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from browser_history import LONG_ID, NEEDLE, NEEDLE_TURN, TURNS, VARIED_ID
-from browser_visit import Visit
+from browser_visit import Visit, scroll_outline
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -35,7 +35,7 @@ def test_a_long_session_is_loaded_piece_by_piece(visit: Visit) -> None:
 def test_the_outline_jumps_and_says_where_one_is(visit: Visit) -> None:
     page = visit.open(LONG)
     outline = page.get_by_role("navigation", name="Prompts")
-    expect(outline.get_by_role("button")).to_have_count(TURNS)
+    scroll_outline(outline, 200)
     outline.get_by_role("button", name="Prompt number 200:").click()
     expect(page.get_by_text("I look at shelf 200.", exact=True)).to_be_in_viewport()
     expect(outline.locator("[aria-current]")).to_contain_text("Prompt number 200:")
@@ -56,7 +56,9 @@ FIRST_IN_SIGHT = """timeline => {
 
 def test_what_is_read_stays_in_place_while_more_is_added_above(visit: Visit) -> None:
     page = visit.open(LONG)
-    page.get_by_role("navigation", name="Prompts").get_by_role("button", name="Prompt number 150:").click()
+    outline = page.get_by_role("navigation", name="Prompts")
+    scroll_outline(outline, 150)
+    outline.get_by_role("button", name="Prompt number 150:").click()
     expect(page.get_by_text("I look at shelf 150.", exact=True)).to_be_in_viewport()
     # A jump holds its place while rows are measured.
     page.wait_for_timeout(500)

@@ -1,6 +1,7 @@
 /** The landmarks of a session: its prompts, and where its context was compacted or rewound. They jump there. */
 
-import { memo, useEffect, useRef } from "react";
+import { memo, useCallback, useEffect, useRef } from "react";
+import { Virtualizer, type VirtualizerHandle } from "virtua";
 import type { OutlineEntry } from "@/api/types";
 import { Icon, type IconName } from "@/design/icon";
 import { formatClock } from "@/format/time";
@@ -17,31 +18,52 @@ interface OutlineProps {
 
 export const Outline = memo(function Outline({ entries, position, onJump }: OutlineProps) {
   const current = entries.findLastIndex((entry) => entry.position <= position);
-  const list = useRef<HTMLOListElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whenever another landmark is the current one
+  const list = useRef<VirtualizerHandle>(null);
+  // What scrolls is around it: the column beside the timeline, or the drawer.
+  const scroller = useRef<HTMLElement | null>(null);
+  const around = useCallback((element: HTMLElement | null) => {
+    scroller.current = element?.parentElement ?? null;
+  }, []);
   useEffect(() => {
-    const marked = list.current?.querySelector("[aria-current]");
-    marked?.scrollIntoView({ block: "nearest" });
+    if (current >= 0) list.current?.scrollToIndex(current, { align: "nearest" });
   }, [current]);
   return (
-    <ol className="outline" ref={list}>
-      {entries.map((entry, index) => (
-        <li key={`${entry.kind}/${entry.position}/${index}`}>
-          <button
-            type="button"
-            className={`outline-entry outline-${kindOf(entry)}${isLeft(entry.fate ?? "active") ? " outline-left" : ""}`}
-            aria-current={index === current ? "location" : undefined}
-            onClick={() => onJump(entry.position)}
-          >
-            <span className="outline-mark">{markOf(entry)}</span>
-            <span className="outline-text">{textOf(entry)}</span>
-            {entry.created_at && <time className="outline-time">{formatClock(entry.created_at)}</time>}
-          </button>
-        </li>
-      ))}
-    </ol>
+    <div className="outline" ref={around}>
+      <Virtualizer ref={list} scrollRef={scroller} data={entries} as="ol" item="li" bufferSize={400}>
+        {(entry, index) => (
+          <OutlineButton
+            key={`${entry.kind}/${entry.position}/${index}`}
+            entry={entry}
+            current={index === current}
+            onJump={onJump}
+          />
+        )}
+      </Virtualizer>
+    </div>
   );
 });
+
+interface OutlineButtonProps {
+  entry: OutlineEntry;
+  current: boolean;
+  onJump: (position: number) => void;
+}
+
+function OutlineButton({ entry, current, onJump }: OutlineButtonProps) {
+  const left = isLeft(entry.fate ?? "active") ? " outline-left" : "";
+  return (
+    <button
+      type="button"
+      className={`outline-entry outline-${kindOf(entry)}${left}`}
+      aria-current={current ? "location" : undefined}
+      onClick={() => onJump(entry.position)}
+    >
+      <span className="outline-mark">{markOf(entry)}</span>
+      <span className="outline-text">{textOf(entry)}</span>
+      {entry.created_at && <time className="outline-time">{formatClock(entry.created_at)}</time>}
+    </button>
+  );
+}
 
 const ICONS: Record<string, IconName> = {
   command: "flag",

@@ -54,7 +54,7 @@ export function Timeline(props: TimelineProps) {
     onPosition,
   });
   const shift = useShift(loaded);
-  const tail = useTail({ scroller, loaded });
+  const tail = useTail({ list, scroller, loaded });
   useImperativeHandle(handle, () => ({ scrollTo }));
   useEntryKeys(scroller, list, entries.length);
 

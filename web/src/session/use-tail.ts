@@ -1,28 +1,31 @@
 /** The end of a session that still grows: a reader who is there stays there; anyone else is told what came. */
 
-import { type RefObject, useCallback, useLayoutEffect, useRef, useState } from "react";
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import type { VirtualizerHandle } from "virtua";
 import type { LoadedWindow } from "./use-session-window";
 import type { SessionWindow } from "./window";
 
-/** How near the bottom counts as being there, in pixels: more than the note at the end. */
-const NEAR = 140;
+/** How near the last row's end counts as being there, in pixels. */
+const NEAR = 40;
 
 interface Tail {
+  list: RefObject<VirtualizerHandle | null>;
   scroller: RefObject<HTMLElement | null>;
   loaded: LoadedWindow;
 }
 
-export function useTail({ scroller, loaded: { window: session, generation } }: Tail) {
+export function useTail({ list, scroller, loaded: { window: session, generation } }: Tail) {
   const atEnd = useRef(false);
   const seen = useRef<{ generation: number; session: SessionWindow | null }>({ generation, session });
   const [unseen, setUnseen] = useState(0);
 
   const look = useCallback(() => {
-    const element = scroller.current;
-    if (!element) return;
-    atEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR;
+    if (!list.current) return;
+    // The list knows its sizes; asking the page for them would make it lay itself out at once.
+    const { scrollSize, scrollOffset, viewportSize } = list.current;
+    atEnd.current = scrollSize - scrollOffset - viewportSize < NEAR;
     if (atEnd.current) setUnseen(0);
-  }, [scroller]);
+  }, [list]);
 
   const goToEnd = useCallback(() => {
     setUnseen(0);
@@ -32,17 +35,24 @@ export function useTail({ scroller, loaded: { window: session, generation } }: T
   useLayoutEffect(() => {
     const before = seen.current;
     seen.current = { generation, session };
-    // Where one is by the next time is known once the rows are drawn.
-    const drawn = requestAnimationFrame(look);
     if (!session || before.generation !== generation) {
       setUnseen(0);
-      return () => cancelAnimationFrame(drawn);
+      return;
     }
     const added = addedAtEnd(before.session, session);
     if (atEnd.current && !before.session?.hasAfter) keepAtEnd(scroller.current);
     else if (added > 0) setUnseen((count) => count + added);
-    return () => cancelAnimationFrame(drawn);
-  }, [scroller, session, generation, look]);
+  }, [scroller, session, generation]);
+
+  // Where one is changes too when rows turn out higher than they were thought to be.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: every jump makes another list
+  useEffect(() => {
+    const rows = scroller.current?.firstElementChild;
+    if (!rows) return;
+    const observer = new ResizeObserver(look);
+    observer.observe(rows);
+    return () => observer.disconnect();
+  }, [scroller, look, generation]);
 
   return { look, goToEnd, unseen };
 }
