@@ -56,4 +56,6 @@ class Visit:
 def scroll_outline(outline: Locator, prompt: int) -> None:
     """Bring a prompt of the long session into sight: of an outline only what is in sight is on the page."""
     outline.get_by_role("button").first.wait_for()
+    # It goes to where one is by itself, once it is drawn.
+    outline.page.wait_for_timeout(300)
     outline.evaluate("(outline, share) => { outline.scrollTop = outline.scrollHeight * share }", (prompt - 4) / TURNS)
