@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, CDPSession, Page, expect
@@ -74,8 +75,8 @@ def test_it_scrolls_without_a_stall(page: Page) -> None:
 
 
 def _task_seconds(devtools: CDPSession) -> float:
-    metrics = devtools.send("Performance.getMetrics")["metrics"]
-    return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+    answer: dict[str, list[dict[str, Any]]] = devtools.send("Performance.getMetrics")
+    return next(float(metric["value"]) for metric in answer["metrics"] if metric["name"] == "TaskDuration")
 
 
 def test_find_reaches_the_far_end(page: Page) -> None:
