@@ -96,7 +96,17 @@ describe("the end of a session that grows", () => {
 
 describe("a change that a stream tells of", () => {
   function change(fields: Partial<SessionChange>): SessionChange {
-    return { sequence: 1, session: session(), items: [], rows: [], events: [], children: [], ...fields };
+    return {
+      sequence: 1,
+      session: session(),
+      items: [],
+      rows: [],
+      events: [],
+      gone_messages: [],
+      gone_events: [],
+      children: [],
+      ...fields,
+    };
   }
   const told = (position: number, text: string) =>
     change({
@@ -129,6 +139,17 @@ describe("a change that a stream tells of", () => {
     const grown = applyChange(window, { ...told(90, "far"), events });
     expect(ids(grown)).toEqual(["m10", "m20"]);
     expect(grown.events).toEqual([]);
+  });
+
+  it("takes away what is gone", () => {
+    const events: HistoryEvent[] = [
+      { type: "interrupt", id: "i", position: 20 },
+      { type: "interrupt", id: "j", position: 20 },
+    ];
+    const window = { ...openWindow(page([10, 20])), events };
+    const left = applyChange(window, change({ gone_messages: ["m10"], gone_events: [[20, "i"]] }));
+    expect(ids(left)).toEqual(["m20"]);
+    expect(left.events).toEqual(events.slice(1));
   });
 
   it("begins a session that was empty", () => {

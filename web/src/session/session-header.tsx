@@ -17,11 +17,12 @@ interface SessionHeaderProps {
   answer: SessionAnswer | undefined;
   /** Whether what the agent writes now would be seen. */
   live: boolean;
+  onReplay: () => void;
   onFind: () => void;
   onOutline: () => void;
 }
 
-export function SessionHeader({ answer, live, onFind, onOutline }: SessionHeaderProps) {
+export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: SessionHeaderProps) {
   return (
     <header className="session-header">
       <div className="session-header-top">
@@ -39,6 +40,9 @@ export function SessionHeader({ answer, live, onFind, onOutline }: SessionHeader
           <AllButton />
           <button type="button" className="button" onClick={onFind} title="Key: f">
             <Icon name="search" size={14} /> <span>Find</span>
+          </button>
+          <button type="button" className="button" onClick={onReplay}>
+            <Icon name="play" size={14} /> <span>Replay</span>
           </button>
           {answer && <SessionMenu session={answer.session} />}
         </div>

@@ -15,6 +15,7 @@ import { Find } from "./find";
 import { Outline } from "./outline";
 import { type Place, placeAt } from "./place";
 import { Relatives } from "./relatives";
+import { ReplayBar } from "./replay-bar";
 import { SessionContext } from "./session-context";
 import { SessionHeader } from "./session-header";
 import "./session-page.css";
@@ -22,7 +23,9 @@ import { Timeline, type TimelineHandle } from "./timeline";
 import { useAnchor } from "./use-anchor";
 import { useGoTo } from "./use-go-to";
 import { useJumpKeys } from "./use-jump-keys";
+import { useReplay } from "./use-replay";
 import { type LoadedWindow, useSessionWindow } from "./use-session-window";
+import { holds } from "./window";
 
 export default function SessionPage({ id }: { id: string }) {
   const answer = useQuery({
@@ -86,6 +89,18 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const live = useGrowth(id, loaded.window, { onChange: change, onResync: renew });
 
   const cwd = answer?.session.cwd ?? answer?.session.project?.path;
+  const [replay, shown] = useReplay(loaded, loadAfter);
+  const { seek } = replay;
+  const { window: real } = loaded;
+  const onSeek = useCallback(
+    (to: number) => {
+      seek(to);
+      // Of what is loaded the timeline has only what has come by now.
+      if (real && holds(real, to)) jump(placeAt(to));
+      else open(placeAt(to));
+    },
+    [seek, jump, open, real],
+  );
   const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline, jump });
   const context = useMemo(
     () => ({ sessionId: id, cwd, linked, flashing, goTo }),
@@ -105,6 +120,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
         <SessionHeader
           answer={answer}
           live={live}
+          onReplay={() => replay.start(position)}
           onFind={() => setFinding(true)}
           onOutline={() => setDrawer(true)}
         />
@@ -113,7 +129,8 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
           {sidebar}
         </nav>
         <Timeline
-          loaded={loaded}
+          loaded={shown}
+          replayed={replay.position !== null}
           loadBefore={loadBefore}
           loadAfter={loadAfter}
           onPosition={setPosition}
@@ -128,6 +145,14 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
             root={scroller}
             onHit={showHit}
           />
+          {replay.position !== null && (
+            <ReplayBar
+              replay={replay}
+              first={answer?.first_position ?? 0}
+              last={answer?.last_position ?? 0}
+              onSeek={onSeek}
+            />
+          )}
         </Timeline>
         <Drawer open={drawer} onClose={() => setDrawer(false)} label="Prompts">
           {sidebar}

@@ -30,6 +30,8 @@ export interface TimelineHandle {
 
 interface TimelineProps {
   loaded: LoadedWindow;
+  /** What follows is there, and not shown yet. */
+  replayed: boolean;
   loadBefore: () => void;
   loadAfter: () => void;
   onPosition: (position: number) => void;
@@ -40,7 +42,7 @@ interface TimelineProps {
 }
 
 export function Timeline(props: TimelineProps) {
-  const { loaded, loadBefore, loadAfter, onPosition, handle, scroller, children } = props;
+  const { loaded, replayed, loadBefore, loadAfter, onPosition, handle, scroller, children } = props;
   const { window: session, generation } = loaded;
   const entries = useEntries(loaded);
   const list = useRef<VirtualizerHandle>(null);
@@ -77,9 +79,10 @@ export function Timeline(props: TimelineProps) {
         >
           {(entry, index) => <EntryView key={entry.key} entry={entry} index={index} />}
         </Virtualizer>
-        {session && !session.hasAfter && <p className="timeline-end">End of session</p>}
+        {replayed && <div className="replay-room" />}
+        {session && !session.hasAfter && !replayed && <p className="timeline-end">End of session</p>}
       </section>
-      {tail.unseen > 0 && (
+      {tail.unseen > 0 && !replayed && (
         <button type="button" className="button new-below" onClick={tail.goToEnd}>
           <Icon name="down" size={14} /> {plural(tail.unseen, "new message")} below
         </button>

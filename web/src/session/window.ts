@@ -68,13 +68,18 @@ export function renewTail(window: SessionWindow, after: number, page: WindowPage
 export function applyChange(window: SessionWindow, change: SessionChange): SessionWindow {
   const bodies = new Map(change.items.map((message) => [message.id, message]));
   const placed = new Map(window.messages.map((known) => [known.message.id, known]));
+  for (const id of change.gone_messages) placed.delete(id);
   for (const placement of change.rows) {
     const known = placed.get(placement.message_id);
     const message = bodies.get(placement.message_id) ?? known?.message;
     if (message && (known || covers(window, placement.position)))
       placed.set(message.id, { message, placement });
   }
-  const events = new Map(window.events.map((event) => [eventKey(event), event]));
+  const gone = new Set(change.gone_events.map(([position, id]) => `${position}/${id}`));
+  const kept = window.events.filter(
+    (event) => !("id" in event) || !gone.has(`${event.position ?? 0}/${event.id}`),
+  );
+  const events = new Map(kept.map((event) => [eventKey(event), event]));
   for (const event of change.events) {
     if (covers(window, event.position ?? 0)) events.set(eventKey(event), event);
   }

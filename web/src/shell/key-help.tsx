@@ -34,6 +34,7 @@ const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
       ["x", "open everything, fold everything, as it was"],
       ["r", "raw records of what has the focus or the pointer"],
       ["Home End", "start and end"],
+      ["Space . ,", "in a replay: play or pause, step on and back"],
     ],
   },
 ];

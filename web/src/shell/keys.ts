@@ -63,6 +63,9 @@ function nameOf(event: KeyboardEvent): string {
   return modifier + event.key;
 }
 
+/** Where a letter is a letter. A slider and a box to tick take none. */
+const TEXT_FIELDS = "input:not([type=range], [type=checkbox]), select, textarea, [contenteditable]";
+
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.matches("input, select, textarea, [contenteditable]");
+  return target instanceof HTMLElement && target.matches(TEXT_FIELDS);
 }

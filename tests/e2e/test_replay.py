@@ -1,0 +1,51 @@
+"""A session shown again as it came."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from browser_history import LONG_ID, VARIED_ID
+from browser_visit import Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+
+def test_a_session_plays_to_its_end(visit: Visit) -> None:
+    page = visit.open(f"/sessions/{VARIED_ID}")
+    expect(page.get_by_text("I begin.")).to_be_visible()
+    page.get_by_role("button", name="Replay").click()
+    player = page.get_by_role("region", name="Replay")
+    expect(player.get_by_role("button", name="Pause")).to_be_visible()
+    expect(page.get_by_text("I begin.")).to_have_count(0)
+    player.get_by_label("Speed").select_option("16")
+    expect(page.get_by_text("I begin.")).to_be_visible()
+    expect(page.get_by_text("Painted blue.")).to_be_in_viewport()
+    expect(player.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    player.get_by_role("button", name="End the replay").click()
+    expect(player).to_be_hidden()
+    expect(page.get_by_text("End of session")).to_be_visible()
+
+
+def test_a_replay_is_stepped_and_scrubbed(visit: Visit) -> None:
+    page = visit.open(f"/sessions/{LONG_ID}")
+    page.get_by_role("button", name="Replay").click()
+    player = page.get_by_role("region", name="Replay")
+    player.get_by_role("button", name="Pause").click()
+    slider = player.get_by_role("slider")
+    middle = slider.evaluate("slider => Math.round((Number(slider.min) + Number(slider.max)) / 2)")
+    slider.fill(str(middle))
+    expect(page.locator(".prompt", has_text="Prompt number 15").first).to_be_visible()
+    page.wait_for_timeout(500)
+    states: list[str] = []
+    for _ in range(5):
+        page.keyboard.press(".")
+        page.wait_for_timeout(150)
+        states.append(page.locator(".tool-row").last.inner_text().split("\n")[-1])
+    assert {"no result", "done"} <= set(states), "a call is there before its result"
+    reached = int(slider.input_value())
+    page.keyboard.press(",")
+    page.wait_for_timeout(150)
+    assert int(slider.input_value()) < reached
+    page.keyboard.press("Escape")
+    expect(player).to_be_hidden()
