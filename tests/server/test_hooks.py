@@ -67,6 +67,18 @@ def test_what_was_posted_and_the_log_are_one_session(hooked: TestClient, store: 
     assert (before[0]["counts"]["prompts"], after[0]["counts"]["prompts"]) == (2, 3)
 
 
+def test_an_agent_that_waits_for_leave_is_seen_waiting(hooked: TestClient, store: Path, home: Path) -> None:
+    """No log of Claude Code's says that it asks: it shows a notification, and so does its hook."""
+    recorded = recording("claude-code-tui")
+    lines = [json.loads(line) for line in recorded.lines]
+    asked = next(number for number, line in enumerate(lines) if line["event"]["hook_event_name"] == "Notification")
+    for line in lines[: asked + 1]:
+        hooked.post("/api/hooks/claude", json=line["event"], params={"at": line["at"]})
+    (session,) = sessions(hooked)
+    assert (session["state"]["state"], session["state"]["evidence"]) == ("waiting", "approval")
+    assert session["state"]["doing"]["tool_name"] == "Bash"
+
+
 def test_spools_are_for_the_user_alone(hooked: TestClient, store: Path) -> None:
     hooked.post("/api/hooks/claude", json={"session_id": "s1", "hook_event_name": "SessionStart"})
     (path,) = spools(store)

@@ -21,6 +21,7 @@ from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolState
 from turnlog.store import open_store
 from turnlog.store.connection import connect
 from turnlog.store.forget import forget_for_good
+from turnlog.store.restore import restore
 from turnlog.sync.read import Reader
 from turnlog.sync.rebuild import rebuild
 
@@ -222,6 +223,14 @@ def test_a_branch_in_the_log_is_none_of_the_hooks_business(tmp_path: Path) -> No
         read(connection, recorded.agent, *recorded.logs())
         assert {("compacted",)} <= {row[1:] for row in before}
         assert before < set(connection.execute(fates).fetchall())
+
+
+def test_what_hooks_told_is_no_file_of_the_agents_home(tmp_path: Path) -> None:
+    recorded = recording("codex")
+    with open_for_writing(tmp_path / "turnlog.db") as connection:
+        read(connection, recorded.agent, spool(recorded, tmp_path), *recorded.logs())
+        restored = restore(connection, f"codex:{recorded.events[0]['session_id']}", tmp_path / "restored")
+    assert [file.path.name for file in restored] == [Path(source.path).name for source in recorded.logs()]
 
 
 def test_forgetting_a_session_takes_its_spool_along(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ class HookEvent(msgspec.Struct):
     error: Raw | UnsetType = UNSET
     is_interrupt: bool = False
     duration_ms: int | None = None
+    notification_type: str | None = None
 
 
 class HookLine(msgspec.Struct):
@@ -316,14 +317,15 @@ class Told:
     # -- events
 
     def add_fact(self) -> None:
-        """The event itself, in the session's history: `hook:<its name>`."""
+        """The event itself, in the session's history: `hook:<its name>`, of a notification with what it is about."""
         name = self.event.hook_event_name or "event"
+        kind = f"hook:{name}/{self.event.notification_type}" if self.event.notification_type else f"hook:{name}"
         fields = msgspec.json.decode(clean_json(self._json), type=_Raw).event
         event = RunMetadataEvent(
             id=f"{self.event.session_id}@hook.{name}.{self.position}",
             position=self.position,
             created_at=self.at,
-            kind=f"hook:{name}",
+            kind=kind,
             data=kept_fields(fields, _KEPT),
         )
         session_id = self._session_id(self.event.session_id or "")

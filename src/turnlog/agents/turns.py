@@ -30,6 +30,11 @@ HOOK_SIGNS: Final[Mapping[str, TurnSign]] = {
     "hook:idle": "end",
     "hook:PermissionRequest": "asks",
     "hook:permission": "asks",
+    "hook:Notification/agent_needs_input": "asks",
+    "hook:Notification/elicitation_dialog": "asks",
+    "hook:Notification/permission_prompt": "asks",
+    "hook:Notification/ToolPermission": "asks",
+    "hook:Notification/idle_prompt": "end",
     "hook:SessionEnd": "closed",
 }
 """Of hooks, the same for every agent (docs/hooks.md)."""

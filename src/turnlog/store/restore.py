@@ -29,6 +29,8 @@ class RestoredFile(msgspec.Struct, frozen=True):
 def restore(connection: sqlite3.Connection, session_id: str, to: Path) -> list[RestoredFile]:
     """Write every file of a session and of its subagents under `to`, laid out as under the agent's home.
 
+    What hooks told is none of the agent's files.
+
     Raises NotFoundError for a session that is not stored or has no files, ConflictError when a file is there already
     with other bytes, StoreError for a path that would leave `to`.
     """
@@ -51,9 +53,9 @@ def _sources(connection: sqlite3.Connection, session_id: str) -> list[tuple[int,
     marks = ",".join("?" * len(keys))
     rows = connection.execute(
         f"SELECT DISTINCT s.key, s.path, s.root, s.agent FROM sources s LEFT JOIN sessions own"
-        f" ON s.session_id = own.agent || ':' || own.external_id WHERE own.key IN ({marks})"
+        f" ON s.session_id = own.agent || ':' || own.external_id WHERE s.kind <> 'hooks' AND (own.key IN ({marks})"
         f" OR s.key IN (SELECT source_key FROM memberships WHERE session_key IN ({marks}))"
-        f" OR s.key IN (SELECT source_key FROM events WHERE session_key IN ({marks})) ORDER BY s.path",
+        f" OR s.key IN (SELECT source_key FROM events WHERE session_key IN ({marks}))) ORDER BY s.path",
         (*keys, *keys, *keys),
     )
     return rows.fetchall()
