@@ -58,14 +58,14 @@ class MemoryWatch:
 
     def _poll(self) -> None:
         while True:
-            sizes = [_resident_bytes(pid) for pid in _process_tree(self.pid)]
+            sizes = [_resident_bytes(pid) for pid in process_tree(self.pid)]
             # A process's own high-water mark shows what happened between two polls.
             self.peak = max([self.peak, sum(now for now, _ in sizes), *(highest for _, highest in sizes)])
             if self._done.wait(POLL_SECONDS):
                 return
 
 
-def _process_tree(root: int) -> list[int]:
+def process_tree(root: int) -> list[int]:
     found, waiting = list[int](), [root]
     while waiting:
         pid = waiting.pop()
