@@ -52,12 +52,13 @@ class Log:
     lines: list[str] = field(default_factory=list[str])
     last: str | None = None
     agent: str | None = None
+    start: datetime = START
 
     def record(self, kind: str, **fields: Any) -> str:
         """Write a record and return its uuid."""
         number = len(self.lines)
         name = f"{number:08x}-{self.session[9:]}" if self.agent is None else f"{number:08x}-{self.agent}"
-        moment = START + timedelta(seconds=7 * number)
+        moment = self.start + timedelta(seconds=7 * number)
         common: Json = {
             "parentUuid": fields.pop("parent", self.last),
             "isSidechain": self.agent is not None,
@@ -160,6 +161,16 @@ def append_turn(home: Path, prompt: str) -> None:
     log.last = json.loads(log.lines[-1])["uuid"]
     log.prompt(prompt)
     log.answer(text("Going on."), stop="end_turn")
+    log.write(_growing_path(home))
+
+
+def append_call(home: Path, name: str, **fields: Any) -> None:
+    """What the agent writes when it calls a tool just now, which then runs."""
+    lines = _growing_path(home).read_text(encoding="utf-8").splitlines()
+    log = Log(GROWING, "/home/ada/tower", lines=lines, start=datetime.now(UTC) - timedelta(seconds=7 * len(lines) + 10))
+    log.last = json.loads(log.lines[-1])["uuid"]
+    log.prompt("Go on")
+    log.answer(call("toolu_now", name, **fields))
     log.write(_growing_path(home))
 
 

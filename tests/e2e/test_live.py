@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
-from browser_history import GROWING_ID, append_turn, write_home
+from browser_history import GROWING_ID, append_call, append_turn, write_home
 from browser_server import serving
 from browser_visit import Visit
 
@@ -102,3 +102,14 @@ def test_a_change_of_a_log_is_in_the_list_without_asking(visit: Visit, agent_hom
     before = int(messages.inner_text().split()[0])
     append_turn(agent_home, "And the last shelf?")
     expect(messages).to_have_text(re.compile(rf"^{before + 2}\b"))
+
+
+def test_what_runs_stands_first_with_what_it_does(visit: Visit, agent_home: Path) -> None:
+    append_call(agent_home, "Bash", command="make all the shelves")
+    page = visit.open("/")
+    now = page.get_by_role("region", name="Now")
+    expect(now.locator(".session-row")).to_have_count(1)
+    expect(now).to_contain_text("running")
+    expect(now).to_contain_text("make all the shelves")
+    now.get_by_role("link").click()
+    expect(page.locator(".session-facts")).to_contain_text("make all the shelves")

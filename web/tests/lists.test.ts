@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parseTags } from "@/annotations/use-annotate";
-import type { SearchGroup, SearchHit, UsageRow } from "@/api/types";
+import type { SearchGroup, SearchHit, SessionState, UsageRow } from "@/api/types";
 import { projectLabels } from "@/filters/project-label";
 import { joinGroups } from "@/search/use-search";
 import { commandText } from "@/session/command-text";
@@ -8,6 +8,7 @@ import { foldFamilies } from "@/sessions/fold-families";
 import { groupByDay } from "@/sessions/group-by-day";
 import { groupByProject } from "@/sessions/group-by-project";
 import { titleOf } from "@/sessions/session-title";
+import { evidenceOf, isActive, stateAt, stateLabel } from "@/sessions/state-of";
 import { withChanges } from "@/shell/use-live";
 import { fillDays, ticksFor } from "@/usage/scale";
 import { session } from "./samples";
@@ -40,6 +41,42 @@ it("stand under their project, the project of the first one first", () => {
     ["No project", ["2"]],
     ["web · /b", ["3"]],
   ]);
+});
+
+describe("what a session is doing", () => {
+  const now = new Date("2026-11-21T09:00:00Z");
+  const state = (name: SessionState["state"], more: Partial<SessionState> = {}): SessionState => ({
+    state: name,
+    evidence: "open-call",
+    detail: null,
+    since: "2026-11-21T08:59:00Z",
+    quiet_at: null,
+    doing: null,
+    ...more,
+  });
+
+  it("turns from running to quiet by itself", () => {
+    const running = state("running", { quiet_at: "2026-11-21T09:01:00Z" });
+    expect(stateAt(running, now)).toBe("running");
+    expect(isActive(running, now)).toBe(true);
+    expect(stateAt(running, new Date("2026-11-21T09:01:00Z"))).toBe("quiet");
+    expect(stateAt(state("running"), new Date("2027-01-01T00:00:00Z"))).toBe("running");
+  });
+
+  it("is said where it is news", () => {
+    expect(stateLabel(state("waiting", { evidence: "approval" }), now)).toBe("waits for leave");
+    expect(stateLabel(state("waiting", { evidence: "question" }), now)).toBe("waits for an answer");
+    expect(stateLabel(state("killed", { detail: "exit 137" }), now)).toBe("killed, exit 137");
+    expect(stateLabel(state("quiet"), now)).toMatch(/^quiet since \d/);
+    expect(stateLabel(state("quiet", { since: "2026-11-19T08:00:00Z" }), now)).toBeNull();
+    expect(stateLabel(state("done"), now)).toBeNull();
+  });
+
+  it("names its evidence", () => {
+    expect(evidenceOf(state("done", { evidence: "turn-ended", detail: "turn_duration" }))).toBe(
+      "The agent wrote that the turn is over (turn_duration)",
+    );
+  });
 });
 
 it("shows a newer summary in the list at once, where it stands", () => {

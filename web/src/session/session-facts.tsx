@@ -1,16 +1,21 @@
 /** The facts of a session that people ask for first, in one line. */
 
-import type { Session } from "@/api/types";
+import type { SessionItem } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { formatCount, formatTotalCost, plural } from "@/format/numbers";
 import { formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
 import { agentName } from "@/sessions/agent-name";
 import { Cost, Tokens } from "@/sessions/session-figures";
+import { StateBadge } from "@/sessions/state-badge";
+import { stateLabel } from "@/sessions/state-of";
+import { useClock } from "@/sessions/use-clock";
 
 const LIVE = "What the agent writes appears here as it is written";
 const NOT_LIVE = "The server cannot be reached just now; what is missed comes when it is back";
 
-export function SessionFacts({ session, live }: { session: Session; live: boolean }) {
+export function SessionFacts({ session, live }: { session: SessionItem; live: boolean }) {
+  useClock();
+  const now = new Date();
   const counts = session.counts ?? {};
   const duration = spanOf(session.created_at, session.updated_at);
   return (
@@ -18,6 +23,11 @@ export function SessionFacts({ session, live }: { session: Session; live: boolea
       <li className="live-note" data-live={live} title={live ? LIVE : NOT_LIVE}>
         {live ? "live" : "not live"}
       </li>
+      {session.state && stateLabel(session.state, now) && (
+        <li>
+          <StateBadge session={session} now={now} />
+        </li>
+      )}
       <li>
         {agentName(session.agent)} {session.agent_version}
       </li>
@@ -30,7 +40,7 @@ export function SessionFacts({ session, live }: { session: Session; live: boolea
       <li title={session.models?.join(", ")}>{session.models?.join(", ") || "model unknown"}</li>
       {session.created_at && (
         <li title={formatExact(session.created_at)}>
-          {formatRelative(session.created_at, new Date())}
+          {formatRelative(session.created_at, now)}
           {duration !== null && `, ${formatDuration(duration)}`}
         </li>
       )}

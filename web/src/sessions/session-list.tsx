@@ -7,6 +7,8 @@ import { groupByProject } from "./group-by-project";
 import type { Grouping, SessionGroup } from "./session-group";
 import { SessionListHead, SessionRow } from "./session-row";
 import { isByTime } from "./sorts";
+import { isActive } from "./state-of";
+import { useClock } from "./use-clock";
 
 interface SessionListProps {
   sessions: SessionItem[];
@@ -15,6 +17,7 @@ interface SessionListProps {
 }
 
 export function SessionList({ sessions, sort, grouping }: SessionListProps) {
+  useClock();
   const now = new Date();
   return groupsOf(sessions, sort, grouping, now).map((group, index) => (
     <section key={group.key} className="session-group" aria-label={group.title || "Sessions"}>
@@ -34,6 +37,9 @@ function groupsOf(sessions: SessionItem[], sort: string, grouping: Grouping, now
     return grouping === "project" ? groupByProject(sessions) : [{ key: "all", title: "", sessions }];
   }
   const momentOf = (session: SessionItem) => (sort === "created" ? session.created_at : session.updated_at);
-  const groups = grouping === "project" ? groupByProject(sessions) : groupByDay(sessions, momentOf, now);
+  const active = sessions.filter(({ state }) => isActive(state, now));
+  const others = sessions.filter((session) => !active.includes(session));
+  const groups = grouping === "project" ? groupByProject(others) : groupByDay(others, momentOf, now);
+  if (active.length > 0) groups.unshift({ key: "now", title: "Now", sessions: active });
   return groups.map((group) => ({ ...group, sessions: foldFamilies(group.sessions) }));
 }

@@ -15,6 +15,7 @@ import { formatDuration, formatExact, formatRelative, spanOf } from "@/format/ti
 import { agentName } from "./agent-name";
 import { Cost, Tokens } from "./session-figures";
 import { titleOf } from "./session-title";
+import { StateBadge } from "./state-badge";
 
 export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; now: Date; depth?: number }) {
   const [open, setOpen] = useState(false);
@@ -28,7 +29,7 @@ export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; 
             <TagLabels tags={session.annotations?.tags} />
             <FirstPrompt session={session} />
           </span>
-          <Places session={session} />
+          <Places session={session} now={now} />
           <Figures session={session} now={now} />
         </Link>
         <span className="row-actions">
@@ -92,10 +93,11 @@ function FirstPrompt({ session }: { session: SessionItem }) {
   return <span className="session-prompt">{prompt}</span>;
 }
 
-function Places({ session }: { session: SessionItem }) {
+function Places({ session, now }: { session: SessionItem; now: Date }) {
   const relationship = session.relationships?.[0]?.kind;
   return (
     <span className="session-places">
+      <StateBadge session={session} now={now} />
       {relationship && <span className="session-kind">{relationship}</span>}
       <span>{agentName(session.agent)}</span>
       {session.project && <span title={session.project.path}>{session.project.name}</span>}

@@ -1,0 +1,53 @@
+/** What a session does at this moment, from what the server said of it and the time that has passed since. */
+
+import type { SessionState, StateName } from "@/api/types";
+import { formatClock } from "@/format/time";
+
+/** A running session of which nothing more is heard is quiet, from the moment that the server named. */
+export function stateAt(state: SessionState | undefined, now: Date): StateName | null {
+  if (!state) return null;
+  const isOver = state.state === "running" && state.quiet_at !== null && new Date(state.quiet_at) <= now;
+  return isOver ? "quiet" : state.state;
+}
+
+/** Whether somebody may want to look at it now. */
+export function isActive(state: SessionState | undefined, now: Date): boolean {
+  const name = stateAt(state, now);
+  return name === "running" || name === "waiting";
+}
+
+const HOUR = 3_600_000;
+const NEWS = 24 * HOUR;
+
+/** A word for lists; null where it is no news: a session that ended as it should, or long ago. */
+export function stateLabel(state: SessionState, now: Date): string | null {
+  const name = stateAt(state, now);
+  const age = state.since ? now.getTime() - new Date(state.since).getTime() : Number.POSITIVE_INFINITY;
+  if (name === "running") return "running";
+  if (name === "waiting") return state.evidence === "approval" ? "waits for leave" : "waits for an answer";
+  if (age > NEWS) return null;
+  if (name === "killed") return state.detail ? `killed, ${state.detail}` : "killed";
+  if (name === "quiet" && state.since) return `quiet since ${formatClock(state.since)}`;
+  return null;
+}
+
+const EVIDENCE: Record<string, string> = {
+  process: "Its process runs",
+  "open-call": "A tool call has no result yet",
+  "open-turn": "The last prompt or result has no answer yet",
+  approval: "The agent asks for leave",
+  question: "The agent asks a question",
+  "turn-ended": "The agent wrote that the turn is over",
+  answer: "The model stopped by itself",
+  interrupt: "The user stopped it",
+  closed: "The agent has ended",
+  nothing: "Nothing was asked",
+  "process-ended": "Its process ended in the middle of a turn",
+  silence: "Nothing has come in the middle of a turn: it may think, wait, or be gone",
+};
+
+/** How that is known, in words. */
+export function evidenceOf({ evidence, detail }: SessionState): string {
+  const words = EVIDENCE[evidence] ?? evidence;
+  return detail ? `${words} (${detail})` : words;
+}
