@@ -627,6 +627,10 @@ def test_a_page_talks_with_an_agent_through_the_backend(agent: FakeAgent, tmp_pa
     told, whole = asyncio.run(run())
     assert told.count(b"tool-approval-request") == 2
     assert b'"errorText"' not in told
+    metadata: Any = whole.metadata
+    assert (metadata["usage"]["input"], metadata["usage"]["output"]) == (170, 33)
+    assert [step["stopReason"] for step in metadata["steps"]] == ["tool_use", "tool_use", "stop"]
+    assert not any("usage" in step for step in metadata["steps"])
     states = [part.state for part in whole.parts if isinstance(part, ToolUIPart | DynamicToolUIPart)]
     assert states == ["output-available", "output-available"]
     assert [part.text for part in whole.parts if isinstance(part, TextUIPart)] == ["Let me write.", "Done."]
@@ -638,7 +642,12 @@ def test_a_page_talks_with_an_agent_through_the_backend(agent: FakeAgent, tmp_pa
             ("completed", f"claude-code:{SESSION}"),
             ("completed", f"claude-code:{SESSION}"),
         ]
+        # What the agent's log counts, the chat does not count again.
         assert store.session("turnlog:chat").native
+        assert store.session("turnlog:chat").usage.usage.total is None
+        first_run = store.runs().items[1]
+        assert first_run.usage is not None
+        assert first_run.usage.total == 203
 
 
 def test_a_page_that_stops_ends_the_agent(agent: FakeAgent, tmp_path: Path) -> None:

@@ -160,6 +160,10 @@ class ClaudeCodeStream:
         told += self._telling.feed(line)
         return [*told, *self._end(record)] if kind == "result" else told
 
+    def pause(self) -> Told:
+        """The step ends: results of its calls come in the next stream."""
+        return self._telling.end_step()
+
     def answers(self, message: UIMessage) -> bytes:
         """The page's answers to what was asked."""
         given = {
@@ -176,7 +180,6 @@ class ClaudeCodeStream:
             allow: Json = {"behavior": "allow", "updatedInput": input}
             deny: Json = {"behavior": "deny", "message": approval.reason or _REFUSED}
             written += _respond(request_id, allow if approval.approved else deny)
-        self._telling.leave_step()
         return written
 
     def interrupt(self) -> bytes:

@@ -102,6 +102,10 @@ class CodexStream:
             case _:
                 return told
 
+    def pause(self) -> Told:
+        """It never pauses."""
+        return []
+
     def answers(self, message: UIMessage) -> bytes:
         """Nothing was asked."""
         return b""

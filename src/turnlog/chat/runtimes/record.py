@@ -42,6 +42,11 @@ class RunRecord:
         self._store_path = store_path
         self._keeper = OutputKeeper(output_path(store_path, self.run.id)) if store_path is not None else None
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a store for it."""
+        return self._store_path is not None
+
     async def begin(self) -> None:
         """Write the row, before the process is there."""
         await self._write(self.run)

@@ -15,12 +15,15 @@ from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, cast
 
+from msgspec.structs import replace
+
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.runtime import AnswerRuntime, RunRequest
 from turnlog.chat.runtimes.process import AgentProcess
 from turnlog.chat.runtimes.record import RunRecord
 from turnlog.errors import ConflictError, TurnlogError
-from turnlog.model.stream import Pause, RunFinish, RunStart, StreamError, StreamEvent
+from turnlog.model import Usage, sum_usage
+from turnlog.model.stream import Pause, RunFinish, RunStart, StepFinish, StreamError, StreamEvent
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +67,10 @@ class AgentStream(Protocol):
 
     def feed(self, line: bytes) -> list[StreamEvent]:
         """What a line tells. `RunFinish` and `StreamError` are the end."""
+        ...
+
+    def pause(self) -> list[StreamEvent]:
+        """What is to be told before the run pauses: its step has ended."""
         ...
 
     def answers(self, message: UIMessage) -> bytes:
@@ -311,6 +318,7 @@ class _Live:
         self.session: str | None = None
         """The agent's own id of the session, once it has told."""
         self.patience: asyncio.TimerHandle | None = None
+        self._usages: list[Usage | None] = []
 
     def lose_no_patience(self) -> None:
         """Somebody cares for it."""
@@ -331,14 +339,34 @@ class _Live:
                 return
             self.record.keep(line)
             for event in self.stream.feed(line):
-                if isinstance(event, StreamError):
-                    self.error = event.error_text
-                elif isinstance(event, RunStart):
-                    self.session = str(event.metadata.get(SESSION_KEY, "")).partition(":")[2] or None
-                yield event
+                self._note(event)
+                yield self._with_usage(event)
                 if isinstance(event, RunFinish | StreamError):
                     return
+        for event in self.stream.pause():
+            yield self._with_usage(event)
         yield Pause(reason="approval")
+
+    def _note(self, event: StreamEvent) -> None:
+        if isinstance(event, StreamError):
+            self.error = event.error_text
+        elif isinstance(event, RunStart):
+            self.session = str(event.metadata.get(SESSION_KEY, "")).partition(":")[2] or None
+
+    def _with_usage(self, event: StreamEvent) -> StreamEvent:
+        """The event; of a recorded run tokens are told once, at its end.
+
+        The agent's log has those of each call. A chat that is kept in the same store must not count them again.
+        """
+        if not self.record.is_kept:
+            return event
+        if isinstance(event, StepFinish):
+            self._usages.append(event.usage)
+            return replace(event, usage=None)
+        if isinstance(event, RunFinish):
+            total = sum_usage(self._usages)
+            return replace(event, usage=total.usage if total.calls > total.unknown_calls else None)
+        return event
 
     def _died(self) -> StreamError:
         code = self.process.exit_code

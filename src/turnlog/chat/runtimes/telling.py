@@ -95,10 +95,6 @@ class Telling:
         told, self._step, self.finish = self.finish, None, StepFinish()
         return [told]
 
-    def leave_step(self) -> None:
-        """The run pauses in the middle of a step, which goes on in another stream."""
-        self._step = None
-
     def _open(self, message_id: str, start: StepStart) -> Told:
         told = self.end_step()
         self._step = message_id
