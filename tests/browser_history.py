@@ -26,6 +26,8 @@ NEEDLE_TURN = 211
 NEEDLE = "quokkaflux"
 """A word that stands in one tool output of the long session and nowhere else."""
 
+HARSH = "0eeeeeee-0000-4000-8000-000000000005"
+HARSH_ID = f"claude-code:{HARSH}"
 HUGE = "0ddddddd-0000-4000-8000-000000000004"
 HUGE_ID = f"claude-code:{HUGE}"
 HUGE_TURNS, HUGE_CALLS = 8_000, 10
@@ -127,6 +129,7 @@ def write_home(home: Path) -> None:
     _long().write(projects / "-home-ada-shop" / f"{LONG}.jsonl")
     _varied().write(projects / "-home-ada-bank" / f"{VARIED}.jsonl")
     _growing().write(_growing_path(home))
+    _harsh().write(projects / "-home-ada-cellar" / f"{HARSH}.jsonl")
     folder = projects / "-home-ada-bank" / VARIED / "subagents"
     _subagent().write(folder / "agent-a1b2c3.jsonl")
     meta = {"agentType": "Explore", "description": "Look around", "toolUseId": "toolu_task"}
@@ -244,6 +247,28 @@ def _varied() -> Log:
     log.prompt("Paint it blue", parent=last)
     log.answer(text("Painted blue."), stop="end_turn", model="mystery-model-9")
     log.lines.append(json.dumps({"type": "ai-title", "sessionId": VARIED, "aiTitle": "Mind the bank"}))
+    return log
+
+
+def _harsh() -> Log:
+    """What nobody would write on purpose, but for a purpose."""
+    log = Log(HARSH, "/home/ada/cellar")
+    log.prompt("مرحبا بالعالم <script>document.title = 'hacked'</script>")
+    log.answer(
+        text(">" * 3000 + " at the bottom"),
+        text(
+            "```python\nprint('never closed')\n\n| a | b\n|---\n| **c | [d](javascript:alert(1)) ![e](https://example.com/e.png)"
+        ),
+        {"type": "hologram", "shape": {"sides": 7}},
+        call("toolu_bidi", "Bash", command="echo \u202egpj.exe # <b>"),
+        call("toolu_wide", "<b>Wide</b>", **{"__proto__": {"title": "hacked"}, "line": "y" * 3000}),
+        call("toolu_page", "Write", file_path="/home/ada/cellar/x.html", content="<img src=x onerror=alert(1)>\n" * 3),
+    )
+    controls = "\x1b]8;;https://example.com\x07link\x1b]8;;\x07 \x1b[2J\x1b[1;1Hhome \x1b[31mred\x1b[0m \x00\x07bell"
+    log.result("toolu_bidi", controls + "\n" + "z" * 50_000)
+    log.result("toolu_wide", "<svg onload=alert(1)>")
+    log.result("toolu_page", "done")
+    log.answer(text("The end of it."), stop="end_turn")
     return log
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from browser_history import LONG_ID, VARIED_ID
 from browser_visit import Visit, scroll_outline
@@ -53,6 +53,30 @@ def test_pages_are_accessible(browser: Browser, address: str, path: str, theme: 
         for node in violation["nodes"]
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_a_session_opens_above_itself_is_accessible(
+    browser: Browser, address: str, theme: Literal["light", "dark"]
+) -> None:
+    """The field to find in it, the menu, the player, another branch, a message's details with its raw records."""
+    context = browser.new_context(color_scheme=theme, reduced_motion="reduce", bypass_csp=True)
+    visit = Visit(context, address)
+    page = visit.open(f"/sessions/{VARIED_ID}")
+    page.get_by_role("button", name="Another branch, left behind").click()
+    page.locator(".tool-row", has_text="rm -rf vault").focus()
+    page.keyboard.press("r")
+    page.locator(".raw-record").first.wait_for()
+    page.get_by_role("button", name="Find").click()
+    page.get_by_role("textbox", name="Find in this session").fill("vault")
+    expect(page.locator(".find-count")).not_to_have_text("")
+    page.get_by_role("button", name="Replay").click()
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Share").click()
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    result: dict[str, Any] = page.evaluate("axe.run({ resultTypes: ['violations'] })")
+    context.close()
+    assert [(found["id"], [node["target"] for node in found["nodes"]]) for found in result["violations"]] == []
 
 
 @pytest.mark.parametrize("path", PAGES)

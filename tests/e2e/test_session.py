@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Route, expect
 
-from browser_history import LONG_ID, NEEDLE, NEEDLE_TURN, TURNS, VARIED_ID
+from browser_history import HARSH_ID, LONG_ID, NEEDLE, NEEDLE_TURN, TURNS, VARIED_ID
 from browser_visit import Visit, scroll_outline
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -301,3 +301,23 @@ def test_what_a_log_says_never_becomes_part_of_the_page(visit: Visit) -> None:
     assert prompt.locator("script, .markdown img").count() == 0
     prompt.get_by_text("click", exact=True).click()
     assert page.title() == "Mind the bank · turnlog"
+
+
+def test_harsh_contents_stay_contents(visit: Visit) -> None:
+    """Scripts, huge lines, turned directions, terminal codes, broken Markdown, kinds nobody knows."""
+    page = visit.open(f"/sessions/{HARSH_ID}")
+    expect(page.get_by_text("The end of it.")).to_be_visible()
+    page.get_by_role("button", name="Open all").click()
+    expect(page.get_by_text("at the bottom")).to_be_attached()
+    expect(page.locator(".code-block", has_text="never closed")).to_be_visible()
+    expect(page.get_by_text("Unknown part: hologram")).to_be_attached()
+    command = page.locator(".tool", has_text="gpj.exe")
+    expect(command.locator(".code-block").first).to_have_text("echo ⟨U+202E⟩gpj.exe # <b>")
+    expect(command.locator(".output")).to_contain_text("link home red bell")
+    expect(page.locator(".tool-name", has_text="<b>Wide</b>")).to_be_attached()
+    expect(page.locator(".tool", has_text="<b>Wide</b>")).to_contain_text("__proto__")
+    assert page.locator(".prompt .markdown").evaluate("text => getComputedStyle(text).direction") == "rtl"
+    assert page.locator("main :is(script, img, svg[onload], iframe)").count() == 0
+    assert page.title().endswith("· turnlog")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator(".timeline").evaluate("timeline => timeline.scrollWidth <= timeline.clientWidth")

@@ -29,6 +29,15 @@ describe("what a log says never becomes more than text", () => {
   });
 });
 
+it("shows what is nested too deep, or is no prose, as it stands", () => {
+  expect(html(`${">".repeat(20_000)} deep`)).toContain("deep</pre>");
+  expect(html(`# ${"x".repeat(200_000)}`)).not.toContain("<h3");
+});
+
+it("takes the direction of what is said", () => {
+  expect(html("مرحبا")).toContain('dir="auto"');
+});
+
 describe("Markdown as models write it", () => {
   it("knows lists, tasks, tables, code and emphasis", () => {
     const page = html("# T\n\n- [x] done\n- **bold**\n\n|a|b|\n|-|-:|\n|1|2|\n\n```py\nx = 1\n```\n");

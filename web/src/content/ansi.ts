@@ -1,6 +1,7 @@
 /** Terminal output as runs of text with colour classes; everything else a terminal would obey is left out. */
 
 import Anser from "anser";
+import { revealTurns } from "./bidi";
 
 export interface AnsiRun {
   text: string;
@@ -22,6 +23,10 @@ export function parseAnsi(text: string): AnsiRun[] {
     .replace(/\r\n/g, "\n")
     .replace(OVERWRITTEN, "")
     .replace(CONTROL, "");
+  return runsOf(revealTurns(clean));
+}
+
+function runsOf(clean: string): AnsiRun[] {
   if (!clean.includes("\x1b")) return [{ text: clean }];
   return Anser.ansiToJson(clean, { json: true, use_classes: true, remove_empty: true }).map(toRun);
 }

@@ -1,6 +1,7 @@
 /** Code as it stands; its colours come when the highlighter has loaded. */
 
-import { useEffect, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
+import { revealTurns } from "./bidi";
 import "./code.css";
 import type { Run } from "./highlight";
 
@@ -20,7 +21,8 @@ export function CodeBlock({ code, language }: CodeProps) {
   );
 }
 
-export function Code({ code, language }: CodeProps) {
+export function Code({ code: written, language }: CodeProps) {
+  const code = useMemo(() => revealTurns(written), [written]);
   const runs = useHighlight(code, language);
   if (!runs) return <code>{code}</code>;
   return (

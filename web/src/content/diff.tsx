@@ -1,6 +1,7 @@
 /** An edit, line by line, with the numbers of its lines where they are known. */
 
 import { memo } from "react";
+import { revealTurns } from "./bidi";
 import type { DiffLine } from "./diff-lines";
 import "./diff.css";
 
@@ -22,7 +23,7 @@ export const Diff = memo(function Diff({ lines, label }: DiffProps) {
           {before && <span className="diff-number">{line.before}</span>}
           {after && <span className="diff-number">{line.after}</span>}
           <span className="diff-sign">{SIGNS[line.kind]}</span>
-          <span className="diff-text">{line.text}</span>
+          <span className="diff-text">{revealTurns(line.text)}</span>
         </div>
       ))}
     </div>

@@ -15,10 +15,27 @@ interface MarkdownProps {
   breaks?: boolean;
 }
 
+/** Longer texts are no prose: read as Markdown they would stall the page. */
+const LARGEST = 200_000;
+
 export const Markdown = memo(function Markdown({ text, breaks = false }: MarkdownProps) {
-  const tokens = useMemo(() => lexer(text, { gfm: true, breaks }), [text, breaks]);
-  return <div className="markdown">{renderAll(tokens)}</div>;
+  const content = useMemo(() => contentOf(text, breaks), [text, breaks]);
+  return (
+    <div className="markdown" dir="auto">
+      {content}
+    </div>
+  );
 });
+
+function contentOf(text: string, breaks: boolean): ReactNode {
+  if (text.length > LARGEST) return <pre>{text}</pre>;
+  try {
+    return renderAll(lexer(text, { gfm: true, breaks }));
+  } catch {
+    // Nested deeper than the parser can go: nobody writes so, and it is shown as it stands.
+    return <pre>{text}</pre>;
+  }
+}
 
 function renderAll(tokens: Token[] | undefined): ReactNode {
   return tokens?.map((token, index) => <Fragment key={index}>{render(token as MarkedToken)}</Fragment>);

@@ -6,6 +6,7 @@ import { formatDay } from "@/format/time";
 import { BackgroundView } from "./background-view";
 import { BranchView } from "./branch-view";
 import type { Entry, MessageEntry } from "./entries";
+import { EntryBoundary } from "./entry-boundary";
 import { EventView, RecordsView } from "./event-view";
 import { FATES } from "./fates";
 import { JumpLink } from "./jump-link";
@@ -20,7 +21,9 @@ export const EntryView = memo(function EntryView({ entry, index }: { entry: Entr
         </p>
       )}
       {entry.kind === "message" && !entry.inBranch && <NewFate entry={entry} />}
-      <EntryContent entry={entry} />
+      <EntryBoundary entry={entry}>
+        <EntryContent entry={entry} />
+      </EntryBoundary>
     </div>
   );
 });
