@@ -8,6 +8,7 @@ import pytest
 from provider_messages import PNG, asking, assistant, call, image, png, result, user
 from turnlog.model import FilePart, Message, TextPart, ToolCallPart
 from turnlog.model.base import BlobRef
+from turnlog.providers import provider, provider_names
 from turnlog.providers.base import Report
 from turnlog.providers.files import FileLimits, fit_files
 from turnlog.providers.images import image_size, image_type
@@ -94,6 +95,52 @@ def test_the_newest_get_the_room() -> None:
     assert isinstance(answer, ToolCallPart)
     assert [part.type for part in answer.results[0].content] == ["text", "file"]
     assert fitted[2] == history[2]
+
+
+def test_the_newest_of_too_many_images_are_sent() -> None:
+    """Addresses count too; other files do not."""
+    limits = FileLimits(files=frozenset({"application/pdf"}), most_images=2)
+    pdf = FilePart(media_type="application/pdf", data=b"%PDF")
+    history = [user(image(), pdf, id="u1"), user(FilePart(media_type="image/png", url="https://e/a.png"), image())]
+    fitted, losses = fit(*history, limits=limits)
+    assert losses == ["image-omitted"]
+    assert fitted[0].parts[1:] == (pdf,)
+    assert fitted[1] == history[1]
+    (told, *_) = fitted[0].parts
+    assert isinstance(told, TextPart)
+    assert told.text.startswith("[image omitted from request: newer ones: at most 2 images are taken")
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "bytes_of_one"),
+    [
+        ("anthropic", 100, 5 * 2**20),
+        ("openai-chat", 500, 20 * 2**20),
+        ("openrouter", 100, 5 * 2**20),
+        ("responses", 500, 20 * 2**20),
+        ("gemini", 3000, 20 * 2**20),
+    ],
+)
+def test_each_provider_has_its_limits(name: str, most: int, bytes_of_one: int) -> None:
+    """Images, as docs/providers.md tells them, by the losses that the request itself names."""
+    addresses = [FilePart(media_type="image/png", url=f"https://e/{number}") for number in range(most + 1)]
+    losses = provider(name).to_request([user(*addresses)], asking()).losses
+    assert [(loss.kind, "at most" in loss.detail) for loss in losses] == [("image-omitted", True)]
+    fits, too_large = png(10, 10, bytes_of_one // 4 * 3 - 3), png(10, 10, bytes_of_one // 4 * 3 + 3)
+    room = {"inline_budget": 2**30}
+    assert provider(name).to_request([user(image(fits))], asking(**room)).losses == ()
+    (loss,) = provider(name).to_request([user(image(too_large))], asking(**room)).losses
+    assert loss.kind == "image-omitted"
+
+
+@pytest.mark.parametrize("name", provider_names())
+def test_each_provider_takes_its_kinds_of_images(name: str) -> None:
+    kinds = {"png": PNG, "gif": b"GIF89a\1\0\1\0", "heic": b"\0\0\0\x18ftypheic", "svg": b"<svg/>"}
+    taken = {"gemini": {"png", "heic"}}.get(name, {"png", "gif"})
+    for kind, data in kinds.items():
+        losses = provider(name).to_request([user(image(data, f"image/{kind}"))], asking()).losses
+        expected = [] if kind in taken else ["image-unavailable" if kind == "svg" else "image-unsupported"]
+        assert [loss.kind for loss in losses] == expected
 
 
 def test_a_model_does_not_get_back_its_own_files() -> None:

@@ -30,6 +30,8 @@ class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
     file_bytes: int = 50 * _MIB
     image_pixels: int | None = None
     """Of the longer side."""
+    most_images: int = 500
+    """In one request; the newest are sent."""
     many_images: int | None = None
     """More images than this in one request may have only `many_pixels`."""
     many_pixels: int | None = None
@@ -68,6 +70,7 @@ class _Fitting:
         self._options = options
         self._room = options.inline_budget
         self._images = images
+        self._images_left = limits.most_images
         self.losses = Report()
 
     def message(self, message: Message) -> Message:
@@ -152,9 +155,12 @@ class _Fitting:
 
     def _check_room(self, part: FilePart) -> _Refusal | None:
         """What fits is a run of the newest: once one does not, no older one is sent."""
+        if _is_image(part) and self._images_left == 0:
+            return _Refusal("image-omitted", f"newer ones: at most {self._limits.most_images} images are taken")
         size = _encoded_size(part)
         if size <= self._room:
             self._room -= size
+            self._images_left -= _is_image(part)
             return None
         self._room = 0
         kind: LossKind = "image-omitted" if _is_image(part) else "file-unsupported"

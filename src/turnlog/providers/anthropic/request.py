@@ -38,6 +38,7 @@ RULES = Rules(
         image_bytes=5 * 1024 * 1024,
         file_bytes=32 * 1024 * 1024,
         image_pixels=8000,
+        most_images=100,
         many_images=20,
         many_pixels=2000,
     ),

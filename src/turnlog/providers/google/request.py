@@ -26,6 +26,7 @@ RULES = Rules(
         images=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),
         files=frozenset({"application/pdf", "text/plain", "audio/*", "video/*"}),
         file_bytes=20 * 1024 * 1024,
+        most_images=3000,
     ),
 )
 

@@ -21,7 +21,7 @@ RULES = Rules(
     call_id_characters="a-zA-Z0-9_-",
     call_id_length=40,
     tool_name_length=64,
-    files=msgspec.structs.replace(FILES, file_addresses=True, image_bytes=5 * 1024 * 1024),
+    files=msgspec.structs.replace(FILES, file_addresses=True, image_bytes=5 * 1024 * 1024, most_images=100),
 )
 """The strictest of the providers behind it: which one answers is not known beforehand."""
 
