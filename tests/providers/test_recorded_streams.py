@@ -1,7 +1,7 @@
-"""Streams of one answer as five APIs write it, recorded from a scripted model, beside the body without a stream (R-K28).
+"""Streams of one answer as five APIs write it, recorded from a scripted model, beside the body without a stream.
 
-The scripted model leaves reasoning out of bodies of Chat Completions, and a time out of that of Responses; there they
-are written in as those servers have them.
+R-K28. The scripted model leaves reasoning out of bodies of Chat Completions, and a time out of that of Responses; there
+they are written in as those servers have them.
 """
 
 from __future__ import annotations

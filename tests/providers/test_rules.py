@@ -1,6 +1,8 @@
 """Whatever the history, the request satisfies the rules of its API, and each of the five keeps what it can (R-K29)."""
 
 import json
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from turnlog.model import Message, ToolCallPart
 from turnlog.providers import provider, provider_names
 
 NAMES = provider_names()
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -87,6 +90,19 @@ def test_tools_and_further_fields_are_passed_on_as_they_are(name: str) -> None:
     body = provider(name).to_request([user("q")], asking(tools=tools, extra={"further": {"a": None}})).body
     assert body["tools"] == tools
     assert body["further"] == {"a": None}
+
+
+def test_every_provider_is_strictly_typed_linted_and_tested() -> None:
+    """R-K30; the codec has its property tests in tests/model/test_codec.py."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    assert tools["pyright"]["typeCheckingMode"] == "strict"
+    assert {"src", "tests"} <= set(tools["pyright"]["include"])
+    assert not [name for name in tools["ruff"]["lint"]["per-file-ignores"] if "providers" in name]
+    packages = [path.parent.name for path in (ROOT / "src/turnlog/providers").glob("*/request.py")]
+    assert len(packages) == len(NAMES)
+    tests = {path.stem for path in Path(__file__).parent.glob("test_*.py")}
+    assert {f"test_{package}_request" for package in packages} <= tests
+    assert "@given(" in (ROOT / "tests/model/test_codec.py").read_text()
 
 
 @pytest.mark.parametrize("name", NAMES)
