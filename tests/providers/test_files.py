@@ -127,9 +127,9 @@ def test_each_provider_has_its_limits(name: str, most: int, bytes_of_one: int) -
     losses = provider(name).to_request([user(*addresses)], asking()).losses
     assert [(loss.kind, "at most" in loss.detail) for loss in losses] == [("image-omitted", True)]
     fits, too_large = png(10, 10, bytes_of_one // 4 * 3 - 3), png(10, 10, bytes_of_one // 4 * 3 + 3)
-    room = {"inline_budget": 2**30}
-    assert provider(name).to_request([user(image(fits))], asking(**room)).losses == ()
-    (loss,) = provider(name).to_request([user(image(too_large))], asking(**room)).losses
+    options = asking(inline_budget=2**30)
+    assert provider(name).to_request([user(image(fits))], options).losses == ()
+    (loss,) = provider(name).to_request([user(image(too_large))], options).losses
     assert loss.kind == "image-omitted"
 
 
