@@ -217,6 +217,13 @@ class Spill(msgspec.Struct, frozen=True, kw_only=True):
     size: int
 
 
+class LeafTitle(msgspec.Struct, frozen=True, kw_only=True):
+    """A title that one file gives to the conversation of another, named by its newest record."""
+
+    record_id: str
+    title: str
+
+
 class Changes(msgspec.Struct, kw_only=True):
     """What one feed of a source brings."""
 
@@ -226,6 +233,7 @@ class Changes(msgspec.Struct, kw_only=True):
     events: list[EventChange] = msgspec.field(default_factory=list[EventChange])
     links: list[Link] = msgspec.field(default_factory=list[Link])
     spills: list[Spill] = msgspec.field(default_factory=list[Spill])
+    leaf_titles: list[LeafTitle] = msgspec.field(default_factory=list[LeafTitle])
     diagnostics: list[Diagnostic] = msgspec.field(default_factory=list[Diagnostic])
     counts: LineCounts = msgspec.field(default_factory=LineCounts)
 

@@ -16,6 +16,7 @@ from turnlog.hooks.send import SPOOLS
 from turnlog.store import lineage
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.families import family, session_key
+from turnlog.store.leaf_titles import leaves_of, retitle
 from turnlog.store.names import Names
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
@@ -114,10 +115,15 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
             (*keys, *keys),
         )
     ]
+    titled = leaves_of(connection, _own_sources(connection, keys))
     for path in plan.files:
         connection.execute("DELETE FROM sources WHERE path = ?", (path,))
     connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in plan.message_keys])
+    connection.execute(
+        f"DELETE FROM leaf_titles WHERE record_id IN (SELECT active_leaf FROM sessions WHERE key IN ({marks}))", keys
+    )
     connection.execute(f"DELETE FROM sessions WHERE key IN ({marks})", keys)
+    retitle(connection, titled)
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
     connection.execute(
         "DELETE FROM projects WHERE key NOT IN (SELECT project_key FROM sessions WHERE project_key IS NOT NULL)"

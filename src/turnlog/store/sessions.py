@@ -14,11 +14,12 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import SessionChange
+from turnlog.agents.base import LeafTitle, SessionChange
 from turnlog.agents.hooked import TOLD_BY
 from turnlog.model.session import TitleSource
 from turnlog.store.base import LONGEST_MEMORY
-from turnlog.store.joining import choose_title, join_session_changes
+from turnlog.store.joining import join_session_changes
+from turnlog.store.leaf_titles import leaves_of, title_of
 from turnlog.store.names import Names
 from turnlog.store.rows import MESSAGE_COUNTS, NANO, USAGE_COUNTS, milliseconds, moment, nanos
 
@@ -78,6 +79,8 @@ class SessionRows:
         self._sequences: dict[int, int] = {}
         self._gone: list[tuple[int, int, bool, int, str]] = []
         self._unwritten: list[tuple[int, int, int]] = []
+        self._leaves: set[tuple[str, str]] = set()
+        """Records of which a file said what the conversation before them is called."""
         self._forgotten = {row[0] for row in connection.execute("SELECT session_id FROM tombstones")}
         self._next_key = _next(connection, "SELECT max(key) FROM sessions")
         self._next_sequence = _next(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
@@ -172,6 +175,37 @@ class SessionRows:
             self._facts[key] = join_session_changes(self._facts[key], change)
             self._learned.add(key)
 
+    def is_forgotten(self, session_id: str | None) -> bool:
+        """Whether the user wants nothing of it kept."""
+        return session_id in self._forgotten
+
+    def give_titles(self, agent: str, titles: Iterable[LeafTitle], source_key: int) -> None:
+        """Keep what a file says of the conversations that end with these records, and look for their sessions."""
+        for found in titles:
+            self._connection.execute(
+                "INSERT OR REPLACE INTO leaf_titles (agent, record_id, source_key, title) VALUES (?, ?, ?, ?)",
+                (agent, found.record_id, source_key, found.title),
+            )
+            self._leaves.add((agent, found.record_id))
+
+    def take_titles(self, source_key: int) -> None:
+        """A file was written anew: what it says of other conversations it says again."""
+        self._leaves.update(leaves_of(self._connection, [source_key]))
+        self._connection.execute("DELETE FROM leaf_titles WHERE source_key = ?", (source_key,))
+
+    def _find_titled(self) -> None:
+        for agent, record_id in sorted(self._leaves):
+            rows = self._connection.execute(
+                "SELECT external_id FROM sessions WHERE owner_key = 1 AND agent = ? AND active_leaf = ?",
+                (agent, record_id),
+            )
+            for (external_id,) in rows.fetchall():
+                key = self.key(f"{agent}:{external_id}")
+                if key is not None:
+                    self.sequence(key)
+                    self._learned.add(key)
+        self._leaves.clear()
+
     def start_over(self, session_id: str) -> None:
         """The session's own log was written anew: what it says now is newer than anything it said before."""
         key = self.key(session_id)
@@ -218,6 +252,7 @@ class SessionRows:
     def write(self) -> None:
         """Write all rows; what comes later goes into them by another `write`."""
         self._sum_up()
+        self._find_titled()
         self._connection.executemany(_INSERT, [self._new_row(key) for key in sorted(self._new)])
         learned = self._learned - self._new
         self._connection.executemany(_UPDATE_FACTS, [(*self._fact_columns(key), key) for key in sorted(learned)])
@@ -276,7 +311,8 @@ class SessionRows:
         project_key = self._projects[key]
         if project_key is None and facts.project_path is not None:
             project_key = self._projects[key] = self._names.project(facts.project_path)
-        title, title_source = choose_title(facts.titles) or (None, None)
+        agent = self._ids[key].partition(":")[0]
+        title, title_source = title_of(self._connection, agent, facts.titles, facts.active_leaf)
         return (
             project_key,
             title,

@@ -96,7 +96,7 @@ def _clear_derived(connection: sqlite3.Connection) -> None:
     for table in ("parts", "blob_uses"):
         connection.execute(f"DELETE FROM {table} WHERE message_key NOT IN (SELECT key FROM messages)")
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
-    for table in ("links", "spills"):
+    for table in ("links", "spills", "leaf_titles"):
         connection.execute(f"DELETE FROM {table}")
     # A last line that is cut off lies behind what is folded: the pass that saw it has told of it, and still does.
     connection.execute("DELETE FROM diagnostics WHERE reason <> ?", (CUT_OFF,))

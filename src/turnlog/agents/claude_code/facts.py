@@ -6,6 +6,7 @@ from datetime import UTC
 
 import msgspec
 
+from turnlog.agents.base import LeafTitle
 from turnlog.agents.claude_code.events import add_record
 from turnlog.agents.claude_code.lines import fields_of
 from turnlog.agents.claude_code.reading import Reading, Session
@@ -51,9 +52,12 @@ def _read_leaf(reading: Reading, record: Record, session: Session) -> None:
 
 
 def _read_summary(reading: Reading, record: Record, session: Session) -> None:
-    """A title for the session that holds the leaf, which is seldom this file: then its event is all there is here."""
+    """A title for the session that holds the leaf, which is seldom this file: then the store looks for it."""
     leaf = record.leaf_uuid
-    if record.summary is None or leaf is None or leaf not in reading.state.nodes:
+    if record.summary is None or leaf is None:
+        return
+    if leaf not in reading.state.nodes:
+        reading.changes.leaf_titles.append(LeafTitle(record_id=leaf, title=record.summary))
         return
     holder = reading.state.sidechains.get(leaf)
     titled = session if holder is None else reading.child(holder.partition(".")[2])
