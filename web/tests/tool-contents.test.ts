@@ -6,7 +6,7 @@ import { unframe } from "@/session/parts/output-frame";
 import { parseHits, summaryOf } from "@/session/parts/search-hits";
 import { commandOf } from "@/session/parts/tool-command";
 import { figureOf } from "@/session/parts/tool-figure";
-import { troubleOf } from "@/session/parts/tool-glance";
+import { reportOf, troubleOf } from "@/session/parts/tool-glance";
 import { planOf, questionsOf } from "@/session/parts/tool-questions";
 import { progressOf, todosOf } from "@/session/parts/tool-todos";
 import { webQueries, webResultsOf } from "@/session/parts/web-results";
@@ -157,6 +157,15 @@ describe("what a folded call says of its trouble", () => {
     const reply = `${refusal} To tell you how to proceed, the user said:\nUse the other one`;
     expect(trouble({ state: "output-denied", results: [said(reply)] })).toBe("Use the other one");
   });
+});
+
+it("shows the first words of a subagent's report, but not that it was launched", () => {
+  const launched: ToolResult = { ...said("Async agent launched"), preliminary: true };
+  const agent = { kind: "subagent", state: "output-available" } as const;
+  const report = said('<task id="x">\n<task_result>\nTwo files.\n</task_result>\n</task>');
+  expect(reportOf(toolCall({ ...agent, results: [launched, report] }))).toBe("Two files.");
+  expect(reportOf(toolCall({ ...agent, results: [launched] }))).toBeNull();
+  expect(reportOf(toolCall({ results: [said("x")] }))).toBeNull();
 });
 
 describe("the calls of a step", () => {

@@ -19,7 +19,7 @@ export function SessionFacts({ session, live }: { session: SessionItem; live: bo
   const counts = session.counts ?? {};
   const duration = spanOf(session.created_at, session.updated_at);
   return (
-    <ul className="session-facts">
+    <ul className="session-facts" tabIndex={0} aria-label="About this session">
       <li className="live-note" data-live={live} title={live ? LIVE : NOT_LIVE}>
         {live ? "live" : "not live"}
       </li>

@@ -1,4 +1,4 @@
-/** What one sees of a folded call without asking: what it changed, its list, its question, its error, its pictures. */
+/** What one sees of a folded call without asking: its changes, list, question, report, error or pictures. */
 
 import { useMemo } from "react";
 import type { FilePart, ToolCallPart } from "@/api/types";
@@ -29,6 +29,8 @@ export function ToolGlance({ part, changes, onMore }: ToolGlanceProps) {
     );
   }
   if (changes.length > 0) return <ChangesGlance changes={changes} onMore={onMore} />;
+  const report = reportOf(part);
+  if (report) return <pre className="glance report">{report}</pre>;
   const pictures = picturesOf(part);
   if (pictures.length > 0) {
     return (
@@ -59,6 +61,14 @@ function picturesOf(part: ToolCallPart): FilePart[] {
     (content): content is FilePart =>
       content.type === "file" && content.blob !== undefined && content.media_type.startsWith("image/"),
   );
+}
+
+/** The first words of what a subagent gave back; that it was launched is no report. */
+export function reportOf(part: ToolCallPart): string | null {
+  const result = part.kind === "subagent" ? part.results?.findLast((found) => !found.preliminary) : undefined;
+  const texts = (result?.content ?? []).flatMap((content) => (content.type === "text" ? [content.text] : []));
+  const said = unframe(texts.join("\n")).body.trim();
+  return said === "" ? null : cut(said, false);
 }
 
 const LINES = 3;

@@ -26,7 +26,7 @@ export function ToolPanel({ part, messageId, index, child }: ToolPanelProps) {
   return (
     <div className="tool-panel">
       <ToolInput part={part} messageId={messageId} />
-      {part.approval && <ApprovalLine approval={part.approval} />}
+      {part.approval && part.approval.approved !== true && <ApprovalLine approval={part.approval} />}
       {child && (
         <Suspense fallback={null}>
           <ChildSession id={child} />
@@ -75,6 +75,7 @@ function PanelActions({ part, messageId, index }: Omit<ToolPanelProps, "child">)
           Raw records
         </button>
         <CopyPart part={part} messageId={messageId} index={index} />
+        {part.approval?.approved === true && <ApprovalLine approval={part.approval} />}
       </div>
       {structured && <StructuredResults messageId={messageId} toolCallId={part.tool_call_id} />}
       {raw && <RawRecords messageId={messageId} callId={part.tool_call_id} />}
