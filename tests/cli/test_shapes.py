@@ -23,6 +23,7 @@ CASES: dict[str, tuple[list[str], Any]] = {
     "annotate": ([OTHER, "--star"], shapes.AnnotationsDocument),
     "show": ([OTHER], shapes.ShowDocument),
     "search": (["post OR webshop"], shapes.SearchDocument),
+    "files": (["--changed"], shapes.FilesDocument),
     "usage": ([], shapes.UsageDocument),
     "restore": ([OTHER, "--to", "restored"], shapes.RestoreDocument),
     "forget": ([OTHER], shapes.ForgetDocument),

@@ -22,7 +22,7 @@ from turnlog.model import (
 )
 from turnlog.model.codec import to_json
 from turnlog.store import open_store
-from turnlog.store.base import FileUse, ReasoningVolume, Store, ToolCall, ToolCallFilter, ToolUsage
+from turnlog.store.base import ReasoningVolume, Store, ToolCall, ToolCallFilter, ToolUsage
 from turnlog.store.sqlite import SqliteStore
 
 DAY = 24 * 60
@@ -278,12 +278,3 @@ def test_how_much_was_thought(tmp_path: Path, store: Store) -> None:
     read_home(tmp_path / "more.db", home)
     with open_store(tmp_path / "more.db") as other:
         assert other.reasoning().tokens == other.reasoning("plain:one").tokens == 40
-
-
-def test_who_touched_a_file(store: Store) -> None:
-    """R-S22."""
-    assert store.files("/w/shop/till.py") == [
-        FileUse("plain:site", 1, ("edit",), at(8.5 * DAY), at(8.5 * DAY)),
-        FileUse("plain:shop", 1, ("read",), at(1), at(1)),
-    ]
-    assert store.files("/w/other") == []

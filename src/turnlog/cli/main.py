@@ -36,6 +36,7 @@ COMMANDS = {
     "replay": _Entry("replay", "Show a session again, as it came."),
     "export": _Entry("export", "Write a session as a document, or as a model's next request."),
     "search": _Entry("search", "Search in everything that was said and done."),
+    "files": _Entry("files", "List who touched a file, or which files were touched."),
     "usage": _Entry("usage", "Add up tokens and costs."),
     "serve": _Entry("serve", "Open turnlog in the browser."),
     "hooks": _Entry("hooks", "Let agents tell what they do, before their logs say it."),

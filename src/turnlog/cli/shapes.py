@@ -58,6 +58,34 @@ class AnnotationsDocument(TypedDict):
     changed_at: str | None
 
 
+class FileUseDocument(TypedDict):
+    """What one session did to a file."""
+
+    session: str
+    calls: int
+    edits: int
+    kinds: list[str]
+    first_at: str | None
+    last_at: str | None
+
+
+class TouchedFileDocument(TypedDict):
+    """A file, and how much was done to it."""
+
+    path: str
+    sessions: int
+    calls: int
+    edits: int
+    last_at: str | None
+
+
+class FilesDocument(TypedDict):
+    """`turnlog files`: the sessions of the file that was named, or the files where none was."""
+
+    sessions: list[FileUseDocument]
+    files: list[TouchedFileDocument]
+
+
 class ProblemDocument(TypedDict):
     """A file that could not be read."""
 

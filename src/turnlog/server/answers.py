@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from turnlog.model import Fate, HistoryEvent, Membership, Message, Provenance, Role, Session, Usage
+from turnlog.model import Fate, HistoryEvent, Membership, Message, Provenance, Role, Session, ToolCallPart, Usage
 from turnlog.store import base, states
 from turnlog.store import runs as stored
 from turnlog.store.search.base import SearchField
@@ -344,6 +344,54 @@ class ToolCallPage(Answer, frozen=True, kw_only=True):
 
     items: list[ToolCall]
     next_cursor: str | None
+
+
+class FileUse(Answer, frozen=True, kw_only=True):
+    """What one session did to a file."""
+
+    session: FoundSession
+    calls: int
+    edits: int
+    kinds: list[str]
+    first_at: datetime | None
+    last_at: datetime | None
+
+
+class FileTouch(Answer, frozen=True, kw_only=True):
+    """A call that read or changed a file."""
+
+    path: str
+    """The file, from anywhere."""
+    call: ToolCall
+    part: ToolCallPart | None
+    """The call itself, where it changed the file: its input says how. Large contents are previews."""
+
+
+class FileAnswer(Answer, frozen=True, kw_only=True):
+    """Everything that was done to a file."""
+
+    path: str
+    sessions: list[FileUse]
+    """The last first."""
+    items: list[FileTouch]
+    """Call by call, the newest first."""
+    next_cursor: str | None
+
+
+class TouchedFile(Answer, frozen=True, kw_only=True):
+    """A file, and how much was done to it."""
+
+    path: str
+    sessions: int
+    calls: int
+    edits: int
+    last_at: datetime | None
+
+
+class TouchedFiles(Answer, frozen=True, kw_only=True):
+    """Files, the last touched first."""
+
+    items: list[TouchedFile]
 
 
 class ToolUsage(Answer, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from turnlog.model import Role
 from turnlog.store.base import (
     AnnotationsChange,
     DiagnosticFilter,
+    FileFilter,
     RunFilter,
     SessionFilter,
     SessionSort,
@@ -229,6 +230,29 @@ class ToolCallQuery(_ToolCallFilters):
 
 class ToolQuery(_ToolCallFilters):
     """Which calls to count."""
+
+
+class FileQuery(_Query):
+    """Whose history."""
+
+    path: str = Field(min_length=1, description="The file: its path, or the end of one (`src/shop.py`).")
+    changed: bool = Field(False, description="Whether calls that only read are left out.")
+    limit: ListPage = 50
+    cursor: str | None = None
+
+
+class TouchedFilesQuery(_Query):
+    """Which files."""
+
+    text: str | None = Field(None, description="What the path contains, in any case.")
+    project: str | None = Field(None, description="Path of the project, or its name.")
+    agent: str | None = None
+    changed: bool | None = Field(None, description="`true`: only files that some call changed.")
+    limit: LongPage = 100
+
+    def to_filter(self) -> FileFilter:
+        """The same for the store."""
+        return FileFilter(**self.model_dump(exclude={"limit"}))
 
 
 class SearchQuery(_Query):

@@ -186,8 +186,51 @@ class FileUse(NamedTuple):
 
     session_id: str
     calls: int
+    edits: int
+    """Calls of these that changed it: edits, deletions, moves."""
     kinds: tuple[str, ...]
     first_at: datetime | None
+    last_at: datetime | None
+
+
+class FileTouch(NamedTuple):
+    """A call that read or changed a file, and the part of its message that it is."""
+
+    path: str
+    """The file, from anywhere."""
+    call: ToolCall
+    part: int
+    """Index in the message's parts."""
+
+
+class FileHistory(NamedTuple):
+    """Everything that was done to a file."""
+
+    uses: tuple[FileUse, ...]
+    """By session, the last first."""
+    touches: Page[FileTouch]
+    """Call by call, the newest first."""
+
+
+class FileFilter(NamedTuple):
+    """Which files; what is None does not matter."""
+
+    text: str | None = None
+    """What the path contains, in any case."""
+    session: str | None = None
+    project: str | None = None
+    agent: str | None = None
+    changed: bool | None = None
+    """True: only files that some call changed."""
+
+
+class TouchedFile(NamedTuple):
+    """A file, and how much was done to it."""
+
+    path: str
+    sessions: int
+    calls: int
+    edits: int
     last_at: datetime | None
 
 
@@ -438,6 +481,7 @@ class StoreStatus(NamedTuple):
 EVERY_SESSION = SessionFilter()
 EVERY_TOOL_CALL = ToolCallFilter()
 EVERY_DIAGNOSTIC = DiagnosticFilter()
+EVERY_FILE = FileFilter()
 ALL_USAGE = UsageFilter()
 EVERY_RUN = RunFilter()
 
@@ -591,8 +635,18 @@ class Store(Protocol):
         """How much was thought, in one session or in all (R-S41)."""
         ...
 
-    def files(self, path: str) -> list[FileUse]:
-        """Sessions that read or wrote a file, newest first. An unknown path gives none."""
+    def file_history(
+        self, path: str, *, changed: bool = False, limit: int = 50, cursor: str | None = None
+    ) -> FileHistory:
+        """What was done to a file, told by its path, or to every file whose path ends with this one.
+
+        A path that a session wrote without its folder is understood from the session's. `changed` leaves out calls
+        that only read. An unknown path has no history. Raises ValueError for a foreign cursor.
+        """
+        ...
+
+    def touched_files(self, filter: FileFilter = EVERY_FILE, *, limit: int = 200) -> list[TouchedFile]:
+        """Files that calls read or changed, the last touched first."""
         ...
 
     def usage(self, by: UsageBy = "day", filter: UsageFilter = ALL_USAGE) -> UsageReport:

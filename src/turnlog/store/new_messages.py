@@ -6,6 +6,7 @@ Parts and memberships are written before their messages, whose bodies are compre
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
@@ -23,6 +24,7 @@ from turnlog.store.transaction import SourceRow, Transaction
 _MESSAGE_INSERT = (
     f"INSERT INTO messages ({', '.join(MESSAGE_COLUMNS)}) VALUES ({', '.join('?' * len(MESSAGE_COLUMNS))})"
 )
+PATH_INSERT = "INSERT OR IGNORE INTO more_paths (path, message_key, sequence) VALUES (?, ?, ?)"
 PART_INSERT = f"INSERT INTO parts ({', '.join(PART_COLUMNS)}) VALUES ({', '.join('?' * len(PART_COLUMNS))})"
 
 _MEMBER_COLUMNS = (
@@ -57,6 +59,7 @@ class NewMessages:
         self._messages: list[tuple[Any, ...]] = []
         self._texts: list[bytes] = []
         self._parts: list[tuple[Any, ...]] = []
+        self._paths: list[tuple[str, int, int]] = []
         self._members: list[tuple[Any, ...]] = []
         self._blobs: list[tuple[bodies.Blob, int]] = []
         self._sent: tuple[list[tuple[Any, ...]], Callable[[], bodies.Frames | list[bytes]]] | None = None
@@ -76,6 +79,7 @@ class NewMessages:
         self._messages.append((key, transaction.source.agent, message.id, *columns, session_key, len(body)))
         self._texts.append(body)
         self._parts += facts.parts
+        self._paths += facts.more_paths
         self._members.append(member_row(session_key, key, transaction.source, place))
         self._branches.note_place(session_key, place)
         self._branches.lengthen(session_key, message.id, place)
@@ -89,11 +93,13 @@ class NewMessages:
         self._sent = self._messages, self._compress(self._texts)
         connection = self._transaction.connection
         connection.executemany(PART_INSERT, self._parts)
+        connection.executemany(PATH_INSERT, self._paths)
         connection.executemany(MEMBER_INSERT, self._members)
         save_blobs(connection, self._blobs)
         self._transaction.saved.messages += len(self._messages)
         self._messages, self._texts = [], []
         self._parts.clear()
+        self._paths.clear()
         self._members.clear()
         self._blobs.clear()
 
@@ -123,6 +129,12 @@ class NewMessages:
         if self._worker is None:
             return partial(bodies.compress_all, texts)
         return self._worker.submit(bodies.compress_all, texts).result
+
+
+def drop_parts(connection: sqlite3.Connection, message_key: int) -> None:
+    """Take the rows of a message's parts away: it has others now, or counts for nobody any more."""
+    connection.execute("DELETE FROM parts WHERE message_key = ?", (message_key,))
+    connection.execute("DELETE FROM more_paths WHERE message_key = ?", (message_key,))
 
 
 def member_row(session_key: int, message_key: int, source: SourceRow, placement: Placement) -> tuple[Any, ...]:

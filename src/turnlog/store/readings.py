@@ -15,7 +15,7 @@ from turnlog.store import bodies
 from turnlog.store.blobs import BlobLoader, replace_blobs
 from turnlog.store.branches import Branches
 from turnlog.store.joining import add_late_result, join_placements, join_records, told_fate
-from turnlog.store.new_messages import MEMBER_INSERT, PART_INSERT, member_row
+from turnlog.store.new_messages import MEMBER_INSERT, PART_INSERT, PATH_INSERT, drop_parts, member_row
 from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
 from turnlog.store.rows import MESSAGE_COLUMNS, MessageFacts, message_facts
 from turnlog.store.transaction import Transaction
@@ -118,9 +118,9 @@ class Readings:
             new, facts, new_cost, revision + 1, self._sessions.sequence(session_key)
         )
         self._connection.execute(_MESSAGE_UPDATE, (*columns, pays_key, len(body), bodies.compress(body), key))
-        self._connection.execute("DELETE FROM parts WHERE message_key = ?", (key,))
+        drop_parts(self._connection, key)
         if pays_key is not None:
-            self._connection.executemany(PART_INSERT, facts.parts)
+            self._insert_parts(facts)
         replace_blobs(self._connection, key, found)
 
     def _share(self, session_key: int, key: int, placement: Placement) -> None:
@@ -152,10 +152,14 @@ class Readings:
         else:
             self._count_again(session_key, key, facts)
 
+    def _insert_parts(self, facts: MessageFacts) -> None:
+        self._connection.executemany(PART_INSERT, facts.parts)
+        self._connection.executemany(PATH_INSERT, facts.more_paths)
+
     def _count_again(self, session_key: int, key: int, facts: MessageFacts) -> None:
         """A message that no session held any more, since a log had taken its place, is held again."""
         self._transaction.totals.move(key, None, session_key)
-        self._connection.executemany(PART_INSERT, facts.parts)
+        self._insert_parts(facts)
         self._connection.execute(
             "UPDATE messages SET changed_seq = ? WHERE key = ?", (self._sessions.sequence(session_key), key)
         )

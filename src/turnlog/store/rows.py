@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-import msgspec
 from msgspec import UNSET
 
 from turnlog.model import FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolState
 from turnlog.model.message import command_line
 from turnlog.model.usage import BUCKETS
+from turnlog.store.paths import touched_paths
 
 PREVIEW_LENGTH = 200
 """Characters of `messages.text_preview` (R-S25)."""
@@ -40,18 +40,6 @@ _MOST = 1 << 53
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
-
-class PathInput(msgspec.Struct):
-    """The fields of a tool's input that may name a file; everything else is skipped."""
-
-    file_path: Any = None
-    path: Any = None
-    notebook_path: Any = None
-    filePath: Any = None
-    filename: Any = None
-
-
-_path_decoder = msgspec.json.Decoder(PathInput)
 
 MESSAGE_COLUMNS = (
     "key",
@@ -105,6 +93,8 @@ class MessageFacts(NamedTuple):
     """What the parts of a message say about the whole."""
 
     parts: list[tuple[Any, ...]]
+    more_paths: list[tuple[str, int, int]]
+    """Files that calls touched besides the first of each: path, key of the message, number of the part."""
     counts: tuple[int, ...]
     preview: str
     has_tool_calls: bool
@@ -144,6 +134,7 @@ def day_of(created_at: int | None) -> int:
 def message_facts(message: Message, key: int) -> MessageFacts:
     """Part rows, counts and flags of one message; of one whose contents are in blobs, only counts and flags."""
     rows: list[tuple[Any, ...]] = []
+    more: list[tuple[str, int, int]] = []
     texts: list[str] = []
     calls = failed = reasoning = files = 0
     has_structured = False
@@ -155,7 +146,9 @@ def message_facts(message: Message, key: int) -> MessageFacts:
                 has_structured = has_structured or result.structured is not UNSET
                 for block in result.content:
                     files += isinstance(block, FilePart)
-            rows.append(_call_row(key, sequence, part))
+            paths = touched_paths(part)
+            more += [(path, key, sequence) for path in paths[1:]]
+            rows.append(_call_row(key, sequence, part, paths[0] if paths else None))
             continue
         if isinstance(part, TextPart):
             texts.append(part.text)
@@ -166,7 +159,7 @@ def message_facts(message: Message, key: int) -> MessageFacts:
         rows.append(_plain_row(key, sequence, part))
     counts = (1, _is_prompt(message), _is_step(message), calls, failed, reasoning, files)
     preview = _preview([command_line(message) or ""] if message.origin in _TYPED else texts) or _preview(texts)
-    return MessageFacts(rows, counts, preview, calls > 0, reasoning > 0, files > 0, has_structured)
+    return MessageFacts(rows, more, counts, preview, calls > 0, reasoning > 0, files > 0, has_structured)
 
 
 def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:
@@ -218,7 +211,7 @@ def _plain_row(key: int, sequence: int, part: Part) -> tuple[Any, ...]:
     return (key, sequence, part.type, *_NO_TOOL, None, media_type, None, size, 0, None, None, None)
 
 
-def _call_row(key: int, sequence: int, part: ToolCallPart) -> tuple[Any, ...]:
+def _call_row(key: int, sequence: int, part: ToolCallPart, path: str | None) -> tuple[Any, ...]:
     started = milliseconds(part.started_at)
     completed = duration = exit_code = spill = None
     output_size = 0
@@ -241,7 +234,7 @@ def _call_row(key: int, sequence: int, part: ToolCallPart) -> tuple[Any, ...]:
         part.tool_call_id,
         part.state,
         exit_code,
-        _touched_path(part),
+        path,
         None,
         spill,
         _input_size(part),
@@ -256,17 +249,3 @@ def _input_size(part: ToolCallPart) -> int:
     if part.input is not UNSET:
         return len(memoryview(part.input))
     return len(part.input_text or "")
-
-
-def _touched_path(part: ToolCallPart) -> str | None:
-    if part.kind not in _FILE_KINDS or part.input is UNSET:
-        return None
-    try:
-        named = _path_decoder.decode(part.input)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    paths = (named.file_path, named.path, named.notebook_path, named.filePath, named.filename)
-    return next((path for path in paths if isinstance(path, str) and path), None)
-
-
-_FILE_KINDS = frozenset({"read", "edit", "delete", "move"})

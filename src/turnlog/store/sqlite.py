@@ -18,6 +18,7 @@ from turnlog.errors import SchemaTooNewError, StoreError
 from turnlog.store.base import (
     ALL_USAGE,
     EVERY_DIAGNOSTIC,
+    EVERY_FILE,
     EVERY_RUN,
     EVERY_SESSION,
     EVERY_TOOL_CALL,
@@ -27,7 +28,8 @@ from turnlog.store.base import (
     BlobContent,
     ChangeEntry,
     DiagnosticFilter,
-    FileUse,
+    FileFilter,
+    FileHistory,
     MessagePlace,
     ModelSummary,
     OutlineEntry,
@@ -49,6 +51,7 @@ from turnlog.store.base import (
     ToolCall,
     ToolCallFilter,
     ToolUsage,
+    TouchedFile,
     UsageBy,
     UsageFilter,
     UsageReport,
@@ -300,12 +303,21 @@ class SqliteStore:
         with self._snapshot() as connection:
             return load_reasoning(connection, session_id)
 
-    def files(self, path: str) -> list[FileUse]:
-        """Sessions that read or wrote a file."""
-        from turnlog.store.queries.tool_calls import load_files
+    def file_history(
+        self, path: str, *, changed: bool = False, limit: int = 50, cursor: str | None = None
+    ) -> FileHistory:
+        """What was done to a file."""
+        from turnlog.store.queries.files import load_file_history
 
         with self._snapshot() as connection:
-            return load_files(connection, path)
+            return load_file_history(connection, path, changed, limit, cursor)
+
+    def touched_files(self, filter: FileFilter = EVERY_FILE, *, limit: int = 200) -> list[TouchedFile]:
+        """Files that calls read or changed."""
+        from turnlog.store.queries.files import load_touched_files
+
+        with self._snapshot() as connection:
+            return load_touched_files(connection, filter, limit)
 
     def usage(self, by: UsageBy = "day", filter: UsageFilter = ALL_USAGE) -> UsageReport:
         """Tokens and cost."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.store import bodies
+from turnlog.store.new_messages import drop_parts
 from turnlog.store.rows import message_facts
 from turnlog.store.sessions import SessionRows
 from turnlog.store.totals import Totals
@@ -115,7 +116,7 @@ def supersede(
     if payer == session_key:
         totals.move(message_key, payer, other)
     if other is None:
-        connection.execute("DELETE FROM parts WHERE message_key = ?", (message_key,))
+        drop_parts(connection, message_key)
     connection.execute(
         "UPDATE messages SET changed_seq = ? WHERE key = ?", (sessions.sequence(session_key), message_key)
     )

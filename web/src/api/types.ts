@@ -582,6 +582,46 @@ export interface SearchAnswer {
   pending: number;
 }
 
+// ---- files --------------------------------------------------------------------------------------------------------
+
+/** What one session did to a file. */
+export interface FileUse {
+  session: FoundSession;
+  calls: number;
+  /** Calls that changed it. */
+  edits: number;
+  kinds: string[];
+  first_at: string | null;
+  last_at: string | null;
+}
+
+export interface FileTouch {
+  /** The file, from anywhere. */
+  path: string;
+  call: ToolCall;
+  /** The call itself, where it changed the file. Large contents are previews. */
+  part: ToolCallPart | null;
+}
+
+export interface FileAnswer {
+  path: string;
+  sessions: FileUse[];
+  items: FileTouch[];
+  next_cursor: string | null;
+}
+
+export interface TouchedFile {
+  path: string;
+  sessions: number;
+  calls: number;
+  edits: number;
+  last_at: string | null;
+}
+
+export interface TouchedFiles {
+  items: TouchedFile[];
+}
+
 export type UsageBy = "day" | "model" | "project" | "session" | "agent";
 
 export interface UsageTotals {

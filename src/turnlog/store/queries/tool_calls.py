@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from turnlog.model import ToolState
-from turnlog.store.base import FileUse, Page, ReasoningVolume, ToolCall, ToolCallFilter, ToolUsage
+from turnlog.store.base import Page, ReasoningVolume, ToolCall, ToolCallFilter, ToolUsage
 from turnlog.store.families import session_key
 from turnlog.store.queries.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
 from turnlog.store.rows import moment
@@ -22,7 +22,7 @@ _UNANSWERED = (
     ToolState.APPROVAL_RESPONDED,
 )
 
-_COLUMNS = (
+CALL_COLUMNS = (
     "p.tool_call_id, p.tool_name, p.tool_kind, p.tool_state, m.external_id, s.agent || ':' || s.external_id,"
     " c.position, m.agent, p.started_at, p.completed_at, p.duration_ms, p.exit_code, p.path, p.text_size,"
     " p.output_size"
@@ -31,7 +31,7 @@ _COLUMNS = (
 # A message that several sessions hold is listed once: in the session that pays for it, else in the first.
 _PAYER = "coalesce(m.pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = m.key))"
 
-_FROM_PARTS = (
+FROM_PARTS = (
     f" FROM parts p CROSS JOIN messages m ON m.key = p.message_key JOIN sessions s ON s.key = {_PAYER}"
     " JOIN memberships c ON c.message_key = m.key AND c.session_key = s.key"
 )
@@ -68,12 +68,12 @@ def load_tool_calls(
     )
     found = [row for row, _ in zip(rows, range(limit + 1), strict=False)]
     following = encode_cursor("calls", *found[limit - 1][-3:]) if len(found) > limit else None
-    return Page(tuple(_call(row) for row in found[:limit]), following)
+    return Page(tuple(call_of(row) for row in found[:limit]), following)
 
 
 def load_tool_usage(connection: sqlite3.Connection, wanted: ToolCallFilter) -> list[ToolUsage]:
     """Calls by tool, the most called first."""
-    tables, condition, parameters = _FROM_PARTS, "1", []
+    tables, condition, parameters = FROM_PARTS, "1", []
     if wanted.session is not None:
         tables, condition, parameters = _FROM_SESSION, "c.session_key = ?", [session_key(connection, wanted.session)]
     elif wanted.agent is None and wanted.project is None:
@@ -111,19 +111,6 @@ def load_reasoning(connection: sqlite3.Connection, session_id: str | None) -> Re
     )
 
 
-def load_files(connection: sqlite3.Connection, path: str) -> list[FileUse]:
-    """Sessions whose calls read or wrote a file, the last first."""
-    rows = connection.execute(
-        "SELECT s.agent || ':' || s.external_id, count(*), group_concat(DISTINCT p.tool_kind), min(p.started_at),"
-        f" max(p.started_at){_FROM_PARTS} WHERE p.path = ? GROUP BY s.key ORDER BY max(p.started_at) DESC, s.key",
-        (path,),
-    )
-    return [
-        FileUse(session_id, calls, tuple(sorted((kinds or "").split(","))), moment(first), moment(last))
-        for session_id, calls, kinds, first, last in rows
-    ]
-
-
 def _session_calls(
     connection: sqlite3.Connection, wanted: ToolCallFilter, limit: int, cursor: str | None
 ) -> Page[ToolCall]:
@@ -131,24 +118,24 @@ def _session_calls(
     position, sequence = decode_cursor("session-calls", (int, int), cursor) or (-1, -1)
     conditions, values = _filters(wanted, "p.started_at")
     rows = connection.execute(
-        f"SELECT {_COLUMNS}, p.sequence{_FROM_SESSION} WHERE c.session_key = ? AND p.type = 'tool-call'"
+        f"SELECT {CALL_COLUMNS}, p.sequence{_FROM_SESSION} WHERE c.session_key = ? AND p.type = 'tool-call'"
         f" AND c.position >= ? AND (c.position, p.sequence) > (?, ?) AND {conditions}"
         " ORDER BY c.position, p.sequence LIMIT ?",
         (session_key(connection, wanted.session or ""), position, position, sequence, *values, limit + 1),
     ).fetchall()
     shown = rows[:limit]
     following = encode_cursor("session-calls", shown[-1][6], shown[-1][-1]) if len(rows) > limit else None
-    return Page(tuple(_call(row) for row in shown), following)
+    return Page(tuple(call_of(row) for row in shown), following)
 
 
 def _plans(wanted: ToolCallFilter) -> list[_Plan]:
     """A file's calls by path, a tool's by name and state (one walk a state), others along their messages' times."""
     if wanted.path is not None:
-        return [_Plan(_FROM_PARTS, "p.started_at", "p.path = ?", (wanted.path,))]
+        return [_Plan(FROM_PARTS, "p.started_at", "p.path = ?", (wanted.path,))]
     if wanted.tool is not None:
         states = [state for state in ToolState if _fits(state, wanted)]
         condition = "p.tool_name = ? AND p.tool_state = ?"
-        return [_Plan(_FROM_PARTS, "p.started_at", condition, (wanted.tool, state)) for state in states]
+        return [_Plan(FROM_PARTS, "p.started_at", condition, (wanted.tool, state)) for state in states]
     return [_Plan(_FROM_MESSAGES, "m.created_at", "m.has_tool_calls = 1 AND p.type = 'tool-call'")]
 
 
@@ -168,7 +155,7 @@ def _walk(
         missing = limit + 1 - len(rows)
         if missing > 0:
             rows += connection.execute(
-                f"SELECT {_COLUMNS}, {plan.time}, p.message_key, p.sequence{plan.tables}"
+                f"SELECT {CALL_COLUMNS}, {plan.time}, p.message_key, p.sequence{plan.tables}"
                 f" WHERE {plan.condition} AND {conditions} AND {phase.condition}"
                 f" ORDER BY {plan.time} DESC, p.message_key DESC, p.sequence DESC LIMIT ?",
                 (*plan.parameters, *values, *phase.parameters, missing),
@@ -211,6 +198,7 @@ def _filters(wanted: ToolCallFilter, time: str) -> tuple[str, list[Any]]:
     return " AND ".join(conditions) or "1", values
 
 
-def _call(row: Sequence[Any]) -> ToolCall:
+def call_of(row: Sequence[Any]) -> ToolCall:
+    """A call from its `CALL_COLUMNS`."""
     call = ToolCall._make(row[: len(ToolCall._fields)])
     return call._replace(started_at=moment(row[8]), completed_at=moment(row[9]))

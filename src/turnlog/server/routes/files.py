@@ -1,0 +1,71 @@
+"""`/api/files`: which sessions touched a file and how, and which files there are; `/api/sessions/{id}/files`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from turnlog.model.codec import encode
+from turnlog.server.answers import FileAnswer, FileUse, FoundSession, ToolCall, TouchedFile, TouchedFiles
+from turnlog.server.context import ContextOf, write
+from turnlog.server.errors import judging
+from turnlog.server.openapi import answers_with
+from turnlog.server.parameters import FileQuery, TouchedFilesQuery
+from turnlog.store import base
+from turnlog.store.base import FileFilter, Store
+from turnlog.store.paths import CHANGING_KINDS
+
+MOST_FILES = 5000
+"""Files of one session that are listed."""
+
+router = APIRouter(default_response_class=Response, tags=["files"])
+
+
+@router.get("/files", responses=answers_with(FileAnswer))
+def get_file(request: Request, context: ContextOf, query: Annotated[FileQuery, Query()]) -> Response:
+    """The sessions that touched a file, and what they did to it."""
+    with judging("cursor"):
+        history = context.store.file_history(query.path, changed=query.changed, limit=query.limit, cursor=query.cursor)
+    answer = {
+        "path": query.path,
+        "sessions": [_use(context.store, use) for use in history.uses],
+        "items": _touches(context.store, history.touches.items),
+        "next_cursor": history.touches.next_cursor,
+    }
+    return write(request, answer)
+
+
+@router.get("/files/touched", responses=answers_with(TouchedFiles))
+def list_files(request: Request, context: ContextOf, query: Annotated[TouchedFilesQuery, Query()]) -> Response:
+    """Files that were read or changed, the last touched first."""
+    files = context.store.touched_files(query.to_filter(), limit=query.limit)
+    return write(request, TouchedFiles(items=[TouchedFile.of(file) for file in files]))
+
+
+@router.get("/sessions/{session_id}/files", responses=answers_with(TouchedFiles))
+def list_session_files(request: Request, context: ContextOf, session_id: str) -> Response:
+    """Files that one session read or changed, the last touched first."""
+    files = context.store.touched_files(FileFilter(session=session_id), limit=MOST_FILES)
+    return write(request, TouchedFiles(items=[TouchedFile.of(file) for file in files]))
+
+
+def _use(store: Store, use: base.FileUse) -> FileUse:
+    session = store.session(use.session_id)
+    found = FoundSession.of(session, project=session.project.path if session.project else None)
+    return FileUse.of(use, session=found, kinds=list(use.kinds))
+
+
+def _touches(store: Store, touches: Iterable[base.FileTouch]) -> list[dict[str, object]]:
+    """`FileTouch` answers, with parts as the model writes them."""
+    return [{"path": touch.path, "call": ToolCall.of(touch.call), "part": _part(store, touch)} for touch in touches]
+
+
+def _part(store: Store, touch: base.FileTouch) -> msgspec.Raw | None:
+    if touch.call.kind not in CHANGING_KINDS:
+        return None
+    message = store.message(touch.call.message_id, session_id=touch.call.session_id, resolve_blobs=False)
+    return msgspec.Raw(encode(message.parts[touch.part])) if touch.part < len(message.parts) else None

@@ -1,0 +1,164 @@
+"""Which files were touched, by which sessions and calls. Paths are understood from the folder of their session."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from turnlog.store.base import FileFilter, FileHistory, FileTouch, FileUse, Page, TouchedFile
+from turnlog.store.families import session_key
+from turnlog.store.paths import CHANGING_KINDS, resolve_path, spellings
+from turnlog.store.queries.paging import decode_cursor, encode_cursor
+from turnlog.store.queries.tool_calls import CALL_COLUMNS, FROM_PARTS, call_of
+from turnlog.store.rows import moment
+
+_CHANGING = f"({', '.join(repr(kind) for kind in CHANGING_KINDS)})"
+
+_TOUCHED = (
+    "WITH touched (path, message_key, sequence) AS (SELECT path, message_key, sequence FROM parts WHERE {condition}"
+    " UNION ALL SELECT path, message_key, sequence FROM more_paths WHERE {condition})"
+)
+_PARTS_OF_TOUCHED = FROM_PARTS.replace(
+    " FROM parts p",
+    " FROM touched t CROSS JOIN parts p ON p.message_key = t.message_key AND p.sequence = t.sequence",
+    1,
+)
+
+_SESSIONS_OF_TOUCHED = (
+    " FROM touched t CROSS JOIN parts p ON p.message_key = t.message_key AND p.sequence = t.sequence"
+    " JOIN sessions s ON s.key = coalesce((SELECT pays_key FROM messages WHERE key = t.message_key),"
+    " (SELECT min(session_key) FROM memberships WHERE message_key = t.message_key))"
+)
+"""As in `FROM_PARTS`: a message of several sessions counts once, for the one that pays."""
+
+_TIME = "coalesce(p.started_at, (SELECT created_at FROM messages WHERE key = t.message_key))"
+
+
+class _Touch(NamedTuple):
+    """A row of a file's history, newest first by its last three fields."""
+
+    found: FileTouch
+    time: int
+    message_key: int
+    sequence: int
+
+
+def load_file_history(
+    connection: sqlite3.Connection, path: str, changed: bool, limit: int, cursor: str | None
+) -> FileHistory:
+    """What was done to a file; see `Store.file_history`."""
+    touches = sorted(_touches(connection, path, changed), key=_place, reverse=True)
+    uses = _uses(touches)
+    last = decode_cursor("file", (int, int, int), cursor)
+    if last is not None:
+        touches = [touch for touch in touches if _place(touch) < tuple(last)]
+    shown = touches[:limit]
+    following = encode_cursor("file", *_place(shown[-1])) if len(touches) > limit else None
+    return FileHistory(uses, Page(tuple(touch.found for touch in shown), following))
+
+
+def _place(touch: _Touch) -> tuple[int, int, int]:
+    return touch.time, touch.message_key, touch.sequence
+
+
+def _touches(connection: sqlite3.Connection, path: str, changed: bool) -> Iterable[_Touch]:
+    """Every call that touched the file, in no order."""
+    is_whole = path.startswith("/")
+    wanted = resolve_path(path, None)
+    if is_whole:
+        condition, value = "path IN (SELECT value FROM json_each(?1))", json.dumps(spellings(wanted))
+    else:
+        # What stands before the last piece may be of the session's folder: that is looked at below.
+        condition, value = "path LIKE ?1", f"%{_escaped(wanted.rpartition('/')[2])}"
+        condition += " ESCAPE '!'"
+    kinds = f" WHERE p.tool_kind IN {_CHANGING}" if changed else ""
+    rows = connection.execute(
+        f"{_TOUCHED.format(condition=condition)} SELECT {CALL_COLUMNS}, t.path, s.cwd,"
+        f" coalesce(p.started_at, m.created_at, -1), p.message_key, p.sequence{_PARTS_OF_TOUCHED}{kinds}",
+        (value,),
+    )
+    for *call, written, folder, time, message_key, sequence in rows:
+        whole = resolve_path(written, folder)
+        if whole == wanted or (not is_whole and whole.endswith(f"/{wanted}")):
+            yield _Touch(FileTouch(whole, call_of(call), sequence), time, message_key, sequence)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
+def _uses(touches: list[_Touch]) -> tuple[FileUse, ...]:
+    """By session, in the order of the newest touch; `touches` are newest first."""
+    by_session: dict[str, list[_Touch]] = defaultdict(list)
+    for touch in touches:
+        by_session[touch.found.call.session_id].append(touch)
+    return tuple(_use(session_id, found) for session_id, found in by_session.items())
+
+
+def _use(session_id: str, touches: list[_Touch]) -> FileUse:
+    kinds = [touch.found.call.kind for touch in touches]
+    times = [touch.time for touch in touches if touch.time >= 0]
+    return FileUse(
+        session_id=session_id,
+        calls=len(touches),
+        edits=sum(kind in CHANGING_KINDS for kind in kinds),
+        kinds=tuple(sorted(set(kinds))),
+        first_at=moment(min(times, default=None)),
+        last_at=moment(max(times, default=None)),
+    )
+
+
+def load_touched_files(connection: sqlite3.Connection, wanted: FileFilter, limit: int) -> list[TouchedFile]:
+    """Files that calls touched, the last first; see `Store.touched_files`."""
+    where, values = _where(wanted)
+    condition = "path IS NOT NULL"
+    if wanted.session is not None:
+        condition += " AND message_key IN (SELECT message_key FROM memberships WHERE session_key = :session)"
+        values["session"] = session_key(connection, wanted.session)
+    rows = connection.execute(
+        f"{_TOUCHED.format(condition=condition)} SELECT t.path, s.cwd, s.key, count(*),"
+        f" sum(p.tool_kind IN {_CHANGING}), max({_TIME}){_SESSIONS_OF_TOUCHED}"
+        f" WHERE {where} GROUP BY t.path, s.key",
+        values,
+    )
+    found: dict[str, _Sum] = defaultdict(_Sum)
+    for path, folder, key, calls, edits, last in rows:
+        found[resolve_path(path, folder)].add(key, calls, edits, last)
+    files = [each.file(path) for path, each in found.items() if each.edits or not wanted.changed]
+    return sorted(files, key=_recency, reverse=True)[:limit]
+
+
+class _Sum:
+    """What was done to one file by all sessions."""
+
+    def __init__(self) -> None:
+        self.sessions: set[int] = set()
+        self.calls = self.edits = 0
+        self.last: int | None = None
+
+    def add(self, session: int, calls: int, edits: int, last: int | None) -> None:
+        self.sessions.add(session)
+        self.calls += calls
+        self.edits += edits
+        self.last = last if self.last is None else max(self.last, last or 0)
+
+    def file(self, path: str) -> TouchedFile:
+        return TouchedFile(path, len(self.sessions), self.calls, self.edits, moment(self.last))
+
+
+def _recency(file: TouchedFile) -> tuple[bool, datetime | None, str]:
+    return (file.last_at is not None, file.last_at, file.path)
+
+
+def _where(wanted: FileFilter) -> tuple[str, dict[str, Any]]:
+    conditions = {
+        "instr(casefold(coalesce(s.cwd, '') || '/' || t.path), casefold(:text)) > 0": wanted.text,
+        "s.project_key IN (SELECT key FROM projects WHERE path = :project OR name = :project)": wanted.project,
+        "s.agent = :agent": wanted.agent,
+    }
+    asked = [condition for condition, value in conditions.items() if value is not None]
+    return " AND ".join(asked) or "1", {"text": wanted.text, "project": wanted.project, "agent": wanted.agent}

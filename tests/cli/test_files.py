@@ -1,0 +1,67 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_runner import Command
+from plain_agent import Log
+from plain_store import at, read_home
+from turnlog.model import Message, ToolCallPart, ToolKind, ToolState
+from turnlog.model.codec import to_json
+
+FILE = "/work/webshop/till.py"
+
+
+@pytest.fixture(autouse=True)
+def touched(store: Path, logs: Path) -> None:
+    """A session that read a file and edited it."""
+    log = Log(logs, "files")
+    log.session(cwd="/work/webshop")
+    for number, (kind, path) in enumerate(((ToolKind.READ, FILE), (ToolKind.EDIT, "till.py"))):
+        part = ToolCallPart(
+            tool_call_id=f"f{number}",
+            tool_name=kind.title(),
+            kind=kind,
+            input=to_json({"file_path": path}),
+            state=ToolState.OUTPUT_AVAILABLE,
+        )
+        log.message(Message(id=f"a{number}", role="assistant", created_at=at(number), parts=(part,)))
+    read_home(store, logs)
+
+
+def asked(run: Command, *arguments: str) -> dict[str, Any]:
+    result = run("files", "--json", *arguments)
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_a_file_has_its_sessions(run: Command) -> None:
+    (use,) = asked(run, FILE)["sessions"]
+    assert (use["session"], use["calls"], use["edits"], use["kinds"]) == ("plain:files", 2, 1, ["edit", "read"])
+    assert asked(run, FILE, "--changed")["sessions"][0]["calls"] == 1
+    assert asked(run, "webshop/till.py")["sessions"] == [use]
+
+
+def test_files_are_listed(run: Command) -> None:
+    (file,) = asked(run)["files"]
+    assert (file["path"], file["sessions"], file["calls"], file["edits"]) == (FILE, 1, 2, 1)
+    assert asked(run, "--session", "files", "--contains", "TILL", "--changed")["files"] == [file]
+    assert asked(run, "--contains", "no such file") == {"sessions": [], "files": []}
+
+
+def test_a_path_that_begins_with_a_dot_is_one_from_here(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert asked(run, "./till.py")["sessions"] == []
+    assert asked(run, "till.py")["sessions"]
+
+
+def test_people_see_a_table(run: Command) -> None:
+    assert FILE in run("files").stdout
+    assert "plain:files" in run("files", FILE).stdout
+
+
+def test_a_path_and_filters_do_not_go_together(run: Command) -> None:
+    assert run("files", "a.py", "--session", "files").exit_code == 2
