@@ -1,3 +1,5 @@
+import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -38,6 +40,7 @@ def test_a_call_of_unknown_price_is_counted_and_not_priced(run: Command) -> None
         ("project", {"/work/webshop", "/work/blog", None}),
         ("session", {SESSION, SUBAGENT, OTHER}),
         ("agent", {"plain"}),
+        ("subagent", {SUBAGENT, None}),
     ],
 )
 def test_usage_is_grouped_by(by: str, names: set[str | None], run: Command) -> None:
@@ -83,3 +86,18 @@ def test_a_narrow_terminal_cuts_names_and_no_numbers() -> None:
     written = click.unstyle(on_terminal("usage", "--by", "session", columns=72)[1])
     assert re.search(r"^3f2a91c0 +Repair .*… +2 +200 +0 +0 +100 +\$0\.15\+", written, re.MULTILINE)
     assert max(len(line) for line in written.splitlines() if "call" not in line) <= 72
+
+
+def test_a_spreadsheet_gets_rows_with_empty_cells_for_what_is_unknown(run: Command) -> None:
+    lines = list(csv.DictReader(io.StringIO(run("usage", "--by", "model", "--csv").stdout)))
+    by_name = {line["model"]: line for line in lines}
+    assert set(by_name) == {"large", "small", "secret"}
+    assert by_name["secret"]["cost"] == by_name["secret"]["label"] == ""
+    assert by_name["secret"]["tokens"] == "150"
+    assert float(by_name["large"]["cost"]) > 0
+
+
+def test_the_document_says_what_it_contains(run: Command) -> None:
+    document = json.loads(run("usage", "--by", "session", "--json").stdout)
+    assert any("subagents" in sentence for sentence in document["contains"])
+    assert document["missing"] == ["1 call without a known price: their tokens are counted, their cost is not."]

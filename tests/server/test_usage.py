@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,6 +65,45 @@ def test_usage_by_other_things(client: TestClient) -> None:
 )
 def test_usage_of_a_part(client: TestClient, parameters: dict[str, str], calls: int) -> None:
     assert usage(client, **parameters).totals.calls == calls
+
+
+def test_usage_by_subagent_has_a_row_for_all_others(client: TestClient) -> None:
+    rows = {row.name: row.totals.calls for row in usage(client, by="subagent").rows}
+    assert rows == {SUBAGENT: 1, None: 3}
+
+
+def test_a_report_says_what_it_contains(client: TestClient) -> None:
+    report = usage(client, by="session")
+    assert any("subagents" in sentence for sentence in report.contains)
+    assert report.missing == ["1 call without a known price: their tokens are counted, their cost is not."]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "accept", "kind"),
+    [
+        ({"format": "csv"}, "*/*", "text/csv"),
+        ({}, "text/csv", "text/csv"),
+        ({"format": "json"}, "text/csv", "application/json"),
+        ({}, "application/json, text/csv", "application/json"),
+        ({}, "*/*", "application/json"),
+    ],
+)
+def test_usage_is_csv_where_that_is_asked_for(
+    client: TestClient, parameters: dict[str, str], accept: str, kind: str
+) -> None:
+    answer = client.get("/api/usage", params={"by": "model", **parameters}, headers={"Accept": accept})
+    assert answer.headers["content-type"].partition(";")[0] == kind
+
+
+def test_no_cell_is_a_formula_and_nothing_unknown_is_a_number(own_store: Path, open_client: OpenClient) -> None:
+    client = open_client(own_store)
+    client.patch(f"/api/sessions/{MAIN}", json={"title": '=HYPERLINK("x"), "a"'})
+    text = client.get("/api/usage", params={"by": "session", "format": "csv"}).text
+    lines = {line["session"]: line for line in csv.DictReader(io.StringIO(text))}
+    assert lines[MAIN]["label"] == '\'=HYPERLINK("x"), "a"'
+    model = client.get("/api/usage", params={"by": "model", "format": "csv"}).text
+    (secret,) = [line for line in csv.DictReader(io.StringIO(model)) if line["model"] == "secret"]
+    assert (secret["cost"], secret["reported_cost"], secret["unpriced_calls"]) == ("", "", "1")
 
 
 def test_what_there_is(client: TestClient) -> None:

@@ -31,7 +31,7 @@ class UsageNumbers(TypedDict):
 
 
 class UsageRowDocument(TypedDict):
-    """One day, model, project, session or agent; `name` is null where the log does not tell."""
+    """One day, model, project, session, agent or subagent; `name` is null where the log does not tell."""
 
     name: str | None
     label: str | None
@@ -44,6 +44,8 @@ class UsageDocument(TypedDict):
     by: str
     rows: list[UsageRowDocument]
     totals: UsageNumbers
+    contains: list[str]
+    missing: list[str]
 
 
 class AnnotationsDocument(TypedDict):

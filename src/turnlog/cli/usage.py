@@ -1,4 +1,4 @@
-"""`turnlog usage`: tokens and costs by day, model, project, session or agent.
+"""`turnlog usage`: tokens and costs by day, model, project, session, agent or subagent.
 
 Answers from totals in the store and imports nothing of the model, so that it starts fast.
 """
@@ -17,11 +17,14 @@ from turnlog.cli.options import examples, json_option, period_options, store_opt
 from turnlog.cli.shapes import UsageDocument, UsageNumbers
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
 from turnlog.store.base import UsageBy, UsageFilter, UsageReport, UsageTotals
+from turnlog.store.usage_text import to_csv, what_is_missing, what_it_contains
 
 UNNAMED = "unknown"
 """What a row is called of which the log does not tell the name."""
 
-BY: tuple[UsageBy, ...] = ("day", "model", "project", "session", "agent")
+NO_SUBAGENT = "no subagent"
+
+BY: tuple[UsageBy, ...] = ("day", "model", "project", "session", "agent", "subagent")
 
 
 @click.command(
@@ -29,6 +32,7 @@ BY: tuple[UsageBy, ...] = ("day", "model", "project", "session", "agent")
         "turnlog usage --since 30d",
         "turnlog usage --by model --since 2026-11 --until 2026-11",
         "turnlog usage --by session --project webshop --json",
+        "turnlog usage --by subagent --csv > subagents.csv",
     )
 )
 @click.option("--by", type=click.Choice(BY), default="day", show_default=True, help="What a row is.")
@@ -36,6 +40,7 @@ BY: tuple[UsageBy, ...] = ("day", "model", "project", "session", "agent")
 @click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
 @click.option("--project", help="Only this project: its path or name.")
 @click.option("--model", help="Only this model.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV, a row for each, for a spreadsheet.")
 @json_option
 @store_option
 def usage(
@@ -45,6 +50,7 @@ def usage(
     agent: str | None,
     project: str | None,
     model: str | None,
+    as_csv: bool,
     as_json: bool,
     store_path: Path,
 ) -> None:
@@ -56,7 +62,9 @@ def usage(
     wanted = UsageFilter(since=since, until=until, agent=agent, project=project, model=model)
     with open_existing(store_path) as store:
         report = store.usage(by, wanted)
-    if as_json:
+    if as_csv:
+        click.echo(to_csv(report), nl=False)
+    elif as_json:
         write_json(_document(report))
     else:
         _write_report(report)
@@ -67,6 +75,8 @@ def _document(report: UsageReport) -> UsageDocument:
         "by": report.by,
         "rows": [{"name": row.name, "label": row.label, "totals": _numbers(row.totals)} for row in report.rows],
         "totals": _numbers(report.totals),
+        "contains": what_it_contains(report.by),
+        "missing": what_is_missing(report.totals),
     }
 
 
@@ -90,14 +100,18 @@ def _numbers(totals: UsageTotals) -> UsageNumbers:
     }
 
 
-_NAMES: dict[UsageBy, tuple[str, ...]] = {"session": ("Session", "Title"), "project": ("Project", "Path")}
+_NAMES: dict[UsageBy, tuple[str, ...]] = {
+    "session": ("Session", "Title"),
+    "subagent": ("Subagent", "Title"),
+    "project": ("Project", "Path"),
+}
 """Titles of the columns that name a row, where it is not one with the title of what a row is."""
 
 
 def _write_report(report: UsageReport) -> None:
     titles = _NAMES.get(report.by, (report.by.capitalize(),))
     columns = (
-        *(Column(title, gives_way=title not in ("Day", "Session")) for title in titles),
+        *(Column(title, gives_way=title not in ("Day", "Session", "Subagent")) for title in titles),
         Column("Calls", right=True),
         Column("Input", right=True),
         Column("Cache write", right=True),
@@ -107,20 +121,26 @@ def _write_report(report: UsageReport) -> None:
     )
     rows = [(*name, *_cells(row.totals)) for name, row in zip(_row_names(report), report.rows, strict=True)]
     write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *_cells(report.totals)))
-    for note in _notes(report.totals):
+    for note in what_is_missing(report.totals):
         click.echo(note, err=True)
 
 
 def _row_names(report: UsageReport) -> Iterator[tuple[str, ...]]:
-    names = [row.name or UNNAMED for row in report.rows]
-    short = abbreviations(name.partition(":")[2] for name in names) if report.by == "session" else {}
+    unnamed = NO_SUBAGENT if report.by == "subagent" else UNNAMED
+    names = [row.name or unnamed for row in report.rows]
+    are_sessions = report.by in ("session", "subagent")
+    short = abbreviations(_external(name) for name in names) if are_sessions and is_terminal() else {}
     for name, row in zip(names, report.rows, strict=True):
-        if report.by == "session":
-            yield short[name.partition(":")[2]] if is_terminal() else name, row.label or figures.UNKNOWN
+        if are_sessions:
+            yield short.get(_external(name), name), row.label or figures.UNKNOWN
         elif report.by == "project":
-            yield row.label or UNNAMED, row.name or figures.UNKNOWN
+            yield row.label or unnamed, row.name or figures.UNKNOWN
         else:
             yield (name,)
+
+
+def _external(session_id: str) -> str:
+    return session_id.partition(":")[2] or session_id
 
 
 def _cells(totals: UsageTotals) -> tuple[str, ...]:
@@ -132,13 +152,3 @@ def _cells(totals: UsageTotals) -> tuple[str, ...]:
         figures.tokens(totals.output + totals.reasoning),
         figures.money(totals.cost, totals.unpriced_calls + totals.unknown_calls),
     )
-
-
-def _notes(totals: UsageTotals) -> list[str]:
-    """What the sums do not contain, for whoever reads them."""
-    facts = (
-        (totals.unpriced_calls, "without a known price: their tokens are counted, their cost is not"),
-        (totals.unknown_calls, "without any token count: they are in no sum"),
-        (totals.lower_bound_calls, "whose output is known only as “at least”"),
-    )
-    return [f"{figures.plural(number, 'call')} {what}." for number, what in facts if number]

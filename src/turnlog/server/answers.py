@@ -505,7 +505,7 @@ class UsageTotals(Answer, frozen=True, kw_only=True):
 
 
 class UsageRow(Answer, frozen=True, kw_only=True):
-    """The usage of one day, model, project, session or agent."""
+    """The usage of one day, model, project, session, agent or subagent."""
 
     name: str | None
     label: str | None
@@ -518,6 +518,10 @@ class UsageAnswer(Answer, frozen=True, kw_only=True):
     by: base.UsageBy
     rows: list[UsageRow]
     totals: UsageTotals
+    contains: list[str]
+    """Sentences on what the sums are made of."""
+    missing: list[str]
+    """Sentences on what they do not contain."""
 
 
 # -- what there is

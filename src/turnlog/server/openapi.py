@@ -6,6 +6,7 @@ Routes return finished bytes and FastAPI does not look inside, so it is told her
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -51,10 +52,13 @@ ANSWERS: tuple[type[msgspec.Struct], ...] = (
 """Everything that a route may answer; what they hold comes with them."""
 
 
-def answers_with(answer: type[msgspec.Struct]) -> dict[int | str, dict[str, Any]]:
-    """A route's `responses`: this answer, or an error."""
+def answers_with(
+    answer: type[msgspec.Struct], *, besides: Mapping[str, Any] | None = None
+) -> dict[int | str, dict[str, Any]]:
+    """A route's `responses`: this answer, where asked for in one of the forms `besides` it, or an error."""
+    content = {"application/json": {"schema": _reference(answer)}, **(besides or {})}
     return {
-        200: {"description": _first_line(answer), "content": {"application/json": {"schema": _reference(answer)}}},
+        200: {"description": _first_line(answer), "content": content},
         **ERRORS,
     }
 

@@ -288,10 +288,11 @@ class UsageQuery(_Query):
     project: str | None = None
     model: str | None = None
     session: str | None = None
+    format: Literal["json", "csv"] | None = Field(None, description="Without it, what `Accept` asks for.")
 
     def to_filter(self) -> UsageFilter:
         """The same for the store."""
-        return UsageFilter(**self.model_dump(exclude={"by"}))
+        return UsageFilter(**self.model_dump(exclude={"by", "format"}))
 
 
 class RunQuery(_Query):

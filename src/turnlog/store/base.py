@@ -43,7 +43,8 @@ ChangeKind: TypeAlias = Literal["session", "forgotten", "rebuilt"]
 LONGEST_MEMORY = 10_000
 """Numbers of the change sequence over which is remembered what has left a session."""
 
-UsageBy: TypeAlias = Literal["day", "model", "project", "session", "agent"]
+UsageBy: TypeAlias = Literal["day", "model", "project", "session", "agent", "subagent"]
+"""`subagent`: a row for each subagent, and one without a name for all that no subagent did."""
 
 
 class Page(NamedTuple, Generic[ItemT]):
@@ -264,10 +265,10 @@ class UsageTotals(NamedTuple):
 
 
 class UsageRow(NamedTuple):
-    """The usage of one day (`2026-11-20`), model, project (path), session (id) or agent."""
+    """The usage of one day (`2026-11-20`), model, project (path), session (id), agent or subagent (session id)."""
 
     name: str | None
-    """None where the log does not tell."""
+    """None where the log does not tell, and for what no subagent did."""
     totals: UsageTotals
     label: str | None = None
     """What people call it, where that is not the name: a project's or session's title."""

@@ -622,7 +622,7 @@ export interface TouchedFiles {
   items: TouchedFile[];
 }
 
-export type UsageBy = "day" | "model" | "project" | "session" | "agent";
+export type UsageBy = "day" | "model" | "project" | "session" | "agent" | "subagent";
 
 export interface UsageTotals {
   calls: number;
@@ -652,6 +652,10 @@ export interface UsageAnswer {
   by: UsageBy;
   rows: UsageRow[];
   totals: UsageTotals;
+  /** Sentences on what the sums are made of. */
+  contains: string[];
+  /** Sentences on what they do not contain. */
+  missing: string[];
 }
 
 export interface SyncProgress {

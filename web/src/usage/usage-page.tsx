@@ -28,6 +28,7 @@ const BY: { value: UsageBy; label: string }[] = [
   { value: "project", label: "Project" },
   { value: "session", label: "Session" },
   { value: "agent", label: "Agent" },
+  { value: "subagent", label: "Subagent" },
 ];
 
 /** A page of rows that can still be read; the totals are of all. */

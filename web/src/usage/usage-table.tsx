@@ -44,6 +44,7 @@ const TITLES: Record<UsageBy, string> = {
   project: "Project",
   session: "Session",
   agent: "Agent",
+  subagent: "Subagent",
 };
 
 export function UsageTable({ by, rows, totals, measure }: UsageTableProps) {
@@ -119,8 +120,9 @@ function Share({ value, largest }: { value: number | null; largest: number }) {
 }
 
 function Name({ by, row, label }: { by: UsageBy; row: UsageRow; label: string }) {
+  if (row.name === null && by === "subagent") return <span>No subagent</span>;
   if (row.name === null) return <span className="unknown">{UNKNOWN}</span>;
-  if (by === "session") return <Link href={sessionPage(row.name)}>{label}</Link>;
+  if (by === "session" || by === "subagent") return <Link href={sessionPage(row.name)}>{label}</Link>;
   if (by === "day") return <Link href={`/?since=${row.name}&until=${row.name}`}>{label}</Link>;
   return (
     <Link href={`/?${by}=${encodeURIComponent(row.name)}`} title={row.name}>

@@ -1,4 +1,4 @@
-"""`/api/usage`: tokens and cost by day, model, project, session or agent."""
+"""`/api/usage`: tokens and cost by day, model, project, session, agent or subagent."""
 
 from __future__ import annotations
 
@@ -11,13 +11,36 @@ from turnlog.server.answers import UsageAnswer, UsageRow, UsageTotals
 from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import answers_with
 from turnlog.server.parameters import UsageQuery
+from turnlog.store.base import UsageReport
+from turnlog.store.usage_text import to_csv, what_is_missing, what_it_contains
 
 router = APIRouter(default_response_class=Response, tags=["usage"])
 
+_AS_CSV = {"text/csv": {"schema": {"type": "string"}}}
 
-@router.get("/usage", responses=answers_with(UsageAnswer))
+
+@router.get("/usage", responses=answers_with(UsageAnswer, besides=_AS_CSV))
 def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery, Query()]) -> Response:
     """Usage by something and in all; days are UTC."""
     report = context.store.usage(query.by, query.to_filter())
-    rows = [UsageRow.of(row, totals=UsageTotals.of_totals(row.totals)) for row in report.rows]
-    return write(request, UsageAnswer(by=report.by, rows=rows, totals=UsageTotals.of_totals(report.totals)))
+    if query.format == "csv" or (query.format is None and _wants_csv(request)):
+        return _csv(report)
+    answer = UsageAnswer(
+        by=report.by,
+        rows=[UsageRow.of(row, totals=UsageTotals.of_totals(row.totals)) for row in report.rows],
+        totals=UsageTotals.of_totals(report.totals),
+        contains=what_it_contains(report.by),
+        missing=what_is_missing(report.totals),
+    )
+    return write(request, answer)
+
+
+def _wants_csv(request: Request) -> bool:
+    """Whether the request asks for CSV by name, and does not take JSON just as well."""
+    accepted = request.headers.get("accept", "").lower()
+    return "text/csv" in accepted and "json" not in accepted
+
+
+def _csv(report: UsageReport) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="usage-by-{report.by}.csv"', "Vary": "Accept"}
+    return Response(to_csv(report), headers=headers, media_type="text/csv")

@@ -1,4 +1,4 @@
-"""Tokens and cost by day, model, project, session or agent, from the totals that every write keeps.
+"""Tokens and cost by day, model, project, session, agent or subagent, from the totals that every write keeps.
 
 Imports nothing of the model: a report must start fast.
 """
@@ -58,6 +58,12 @@ _GROUPINGS: dict[UsageBy, _Grouping] = {
     "project": _Grouping("s.project_key", "p.path", "p.name", (_SESSIONS, _PROJECTS)),
     "session": _Grouping("u.session_key", "s.agent || ':' || s.external_id", "s.title", (_SESSIONS,)),
     "agent": _Grouping("s.agent", "s.agent", joins=(_SESSIONS,)),
+    "subagent": _Grouping(
+        "iif(s.relationship IS 'subagent', u.session_key, NULL)",
+        "iif(s.relationship IS 'subagent', s.agent || ':' || s.external_id, NULL)",
+        "iif(s.relationship IS 'subagent', s.title, NULL)",
+        (_SESSIONS,),
+    ),
 }
 
 _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -84,7 +90,7 @@ def load_usage(connection: sqlite3.Connection, by: UsageBy, wanted: UsageFilter)
     ).fetchall()
     totals = _totals([sum(column) for column in zip(*(row[2:] for row in rows), strict=True)])
     found = [UsageRow(_name(by, row[0]), _totals(row[2:]), row[1]) for row in rows]
-    if by == "session":
+    if by in ("session", "subagent"):
         found = _as_told(connection, found, whole=not (wanted.since or wanted.until or wanted.model))
     return UsageReport(by, tuple(sorted(found, key=_forwards if by == "day" else _dearest)), totals)
 
