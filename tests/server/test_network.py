@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from server_history import MAIN
@@ -218,3 +221,50 @@ def test_the_policy_lets_a_page_load_from_this_server_only() -> None:
     assert policy["frame-ancestors"] == "'none'"
     sources = {source for rule in policy.values() for source in rule.split()}
     assert sources == {"'none'", "'self'", "data:", "blob:"}
+
+
+# -- every address
+
+
+def addresses(client: TestClient) -> list[tuple[str, str]]:
+    """(method, path) of every route there is, with something in the place of each parameter."""
+    app = client.app
+    assert isinstance(app, FastAPI)
+    described: dict[str, dict[str, Any]] = app.openapi()["paths"]
+    return [
+        (method.upper(), re.sub(r"\{[^}]*\}", "1", path)) for path, methods in described.items() for method in methods
+    ]
+
+
+def test_no_address_answers_for_another_host(client: TestClient) -> None:
+    found = addresses(client)
+    assert len(found) > 25
+    for method, path in found:
+        answer = client.request(method, path, headers={"Host": "evil.example"})
+        assert (answer.status_code, error_type(answer)) == (421, "wrong_host"), path
+
+
+def test_no_address_answers_without_the_token(library: Path, open_client: OpenClient) -> None:
+    client = open_client(library, NETWORK)
+    for method, path in addresses(client):
+        answer = client.request(method, path, headers={"Host": "192.168.1.7:8765"})
+        assert (answer.status_code, error_type(answer)) == (401, "unauthorized"), path
+        wrong = client.request(method, path, headers={"Host": "192.168.1.7:8765", "Authorization": "Bearer no"})
+        assert wrong.status_code == 401, path
+
+
+def test_no_address_that_writes_does_so_for_another_site(client: TestClient) -> None:
+    writes = [(method, path) for method, path in addresses(client) if method != "GET"]
+    assert writes
+    for method, path in writes:
+        answer = client.request(method, path, headers={"Origin": "http://evil.example"}, json={})
+        assert (answer.status_code, error_type(answer)) == (403, "forbidden"), path
+
+
+def test_every_answer_has_the_headers_that_keep_pages_in(client: TestClient) -> None:
+    """Errors have them too: most of what is asked for here is not there."""
+    for method, path in addresses(client):
+        if path == "/api/events":
+            continue  # it has no end; the guard in front of it is the same, as the tests above show
+        answer = client.request(method, path, json=None if method == "GET" else {})
+        assert {name: answer.headers.get(name) for name in SECURITY_HEADERS} == SECURITY_HEADERS, path
