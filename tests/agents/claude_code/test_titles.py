@@ -90,3 +90,14 @@ def test_what_was_forgotten_names_no_other_session(tmp_path: Path) -> None:
     read(tmp_path)
     assert titles(tmp_path / "turnlog.db") == {SESSION: ("Hello", "prompt")}
     assert b"A greeting" not in (tmp_path / "turnlog.db").read_bytes()
+
+
+def test_a_file_of_nothing_but_titles_is_no_session_in_the_list(tmp_path: Path) -> None:
+    """Each start that comes to nothing leaves one."""
+    one, other = logs()
+    write(tmp_path / "home", SESSION, one)
+    write(tmp_path / "home", OTHER, other[: other.index(b"\n") + 1])
+    read(tmp_path)
+    assert titles(tmp_path / "turnlog.db") == {SESSION: ("A greeting", "summary")}
+    with open_store(tmp_path / "turnlog.db") as opened:
+        assert opened.session(f"claude-code:{OTHER}").counts.events == 1

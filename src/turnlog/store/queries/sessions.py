@@ -107,6 +107,13 @@ _LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SE
 """Not what a stream called a subagent that has a log under another id (see `store.streams`)."""
 
 
+_OWN = (
+    "NOT (s.messages = 0 AND s.events > 0 AND s.created_at IS NULL AND s.cwd IS NULL AND s.title IS NULL"
+    " AND s.native = 0)"
+)
+"""Not a log that holds nothing but facts without a time, which are of other sessions (see `store.leaf_titles`)."""
+
+
 def load_sessions(
     connection: sqlite3.Connection,
     wanted: SessionFilter,
@@ -176,7 +183,7 @@ def _select(connection: sqlite3.Connection, condition: str, parameters: Iterable
 
 
 def _where(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[str, list[Any]]:
-    conditions: list[str] = []
+    conditions: list[str] = [_OWN]
     parameters: list[Any] = []
     for name, condition in _CONDITIONS.items():
         value = getattr(wanted, name)
@@ -196,7 +203,7 @@ def _where(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[str, 
         conditions.append("s.relationship IS NOT 'subagent'")
     else:
         conditions.append(_LISTED)
-    return " AND ".join(conditions) or "1", parameters
+    return " AND ".join(conditions), parameters
 
 
 def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[Session]:
