@@ -21,7 +21,7 @@ from typing import Any
 
 from turnlog.aisdk.asgi import StreamResponse
 from turnlog.aisdk.sse import SseEncoder
-from turnlog.aisdk.streaming import stream_chunks, stream_sse
+from turnlog.aisdk.streaming import stream_chunks, stream_events
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat import Streams
 from turnlog.model.stream import RunFinish, StreamEvent, TextDelta, TextStart
@@ -76,7 +76,7 @@ async def respond(coalesce: bool, burst: int) -> None:
     async def receive() -> Any:
         await asyncio.Event().wait()
 
-    body = stream_sse(stream_chunks(deltas(DELTAS, burst), ChunkWriter(7)), coalesce=coalesce)
+    body = stream_events(deltas(DELTAS, burst), ChunkWriter(7), coalesce=coalesce)
     await StreamResponse(body)({}, receive, send)
 
 

@@ -254,7 +254,7 @@ def test_stores_read_from_the_row_that_holds_a_number(store: StreamStore) -> Non
         await store.create("s", "chat", "7.0.173", 10.0)
         rows = [StoredFrames(1, 3, b"a" * 30), StoredFrames(4, 1, b"b" * 10), StoredFrames(5, 2, b"c" * 20)]
         for row in rows:
-            await store.append("s", row, 11.0)
+            await store.append("s", [row], 11.0)
         assert await store.read("s", 0, 1_000) == rows
         assert await store.read("s", 2, 35) == rows[:1]
         assert await store.read("s", 3, 1) == rows[1:2]

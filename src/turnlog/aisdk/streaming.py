@@ -8,29 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterable, Callable
-from typing import TypeVar
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine
+from typing import Any
 
 from turnlog.aisdk.chunks import AbortChunk, ErrorChunk, UIMessageChunk
+from turnlog.aisdk.pump import MOST_BYTES, ErrorText, close_source, is_cancelled, no_details, pump, put
 from turnlog.aisdk.sse import DONE, KEEP_ALIVE, STREAM_OPEN, SseEncoder
 from turnlog.aisdk.writer import FAILED, ChunkWriter
 from turnlog.model.stream import StreamEvent
 
 logger = logging.getLogger(__name__)
 
-ItemT = TypeVar("ItemT")
-
-MOST_BYTES = 16_384
-"""So much waits for a slow reader, or is sent at once; then the source waits."""
-
-
-def no_details(error: Exception) -> str:
-    """What a client reads of an error in the server: nothing of it."""
-    return FAILED
-
 
 async def stream_chunks(
-    source: AsyncIterable[StreamEvent], writer: ChunkWriter, *, error_text: Callable[[Exception], str] = no_details
+    source: AsyncIterable[StreamEvent], writer: ChunkWriter, *, error_text: ErrorText = no_details
 ) -> AsyncGenerator[UIMessageChunk, None]:
     """The chunks of a live source, to the end of the stream, which comes with its last event at the latest.
 
@@ -47,19 +38,19 @@ async def stream_chunks(
                 return
         last = writer.close()
     except asyncio.CancelledError:
-        if _is_cancelled():
+        if is_cancelled():
             raise
         last = writer.abort()
     except Exception as error:
         logger.exception("the source of a stream failed")
         last = writer.fail(error_text(error))
     finally:
-        await _close(source)
+        await close_source(source)
     for chunk in last:
         yield chunk
 
 
-async def stream_sse(
+def stream_sse(
     chunks: AsyncIterable[UIMessageChunk], *, keep_alive: float | None = 15.0, coalesce: bool = True
 ) -> AsyncGenerator[bytes, None]:
     """The bytes of a response, ending with `[DONE]`.
@@ -72,7 +63,26 @@ async def stream_sse(
             each chunk by itself, and delays none.
     """
     pipe = _Pipe()
-    filling = asyncio.create_task(pipe.fill(chunks))
+    return _drain(pipe, lambda: pipe.fill(chunks), keep_alive, coalesce=coalesce)
+
+
+def stream_events(
+    source: AsyncIterable[StreamEvent],
+    writer: ChunkWriter,
+    *,
+    keep_alive: float | None = 15.0,
+    coalesce: bool = True,
+    error_text: ErrorText = no_details,
+) -> AsyncGenerator[bytes, None]:
+    """The bytes of a response straight from events: `stream_sse(stream_chunks(source, writer))` in half the time."""
+    pipe = _Pipe()
+    return _drain(pipe, lambda: pipe.fill_from(source, writer, error_text), keep_alive, coalesce=coalesce)
+
+
+async def _drain(
+    pipe: _Pipe, fill: Callable[[], Coroutine[Any, Any, None]], keep_alive: float | None, *, coalesce: bool
+) -> AsyncGenerator[bytes, None]:
+    filling = asyncio.create_task(fill())
     pipe.keep_alive(keep_alive)
     try:
         if keep_alive is not None:
@@ -93,8 +103,8 @@ class _Pipe:
     """Encoded chunks between a source that makes them and a reader that takes all there are."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._size = 0
+        self.frames: list[bytes] = []
+        self.is_full = False
         self._ended = False
         self._reader: asyncio.Future[None] | None = None
         self._filler: asyncio.Future[None] | None = None
@@ -103,32 +113,43 @@ class _Pipe:
 
     async def fill(self, chunks: AsyncIterable[UIMessageChunk]) -> None:
         """Encode everything, waiting where the reader is slow."""
-        encode = SseEncoder().encode
+        encode, size = SseEncoder().encode, 0
         try:
             async for chunk in chunks:
-                self._put(encode(chunk))
-                if self._size >= MOST_BYTES:
-                    await self._wait_for_reader()
+                size = put(self, encode(chunk), size)
+                if size >= MOST_BYTES:
+                    await self.wait()
         except asyncio.CancelledError:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
-            self._put(encode(AbortChunk()))
+            put(self, encode(AbortChunk()))
         except Exception:
             logger.exception("a stream of chunks failed")
-            self._put(encode(ErrorChunk(error_text=FAILED)))
+            put(self, encode(ErrorChunk(error_text=FAILED)))
         finally:
-            self._ended = True
-            _wake(self._reader)
-            await _close(chunks)
+            self._end()
+            await close_source(chunks)
+
+    async def fill_from(self, source: AsyncIterable[StreamEvent], writer: ChunkWriter, error_text: ErrorText) -> None:
+        """Encode everything that a source tells, waiting where the reader is slow."""
+        try:
+            await pump(source, writer, self, error_text=error_text)
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._ended = True
+        self.begin()
 
     async def take(self) -> list[bytes]:
         """What is there, at least one piece; nothing at the end."""
-        while not self._pieces:
+        while not self.frames:
             if self._ended:
                 return []
             self._reader = asyncio.get_running_loop().create_future()
             await self._reader
-        pieces, self._pieces, self._size = self._pieces, [], 0
+        pieces = self.frames.copy()
+        self.frames.clear()
         self._last_taken = asyncio.get_running_loop().time()
         _wake(self._filler)
         return pieces
@@ -148,18 +169,19 @@ class _Pipe:
 
     def _on_timer(self, seconds: float) -> None:
         idle = asyncio.get_running_loop().time() - self._last_taken
-        if idle >= seconds and not self._pieces and not self._ended:
-            self._put(KEEP_ALIVE)
+        if idle >= seconds and not self.frames and not self._ended:
+            put(self, KEEP_ALIVE)
             idle = 0.0
         self._set_timer(seconds, max(seconds - idle, 0.01))
 
-    def _put(self, piece: bytes) -> None:
-        self._pieces.append(piece)
-        self._size += len(piece)
-        _wake(self._reader)
+    def begin(self) -> None:
+        """There is something to take."""
+        waiting, self._reader = self._reader, None
+        _wake(waiting)
 
-    async def _wait_for_reader(self) -> None:
-        while self._size >= MOST_BYTES:
+    async def wait(self) -> None:
+        """Wait until the reader has taken what there is."""
+        while self.frames:
             self._filler = asyncio.get_running_loop().create_future()
             await self._filler
 
@@ -167,18 +189,6 @@ class _Pipe:
 def _wake(waiter: asyncio.Future[None] | None) -> None:
     if waiter is not None and not waiter.done():
         waiter.set_result(None)
-
-
-def _is_cancelled() -> bool:
-    """Whether somebody cancelled this task, and not only what it waited for."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-async def _close(source: AsyncIterable[ItemT]) -> None:
-    close = getattr(source, "aclose", None)
-    if close is not None:
-        await close()
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

@@ -127,6 +127,15 @@ class ChunkWriter:
                 return [TextDeltaChunk(id=part.chunk_id, delta=event.delta)]
         return self._write_any(event, lane)
 
+    def open_text(self, source_id: str) -> str | None:
+        """The client's id of the text that is open under this id of its source."""
+        part = self._parts.text(source_id, "")
+        return None if part is None or self.closed else part.chunk_id
+
+    def pass_by(self, number: int) -> None:
+        """So many deltas of an open text were told without `write`."""
+        self._event += number
+
     def close(self) -> Chunks:
         """End the stream whose source is exhausted; does nothing where it has ended already."""
         if self.closed:

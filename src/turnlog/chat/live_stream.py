@@ -8,15 +8,19 @@ cost no memory. Pieces that the store has and that are behind the tail are dropp
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Final
 
 from turnlog.aisdk.chunks import UIMessageChunk
+from turnlog.aisdk.pump import put
 from turnlog.aisdk.sse import DONE, KEEP_ALIVE, SseEncoder
 from turnlog.chat.stream_stores import StoredFrames, StreamStore
 
 MOST_BYTES: Final = 65_536
 """So much is read and sent at once by a reader who is behind."""
+
+MOST_UNSAVED: Final = 4_194_304
+"""Behind so many bytes that the store has not got, the source waits for it."""
 
 TAIL_BYTES: Final = 262_144
 """So much of the newest is kept in memory."""
@@ -31,7 +35,8 @@ class LiveStream:
         self.ended = False
         self._store = store
         self._encode = SseEncoder().encode
-        self._open: list[bytes] = []
+        self.frames: list[bytes] = []
+        """Encoded chunks of this turn of the event loop."""
         self._pieces: list[StoredFrames] = []
         self._last = 0
         """Number of the last sealed frame."""
@@ -40,26 +45,33 @@ class LiveStream:
         self._size = 0
         self._readers: list[asyncio.Future[None]] = []
         self._beats = 0
+        self._saving: asyncio.Future[None] | None = None
+        """Set by the next try to give the store something; the source waits for it."""
 
     def put(self, chunk: UIMessageChunk) -> None:
         """Add a chunk; readers get it in the next turn of the event loop."""
-        self.put_frame(self._encode(chunk))
+        put(self, self._encode(chunk))
 
-    def put_frame(self, frame: bytes) -> None:
-        """Add an encoded chunk."""
-        if not self._open:
-            asyncio.get_running_loop().call_soon(self._seal)
-        self._open.append(frame)
+    @property
+    def is_full(self) -> bool:
+        """Whether there is a lot that the store has not got."""
+        return self._size > MOST_UNSAVED
+
+    def begin(self) -> None:
+        """Something is put into `frames`: readers get it in the next turn of the event loop."""
+        asyncio.get_running_loop().call_soon(self._seal)
+
+    async def wait(self) -> None:
+        """Let the readers have their turn, and the store where it has a lot to do."""
+        await asyncio.sleep(0)
+        if self.is_full:
+            self._saving = self._saving or asyncio.get_running_loop().create_future()
+            await self._saving
 
     @property
     def has_news(self) -> bool:
         """Whether something came that the store has not got."""
         return self._last > self._saved
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the source should let the readers have their turn."""
-        return len(self._open) >= 256
 
     def end(self) -> None:
         """Nothing will follow."""
@@ -95,21 +107,28 @@ class LiveStream:
 
     async def save(self, lease_until: float) -> bool:
         """Give the store what it has not got, and forget what nobody needs in memory; say whether to stop."""
-        first = self._saved + 1
-        unsaved = self._pieces[_index_of(self._pieces, first) :] if self._saved < self._last else []
         last = self._last
-        data = b"".join([piece.data for piece in unsaved])
-        frames = StoredFrames(first, last - first + 1, data) if unsaved else None
-        to_stop = await self._store.append(self.stream_id, frames, lease_until)
+        unsaved = self._pieces[_index_of(self._pieces, self._saved + 1) :] if self._saved < last else []
+        frames = list(_rows(unsaved))
+        try:
+            to_stop = await self._store.append(self.stream_id, frames, lease_until)
+        finally:
+            # Also where it failed: a run does not end because it cannot be stored.
+            self._let_go_on()
         self._saved = last
         self._drop()
         return to_stop
 
+    def _let_go_on(self) -> None:
+        waiting, self._saving = self._saving, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
     def _seal(self) -> None:
-        if not self._open:
+        if not self.frames:
             return
-        piece = StoredFrames(self._last + 1, len(self._open), b"".join(self._open))
-        self._open.clear()
+        piece = StoredFrames(self._last + 1, len(self.frames), b"".join(self.frames))
+        self.frames.clear()
         self._pieces.append(piece)
         self._last += piece.number
         self._size += len(piece.data)
@@ -142,6 +161,17 @@ class LiveStream:
     async def _from_store(self, position: int) -> StoredFrames | None:
         rows = await self._store.read(self.stream_id, position, MOST_BYTES)
         return gather(rows, 0, position) if rows else None
+
+
+def _rows(pieces: list[StoredFrames]) -> Iterator[StoredFrames]:
+    """The same frames in pieces that a reader who is behind takes one at a time."""
+    start = 0
+    while start < len(pieces):
+        row = gather(pieces, start, pieces[start].first - 1)
+        last = row.first + row.number - 1
+        while start < len(pieces) and pieces[start].first <= last:
+            start += 1
+        yield row
 
 
 def gather(pieces: list[StoredFrames], index: int, position: int) -> StoredFrames:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -44,8 +44,8 @@ class StreamStore(Protocol):
         """Begin a stream, the chat's newest; False where the chat has one that has not finished."""
         ...
 
-    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> bool:
-        """Keep frames, at once and for good, and renew the lease; None renews it only.
+    async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
+        """Keep frames, all of them at once and for good, and renew the lease; none renew it only.
 
         Say whether somebody asked for a stop.
         """
@@ -102,11 +102,10 @@ class MemoryStreamStore:
         self._streams[stream_id] = _MemoryStream(chat_id, StreamState(version, lease_until, finished=False))
         return True
 
-    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> bool:
+    async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
         """Keep frames, renew the lease, and say whether to stop."""
         stream = self._streams[stream_id]
-        if frames is not None:
-            stream.frames.append(frames)
+        stream.frames += frames
         stream.state = stream.state._replace(lease_until=lease_until)
         return stream.to_stop
 
@@ -209,20 +208,18 @@ class SqliteStreamStore:
         )
         return created == 1
 
-    async def append(self, stream_id: str, frames: StoredFrames | None, lease_until: float) -> bool:
+    async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
         """Keep frames, renew the lease and say whether to stop, in one transaction."""
 
         def work(connection: sqlite3.Connection) -> bool:
             with connection:
                 connection.execute("begin immediate")
                 connection.execute("update streams set lease_until = ? where stream_id = ?", (lease_until, stream_id))
-                if frames is not None:
-                    last = frames.first + frames.number - 1
-                    connection.execute(
-                        "insert into frames (stream, last, count, data)"
-                        " select number, ?, ?, ? from streams where stream_id = ?",
-                        (last, frames.number, frames.data, stream_id),
-                    )
+                connection.executemany(
+                    "insert into frames (stream, last, count, data)"
+                    " select number, ?, ?, ? from streams where stream_id = ?",
+                    [(piece.first + piece.number - 1, piece.number, piece.data, stream_id) for piece in frames],
+                )
                 query = "select 1 from stops where stream = (select number from streams where stream_id = ?)"
                 return connection.execute(query, (stream_id,)).fetchone() is not None
 

@@ -16,8 +16,8 @@ from typing import Final
 
 from turnlog.aisdk.chunks import UIMessageChunk
 from turnlog.aisdk.closing import closing_chunks
+from turnlog.aisdk.pump import pump
 from turnlog.aisdk.sse import DONE, KEEP_ALIVE, SseEncoder, decode_chunks
-from turnlog.aisdk.streaming import stream_chunks
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat.live_stream import MOST_BYTES, LiveStream, gather
@@ -152,10 +152,7 @@ class Streams:
         ended = asyncio.Event()
         saving = asyncio.create_task(self._save_often(live, ended))
         try:
-            async for chunk in stream_chunks(source, writer):
-                live.put(chunk)
-                if live.is_full:
-                    await asyncio.sleep(0)
+            await pump(source, writer, live)
         except asyncio.CancelledError:
             _put_all(live, writer.abort("stopped"))
         except Exception:
@@ -255,7 +252,7 @@ class Streams:
         frames = [encode(chunk) for chunk in closing_chunks(chunks, state.version)]
         if frames:
             last = StoredFrames(position + 1, len(frames), b"".join(frames))
-            await self._store.append(stream_id, last, now + LEASE_SECONDS)
+            await self._store.append(stream_id, [last], now + LEASE_SECONDS)
         await self._store.finish(stream_id)
         return True
 

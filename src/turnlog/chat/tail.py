@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
 from turnlog.aisdk.bubbles import ui_message_id
-from turnlog.aisdk.streaming import stream_chunks, stream_sse
+from turnlog.aisdk.streaming import stream_events
 from turnlog.aisdk.versions import Version
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat.loading import EVERYTHING, SHOWN_FATES
@@ -73,7 +73,7 @@ class Tail:
             keep_alive: Seconds of silence after which a comment is sent.
         """
         events = self._follow(_sleep if wait is None else wait)
-        return stream_sse(stream_chunks(events, ChunkWriter(version)), keep_alive=keep_alive)
+        return stream_events(events, ChunkWriter(version), keep_alive=keep_alive)
 
     async def _follow(self, wait: Wait) -> AsyncGenerator[StreamEvent, None]:
         telling, begun, changed = Telling(), False, time.monotonic() - self.silence.total_seconds()
