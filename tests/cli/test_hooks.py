@@ -12,6 +12,16 @@ from cli_runner import Command
 MINE = '{\n  // mine\n  "model": "opus"\n}\n'
 
 
+@pytest.fixture(autouse=True)
+def claude(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the newest Claude Code be installed."""
+
+    def newest(program: str) -> tuple[int, ...]:
+        return (2, 1, 329)
+
+    monkeypatch.setattr("turnlog.hooks.agents.installed_version", newest)
+
+
 @pytest.fixture
 def settings(home: Path) -> Path:
     path = home / ".claude" / "settings.json"

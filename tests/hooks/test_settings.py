@@ -19,6 +19,7 @@ from turnlog.hooks.agents import HOOKED
 from turnlog.hooks.groups import has_hooks
 from turnlog.hooks.jsonc import parse, plain
 from turnlog.hooks.settings import carry_out, plan_install, plan_remove
+from turnlog.hooks.versions import installed_version
 
 IN_SETTINGS = [word for word, agent in HOOKED.items() if agent.wanted is not None]
 
@@ -64,6 +65,16 @@ KEPT = {
 }
 
 
+@pytest.fixture(autouse=True)
+def claude(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the newest Claude Code be installed."""
+
+    def newest(program: str) -> tuple[int, ...]:
+        return (2, 1, 329)
+
+    monkeypatch.setattr("turnlog.hooks.agents.installed_version", newest)
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     """Where the store lies."""
@@ -107,7 +118,7 @@ def test_settings_come_back_byte_for_byte(word: str, name: str, home: Path, data
     install(word, data)
     wanted = HOOKED[word].wanted
     assert wanted is not None
-    assert set(events(path.read_text())) == set(wanted.events)
+    assert set(events(path.read_text())) == set(wanted().events)
     assert state(word, data) == "installed"
     install(word, data)
     assert {len(ours) for ours in events(path.read_text()).values()} == {1}
@@ -171,6 +182,43 @@ def test_cutting_the_hooks_out_of_changed_settings_leaves_no_trace(name: str, ho
     path.write_bytes(path.read_bytes() + b"\n")
     remove("claude", data)
     assert path.read_bytes() == KEPT[name].encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "later"),
+    [
+        (None, set[str]()),
+        ("no version", set[str]()),
+        ("2.0.14 (Claude Code)", set[str]()),
+        ("2.1.20 (Claude Code)", {"PermissionRequest", "PostToolUseFailure"}),
+        ("2.1.199 (Claude Code)", {"PermissionRequest", "PostToolUseFailure", "StopFailure"}),
+        ("2.1.200 (Claude Code)", {"PermissionRequest", "PostToolUseFailure", "StopFailure", "MessageDisplay"}),
+        ("3.0.0", {"PermissionRequest", "PostToolUseFailure", "StopFailure", "MessageDisplay"}),
+    ],
+)
+def test_an_older_claude_code_gets_no_event_that_it_does_not_know(
+    said: str | None, later: set[str], home: Path, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One such event would turn off every hook of the file."""
+    monkeypatch.setattr("turnlog.hooks.agents.installed_version", installed_version)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if said is not None:
+        program = tmp_path / "claude"
+        program.write_text(f"#!/bin/sh\necho '{said}'\n")
+        program.chmod(0o755)
+    install("claude", data)
+    assert set(events(place(home, "claude").read_text())) == later | {
+        *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Notification", "Stop", "SessionEnd")
+    }
+
+
+def test_a_program_that_hangs_or_cannot_start_has_no_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setattr("turnlog.hooks.versions._SECONDS", 0.2)
+    for name, text in {"slow": "#!/bin/sh\nexec sleep 5\n", "broken": "#!/nowhere\n"}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+        assert installed_version(name) is None
 
 
 def test_other_hooks_stay_in_their_order(home: Path, data: Path) -> None:

@@ -216,7 +216,8 @@ class Told:
 
     def show_prompt(self, text: str, origin: Origin = Origin.PROMPT) -> None:
         """Somebody asked for this, or the agent's own harness did."""
-        name = self.event.prompt_id or self.event.turn_id or _checksum(f"{self._milliseconds}")
+        event = self.event
+        name = event.prompt_id or event.turn_id or _checksum(f"{event.timestamp or self._milliseconds}")
         part = TextPart(id=f"{self.external_id}:hook.prompt.{name}.0", text=text)
         self._show(f"prompt.{name}", part, origin=origin)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from turnlog import paths
 from turnlog.hooks.groups import Wanted
+from turnlog.hooks.versions import installed_version
 
 
 class Hooked(NamedTuple):
@@ -22,7 +23,7 @@ class Hooked(NamedTuple):
     """Below that folder."""
     project_file: str
     """Below a project's folder."""
-    wanted: Wanted | None
+    wanted: Callable[[], Wanted] | None
     """What stands in its settings; None for one whose hooks are a program of their own."""
     note: str = ""
     """What the user must know once they are in."""
@@ -34,22 +35,31 @@ _SECONDS = 10
 _AWAITED = {"timeout": _SECONDS}
 _BESIDE = {"timeout": _SECONDS, "async": True}
 
-_CLAUDE = Wanted(
-    {
-        "SessionStart": _BESIDE,
-        "UserPromptSubmit": _BESIDE,
-        "MessageDisplay": _BESIDE,
-        "PreToolUse": _BESIDE,
-        "PermissionRequest": _BESIDE,
-        "PostToolUse": _BESIDE,
-        "PostToolUseFailure": _BESIDE,
-        "Notification": _BESIDE,
-        "Stop": _AWAITED,
-        "StopFailure": _AWAITED,
-        "SessionEnd": _AWAITED,
-    },
-    off=((("disableAllHooks",), True),),
-)
+_CLAUDE_EVENTS = {
+    "SessionStart": _BESIDE,
+    "UserPromptSubmit": _BESIDE,
+    "PreToolUse": _BESIDE,
+    "PostToolUse": _BESIDE,
+    "Notification": _BESIDE,
+    "Stop": _AWAITED,
+    "SessionEnd": _AWAITED,
+}
+
+_LATER_CLAUDE_EVENTS = {
+    "PermissionRequest": ((2, 1, 20), _BESIDE),
+    "PostToolUseFailure": ((2, 1, 20), _BESIDE),
+    "StopFailure": ((2, 1, 100), _AWAITED),
+    "MessageDisplay": ((2, 1, 200), _BESIDE),
+}
+"""Event -> the oldest version that is known to know it, and what its handler says. Up to 2.1.100 an event that
+Claude Code does not know turns off all hooks of the file, other people's too."""
+
+
+def _claude() -> Wanted:
+    version = installed_version("claude") or (0,)
+    later = {event: fields for event, (since, fields) in _LATER_CLAUDE_EVENTS.items() if version >= since}
+    return Wanted({**_CLAUDE_EVENTS, **later}, off=((("disableAllHooks",), True),))
+
 
 _CODEX = Wanted(
     {
@@ -88,7 +98,7 @@ HOOKED = {
             home=lambda: paths.claude_roots()[0],
             file="settings.json",
             project_file=".claude/settings.local.json",
-            wanted=_CLAUDE,
+            wanted=_claude,
         ),
         Hooked(
             word="codex",
@@ -96,7 +106,7 @@ HOOKED = {
             home=lambda: paths.codex_roots()[0],
             file="hooks.json",
             project_file=".codex/hooks.json",
-            wanted=_CODEX,
+            wanted=lambda: _CODEX,
             note="Codex asks once whether you trust these hooks, in its own screen; until then it does not start them.",
         ),
         Hooked(
@@ -105,7 +115,7 @@ HOOKED = {
             home=lambda: paths.gemini_roots()[0],
             file="settings.json",
             project_file=".gemini/settings.json",
-            wanted=_GEMINI,
+            wanted=lambda: _GEMINI,
         ),
         Hooked(
             word="opencode",

@@ -85,7 +85,7 @@ def plan_install(agent: Hooked, folder: Path, project: Path | None = None) -> Pl
         return Plan(agent.word, path, before, after, Entry.of(after, [], [], is_new=is_new), _state(before, after))
     with _blaming(path):
         text = _cleaned(path, before, known)
-        edits, made = with_hooks(text, agent.wanted, command_of(agent.word, folder))
+        edits, made = with_hooks(text, agent.wanted(), command_of(agent.word, folder))
     after = apply(text, edits).encode()
     return Plan(agent.word, path, before, after, Entry.of(after, edits, made, is_new=is_new), _state(before, after))
 
