@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from model_values import TEXT
 from turnlog.formats.html import Conversation, to_html
-from turnlog.formats.html.blocks import escape
-from turnlog.formats.inert import visible
+from turnlog.formats.inert import escape, visible
 from turnlog.history import history
 from turnlog.model import (
     Approval,
@@ -280,7 +279,7 @@ def test_what_a_model_wrote_is_rendered_and_what_was_typed_is_not() -> None:
     assert "<strong>so</strong>" in page(said)
     assert "<strong>so</strong>" in page(summary)
     assert "<pre>\n**so**</pre>" in page(typed)
-    assert "**so**" in page(conversation(TextPart(text="**so** " * 10_000)))
+    assert "**so**" in page(conversation(TextPart(text="**so** " * 30_000)))
 
 
 def test_images_are_in_the_page_and_other_files_are_told() -> None:

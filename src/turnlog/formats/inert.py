@@ -1,7 +1,8 @@
-"""Text of logs inside Markdown: it shows what was said and does nothing.
+"""Text of logs inside Markdown and HTML: it shows what was said and does nothing.
 
-What a log said stands in fences that are longer than any run of backticks inside, or is escaped where it is part of a
-line. So no tag, link, image, heading or fence of a log is one of the document, and no terminal obeys what it prints.
+In Markdown, what a log said stands in fences that are longer than any run of backticks inside, or is escaped where it
+is part of a line; in HTML it is escaped. So no tag, link, image, heading or fence of a log is one of the document, and
+no terminal obeys what it prints.
 """
 
 from __future__ import annotations
@@ -43,3 +44,13 @@ def inline(text: str) -> str:
     """The text in one line that says only itself."""
     line = " ".join(visible(text).split())
     return _PUNCTUATION.sub(r"\\\1", line).translate(_ENTITIES)
+
+
+def escape(text: str) -> str:
+    """The text as characters of HTML, in an element and in a quoted attribute."""
+    return escape_inside(text).replace('"', "&quot;").replace("'", "&#39;")
+
+
+def escape_inside(text: str) -> str:
+    """The text as characters of HTML, in an element alone: quotes mean nothing there."""
+    return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -17,7 +17,7 @@ from msgspec import UNSET
 
 from turnlog.formats.edits import edit_diff
 from turnlog.formats.html.prose import prose
-from turnlog.formats.inert import visible
+from turnlog.formats.inert import escape, escape_inside, visible
 from turnlog.formats.told import Note, facts, pretty, speaker, told_event, told_part, told_result
 from turnlog.model import (
     Fate,
@@ -61,16 +61,6 @@ class Block(NamedTuple):
     title: str | None = None
     session_id: str | None = None
     """The session that begins here."""
-
-
-def escape(text: str) -> str:
-    """The text as characters, in an element and in a quoted attribute."""
-    return _escape_inside(text).replace('"', "&quot;").replace("'", "&#39;")
-
-
-def _escape_inside(text: str) -> str:
-    """The text as characters, in an element alone: quotes mean nothing there."""
-    return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def blocks(conversation: Conversation, places: Mapping[str, str]) -> Iterator[Block]:
@@ -124,7 +114,7 @@ class _Blocks:
                 return Block(f'<div class="text">{_text(part.text)}</div>')
             case ReasoningPart():
                 withheld = '<p class="note">withheld by the provider</p>'
-                return _details("reasoning", "Reasoning", "", _text(part.text) if part.text else withheld)
+                return _details("reasoning", "Reasoning", "", _written(part.text).html if part.text else withheld)
             case ToolCallPart():
                 return self._call(part, message_id)
             case FilePart() if (picture := _picture(part)) is not None:
@@ -173,7 +163,7 @@ def _prompt(event: MessageEvent) -> str | None:
 
 def _text(text: str) -> str:
     # The parser takes the first line break of a <pre> away: this one, not the text's own.
-    return f"<pre>\n{_escape_inside(text)}</pre>"
+    return f"<pre>\n{escape_inside(text)}</pre>"
 
 
 def _written(text: str) -> Block:
@@ -207,7 +197,7 @@ def _marked(diff: str) -> str:
     runs = groupby(visible(diff).split("\n"), lambda line: _MARKS.get(line[:1] if line[:3] not in _FILE_LINES else ""))
     made: list[str] = []
     for tag, lines in runs:
-        text = _escape_inside("\n".join(lines))
+        text = escape_inside("\n".join(lines))
         made.append(f"<{tag}>{text}</{tag}>" if tag else text)
     return "\n".join(made)
 

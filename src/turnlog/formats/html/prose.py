@@ -7,100 +7,174 @@ below the page's own, and a sanitizer has the last word. A text of which renderi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from markdown_it.token import Token
-
-from turnlog.formats.inert import visible
+from turnlog.formats.inert import escape, escape_inside, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import nh3
+    import pyromark
 
-    from markdown_it.rules_core import StateCore
+_LONGEST = 200_000
+"""Characters of a text that is rendered: a page must not get tens of thousands of elements from one answer."""
 
+_DEEPEST = 50
+"""Elements inside of each other; a browser gives up at some hundreds."""
 
-_LONGEST = 50_000
-"""Characters of a text that is rendered; a longer one is shown as it is written."""
-
-_ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
-_LOWEST = 6
-_BELOW = 3
-"""A first-rank heading of an answer ranks below the page's title, the session's and the speaker's."""
-
-_CUT = "cut"
-_INLINE_MARK = re.compile(r"[\\`*~\[<&!]|\b_|_\b")
+_ADDRESS = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
+_DEFINITION = re.compile(r"^ {0,3}\[[^\]\n]+\]:", re.MULTILINE)
 _CELL_END = re.compile(r"(?<!\\)\|")
-_LANGUAGE = re.compile(r"\s*[\w+#.-]*\s*")
+_RULER = re.compile(r"[\s>]*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
+"""The line below the header of a table."""
 
-_TAGS = {
-    *("p", "br", "hr", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code"),
-    *("em", "strong", "s", "a", "table", "thead", "tbody", "tr", "th", "td"),
+_LANGUAGE = re.compile(r"[\w+#.-]+")
+
+_ELEMENTS = {
+    "Paragraph": "p",
+    "BlockQuote": "blockquote",
+    "Item": "li",
+    "Emphasis": "em",
+    "Strong": "strong",
+    "Strikethrough": "s",
+    "Table": "table",
+    "TableRow": "tr",
+    "HtmlBlock": "p",
 }
-_ATTRIBUTES = {"a": {"href", "title"}, "code": {"class"}, "ol": {"start"}}
+"""What the parser tells of -> the element; those with a rule of their own are in `_Writer`."""
+
+_RANKS = {"H1": "h4", "H2": "h5"}
+"""The page has the first three ranks for itself."""
+
+_VOID = {"SoftBreak": "\n", "HardBreak": "<br>\n", "Rule": "<hr>\n"}
+_BLOCKS = frozenset({"p", "blockquote", "li", "table", "tr", "ul", "ol", "h4", "h5", "h6"})
 
 
 def prose(text: str) -> str | None:
-    """The text as HTML; None where it is better shown as it is written: too long, or more in it than is rendered."""
-    return None if len(text) > _LONGEST else _renderer()(visible(text))
+    """The text as HTML; None where it is better shown as it is written: long, or some of it would not be shown."""
+    text = visible(text)
+    # A definition of a link is shown nowhere.
+    if len(text) > _LONGEST or _DEFINITION.search(text):
+        return None
+    made = _Writer().write(_parser().events(text))
+    return None if made is None or ("<table>" in made and _has_spare_cells(text)) else _cleaner().clean(made)
 
 
 @cache
-def _renderer() -> Callable[[str], str | None]:
-    import nh3
-    from markdown_it import MarkdownIt
+def _parser() -> pyromark.Markdown:
+    import pyromark
 
-    # A definition of a link that nothing refers to would not be shown.
-    markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    markdown.disable(["image", "reference"])
-    markdown.validateLink = lambda url: _ADDRESS.match(url) is not None
-    markdown.core.ruler.at("inline", _read_inline)
-    markdown.core.ruler.push("check", _check)
-    cleaner = nh3.Cleaner(
-        tags=_TAGS,
-        attributes=_ATTRIBUTES,
+    return pyromark.Markdown(options=pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH)
+
+
+@cache
+def _cleaner() -> nh3.Cleaner:
+    import nh3
+
+    tags = {*_ELEMENTS.values(), *_RANKS.values(), "h6", "br", "hr", "ul", "ol", "pre", "code", "a", "th", "td"}
+    return nh3.Cleaner(
+        tags=tags,
+        attributes={"a": {"href", "title"}, "code": {"class"}, "ol": {"start"}},
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer",
     )
 
-    def render(text: str) -> str | None:
-        env: dict[str, bool] = {}
-        made = markdown.render(text, env)
-        return None if _CUT in env else cleaner.clean(made)
 
-    return render
-
-
-def _read_inline(state: StateCore) -> None:
-    """The library's rule, but that a line without any mark is a text at once: most are, and parsing is slow."""
-    for token in state.tokens:
-        if token.type != "inline":
-            continue
-        token.children = []
-        if "\n" in token.content or _INLINE_MARK.search(token.content):
-            state.md.inline.parse(token.content, state.md, state.env, token.children)
-        else:
-            text = Token("text", "", 0)
-            text.content = token.content
-            token.children.append(text)
+def _has_spare_cells(text: str) -> bool:
+    """Whether a row of a table has more cells than its header: those are not shown."""
+    lines = text.splitlines()
+    return any(
+        len(_cells(row)) > len(_cells(lines[index]))
+        for index in range(len(lines))
+        if "-" in lines[index] and _RULER.fullmatch(lines[index])
+        for row in _rows(lines, index + 1)
+    )
 
 
-def _check(state: StateCore) -> None:
-    """Rank the headings, and mark what Markdown would cut."""
-    deepest = int(state.md.options["maxNesting"]) - 1
-    for token in state.tokens:
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(int(token.tag[1:]) + _BELOW, _LOWEST)}"
-        if token.level >= deepest or _is_cut(token, state.src):
-            state.env[_CUT] = True
+def _rows(lines: list[str], start: int) -> Iterator[str]:
+    for line in lines[start:]:
+        if "|" not in line:
             return
+        yield line
 
 
-def _is_cut(token: Token, source: str) -> bool:
-    """Whether it loses something: cells that no column is for, what stands behind the name of a language."""
-    if token.type == "fence":
-        return _LANGUAGE.fullmatch(token.info) is None
-    if token.type != "table_open" or token.map is None:
-        return False
-    header, *rows = [len(_CELL_END.split(line.strip().strip("|"))) for line in source.splitlines()[slice(*token.map)]]
-    return any(row > header for row in rows)
+def _cells(line: str) -> list[str]:
+    return _CELL_END.split(line.strip().strip("|"))
+
+
+class _Writer:
+    """Writes what the parser tells, event by event."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._ends: list[str] = []
+        """What closes the elements that are open."""
+        self._cell = "td"
+
+    def write(self, events: Iterator[Any]) -> str | None:
+        """The HTML; None where it would be nested too deep."""
+        for event in events:
+            if isinstance(event, str):
+                self._pieces.append(_VOID[event])
+                continue
+            ((kind, value),) = event.items()
+            if kind == "Start":
+                self._start(value)
+                if len(self._ends) > _DEEPEST:
+                    return None
+            elif kind == "End":
+                self._pieces.append(self._ends.pop())
+            elif kind == "Code":
+                self._pieces.append(f"<code>{escape_inside(value)}</code>")
+            else:
+                # Text, and markup, which is text here.
+                self._pieces.append(escape_inside(value))
+        return "".join(self._pieces)
+
+    def _start(self, told: str | dict[str, Any]) -> None:
+        name, value = (told, None) if isinstance(told, str) else next(iter(told.items()))
+        match name, value:
+            case "Heading", {"level": level}:
+                self._open(_RANKS.get(level, "h6"))
+            case "List", int(first) if first != 1:
+                self._open("ol", f' start="{first}"')
+            case "List", _:
+                self._open("ul" if value is None else "ol")
+            case "CodeBlock", {"Fenced": str(info)}:
+                self._open_code(info.strip())
+            case "CodeBlock", _:
+                self._open_code("")
+            case (("Link" | "Image"), {"dest_url": str(address), "title": str(title), "link_type": kind}):
+                self._pieces.append("!" if name == "Image" else "")
+                self._open_link(f"mailto:{address}" if kind == "Email" else address, title)
+            case "TableHead", _:
+                self._cell = "th"
+                self._open("tr")
+            case "TableCell", _:
+                self._open(self._cell)
+            case _:
+                self._cell = "td" if name == "TableRow" else self._cell
+                self._open(_ELEMENTS[name])
+
+    def _open(self, element: str, attributes: str = "") -> None:
+        self._pieces.append(f"<{element}{attributes}>")
+        self._ends.append(f"</{element}>\n" if element in _BLOCKS else f"</{element}>")
+
+    def _open_code(self, info: str) -> None:
+        """A block of code; what its fence says besides a language (a file, lines) stands above it."""
+        is_language = _LANGUAGE.fullmatch(info) is not None
+        if info and not is_language:
+            self._pieces.append(f"<p><code>{escape_inside(info)}</code></p>")
+        self._pieces.append(f'<pre><code class="language-{info}">' if is_language else "<pre><code>")
+        self._ends.append("</code></pre>\n")
+
+    def _open_link(self, address: str, title: str) -> None:
+        """A link where it leads into the web; else, as it is written."""
+        if _ADDRESS.match(address):
+            named = f' title="{escape(title)}"' if title else ""
+            self._open("a", f' href="{escape(address)}"{named}')
+            return
+        told = f'{address} "{title}"' if title else address
+        self._pieces.append("[")
+        self._ends.append(f"]({escape_inside(told)})")
