@@ -90,6 +90,20 @@ def test_a_phone_scrolls_in_one_direction_only(browser: Browser, address: str, p
     assert visit.problems == []
 
 
+SHIFTS = """() => new Promise(done => {
+  new PerformanceObserver(list => done(list.getEntries().filter(entry => !entry.hadRecentInput)
+    .reduce((sum, entry) => sum + entry.value, 0))).observe({ type: 'layout-shift', buffered: true });
+  setTimeout(() => done(0), 500);
+})"""
+
+
+@pytest.mark.parametrize("session", [LONG_ID, VARIED_ID, f"{VARIED_ID}.a1b2c3"])
+def test_nothing_moves_while_a_session_is_loaded(visit: Visit, session: str) -> None:
+    page = visit.open(f"/sessions/{session}")
+    page.wait_for_timeout(1000)
+    assert page.evaluate(SHIFTS) < 0.02
+
+
 def test_the_outline_is_a_drawer_on_a_phone(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     visit = Visit(context, address)

@@ -52,6 +52,11 @@ describe("the one line of a call", () => {
 });
 
 describe("what became of a call", () => {
+  it("is open while it is known to run", () => {
+    expect(stateLabel(toolCall({ state: "input-available" })).text).toBe("no result");
+    expect(stateLabel(toolCall({ state: "input-available" }), true).text).toBe("running");
+  });
+
   it("keeps aborted, failed and denied apart, in word and tone", () => {
     const states: ToolState[] = [
       "output-available",

@@ -25,7 +25,10 @@ export default function ChildSession({ id }: { id: string }) {
     getNextPageParam: (page) => (page.has_after ? page.rows.at(-1)?.position : undefined),
   });
   const entries = useMemo(() => entriesOf(joined(pages.data?.pages ?? []), () => true), [pages.data]);
-  const context = useMemo(() => ({ ...outer, sessionId: id, linked: null, flashing: false }), [outer, id]);
+  const context = useMemo(
+    () => ({ ...outer, sessionId: id, running: null, linked: null, flashing: false }),
+    [outer, id],
+  );
   return (
     <SessionContext value={context}>
       <section className="child-session" aria-label="Session of the subagent" aria-busy={pages.isPending}>

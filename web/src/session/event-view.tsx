@@ -8,20 +8,29 @@ import { useDisclosure, useOwnDisclosure } from "./disclosure";
 import type { EventEntry, LoudEvent, QuietEvent, RecordsEntry } from "./entries";
 import { EventRecords } from "./event-records";
 import { JumpLink } from "./jump-link";
+import { rawId } from "./message-details";
 import { ToolOutput } from "./parts/tool-output";
 import "./event-view.css";
 
 export function EventView({ entry }: { entry: EventEntry }) {
   const { event } = entry;
   if (event.type === "tool-result") return <OrphanResult id={entry.key} event={event} />;
+  return <ToldEvent entry={entry} event={event} />;
+}
+
+function ToldEvent({ entry, event }: { entry: EventEntry; event: Described }) {
   const { icon, text, tone } = describe(event);
   const link = linkOf(event);
+  const [raw] = useOwnDisclosure(rawId(entry.key));
   return (
-    <p className={`event event-${tone}`} title={event.created_at && formatExact(event.created_at)}>
-      <Icon name={icon} size={14} />
-      <span>{text}</span>
-      {link && <JumpLink to={{ id: link.id }}>{link.text}</JumpLink>}
-    </p>
+    <div data-event={entry.key}>
+      <p className={`event event-${tone}`} title={event.created_at && formatExact(event.created_at)}>
+        <Icon name={icon} size={14} />
+        <span>{text}</span>
+        {link && <JumpLink to={{ id: link.id }}>{link.text}</JumpLink>}
+      </p>
+      {raw && <EventRecords position={entry.position} id={event.id} />}
+    </div>
   );
 }
 

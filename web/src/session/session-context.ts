@@ -10,6 +10,8 @@ export interface SessionContextValue {
   sessionId: string;
   /** Working directory: paths below it are shown relative to it. */
   cwd: string | undefined;
+  /** Id of the tool call that runs just now. */
+  running: string | null;
   /** What the address names: it is open, whatever it is. */
   linked: Anchor | null;
   /** Whether it has just been reached. */
@@ -21,6 +23,7 @@ export interface SessionContextValue {
 export const SessionContext = createContext<SessionContextValue>({
   sessionId: "",
   cwd: undefined,
+  running: null,
   linked: null,
   flashing: false,
   goTo: () => undefined,

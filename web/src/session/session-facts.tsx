@@ -1,5 +1,6 @@
 /** The facts of a session that people ask for first, in one line. */
 
+import type { ReactNode } from "react";
 import type { SessionItem } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { formatCount, formatTotalCost, plural } from "@/format/numbers";
@@ -13,7 +14,14 @@ import { useClock } from "@/sessions/use-clock";
 const LIVE = "What the agent writes appears here as it is written";
 const NOT_LIVE = "The server cannot be reached just now; what is missed comes when it is back";
 
-export function SessionFacts({ session, live }: { session: SessionItem; live: boolean }) {
+interface SessionFactsProps {
+  session: SessionItem;
+  live: boolean;
+  /** More facts, after whether it is live. */
+  children: ReactNode;
+}
+
+export function SessionFacts({ session, live, children }: SessionFactsProps) {
   useClock();
   const now = new Date();
   const counts = session.counts ?? {};
@@ -23,6 +31,7 @@ export function SessionFacts({ session, live }: { session: SessionItem; live: bo
       <li className="live-note" data-live={live} title={live ? LIVE : NOT_LIVE}>
         {live ? "live" : "not live"}
       </li>
+      {children}
       {session.state && stateLabel(session.state, now) && (
         <li>
           <StateBadge session={session} now={now} />

@@ -28,7 +28,6 @@ export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: Ses
       <div className="session-header-top">
         <Back answer={answer} />
         <div className="session-heading">
-          {answer && <Origin answer={answer} />}
           <h1 title={answer && titleOf(answer.session)}>{answer ? titleOf(answer.session) : "\u00a0"}</h1>
         </div>
         <div className="session-actions">
@@ -47,7 +46,11 @@ export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: Ses
           {answer && <SessionMenu session={answer.session} />}
         </div>
       </div>
-      {answer && <SessionFacts session={answer.session} live={live} />}
+      {answer && (
+        <SessionFacts session={answer.session} live={live}>
+          <Origin answer={answer} />
+        </SessionFacts>
+      )}
       {answer && <Said session={answer.session} />}
     </header>
   );
@@ -76,9 +79,11 @@ const RELATIONSHIPS = {
 function Origin({ answer: { session, parent } }: { answer: SessionAnswer }) {
   if (!parent) return null;
   return (
-    <Link href={parentPage(session, parent)} className="session-parent">
-      {RELATIONSHIPS[session.relationships?.[0]?.kind ?? "subagent"]} {titleOf(parent)}
-    </Link>
+    <li>
+      <Link href={parentPage(session, parent)} className="session-parent">
+        {RELATIONSHIPS[session.relationships?.[0]?.kind ?? "subagent"]} {titleOf(parent)}
+      </Link>
+    </li>
   );
 }
 

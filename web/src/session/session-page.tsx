@@ -102,9 +102,11 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
     [seek, jump, open, real],
   );
   const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline, jump });
+  const state = answer?.session.state;
+  const running = state?.state === "running" ? (state.doing?.tool_call_id ?? null) : null;
   const context = useMemo(
-    () => ({ sessionId: id, cwd, linked, flashing, goTo }),
-    [id, cwd, linked, flashing, goTo],
+    () => ({ sessionId: id, cwd, running, linked, flashing, goTo }),
+    [id, cwd, running, linked, flashing, goTo],
   );
   const { children: subagents = [], forks = [] } = answer ?? {};
   const bare = answer !== undefined && outline.length + subagents.length + forks.length === 0;

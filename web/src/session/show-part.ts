@@ -38,7 +38,7 @@ function bringIntoSight(scroller: HTMLElement, place: Range | Element, target: E
   if (outside) target.scrollIntoView({ block: "center" });
 }
 
-function flash(element: HTMLElement): void {
+export function flash(element: HTMLElement): void {
   element.classList.add("flash");
   setTimeout(() => element.classList.remove("flash"), FLASH);
 }

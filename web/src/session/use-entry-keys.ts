@@ -2,20 +2,24 @@
 
 import { type RefObject, useMemo } from "react";
 import type { VirtualizerHandle } from "virtua";
+import { sessionPage } from "@/api/paths";
 import { useKeys } from "@/shell/keys";
 import { nextAll } from "./all-button";
 import { type Disclosure, useDisclosures } from "./disclosure";
 import { entryAt } from "./entry-element";
 import { detailsId, rawId } from "./message-details";
 import { disclosureId } from "./parts/part-frame";
+import { useSessionContext } from "./session-context";
+import { flash } from "./show-part";
 
-/** j and k move, Enter opens and folds what is in the entry, x does so everywhere, r shows raw records. */
+/** j and k move, Enter opens and folds what is in the entry, x does so everywhere, r shows raw records, c copies a link. */
 export function useEntryKeys(
   scroller: RefObject<HTMLElement | null>,
   list: RefObject<VirtualizerHandle | null>,
   count: number,
 ): void {
   const disclosures = useDisclosures();
+  const { sessionId } = useSessionContext();
   const handlers = useMemo(() => {
     const move = (step: number) => (event: KeyboardEvent) => {
       const focused = document.activeElement?.closest<HTMLElement>(".entry")?.dataset.index;
@@ -31,14 +35,17 @@ export function useEntryKeys(
       x: () => disclosures.setAll(nextAll(disclosures.all()).all),
       Enter: toggleFocused,
       r: () => showRaw(disclosures),
+      c: () => copyLink(sessionId),
     };
-  }, [scroller, list, count, disclosures]);
+  }, [scroller, list, count, disclosures, sessionId]);
   useKeys(handlers);
 }
 
-/** Opens the raw records of what has the focus, or is under the pointer: of a call, else of its message. */
+/** Opens the raw records of what has the focus, or is under the pointer: of an event, a call, else of a message. */
 function showRaw(disclosures: Disclosure): void {
   const target = focusedOrHovered();
+  const event = target?.closest<HTMLElement>("[data-event]")?.dataset.event;
+  if (event) disclosures.set(rawId(event), !disclosures.isOpenItself(rawId(event)));
   const message = target?.closest<HTMLElement>("[data-message]")?.dataset.message;
   if (!message) return;
   const call = target?.closest<HTMLElement>("[data-call]")?.dataset.part;
@@ -54,13 +61,27 @@ function showRaw(disclosures: Disclosure): void {
   disclosures.set(raw, !open);
 }
 
+/** The link to what has the focus, or is under the pointer: to a part, else to its message. It flashes when it is copied. */
+async function copyLink(sessionId: string): Promise<void> {
+  const target = focusedOrHovered();
+  const message = target?.closest<HTMLElement>("[data-message]");
+  if (!message?.dataset.message) return;
+  const part = target?.closest<HTMLElement>("[data-part]");
+  const index = part ? Number(part.dataset.part) : null;
+  await navigator.clipboard.writeText(
+    location.origin + sessionPage(sessionId, message.dataset.message, index),
+  );
+  flash(part ?? message);
+}
+
+/** What has records of its own. */
+const RECORDED = "[data-message], [data-event]";
+
 function focusedOrHovered(): Element | null {
-  const focused = document.activeElement?.closest("[data-message]");
+  const focused = document.activeElement?.closest(RECORDED);
   if (focused) return document.activeElement;
   const entry = document.activeElement?.closest(".entry");
-  return (
-    entry?.querySelector("[data-message]") ?? [...document.querySelectorAll(".entry :hover")].at(-1) ?? null
-  );
+  return entry?.querySelector(RECORDED) ?? [...document.querySelectorAll(".entry :hover")].at(-1) ?? null;
 }
 
 function toggleFocused(): void {

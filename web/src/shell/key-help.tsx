@@ -33,6 +33,7 @@ const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
       ["Enter", "open or fold the entry"],
       ["x", "open everything, fold everything, as it was"],
       ["r", "raw records of what has the focus or the pointer"],
+      ["c", "copy the link to it"],
       ["Home End", "start and end"],
       ["Space . ,", "in a replay: play or pause, step on and back"],
     ],

@@ -77,7 +77,8 @@ interface CallFiguresProps {
 }
 
 function CallFigures({ part, changes, calledAt }: CallFiguresProps) {
-  const state = stateLabel(part);
+  const { running } = useSessionContext();
+  const state = stateLabel(part, part.tool_call_id === running);
   const duration = durationOf(part, calledAt);
   const figure = useMemo(() => figureOf(part), [part]);
   return (

@@ -15,7 +15,7 @@ export interface StateLabel {
 const LABELS: Record<ToolState, StateLabel> = {
   "input-streaming": { text: "unfinished call", icon: "clock", tone: "waiting" },
   "input-available": { text: "no result", icon: "clock", tone: "waiting" },
-  "approval-requested": { text: "waiting for approval", icon: "clock", tone: "waiting" },
+  "approval-requested": { text: "waiting for approval", icon: "hand", tone: "warning" },
   "approval-responded": { text: "answered, no result", icon: "clock", tone: "waiting" },
   "output-available": { text: "done", icon: "check", tone: "quiet" },
   "output-error": { text: "error", icon: "cross", tone: "error" },
@@ -30,7 +30,11 @@ const STATUS_STATES: Record<ResultStatus, ToolState> = {
   aborted: "aborted",
 };
 
-export function stateLabel(call: ToolCallPart): StateLabel {
+const RUNNING: StateLabel = { text: "running", icon: "clock", tone: "waiting" };
+
+/** `running`: the call is known to run just now. */
+export function stateLabel(call: ToolCallPart, running = false): StateLabel {
+  if (running) return RUNNING;
   const label = LABELS[call.state ?? "input-available"];
   const exit = call.results?.at(-1)?.exit_code;
   return exit !== undefined && exit !== 0 && label.tone === "error"
