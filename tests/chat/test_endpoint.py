@@ -211,6 +211,8 @@ def test_a_run_that_cannot_begin_is_an_error_on_the_page(keeper: ChatKeeper) -> 
         told = await drain(await chat.post(post()))
         assert told.count(b'"type":"error"') == 1
         assert b"secrets" not in told
+        told = await drain(await Chat(broken, keeper, error_text=lambda error: f"Oh, {error}").post(post("other")))
+        assert b'"errorText":"Oh, no secrets to the page"' in told
         assert await chat.resume("chat") is None
         validate_ui_messages(await chat.messages("chat"))
 

@@ -1,7 +1,8 @@
 """AI SDK UI messages and their streams, for versions 5, 6 and 7 of the npm package `ai`.
 
-Values and pure functions: no store, no server, no process. The types hold what all three versions know together;
-`version=` says which one is meant, as 5, 6, 7 or an exact release ("6.0.100").
+Types, parsing, validation, reading, writing, and histories as messages and back: no store, no server, no process. The
+types hold what all three versions know together; `version=` says which one is meant, as 5, 6, 7 or an exact release
+("6.0.100").
 """
 
 from turnlog.aisdk.base import ProviderMetadata, UIValue
@@ -40,9 +41,13 @@ from turnlog.aisdk.chunks import (
     UIMessageChunk,
     UnknownChunk,
 )
+from turnlog.aisdk.closing import closing_chunks
 from turnlog.aisdk.codec import encode, encode_chunk, parse_chunk, parse_ui_message, parse_ui_messages
+from turnlog.aisdk.convert import UIConversion, UIJson, to_ui_json, to_ui_messages
 from turnlog.aisdk.downgrade import DowngradedChunk, DowngradedMessage, downgrade_chunk, downgrade_ui_message
 from turnlog.aisdk.losses import Loss
+from turnlog.aisdk.model_messages import to_model_messages
+from turnlog.aisdk.options import UIMessageOptions
 from turnlog.aisdk.partial_json import PartialJson, PartialResult, parse_partial_json
 from turnlog.aisdk.parts import (
     CustomUIPart,
@@ -68,14 +73,19 @@ from turnlog.aisdk.parts import (
     UrlCitationSource,
 )
 from turnlog.aisdk.reader import ReadResult, UIMessageReader, aiter_ui_messages, iter_ui_messages, read_ui_message
+from turnlog.aisdk.receive import Received, from_ui_messages
 from turnlog.aisdk.roles import UnusualPart, unusual_parts
+from turnlog.aisdk.sse import SseDecoder, SseEncoder, decode_chunks, read_chunks
+from turnlog.aisdk.streaming import stream_chunks, stream_events, stream_sse
 from turnlog.aisdk.validate import Schema, ToolSchema, validate_ui_messages
 from turnlog.aisdk.versions import FEATURES, NEWEST, SdkVersion, Version, sdk_version, supports
+from turnlog.aisdk.writer import ChunkWriter, generate_message_id, write_chunks
 
 __all__ = [
     "FEATURES",
     "NEWEST",
     "AbortChunk",
+    "ChunkWriter",
     "CustomChunk",
     "CustomUIPart",
     "DataChunk",
@@ -102,6 +112,7 @@ __all__ = [
     "ReasoningFileUIPart",
     "ReasoningStartChunk",
     "ReasoningUIPart",
+    "Received",
     "ResetStepChunk",
     "Schema",
     "SdkVersion",
@@ -109,6 +120,8 @@ __all__ = [
     "SourceDocumentUIPart",
     "SourceUrlChunk",
     "SourceUrlUIPart",
+    "SseDecoder",
+    "SseEncoder",
     "StartChunk",
     "StartStepChunk",
     "SteeringMessageChunk",
@@ -132,8 +145,11 @@ __all__ = [
     "ToolSchema",
     "ToolUIPart",
     "UICitation",
+    "UIConversion",
+    "UIJson",
     "UIMessage",
     "UIMessageChunk",
+    "UIMessageOptions",
     "UIMessagePart",
     "UIMessageReader",
     "UIRole",
@@ -144,18 +160,30 @@ __all__ = [
     "UrlCitationSource",
     "Version",
     "aiter_ui_messages",
+    "closing_chunks",
+    "decode_chunks",
     "downgrade_chunk",
     "downgrade_ui_message",
     "encode",
     "encode_chunk",
+    "from_ui_messages",
+    "generate_message_id",
     "iter_ui_messages",
     "parse_chunk",
     "parse_partial_json",
     "parse_ui_message",
     "parse_ui_messages",
+    "read_chunks",
     "read_ui_message",
     "sdk_version",
+    "stream_chunks",
+    "stream_events",
+    "stream_sse",
     "supports",
+    "to_model_messages",
+    "to_ui_json",
+    "to_ui_messages",
     "unusual_parts",
     "validate_ui_messages",
+    "write_chunks",
 ]

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from turnlog.aisdk.downgrade import downgrade_ui_message
 from turnlog.aisdk.parts import UIMessage
+from turnlog.aisdk.pump import ErrorText, no_details
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, generate_message_id
 from turnlog.chat.keepers import ChatKeeper, MemoryKeeper
@@ -44,6 +45,7 @@ class Chat:
         streams: Streams | None = None,
         *,
         tools: Literal["dynamic", "named"] = "dynamic",
+        error_text: ErrorText = no_details,
     ) -> None:
         """Put a backend together.
 
@@ -53,11 +55,13 @@ class Chat:
             streams: Where running answers are; by default in memory. With a store in a file, other processes can
                 resume and stop them.
             tools: `dynamic-tool` parts, or `tool-<name>` parts for pages that declare their tools.
+            error_text: What the page reads of an exception of the runtime; "An error occurred." by default.
         """
         self._runtime: Runtime = AnswerRuntime(runtime) if callable(runtime) else runtime
         self._keeper: ChatKeeper = MemoryKeeper() if keeper is None else keeper
         self._streams = Streams() if streams is None else streams
         self._tools: Literal["dynamic", "named"] = tools
+        self._error_text = error_text
 
     async def post(self, data: bytes | str, *, version: Version = 7) -> AsyncGenerator[bytes, None]:
         """Take the body of a request in and begin to answer it; the bytes of the stream.
@@ -86,7 +90,7 @@ class Chat:
         message_id = generate_message_id() if run.continued is None else run.continued.id
         writer = ChunkWriter(version, message_id=message_id, continued=run.continued, tools=self._tools)
         making = Making(message_id, run.continued, tools=self._tools)
-        self._streams.run(stream_id, self._answer(run, making), writer)
+        self._streams.run(stream_id, self._answer(run, making), writer, error_text=self._error_text)
         return await self._streams.subscribe(stream_id)
 
     async def resume(self, chat_id: str) -> AsyncGenerator[bytes, None] | None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from turnlog.aisdk.chunks import UIMessageChunk
 from turnlog.aisdk.closing import closing_chunks
-from turnlog.aisdk.pump import pump
+from turnlog.aisdk.pump import ErrorText, no_details, pump
 from turnlog.aisdk.sse import DONE, KEEP_ALIVE, SseEncoder, decode_chunks
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter
@@ -79,9 +79,19 @@ class Streams:
         self._live[stream_id] = LiveStream(stream_id, self._store)
         return stream_id
 
-    def run(self, stream_id: str, source: AsyncIterable[StreamEvent], writer: ChunkWriter) -> None:
-        """Run a source to its end, in the background, as the stream that was reserved for it."""
-        self._tasks[stream_id] = asyncio.create_task(self._run(self._live[stream_id], source, writer))
+    def run(
+        self,
+        stream_id: str,
+        source: AsyncIterable[StreamEvent],
+        writer: ChunkWriter,
+        *,
+        error_text: ErrorText = no_details,
+    ) -> None:
+        """Run a source to its end, in the background, as the stream that was reserved for it.
+
+        `error_text` says what readers are told of an exception of the source.
+        """
+        self._tasks[stream_id] = asyncio.create_task(self._run(self._live[stream_id], source, writer, error_text))
 
     async def discard(self, stream_id: str) -> None:
         """End a stream that was reserved in vain."""
@@ -148,11 +158,13 @@ class Streams:
 
     # Running
 
-    async def _run(self, live: LiveStream, source: AsyncIterable[StreamEvent], writer: ChunkWriter) -> None:
+    async def _run(
+        self, live: LiveStream, source: AsyncIterable[StreamEvent], writer: ChunkWriter, error_text: ErrorText
+    ) -> None:
         ended = asyncio.Event()
         saving = asyncio.create_task(self._save_often(live, ended))
         try:
-            await pump(source, writer, live)
+            await pump(source, writer, live, error_text=error_text)
         except asyncio.CancelledError:
             _put_all(live, writer.abort("stopped"))
         except Exception:
