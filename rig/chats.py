@@ -10,7 +10,7 @@ import asyncio
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from clis import Cli
@@ -22,21 +22,37 @@ from turnlog.aisdk.parts import DynamicToolUIPart, TextUIPart, ToolApproval, Too
 from turnlog.aisdk.reader import UIMessageReader
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes import AgentCommand, AgentRuntime, ClaudeCodeCommand, CodexCommand
+from turnlog.chat.runtimes import AgentRuntime, ClaudeCodeCommand, CodexCommand, CodexServerCommand
 from turnlog.model.stream import Pause, RunFinish, StreamEvent, TextDelta, ToolOutput
 from turnlog.store import open_store
 from turnlog.store.runs import Run
 
+Command: TypeAlias = ClaudeCodeCommand | CodexCommand | CodexServerCommand
+
+COMMANDS: dict[str, tuple[type[Command], ...]] = {
+    "claude-code": (ClaudeCodeCommand,),
+    "codex": (CodexCommand, CodexServerCommand),
+}
+"""Agents that answer chats, and how."""
+
 AGAIN = Answer(number=5, text="I remember the greeting.", tokens=Tokens(input=9, cached=0, output=8, reasoning=0))
 
 
-def check_chat(cli: Cli, program: Path, home: Path) -> list[str]:
-    """What is not as it should be when this agent answers a chat."""
+def check_chats(cli: Cli, program: Path, home: Path) -> list[str]:
+    """What is not as it should be when this agent answers chats, in each way that it can."""
+    return [
+        finding
+        for number, command in enumerate(COMMANDS[cli.name])
+        for finding in _check(cli, program, home / str(number), command)
+    ]
+
+
+def _check(cli: Cli, program: Path, home: Path, command: type[Command]) -> list[str]:
     script = conversation(cli.tool, cli.argument, cli.extra)
     with ModelServer([*script, AGAIN, AGAIN]) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            return asyncio.run(_Talk(cli, program, home, server.url).check(script))
+            return asyncio.run(_Talk(cli, program, home, server.url, command).check(script))
         finally:
             server.shutdown()
 
@@ -44,16 +60,19 @@ def check_chat(cli: Cli, program: Path, home: Path) -> list[str]:
 class _Talk:
     """Three messages of one chat."""
 
-    def __init__(self, cli: Cli, program: Path, home: Path, url: str) -> None:
-        self._home = home
+    def __init__(self, cli: Cli, program: Path, home: Path, url: str, command: type[Command]) -> None:
         self._store = home / "turnlog.db"
         for name, text in cli.files.items():
             (home / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).write_text(text.replace("{URL}", url))
-        (home / "work").mkdir()
+        (home / "work").mkdir(parents=True)
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
         environment |= {name: value.replace("{URL}", url) for name, value in cli.environment.items()}
-        self._runtime = AgentRuntime(_command(cli, program, home / "work", environment), store_path=self._store)
+        # The log of a run is looked for where turnlog's own environment says that agents keep theirs.
+        os.environ |= {"CLAUDE_CONFIG_DIR": str(home / ".claude"), "CODEX_HOME": str(home / ".codex")}
+        options: dict[str, Any] = {"sandbox": "danger-full-access"} if cli.name == "codex" else {}
+        started = command(program=str(program), cwd=home / "work", environment=environment, **options)
+        self._runtime = AgentRuntime(started, store_path=self._store)
 
     async def check(self, script: list[Answer]) -> list[str]:
         first, message = await self._ask(PROMPT, [])
@@ -82,13 +101,6 @@ class _Talk:
         async with self._runtime.subscribe(request.chat_id) as listening:
             await (self._runtime.send(request) if request.continued is None else self._runtime.resume(request))
             return [event async for event in listening]
-
-
-def _command(cli: Cli, program: Path, work: Path, environment: dict[str, str]) -> AgentCommand:
-    options: dict[str, Any] = {"program": str(program), "cwd": work, "environment": environment}
-    if cli.name == "codex":
-        return CodexCommand(sandbox="danger-full-access", **options)
-    return ClaudeCodeCommand(**options)
 
 
 def _permit(part: UIMessagePart) -> UIMessagePart:
@@ -127,7 +139,8 @@ def _line(wanted: str, outputs: list[str]) -> str | None:
 
 
 def _compare_runs(runs: list[Run]) -> list[str]:
-    found = [(run.status, run.exit_code, run.origin) for run in runs]
-    sessions = {run.session_id for run in runs}
-    told = [] if found == [("completed", 0, "runtime")] * 3 else [f"chat: runs {found}"]
-    return told if len(sessions) == 1 and None not in sessions else [*told, f"chat: sessions {sessions}"]
+    """Three runs that ended well, each with its log; the last may have left the others' session in a fork of it."""
+    found = [(run.status, run.exit_code, run.origin, run.log_problem) for run in runs]
+    sessions = [run.session_id for run in reversed(runs)]
+    told = [] if found == [("completed", 0, "runtime", None)] * 3 else [f"chat: runs {found}"]
+    return told if None not in sessions and sessions[0] == sessions[1] else [*told, f"chat: sessions {sessions}"]

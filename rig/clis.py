@@ -34,8 +34,6 @@ class Cli:
     """The prompt as it is sent to the model, and logged."""
     failed: ToolState = ToolState.OUTPUT_ERROR
     """What the agent calls a command with an exit code that is not 0."""
-    answers_chats: bool = False
-    """Whether there is a runtime that lets it answer chats."""
     tells_reasoning: bool = True
     """Whether reasoning tokens reach it: the events of Anthropic Messages as sent here do not tell them apart."""
 
@@ -89,7 +87,6 @@ CLIS = [
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
         },
-        answers_chats=True,
         tells_reasoning=False,
     ),
     Cli(
@@ -101,7 +98,6 @@ CLIS = [
         tool="exec_command",
         argument="cmd",
         environment={"RIG_KEY": "none"},
-        answers_chats=True,
         files={".codex/config.toml": _CODEX},
     ),
     Cli(

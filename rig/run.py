@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from chats import check_chat
+from chats import COMMANDS, check_chats
 from clis import CLIS, Cli
 from compare import compare, unknown_kinds
 from model_server import ModelServer
@@ -73,11 +73,11 @@ def check(cli: Cli) -> tuple[list[str], list[str]]:
 
 def chat_with(cli: Cli) -> tuple[str, list[str]]:
     """The last cell of the table: whether the agent answers a chat as it should."""
-    if not cli.answers_chats:
+    if cli.name not in COMMANDS:
         return "-", []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         try:
-            found = check_chat(cli, MODULES / ".bin" / cli.program, Path(name))
+            found = check_chats(cli, MODULES / ".bin" / cli.program, Path(name))
         except (TurnlogError, OSError) as error:
             found = [f"chat: {error}"]
     return "DIFFERS" if found else "ok", found

@@ -46,14 +46,19 @@ class _Found(NamedTuple):
     """The log is what the run printed."""
 
 
-def link_run(store_path: Path, run: Run) -> Run:
+def link_run(store_path: Path, run: Run, session_id: str | None = None) -> Run:
     """Find and read the log of a run, and save what it tells; the run as it is then.
 
     Whatever goes wrong with the log stands in `log_problem`. Raises StoreError when the run cannot be saved.
+
+    Args:
+        store_path: The store.
+        run: What is known of it.
+        session_id: The session, where the agent has told it to whoever asks.
     """
     output = output_path(store_path, run.id)
     try:
-        linked = _link(store_path, run, output)
+        linked = _link(store_path, run, output, session_id)
     except (TurnlogError, OSError) as error:
         return save(store_path, msgspec.structs.replace(run, log_problem=str(error)))
     save(store_path, linked)
@@ -61,12 +66,12 @@ def link_run(store_path: Path, run: Run) -> Run:
     return linked
 
 
-def _link(store_path: Path, run: Run, output: Path) -> Run:
+def _link(store_path: Path, run: Run, output: Path, told: str | None) -> Run:
     printed = read_printed(output)
     run = msgspec.structs.replace(run, agent=run.agent or printed.agent, result=printed.text or run.result)
     problems = _read_new_logs(store_path, run)
     with open_store(store_path) as store:
-        known = run.session_id if run.log_path is not None else None
+        known = told or (run.session_id if run.log_path is not None else None)
         found = _by_name(store, printed.session_id or known, run.log_path) or _by_time(store_path, store, run)
     if found.log_path is None and printed.session_id is not None:
         found = _read_output(store_path, printed.session_id, output)

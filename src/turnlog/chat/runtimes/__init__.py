@@ -2,6 +2,16 @@
 
 from turnlog.chat.runtimes.claude_code import ClaudeCodeCommand
 from turnlog.chat.runtimes.codex import CodexCommand
-from turnlog.chat.runtimes.runtime import AgentCommand, AgentRuntime, AgentStream, SessionPoint
+from turnlog.chat.runtimes.codex_server import CodexServerCommand
+from turnlog.chat.runtimes.command import AgentCommand, AgentStream, SessionPoint
+from turnlog.chat.runtimes.runtime import AgentRuntime
 
-__all__ = ["AgentCommand", "AgentRuntime", "AgentStream", "ClaudeCodeCommand", "CodexCommand", "SessionPoint"]
+__all__ = [
+    "AgentCommand",
+    "AgentRuntime",
+    "AgentStream",
+    "ClaudeCodeCommand",
+    "CodexCommand",
+    "CodexServerCommand",
+    "SessionPoint",
+]

@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from turnlog.aisdk.parts import DynamicToolUIPart, FileUIPart, TextUIPart, ToolUIPart, UIMessage
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes.runtime import RECORD_KEY, SESSION_KEY, SessionPoint
+from turnlog.chat.runtimes.command import RECORD_KEY, SESSION_KEY, SessionPoint
 from turnlog.chat.runtimes.telling import Telling, Told
 from turnlog.model.codec import parse_json
 from turnlog.model.stream import (
@@ -87,15 +87,16 @@ class ClaudeCodeCommand(msgspec.Struct, frozen=True, kw_only=True):
         asking = ["--include-partial-messages", "--permission-prompt-tool", "stdio"]
         return [self.program, *forms, *asking, *valued, *allowed, *self.more_arguments]
 
-    def opening(self, request: RunRequest) -> bytes:
-        """The newest message of the user."""
-        message = next((each for each in reversed(request.messages) if each.role == "user"), None)
-        content = [block for part in (message.parts if message else ()) if (block := _block_of(part)) is not None]
-        return _line({"type": "user", "message": {"role": "user", "content": content or request.prompt}})
-
-    def open_stream(self, metadata: Json) -> ClaudeCodeStream:
+    def open_stream(self, metadata: Json, request: RunRequest, point: SessionPoint | None) -> ClaudeCodeStream:
         """A reader of one run."""
-        return ClaudeCodeStream(metadata)
+        return ClaudeCodeStream(metadata, _question(request))
+
+
+def _question(request: RunRequest) -> bytes:
+    """The newest message of the user."""
+    message = next((each for each in reversed(request.messages) if each.role == "user"), None)
+    content = [block for part in (message.parts if message else ()) if (block := _block_of(part)) is not None]
+    return _line({"type": "user", "message": {"role": "user", "content": content or request.prompt}})
 
 
 def _line(value: Json) -> bytes:
@@ -115,10 +116,13 @@ def _block_of(part: object) -> Json | None:
 
 
 class ClaudeCodeStream:
-    """Reads one run of Claude Code. See `turnlog.chat.runtimes.runtime.AgentStream`."""
+    """Reads one run of Claude Code. See `turnlog.chat.runtimes.command.AgentStream`."""
 
-    def __init__(self, metadata: Json) -> None:
-        """Begin with nothing."""
+    prints_log = True
+
+    def __init__(self, metadata: Json, question: bytes) -> None:
+        """Ask this."""
+        self._out = question
         self._metadata = metadata
         self._telling = Telling(AGENT)
         self._answer: ResponseStream | None = None
@@ -164,14 +168,18 @@ class ClaudeCodeStream:
         """The step ends: results of its calls come in the next stream."""
         return self._telling.end_step()
 
-    def answers(self, message: UIMessage) -> bytes:
-        """The page's answers to what was asked."""
+    def to_write(self) -> bytes:
+        """The question, and then the page's answers."""
+        out, self._out = self._out, b""
+        return out
+
+    def answer(self, message: UIMessage) -> None:
+        """Take the page's answers to what was asked."""
         given = {
             part.approval.id: part.approval
             for part in message.parts
             if isinstance(part, ToolUIPart | DynamicToolUIPart) and part.approval is not UNSET
         }
-        written = b""
         for request_id, input in list(self._asked.items()):
             approval = given.get(request_id)
             if approval is None or approval.approved is UNSET:
@@ -179,8 +187,7 @@ class ClaudeCodeStream:
             del self._asked[request_id]
             allow: Json = {"behavior": "allow", "updatedInput": input}
             deny: Json = {"behavior": "deny", "message": approval.reason or _REFUSED}
-            written += _respond(request_id, allow if approval.approved else deny)
-        return written
+            self._out += _respond(request_id, allow if approval.approved else deny)
 
     def interrupt(self) -> bytes:
         """The request to stop."""

@@ -13,7 +13,7 @@ import msgspec
 
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes.runtime import SESSION_KEY, SessionPoint
+from turnlog.chat.runtimes.command import SESSION_KEY, SessionPoint
 from turnlog.chat.runtimes.telling import Telling, Told
 from turnlog.model.codec import parse_json
 from turnlog.model.stream import RunFinish, RunStart, StreamError
@@ -55,13 +55,9 @@ class CodexCommand(msgspec.Struct, frozen=True, kw_only=True):
         named = [point.session] if point else []
         return [self.program, "exec", *going_on, *options, *self.more_arguments, *named, "-"]
 
-    def opening(self, request: RunRequest) -> bytes:
-        """The prompt."""
-        return request.prompt.encode(errors="replace")
-
-    def open_stream(self, metadata: dict[str, Any]) -> CodexStream:
+    def open_stream(self, metadata: dict[str, Any], request: RunRequest, point: SessionPoint | None) -> CodexStream:
         """A reader of one run."""
-        return CodexStream(metadata)
+        return CodexStream(metadata, request.prompt)
 
 
 def _quoted(text: str) -> str:
@@ -70,12 +66,14 @@ def _quoted(text: str) -> str:
 
 
 class CodexStream:
-    """Reads one run of Codex. See `turnlog.chat.runtimes.runtime.AgentStream`."""
+    """Reads one run of Codex. See `turnlog.chat.runtimes.command.AgentStream`."""
 
+    prints_log = True
     is_asking = is_waiting = False
 
-    def __init__(self, metadata: dict[str, Any]) -> None:
-        """Begin with nothing."""
+    def __init__(self, metadata: dict[str, Any], prompt: str) -> None:
+        """Ask this."""
+        self._out = prompt.encode(errors="replace")
         self._metadata = metadata
         self._telling = Telling(AGENT)
 
@@ -106,9 +104,13 @@ class CodexStream:
         """It never pauses."""
         return []
 
-    def answers(self, message: UIMessage) -> bytes:
+    def to_write(self) -> bytes:
+        """The prompt."""
+        out, self._out = self._out, b""
+        return out
+
+    def answer(self, message: UIMessage) -> None:
         """Nothing was asked."""
-        return b""
 
     def interrupt(self) -> None:
         """It reads nothing."""

@@ -17,7 +17,7 @@ from turnlog.runs.recording import ended, new_run, save, started
 from turnlog.store.runs import Run
 
 if TYPE_CHECKING:
-    from turnlog.chat.runtimes.runtime import AgentCommand
+    from turnlog.chat.runtimes.command import AgentCommand
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ class RunRecord:
             system_prompt=command.system_prompt,
             session_id=f"{command.agent}:{session}" if session else None,
         )
+        self.session_id: str | None = None
+        """The session that the agent has told of."""
         self._store_path = store_path
         self._keeper = OutputKeeper(output_path(store_path, self.run.id)) if store_path is not None else None
 
@@ -69,7 +71,7 @@ class RunRecord:
         await self._write(msgspec.structs.replace(run, status="cancelled") if stopped else run)
         store_path = self._store_path
         if store_path is not None and self.run.started_at is not None:
-            await self._try(lambda: link_run(store_path, self.run))
+            await self._try(lambda: link_run(store_path, self.run, self.session_id))
 
     async def _write(self, run: Run) -> None:
         self.run = run
