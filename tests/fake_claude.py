@@ -2,7 +2,7 @@
 """A program that behaves like `claude -p`: it prints an answer, and writes the log of a session.
 
 What it is asked decides what it does: `--output-format stream-json` prints a stream, `--resume ID` goes on with a
-session, the words of the prompt `no log`, `unreadable log`, `fail`, `wait` and `pieces` do what they say.
+session, the words of the prompt `no log`, `fail`, `wait` and `pieces` do what they say.
 """
 
 from __future__ import annotations
@@ -30,9 +30,6 @@ def main() -> int:
         time.sleep(60)
     if "no log" not in prompt:
         write_log(session, lines)
-    if "unreadable" in prompt:
-        log_of(session).unlink()
-        log_of(session).mkdir()
     print_answer(options.get("--output-format", "text"), session, lines, answer, in_pieces="pieces" in prompt)
     print("a remark", file=sys.stderr)
     return 3 if "fail" in prompt else 0

@@ -72,7 +72,24 @@ def test_a_log_is_looked_for_again(run: Command) -> None:
     assert "Remark:     no session of claude-code was found that was prompted while the run lasted\n" in shown
 
 
-@pytest.mark.parametrize("arguments", [("runs",), ("runs", "show", "x"), ("runs", "link", "x")])
+def test_a_run_is_forgotten_with_its_words(run: Command) -> None:
+    made, kept = done(3, prompt="a secret that must go", system_prompt="x" * 40_000), done()
+    assert run("runs", "forget", made.id[:8]).stdout == f"Forgot run {made.id}.\n"
+    assert [item["id"] for item in json.loads(run("runs", "--json").stdout)["items"]] == [kept.id]
+    files = paths.database_path().parent.glob("turnlog.db*")
+    assert not any(b"a secret that must go" in file.read_bytes() for file in files)
+    assert run("runs", "forget", made.id).exit_code == 3
+
+
+def test_a_run_that_goes_on_is_not_forgotten(run: Command) -> None:
+    going = save(paths.database_path(), started(new_run("command")))
+    result = run("runs", "forget", going.id)
+    assert (result.exit_code, result.stderr) == (4, f"turnlog: run {going.id} has not ended\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("runs",), ("runs", "show", "x"), ("runs", "link", "x"), ("runs", "forget", "x")]
+)
 def test_without_a_store_nothing_is_found(run: Command, arguments: tuple[str, ...], home: Path) -> None:
     assert run(*arguments).exit_code == 3
     assert not paths.database_path().exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from turnlog.runs.output import output_path
 from turnlog.runs.recording import ended, new_run, save, started
 from turnlog.store import open_store
 from turnlog.store.runs import Run
+from turnlog.sync import read
 
 ONE, TWO = "aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002"
 
@@ -124,6 +127,24 @@ def test_output_that_is_nobodys_is_the_result() -> None:
     linked = link(run)
     assert (linked.result, linked.session_id, linked.agent) == ('{"answer": 42}', None, None)
     assert linked.log_problem == "no session of an agent was found that was prompted while the run lasted"
+
+
+def test_a_log_that_cannot_be_read_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-S35: the run has ended well all the same, and the log is read when that is possible."""
+    logged(ONE, "hello")
+
+    def refuse(path: str, flags: int) -> int:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    with monkeypatch.context() as denied:
+        denied.setattr(read, "_open_file", refuse)
+        run = link(done())
+    assert (run.status, run.session_id) == ("completed", None)
+    assert run.log_problem is not None
+    assert str(log_of(ONE)) in run.log_problem
+    assert "Permission denied" in run.log_problem
+    again = link(run)
+    assert (again.session_id, again.log_problem) == (f"claude-code:{ONE}", None)
 
 
 def test_an_agent_that_is_gone_is_a_reason() -> None:

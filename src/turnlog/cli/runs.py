@@ -115,6 +115,23 @@ def link(run_id: str, as_json: bool, store_path: Path) -> None:
         _write_run(run)
 
 
+@runs.command(epilog=examples("turnlog runs forget 5d1f0c2a"))
+@click.argument("run_id", metavar="RUN")
+@json_option
+@store_option
+def forget(run_id: str, as_json: bool, store_path: Path) -> None:
+    """Remove the record of a run for good. Its session stays: `turnlog forget` removes that, and its runs with it."""
+    from turnlog.runs.recording import forget_run
+
+    with open_existing(store_path) as store:
+        found = store.run(run_id)
+    run = forget_run(store_path, found.id)
+    if as_json:
+        write_json(run_document(run))
+    else:
+        click.echo(f"Forgot run {plain(run.id)}.")
+
+
 @runs.command(
     "import",
     epilog=examples(

@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from turnlog.errors import StoreError
+from turnlog.errors import ConflictError, StoreError
+from turnlog.runs.output import output_path
 from turnlog.runs.processes import this_process
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.runs import Run, RunOrigin, RunStatus, save_run
+from turnlog.store.runs import Run, RunOrigin, RunStatus, delete_run, load_run, save_run
 
 _ASKED_TO_END: Final = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
 
@@ -113,4 +114,23 @@ def save(store_path: Path, run: Run) -> Run:
             save_run(connection, run)
     except sqlite3.Error as error:
         raise StoreError(f"cannot write to the store {store_path}: {error}") from error
+    return run
+
+
+def forget_run(store_path: Path, run_id: str) -> Run:
+    """Remove a run for good, so that its words are no longer in the file; its session stays. The run as it was.
+
+    Raises:
+        NotFoundError: There is no such run.
+        ConflictError: It goes on.
+    """
+    with closing(connect(store_path)) as connection:
+        connection.execute("PRAGMA secure_delete = ON")
+        with write_transaction(connection):
+            run = load_run(connection, run_id)
+            if not run.is_finished:
+                raise ConflictError(f"run {run.id} has not ended")
+            delete_run(connection, run.id)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    output_path(store_path, run.id).unlink(missing_ok=True)
     return run

@@ -142,6 +142,11 @@ def load_unfinished(connection: sqlite3.Connection) -> list[Run]:
     return [_run_of(row) for row in connection.execute(f"{_SELECT} WHERE status IN ({marks}) ORDER BY key", UNFINISHED)]
 
 
+def delete_run(connection: sqlite3.Connection, run_id: str) -> None:
+    """Remove a run's row; its session stays. The caller owns the transaction."""
+    connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+
+
 def _to_column(name: str, value: Any) -> Any:
     if name in _MOMENTS:
         return milliseconds(value)
