@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from turnlog.agents import agents
-from turnlog.agents.commands import find_command
+from turnlog.agents import agent, agents
+from turnlog.agents.commands import find_command, resume_command
 
 CASES = [
     ("claude -p 'fix it'", "claude-code", "fix it", None, None, None),
@@ -41,3 +41,17 @@ def test_a_command_line_is_read(
 @pytest.mark.parametrize("line", ["", "make test", "bash -c 'claude -p x'", "grep claude notes.txt", "claude-squad"])
 def test_other_commands_are_nobodys(line: str) -> None:
     assert find_command(agents(), shlex.split(line)) is None
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "opencode"])
+def test_the_command_that_goes_on_with_a_session_is_read_as_just_that(name: str) -> None:
+    command = resume_command(agent(name), "ses_1")
+    assert command is not None
+    found = find_command(agents(), command)
+    assert found is not None
+    assert (found[0].name, found[1].session, found[1].prompt) == (name, "ses_1", None)
+
+
+def test_what_is_no_session_is_not_gone_on_with() -> None:
+    assert resume_command(agent("klaude"), "ses_1") is None
+    assert resume_command(agent("codex"), "--dangerous") is None

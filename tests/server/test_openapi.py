@@ -38,6 +38,7 @@ ADDRESSES = {
     "/api/sessions/{session_id}/export",
     "/api/sessions/{session_id}/files",
     "/api/sessions/{session_id}/outline",
+    "/api/sessions/{session_id}/replay",
     "/api/sessions/{session_id}/spills/{name}",
     "/api/sessions/{session_id}/ui-messages",
     "/api/sessions/{session_id}/window",

@@ -10,10 +10,14 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
+import turnlog
 from server_history import FORK, MAIN, QUIET, SUBAGENT
 from turnlog.server.answers import OutlineAnswer, SessionAnswer, SessionItem, SessionPage
+from turnlog.sync.scan import sync
 
 OpenClient = Callable[..., TestClient]
+
+SAMPLE = Path(turnlog.__file__).parent / "sample"
 
 
 def ids(page: dict[str, Any]) -> list[str]:
@@ -206,3 +210,21 @@ def test_a_body_that_is_no_json_is_400_and_text_is_415(client: TestClient) -> No
 
 def test_annotations_of_an_unknown_session_are_404(own_store: Path, open_client: OpenClient) -> None:
     assert open_client(own_store).patch("/api/sessions/plain:nope", json={}).status_code == 404
+
+
+# -- going on
+
+
+def test_a_session_says_how_its_agent_goes_on_with_it(tmp_path: Path, open_client: OpenClient) -> None:
+    """Only where the agent can: not of subagents, and not of agents that have no such command."""
+    sync(tmp_path / "turnlog.db", roots=[SAMPLE / "claude-code"])
+    items = open_client(tmp_path / "turnlog.db").get("/api/sessions", params={"subagents": "true"}).json()["items"]
+    assert items
+    for item in items:
+        is_subagent = any(link["kind"] == "subagent" for link in item.get("relationships", []))
+        expected = {"folder": item["cwd"], "command": ["claude", "--resume", item["external_id"]]}
+        assert item.get("resume") == (None if is_subagent else expected)
+
+
+def test_an_agent_without_such_a_command_says_nothing(client: TestClient) -> None:
+    assert all("resume" not in item for item in client.get("/api/sessions").json()["items"])

@@ -43,6 +43,8 @@ class CommandForm(msgspec.Struct, frozen=True, kw_only=True):
     """Options with a value that does not matter here."""
     lists: frozenset[str] = frozenset()
     """Options with any number of values."""
+    resume: tuple[str, ...] = ()
+    """What stands between the program and the id of a session that is to go on; nothing where it cannot."""
 
 
 class CommandFacts(NamedTuple):
@@ -78,6 +80,16 @@ def find_command(agents: Iterable[Agent], command: Sequence[str]) -> tuple[Agent
             if _stem(word) == form.program or _package_of(word) in form.packages:
                 return agent, read_command(form, command[number + 1 :])
     return None
+
+
+def resume_command(agent: Agent, external_id: str) -> list[str] | None:
+    """The command that goes on with a session of this agent; None where none is known.
+
+    An id that would be taken for an option names no session: agents do not make such ids.
+    """
+    if not isinstance(agent, CommandAgent) or not agent.command.resume or external_id.startswith("-"):
+        return None
+    return [agent.command.program, *agent.command.resume, external_id]
 
 
 def read_command(form: CommandForm, arguments: Sequence[str]) -> CommandFacts:

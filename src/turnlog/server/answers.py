@@ -12,6 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from turnlog.model import Fate, HistoryEvent, Membership, Message, Provenance, Role, Session, ToolCallPart, Usage
+from turnlog.replay.events import ReplayEvent
 from turnlog.store import base, states
 from turnlog.store import runs as stored
 from turnlog.store.search.base import SearchField
@@ -69,11 +70,21 @@ class SessionState(Answer, frozen=True, kw_only=True):
         return cls.of(state, doing=None if state.doing is None else OpenCall.of(state.doing))
 
 
+class ResumeCommand(Answer, frozen=True, kw_only=True):
+    """How the agent goes on with a session."""
+
+    folder: str | None
+    """Where it must be started."""
+    command: list[str]
+    """The program and its arguments, none of them quoted."""
+
+
 class SessionItem(Session, frozen=True, kw_only=True):
     """A session, what the user said about it, what it is doing, and what a list shows besides."""
 
     annotations: Annotations | None = None
     state: SessionState | None = None
+    resume: ResumeCommand | None = None
     first_prompt: str | None = None
     children: int = 0
 
@@ -84,13 +95,15 @@ class SessionItem(Session, frozen=True, kw_only=True):
         said: base.Annotations | None,
         preview: base.SessionPreview | None,
         state: states.SessionState | None,
+        resume: list[str] | None,
     ) -> Self:
-        """Join the four."""
+        """Join them."""
         facts: dict[str, Any] = {name: getattr(session, name) for name in session.__struct_fields__}
         return cls(
             **facts,
             annotations=None if said is None else Annotations.of(said),
             state=None if state is None else SessionState.of_state(state),
+            resume=None if resume is None else ResumeCommand(folder=session.cwd, command=resume),
             first_prompt=preview.first_prompt if preview else None,
             children=preview.children if preview else 0,
         )
@@ -218,6 +231,28 @@ class EventRecords(Answer, frozen=True, kw_only=True):
     """The events at one position."""
 
     items: list[EventRecord]
+
+
+# -- replay
+
+
+class ReplayedEvent(Answer, frozen=True, kw_only=True):
+    """An event of a replay, and how long to wait before it."""
+
+    delay: float
+    """Seconds, scaled and capped as was asked for."""
+    event: ReplayEvent
+
+
+class ReplayPage(Answer, frozen=True, kw_only=True):
+    """A piece of a replay."""
+
+    items: list[ReplayedEvent]
+    start: int
+    """Number of the first of these among all."""
+    total: int
+    next_start: int | None
+    """Where the next page begins; null at the end."""
 
 
 # -- changes

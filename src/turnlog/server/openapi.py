@@ -35,6 +35,7 @@ ANSWERS: tuple[type[msgspec.Struct], ...] = (
     answers.RawRecords,
     answers.Run,
     answers.RunPage,
+    answers.ReplayPage,
     answers.SearchAnswer,
     answers.SessionAnswer,
     answers.SessionChange,

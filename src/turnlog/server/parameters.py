@@ -172,6 +172,16 @@ class ExportQuery(_Query):
     model: str | None = Field(None, description="The model that a request asks; by default the last that answered.")
 
 
+class ReplayQuery(_Query):
+    """Which piece of a replay, and how fast."""
+
+    start: Position = Field(0, description="`next_start` of the page before.")
+    limit: LongPage = 100
+    speed: float = Field(1.0, gt=0, le=1e6, description="How many times as fast as it was.")
+    max_pause: float = Field(3.0, ge=0, le=3600, description="Seconds that are waited at most.")
+    view: Literal["full", "model"] = Field("full", description="Everything, or what the model sees at the end.")
+
+
 class UIMessagesQuery(_Query):
     """Which piece of a session, and how it is shown."""
 

@@ -386,9 +386,17 @@ export interface SessionItem extends Session {
   children?: number;
   annotations?: Annotations;
   state?: SessionState;
+  resume?: ResumeCommand;
 }
 
 export type StateName = "running" | "waiting" | "done" | "killed" | "quiet";
+
+/** How its agent goes on with a session. */
+export interface ResumeCommand {
+  folder: string | null;
+  /** The program and its arguments, none of them quoted. */
+  command: string[];
+}
 
 /** A tool call without a final result. */
 export interface OpenCall {

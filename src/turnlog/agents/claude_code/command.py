@@ -4,6 +4,7 @@ from turnlog.agents.commands import CommandForm, words
 
 COMMAND = CommandForm(
     program="claude",
+    resume=("--resume",),
     packages=("@anthropic-ai/claude-code",),
     model=words("--model"),
     system_prompt=words("--system-prompt --append-system-prompt"),

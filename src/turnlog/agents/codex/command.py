@@ -4,6 +4,7 @@ from turnlog.agents.commands import CommandForm, words
 
 COMMAND = CommandForm(
     program="codex",
+    resume=("resume",),
     packages=("@openai/codex",),
     subcommands=(("exec", "resume"), ("e", "resume"), ("exec",), ("e",), ("resume",), ()),
     resumes=frozenset({("exec", "resume"), ("e", "resume"), ("resume",)}),

@@ -4,6 +4,7 @@ from turnlog.agents.commands import CommandForm, words
 
 COMMAND = CommandForm(
     program="gemini",
+    resume=("--resume",),
     packages=("@google/gemini-cli",),
     joins_words=True,
     prompt=words("-p --prompt -i --prompt-interactive"),

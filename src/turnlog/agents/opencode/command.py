@@ -4,6 +4,7 @@ from turnlog.agents.commands import CommandForm, words
 
 COMMAND = CommandForm(
     program="opencode",
+    resume=("--session",),
     packages=("opencode-ai",),
     subcommands=(("run",), ()),
     joins_words=True,

@@ -1,0 +1,43 @@
+"""`/api/sessions/{id}/replay`: a session shown again, event by event, with the pauses it had."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from turnlog.model.codec import encode
+from turnlog.replay import model_view, replay, timed
+from turnlog.server.answers import ReplayPage
+from turnlog.server.context import ContextOf, write
+from turnlog.server.frames import not_modified
+from turnlog.server.openapi import answers_with
+from turnlog.server.parameters import ReplayQuery
+
+router = APIRouter(prefix="/sessions/{session_id}", default_response_class=Response, tags=["sessions"])
+
+
+@router.get("/replay", responses=answers_with(ReplayPage))
+def get_replay(
+    request: Request, context: ContextOf, session_id: str, query: Annotated[ReplayQuery, Query()]
+) -> Response:
+    """What a screen is told when the session is shown again; large contents are previews."""
+    # Before the store is read: what changes in between makes the tag too old, which only costs an answer.
+    etag = context.etag()
+    if known := not_modified(request.headers, etag):
+        return known
+    history = context.store.history(session_id, resolve_blobs=False)
+    shown = replay(model_view(history).events if query.view == "model" else history, response_metadata=True)
+    end = min(query.start + query.limit, len(shown))
+    # A pause is one since what was before, which may be on another page.
+    paced = islice(timed(shown, query.speed, query.max_pause), query.start, end)
+    answer = {
+        "items": [{"delay": delay, "event": msgspec.Raw(encode(event))} for delay, event in paced],
+        "start": query.start,
+        "total": len(shown),
+        "next_start": end if end < len(shown) else None,
+    }
+    return write(request, answer, etag)

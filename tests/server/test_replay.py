@@ -1,0 +1,65 @@
+"""A session shown again, over HTTP."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from server_history import MAIN
+from turnlog.replay import replay
+from turnlog.store import open_store
+
+ADDRESS = f"/api/sessions/{MAIN}/replay"
+
+
+def test_a_replay_is_what_the_library_makes_of_the_history(client: TestClient, library: Path) -> None:
+    page = client.get(ADDRESS).json()
+    with open_store(library) as store:
+        shown = replay(store.history(MAIN), response_metadata=True)
+    assert [item["event"]["type"] for item in page["items"]] == [event.__struct_config__.tag for event in shown]
+    assert (page["start"], page["total"], page["next_start"]) == (0, len(shown), None)
+
+
+def test_pages_are_slices_of_the_whole_with_the_same_pauses(client: TestClient) -> None:
+    whole = client.get(ADDRESS).json()
+    pieces: list[dict[str, Any]] = []
+    start: int | None = 0
+    while start is not None:
+        page = client.get(ADDRESS, params={"start": start, "limit": 2}).json()
+        assert len(page["items"]) <= 2
+        pieces += page["items"]
+        start = page["next_start"]
+    assert pieces == whole["items"]
+    beyond = client.get(ADDRESS, params={"start": 10_000}).json()
+    assert (beyond["items"], beyond["next_start"]) == ([], None)
+
+
+def test_pauses_are_those_of_then_scaled_and_capped(client: TestClient) -> None:
+    events = client.get(ADDRESS, params={"speed": 60, "max_pause": 1.5}).json()["items"]
+    assert events[0]["delay"] == 0
+    assert max(item["delay"] for item in events) == 1.5
+    times = [datetime.fromisoformat(item["event"]["created_at"]) for item in events[:2]]
+    assert events[1]["delay"] == pytest.approx(min((times[1] - times[0]).total_seconds() / 60, 1.5))
+
+
+def test_the_models_view_leaves_out_what_was_compacted(client: TestClient) -> None:
+    full, model = (client.get(ADDRESS, params={"view": view}).json()["total"] for view in ("full", "model"))
+    assert 0 < model < full
+
+
+def test_an_unchanged_session_is_not_sent_again(client: TestClient) -> None:
+    etag = client.get(ADDRESS).headers["etag"]
+    assert client.get(ADDRESS, headers={"If-None-Match": etag}).status_code == 304
+
+
+@pytest.mark.parametrize("wrong", [{"speed": 0}, {"speed": "nan"}, {"max_pause": -1}, {"view": "all"}, {"start": -1}])
+def test_what_cannot_be_is_422(client: TestClient, wrong: dict[str, str | int]) -> None:
+    assert client.get(ADDRESS, params=wrong).status_code == 422
+
+
+def test_an_unknown_session_is_404(client: TestClient) -> None:
+    assert client.get("/api/sessions/plain:nope/replay").status_code == 404
