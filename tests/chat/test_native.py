@@ -56,6 +56,7 @@ def test_a_chat_is_a_session_with_models_tokens_and_turns(keeper: NativeKeeper, 
     asyncio.run(run())
     session = store.session("turnlog:chat")
     assert session.native
+    assert (session.title, session.title_source) == ("hi", "prompt")
     assert session.models == ("model-1", "model-2")
     assert (session.usage.usage.input, session.usage.usage.output, session.usage.unknown_calls) == (33, 7, 0)
     assert (session.counts.messages, session.counts.turns, session.counts.steps) == (5, 2, 3)

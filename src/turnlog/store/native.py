@@ -14,13 +14,16 @@ from typing import Any, Final
 
 from turnlog.agents.base import Changes, MessageChange, Placement, SessionChange
 from turnlog.errors import ConflictError
-from turnlog.model import Fate, Message
+from turnlog.model import Fate, Message, TextPart
+from turnlog.model.session import TitleSource
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.transaction import Pricer, SourceRow
 from turnlog.store.writer import Batch
 
 AGENT: Final = "turnlog"
 """What native sessions have for an agent: their ids are `turnlog:<name>`."""
+
+_TITLE_LENGTH: Final = 80
 
 _SOURCE: Final = SourceRow(0, AGENT, "", 0, None)
 """No file tells of them."""
@@ -84,13 +87,14 @@ class NativeSessions:
 
     def _changes(self, session_id: str, messages: Sequence[Message], metadata: dict[str, Any]) -> Changes:
         times = [time for message in messages for time in (message.created_at, message.completed_at) if time]
+        placed = list(self._place(session_id, messages))
         change = SessionChange(
             session_id=session_id,
             first_at=min(times, default=None),
             last_at=max(times, default=None),
+            titles=_titles(placed),
             metadata=metadata,
         )
-        placed = list(self._place(session_id, messages))
         return Changes(sessions={session_id: change}, messages=placed)
 
     def _place(self, session_id: str, messages: Sequence[Message]) -> Iterator[MessageChange]:
@@ -133,6 +137,16 @@ class NativeSessions:
             " (SELECT key FROM sessions WHERE agent = ? AND external_id = ?)",
             (AGENT, name),
         )
+
+
+def _titles(placed: Sequence[MessageChange]) -> dict[TitleSource, str]:
+    """The first prompt, where it is among these; nobody has given the session another title yet."""
+    for change in placed:
+        if change.message.role == "user" and change.placement.turn == 1:
+            texts = [part.text for part in change.message.parts if isinstance(part, TextPart)]
+            words = " ".join(" ".join(texts).split())
+            return {"prompt": words[:_TITLE_LENGTH].rstrip()} if words else {}
+    return {}
 
 
 def _holders(connection: sqlite3.Connection, message_id: str) -> set[str]:
