@@ -1,0 +1,66 @@
+"""A session that hooks tell of is on the screen before its log is written, and once when it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from browser_history import write_home
+from browser_server import serving
+from browser_visit import Visit
+from hook_recordings import recording
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+RECORDED = recording("claude-code-tui")
+
+
+@pytest.fixture
+def agent_home(tmp_path: Path) -> Path:
+    """A home of the test's own, to which the recorded log comes late."""
+    home = tmp_path / "home"
+    write_home(home)
+    return home
+
+
+@pytest.fixture
+def address(agent_home: Path, tmp_path: Path) -> Iterator[str]:
+    with serving(agent_home, tmp_path / "data") as found:
+        yield found
+
+
+def tell(address: str, *names: str) -> None:
+    """Post the recorded events of these names, as Claude Code's hooks did."""
+    for line in map(json.loads, RECORDED.lines):
+        if line["event"]["hook_event_name"] in names:
+            body = json.dumps(line["event"]).encode()
+            request = urllib.request.Request(f"{address}/api/hooks/claude?at={line['at']}", body, method="POST")
+            urllib.request.urlopen(request, timeout=10).close()
+
+
+def test_a_session_is_on_the_screen_before_its_log_is_written(visit: Visit, address: str, agent_home: Path) -> None:
+    """R-C18, R-C20."""
+    page = visit.open("/")
+    name = f"claude-code:{RECORDED.events[0]['session_id']}"
+    tell(address, "SessionStart", "UserPromptSubmit")
+    row = page.locator(f'a[href="/sessions/{name}"]')
+    expect(row).to_contain_text("Tell me something")
+    visit.open(f"/sessions/{name}")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(page.locator(".prompt", has_text="Tell me something")).to_be_visible()
+    tell(address, "MessageDisplay", "PreToolUse", "Notification")
+    expect(page.get_by_text("First line of the answer.")).to_have_count(3)
+    visit.open("/")
+    expect(page.get_by_role("region", name="Now")).to_contain_text("waits for leave")
+    visit.open(f"/sessions/{name}")
+    tell(address, "Stop", "SessionEnd")
+    shutil.copytree(RECORDED.home / "projects", agent_home / ".claude" / "projects", dirs_exist_ok=True)
+    expect(page.locator(".session-facts")).to_contain_text("claude-")
+    expect(page.get_by_text("First line of the answer.")).to_have_count(3)
+    expect(page.locator(".prompt", has_text="Tell me something")).to_have_count(1)
