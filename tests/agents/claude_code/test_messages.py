@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import Log, call, calls_of, fold, text
+from claude_files import SESSION, Log, call, calls_of, fold, text
 from turnlog.model import (
     Citation,
     Cost,
@@ -341,6 +341,8 @@ CASES: list[tuple[str, dict[str, Any], Origin]] = [
     ("<local-command-stdout>Set model</local-command-stdout>", {}, Origin.COMMAND_OUTPUT),
     ("<local-command-stderr>no</local-command-stderr>", {}, Origin.COMMAND_OUTPUT),
     ("<local-command-caveat>The command below</local-command-caveat>", {}, Origin.HARNESS),
+    ("<user-prompt-submit-hook>mind the gap</user-prompt-submit-hook>", {}, Origin.HARNESS),
+    ("Stop hook feedback:\n- say one more word", {}, Origin.HARNESS),
     ("<bash-input>echo hi</bash-input>", {}, Origin.SHELL),
     ("<bash-stdout>hi</bash-stdout><bash-stderr></bash-stderr>", {}, Origin.SHELL_OUTPUT),
     ("<system-reminder>be nice</system-reminder>", {}, Origin.HARNESS),
@@ -356,6 +358,34 @@ def test_what_a_user_record_really_is(words: str, flags: dict[str, Any], origin:
     assert (message.id, message.origin) == (record["uuid"], origin)
     assert message.role == ("user" if origin in SAID else "developer")
     assert "".join(texts(message)) == words
+
+
+def test_a_prompt_that_a_resume_copied_in_pieces_is_one_turn() -> None:
+    """Up to 2.0.21 the copies have one time, and the flag of what a command stands for is lost."""
+    log = Log("2.0.21")
+    at = {"timestamp": "2026-11-21T10:00:00.000Z"}
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "UE5H"}}
+    gathered = fold(
+        log.user([text("What is this?")], **at),
+        log.user([picture], **at),
+        log.assistant("msg_1", text("A square."), **at),
+        log.user([text("<command-message>greet</command-message><command-name>/greet</command-name>")], **at),
+        log.user([text("Say hello.")], **at),
+        log.assistant("msg_2", text("Hello."), **at),
+        log.user([text("And now?")], **at),
+    )
+    found = [
+        (message.origin, gathered.place(message.id).turn) for message in gathered.in_order(f"claude-code:{SESSION}")
+    ]
+    assert found == [
+        (Origin.PROMPT, 1),
+        (Origin.HARNESS, 1),
+        (None, 1),
+        (Origin.COMMAND, 2),
+        (Origin.HARNESS, 2),
+        (None, 2),
+        (Origin.PROMPT, 3),
+    ]
 
 
 def test_commands_and_shell_escapes_tell_what_was_typed() -> None:

@@ -72,6 +72,7 @@ ENDINGS: list[tuple[str, dict[str, Any], ResultStatus, ToolState]] = [
     (DENIED, {"toolDenialKind": "user-rejected"}, "aborted", ToolState.ABORTED),
     ("This command requires approval", {}, "denied", ToolState.OUTPUT_DENIED),
     ("PreToolUse:Bash hook error: [./check]: no", {}, "denied", ToolState.OUTPUT_DENIED),
+    ("Bash operation blocked by hook:\n- [./check]: no", {}, "denied", ToolState.OUTPUT_DENIED),
     ("Permission to use Bash with command rm has been denied.", {}, "denied", ToolState.OUTPUT_DENIED),
     ("Exit plan mode?", {}, "denied", ToolState.OUTPUT_DENIED),
     ("Needs approval", {"toolDenialKind": "user-rejected", **REJECTED}, "denied", ToolState.OUTPUT_DENIED),

@@ -27,6 +27,9 @@ TAGGED: tuple[tuple[str, Origin], ...] = (
     ("<local-command-stdout>", Origin.COMMAND_OUTPUT),
     ("<local-command-stderr>", Origin.COMMAND_OUTPUT),
     ("<local-command-caveat>", Origin.HARNESS),
+    ("<post-tool-use-hook>", Origin.HARNESS),
+    ("<session-start-hook>", Origin.HARNESS),
+    ("<user-prompt-submit-hook>", Origin.HARNESS),
     ("<bash-input>", Origin.SHELL),
     ("<bash-stdout>", Origin.SHELL_OUTPUT),
     ("<bash-stderr>", Origin.SHELL_OUTPUT),
@@ -38,6 +41,8 @@ _INJECTED = re.compile(
 )
 _TAG = re.compile(r"<(?P<tag>[a-z-]+)>(?P<text>.*?)</(?P=tag)>", re.DOTALL)
 _BOM = "\ufeff"
+_FEEDBACK = "Stop hook feedback:\n"
+"""What a hook says against stopping: flagged as the harness's since 2.1."""
 
 
 class Command(NamedTuple):
@@ -50,6 +55,8 @@ class Command(NamedTuple):
 def origin_of_text(text: str) -> Origin:
     """The origin that a text's opening tag tells; a text without one is a prompt."""
     body = text.lstrip(_BOM + " \t\r\n")
+    if body.startswith(_FEEDBACK):
+        return Origin.HARNESS
     if not body.startswith("<"):
         return Origin.PROMPT
     return next((origin for tag, origin in TAGGED if body.startswith(tag)), Origin.PROMPT)

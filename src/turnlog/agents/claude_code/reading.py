@@ -220,6 +220,8 @@ class Reading(LineReading):
         thread.leaf = message_id
         if origin is None or origin in SAID:
             thread.anchor = message_id
+        if origin is None:
+            thread.said_at = None
         if record.uuid is not None:
             self.state.remember_record(record.uuid, message_id)
             session.end_at(record.uuid)

@@ -6,6 +6,8 @@ however they were cut. What it has forgotten the store still knows.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import msgspec
 
 from turnlog.agents.reading import keep_newest
@@ -86,6 +88,10 @@ class Thread(msgspec.Struct):
     """The newest message that is not the harness's."""
     titled: bool = False
     warm_up: bool = False
+    said_at: datetime | None = None
+    """When a person said the anchor; None when the model did."""
+    commanded: bool = False
+    """That was a command."""
     branched: bool = False
     """A branch began since the agent last named the active leaf."""
 

@@ -53,7 +53,7 @@ KINDS: dict[str, ToolKind] = {
 
 _DENIED = re.compile(
     r"The user doesn't want to |This command requires approval|Claude requested permissions to |Exit plan mode\?\Z"
-    r"|Permission (?:to use|for) .* has been denied|PreToolUse:\S+ hook error: "
+    r"|Permission (?:to use|for) .* has been denied|PreToolUse:\S+ hook error: |\w+ operation blocked by hook:"
 )
 """How results begin that say no: the user's, of a headless run that can ask nobody, of a rule, of a hook."""
 _ABORTED = ("[Request interrupted by user for tool use]", "[Tool call interrupted")

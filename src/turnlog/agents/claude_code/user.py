@@ -83,10 +83,13 @@ def add_message(
         origin = _origin_of(parts, spoken)
     if origin is Origin.PROMPT and (reading.is_subagent or record.is_sidechain):
         origin = Origin.SUBAGENT_PROMPT
+    if origin is Origin.PROMPT and _goes_with(reading, record, session, spoken):
+        origin = Origin.HARNESS
     is_first = session.thread.leaf is None
     parent, branches = reading.attach(record, session)
     if origin in SAID:
         _begin_turn(reading, session, spoken, origin, is_first=is_first)
+        session.thread.said_at, session.thread.commanded = record.timestamp, origin is Origin.COMMAND
         if branches:
             add_rewind(reading, record, session, message_in(parent), record_in(parent))
     message = Message(
@@ -101,6 +104,18 @@ def add_message(
     reading.advance(record, session, message_id, origin)
     if origin is Origin.NOTIFICATION:
         add_report(reading, record, session, spoken)
+
+
+def _goes_with(reading: Reading, record: Record, session: Session, spoken: str) -> bool:
+    """Whether a record goes with what was said just before, at the same time.
+
+    Up to 2.0.21 a resume copies each block of a prompt into a record of its own, and what a command stands for without
+    the flag that says so.
+    """
+    thread = session.thread
+    if record.timestamp is None or record.timestamp != thread.said_at or thread.leaf != thread.anchor:
+        return False
+    return (thread.commanded or not spoken.strip()) and reading.parent_node(record, session) == thread.leaf
 
 
 def _placement_of(reading: Reading, record: Record, session: Session, parent: str) -> Placement:
