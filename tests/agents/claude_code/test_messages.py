@@ -363,7 +363,7 @@ def test_what_a_user_record_really_is(words: str, flags: dict[str, Any], origin:
 def test_a_prompt_that_a_resume_copied_in_pieces_is_one_turn() -> None:
     """Up to 2.0.21 the copies have one time, and the flag of what a command stands for is lost."""
     log = Log("2.0.21")
-    at = {"timestamp": "2026-11-21T10:00:00.000Z"}
+    at: dict[str, Any] = {"timestamp": "2026-11-21T10:00:00.000Z"}
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "UE5H"}}
     gathered = fold(
         log.user([text("What is this?")], **at),

@@ -342,3 +342,16 @@ def _archived(connection: sqlite3.Connection) -> Iterator[bytes]:
     archive = Archive(connection)
     for key, generation in connection.execute("SELECT source_key, generation FROM generations").fetchall():
         yield b"".join(archive.iter_bytes(key, generation))
+
+
+def test_a_table_of_an_older_shape_is_read_too(root: Path, store: Path) -> None:
+    """1.14 keeps `session_message` without the numbers that later versions sort it by."""
+    rows = recorded("1.18.33", "basic-chat")
+    [session] = [row for row in rows["session"] if row["parent_id"] is None][:1]
+    extra = {"id": "evt_1", "session_id": session["id"], "type": "agent-switched", "data": "{}"}
+    rows["session_message"] = [{**extra, "time_created": 1, "time_updated": 1}]
+    write_database(rows, root / "opencode.db")
+    summary = sync(store, roots=[root], agents=[AGENT])
+    assert summary.problems == []
+    with open_store(store) as opened:
+        assert opened.session(f"opencode:{session['id']}").counts.messages > 0

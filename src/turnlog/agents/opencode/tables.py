@@ -23,12 +23,12 @@ _ROW_SIZE = 1024
 _LOOKUP_SIZE = 500
 
 _BY_SESSION = {
-    "session_message": ("id", "ORDER BY seq"),
-    "session_input": ("id", "ORDER BY id"),
-    "session_context_epoch": ("session_id", ""),
-    "event_sequence": ("aggregate_id", ""),
+    "session_message": "id",
+    "session_input": "id",
+    "session_context_epoch": "session_id",
+    "event_sequence": "aggregate_id",
 }
-"""Further tables whose rows belong to a session: their key, and their order."""
+"""Further tables whose rows belong to a session, and their key."""
 
 
 class Listing(NamedTuple):
@@ -176,10 +176,12 @@ class TableRows:
                 yield PROJECT, "", row
 
     def _others(self) -> Iterator[tuple[str, str, Row]]:
-        for table, (key, order) in _BY_SESSION.items():
+        for table, key in _BY_SESSION.items():
             if table in self._tables:
                 owner = "aggregate_id" if table == "event_sequence" else "session_id"
-                for row in self._select(f"SELECT * FROM {table} WHERE {owner} = ? {order}"):
+                rows = self._select(f"SELECT * FROM {table} WHERE {owner} = ?")
+                # `session_message` has no `seq` in 1.14.
+                for row in sorted(rows, key=lambda row: (whole(row.get("seq")), str(row[key]))):
                     yield table, str(row[key]), row
 
     def _events(self, after: int) -> Iterator[tuple[str, str, Row]]:
