@@ -63,7 +63,13 @@ def _is_same(recorded: Turn | None, sent: Turn | None) -> bool:
 
 
 def _same_texts(recorded: Turn, sent: Turn) -> bool:
-    return recorded.anything or bare(*_texts_of(recorded, sent)) == bare(*sent.texts)
+    """Additions of the agent may stand anywhere in the turn, or be missing."""
+    if recorded.anything:
+        return True
+    said = bare(*sent.texts)
+    for text in recorded.optional:
+        said = said.replace(bare(text), "", 1)
+    return said == bare(*[text for text in recorded.texts if text not in recorded.optional])
 
 
 def _texts_of(recorded: Turn, sent: Turn) -> list[str]:
