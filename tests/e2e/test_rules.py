@@ -11,13 +11,22 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, expect
 
-from browser_history import LONG_ID, VARIED_ID
+from browser_history import LONG_ID, VARIED_ID, VAULT
 from browser_visit import Visit, scroll_outline
 from turnlog.server.settings import STATIC_FOLDER
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-PAGES = ["/", f"/sessions/{VARIED_ID}", f"/sessions/{LONG_ID}", "/search?q=shelf", "/usage", "/usage?by=model"]
+PAGES = [
+    "/",
+    f"/sessions/{VARIED_ID}",
+    f"/sessions/{LONG_ID}",
+    "/search?q=shelf",
+    "/usage",
+    "/files",
+    f"/files?path={VAULT}",
+    "/usage?by=model",
+]
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 

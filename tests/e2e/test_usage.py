@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import expect
 
@@ -16,7 +18,7 @@ def test_days_are_a_chart_and_a_table_that_says_what_it_contains(visit: Visit) -
     expect(page.locator(".chart-bar")).to_have_count(1)
     total = page.get_by_role("row", name="Total")
     expect(total).to_contain_text("≥ $5.1")
-    expect(page.get_by_text("of a model without a known price: tokens yes, cost no.")).to_be_visible()
+    expect(page.get_by_text("without a known price: their tokens are counted, their cost is not.")).to_be_visible()
 
 
 def test_an_unknown_price_is_unknown_and_not_zero(visit: Visit) -> None:
@@ -31,3 +33,13 @@ def test_a_row_leads_to_its_sessions(visit: Visit) -> None:
     page.get_by_role("link", name="shop").click()
     expect(page.locator(".session-row")).to_have_count(1)
     expect(page.get_by_label("Project")).to_have_value("/home/ada/shop")
+
+
+def test_what_is_shown_can_be_taken_away_as_a_table(visit: Visit) -> None:
+    page = visit.open("/usage?by=model&agent=claude-code")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    lines = Path(download.value.path()).read_text(encoding="utf-8").splitlines()
+    assert download.value.suggested_filename == "usage-by-model.csv"
+    assert lines[0].startswith("model,label,calls,")
+    assert any(line.startswith("mystery-model-9,") for line in lines)

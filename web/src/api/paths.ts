@@ -5,6 +5,8 @@ import { formatAnchor } from "./anchor";
 export const SESSIONS = "/api/sessions";
 export const SEARCH = "/api/search";
 export const USAGE = "/api/usage";
+export const FILES = "/api/files";
+export const TOUCHED_FILES = "/api/files/touched";
 export const STATUS = "/api/status";
 export const EVENTS = "/api/events";
 export const PROJECTS = "/api/projects";
@@ -32,6 +34,11 @@ export function blobTextPath(sha256: string): string {
 
 export function spillTextPath(sessionId: string, name: string): string {
   return `${sessionPath(sessionId)}/spills/${encodeURIComponent(name)}?as=text`;
+}
+
+/** What the sessions did to a file. */
+export function filePage(path: string): string {
+  return `/files?path=${encodeURIComponent(path)}`;
 }
 
 /** The page of a session, at a message or part of it. Colons stay as they are: nothing in a path needs them away. */

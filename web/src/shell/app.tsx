@@ -14,6 +14,7 @@ import "./shell.css";
 
 const SessionPage = lazy(() => import("@/session/session-page"));
 const SearchPage = lazy(() => import("@/search/search-page"));
+const FilesPage = lazy(() => import("@/files/files-page"));
 const UsagePage = lazy(() => import("@/usage/usage-page"));
 
 export function App() {
@@ -33,6 +34,7 @@ export function App() {
             </Route>
             <Route path="/sessions/:id">{({ id }) => <SessionPage key={id} id={id} />}</Route>
             <Route path="/search" component={SearchPage} />
+            <Route path="/files" component={FilesPage} />
             <Route path="/usage" component={UsagePage} />
             <Route>
               <div className="problem">

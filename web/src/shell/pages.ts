@@ -5,5 +5,6 @@ import type { IconName } from "@/design/icon";
 export const PAGES: { href: string; label: string; icon: IconName }[] = [
   { href: "/", label: "Sessions", icon: "list" },
   { href: "/search", label: "Search", icon: "search" },
+  { href: "/files", label: "Files", icon: "document" },
   { href: "/usage", label: "Usage", icon: "chart" },
 ];

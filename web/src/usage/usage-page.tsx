@@ -1,7 +1,7 @@
 /** What it all took: by day, model, project, session or agent; what a total contains is said beside it. */
 
 import { useQuery } from "@tanstack/react-query";
-import { getJson } from "@/api/client";
+import { getJson, queryString } from "@/api/client";
 import { USAGE } from "@/api/paths";
 import type { UsageAnswer, UsageBy } from "@/api/types";
 import { Problem } from "@/design/problem";
@@ -38,11 +38,11 @@ export default function UsagePage() {
   const [filters, change] = useUrlFilters(FILTERS);
   const by = BY.find(({ value }) => value === filters.by)?.value ?? "day";
   const measure = MEASURES.find(({ value }) => value === filters.measure) ?? COST;
-  const { measure: _, until, ...asked } = filters;
+  const { measure: _, until, ...others } = filters;
+  const asked = { ...others, by, until: until && dayAfter(until) };
   const usage = useQuery({
-    queryKey: ["usage", by, asked, until],
-    queryFn: ({ signal }) =>
-      getJson<UsageAnswer>(USAGE, { ...asked, by, until: until && dayAfter(until) }, signal),
+    queryKey: ["usage", asked],
+    queryFn: ({ signal }) => getJson<UsageAnswer>(USAGE, asked, signal),
     placeholderData: (previous) => previous,
   });
   useTitle("Usage");
@@ -50,6 +50,9 @@ export default function UsagePage() {
     <main className="page usage">
       <div className="page-head">
         <h1>Usage</h1>
+        <a className="button usage-csv" href={USAGE + queryString({ ...asked, format: "csv" })} download>
+          CSV
+        </a>
       </div>
       <FilterBar
         label="Usage filters"
@@ -102,7 +105,7 @@ function Report({ answer, measure }: { answer: UsageAnswer; measure: typeof COST
           The first {ROWS} of {shown.length}.
         </p>
       )}
-      <UsageContents totals={totals} />
+      <UsageContents answer={answer} />
     </>
   );
 }

@@ -1,8 +1,7 @@
 /** The totals in large, and in words what they contain and what they lack. */
 
-import type { ReactNode } from "react";
-import type { UsageTotals } from "@/api/types";
-import { formatCompact, formatCost, formatTotalCost, plural } from "@/format/numbers";
+import type { UsageAnswer, UsageTotals } from "@/api/types";
+import { formatCompact, formatTotalCost } from "@/format/numbers";
 
 export function UsageSummary({ totals }: { totals: UsageTotals }) {
   const sent = totals.tokens - totals.output - totals.reasoning;
@@ -39,37 +38,13 @@ function Figure({ label, value, note }: { label: string; value: string; note: st
   );
 }
 
-export function UsageContents({ totals }: { totals: UsageTotals }) {
+/** What the sums are made of and what they lack, in the server's words. */
+export function UsageContents({ answer: { contains, missing } }: { answer: UsageAnswer }) {
   return (
     <ul className="usage-contents">
-      <Item>
-        Every model call is counted once, subagents included; what a fork or a resumed session copied is
-        counted where it was first made.
-      </Item>
-      <Item>All tokens is the sum of the columns from input on: none of them contains another.</Item>
-      {totals.unknown_calls > 0 && (
-        <Item>{plural(totals.unknown_calls, "call")} without token counts in the log: in no sum.</Item>
-      )}
-      {totals.unpriced_calls > 0 && (
-        <Item>
-          {plural(totals.unpriced_calls, "call")} of a model without a known price: tokens yes, cost no.
-        </Item>
-      )}
-      {totals.lower_bound_calls > 0 && (
-        <Item>
-          {plural(totals.lower_bound_calls, "call")} whose log states the output only as “at least”.
-        </Item>
-      )}
-      {totals.reported_cost !== null && (
-        <Item>
-          The agents themselves reported {formatCost(totals.reported_cost)} for some of these calls; it is not
-          added.
-        </Item>
-      )}
+      {[...contains, ...missing].map((sentence) => (
+        <li key={sentence}>{sentence}</li>
+      ))}
     </ul>
   );
-}
-
-function Item({ children }: { children: ReactNode }) {
-  return <li>{children}</li>;
 }
