@@ -355,3 +355,16 @@ def test_a_table_of_an_older_shape_is_read_too(root: Path, store: Path) -> None:
     assert summary.problems == []
     with open_store(store) as opened:
         assert opened.session(f"opencode:{session['id']}").counts.messages > 0
+
+
+def test_where_a_session_ran_is_told_by_its_answers_before_0_6(root: Path, store: Path) -> None:
+    write_project_storage(recorded("1.18.33", "basic-chat"), root)
+    for path in root.rglob("session/info/*.json"):
+        info = json.loads(path.read_text())
+        del info["directory"]
+        path.write_text(json.dumps({**info, "version": "0.5.29"}))
+    assert read(store, root).problems == []
+    with open_store(store) as opened:
+        folders = {session.cwd for session in opened.sessions(SessionFilter(subagents=True)).items}
+    assert len(folders) == 1
+    assert None not in folders

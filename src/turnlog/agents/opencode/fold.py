@@ -5,6 +5,7 @@ A line tells all that it needs (`rows.Place`), so nothing has to be remembered b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -37,6 +38,7 @@ from turnlog.agents.opencode.rows import (
     document_of,
     list_of,
     object_of,
+    text_of,
 )
 from turnlog.agents.opencode.sessions import project_facts, read_session, todo_facts
 from turnlog.model import (
@@ -55,6 +57,8 @@ from turnlog.model.codec import to_json
 from turnlog.model.session import TitleSource
 
 _TITLE_LENGTH = 100
+_HAS_NO_DIRECTORY = re.compile(r"0\.[0-5]\.")
+"""Versions whose sessions do not say where they ran; their answers do."""
 
 
 class OpenCodeFold:
@@ -124,6 +128,9 @@ class Reading:
         updated = None if place.copy_of else _updated(line) or newest_time(info, parts)
         for read in read_message(line.key, info, parts, place, version=self.version, updated_at=updated):
             self._tell(read, line, place)
+        folder = text_of(object_of(info.get("path")).get("cwd"))
+        if folder is not None and _HAS_NO_DIRECTORY.match(self.version or ""):
+            self._learn(SessionChange(session_id=self._session_id, project_path=folder, cwd=folder))
         self._tell_of_compaction(line, place, info)
         self._tell_of_interruption(place, info, parts)
 
