@@ -20,8 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,7 @@ def serve() -> None:
 
 
 @contextmanager
-def server(*command: str) -> Iterator[tuple[int, int]]:
+def server(*command: str) -> Generator[tuple[int, int]]:
     """A server process and its port."""
     process = subprocess.Popen(command, cwd=JUDGES, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -335,12 +336,7 @@ def main() -> None:
     if options.serve:
         serve()
         return
-    try:
-        import httptools  # noqa: F401  # whether it is there is all that matters
-
-        print("uvicorn with httptools")
-    except ImportError:
-        print("uvicorn with h11")
+    print("uvicorn with", "httptools" if find_spec("httptools") else "h11")
     if "sends" in options.only:
         compare_sends(options.rounds)
     if "viewers" in options.only:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -268,5 +268,37 @@ def test_stores_read_from_the_row_that_holds_a_number(store: StreamStore) -> Non
         assert await store.state("s") is not None
         await store.delete_finished(21.0)
         assert await store.state("s") is None
+
+    asyncio.run(run())
+
+
+def test_a_source_waits_for_a_store_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_stream, "MOST_UNSAVED", 50_000)
+    made = 0
+
+    class Slow(MemoryStreamStore):
+        async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
+            await asyncio.sleep(0.2)
+            return await super().append(stream_id, frames, lease_until)
+
+    async def endless() -> AsyncIterator[StreamEvent]:
+        nonlocal made
+        yield StepStart()
+        yield TextStart(id="t")
+        while True:
+            made += 1
+            yield TextDelta(id="t", delta="word " * 20)
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        hub = Streams(Slow())
+        await hub.start("chat", endless(), ChunkWriter(7))
+        await asyncio.sleep(0.2)
+        before = made
+        await asyncio.sleep(1.0)
+        # Every try to save lets it go on for a while: 50 KB are some 350 deltas.
+        assert 0 < before < 1000
+        assert before < made < 10 * before
+        await hub.close()
 
     asyncio.run(run())

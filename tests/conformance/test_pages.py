@@ -200,6 +200,24 @@ def test_two_tabs_show_one_stream(pages: Pages, server: Server, chat_id: str, ve
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_a_page_that_is_reloaded_in_the_middle_shows_everything_once(
+    pages: Pages, server: Server, chat_id: str, version: int
+) -> None:
+    asking = Page(pages, server.api(version), version, chat_id)
+    asking.send("slow please")
+    asking.see({"text": "<25>"})
+    kept = server.messages(version, chat_id)
+    assert "<5>" in shown(kept[1])[-1]
+    reloaded = Page(pages, server.api(version), version, chat_id, messages=kept)
+    reloaded.do("resume")
+    reloaded.see({"text": "<59>"})
+    assert without_metadata(reloaded.ready()) == without_metadata(asking.ready())
+    assert [shown(message) for message in server.messages(version, chat_id)] == [
+        shown(message) for message in reloaded.ready()
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_an_answer_made_anew_and_an_edited_question(pages: Pages, server: Server, chat_id: str, version: int) -> None:
     page = Page(pages, server.api(version), version, chat_id)
     page.send("full story")
