@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 from urllib.parse import quote
@@ -24,12 +25,15 @@ from turnlog.chat.loading import EVERYTHING, load_all_ui_messages
 from turnlog.chat.steps import join_step, with_step_facts
 from turnlog.errors import NotFoundError
 from turnlog.model import Fate, Message
+from turnlog.model.codec import encode
 from turnlog.paths import database_path
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
 from turnlog.store.native import AGENT, NativeSessions
 
 ResultT = TypeVar("ResultT")
+
+_MOST_TOLD = 20_000
 
 _STANDS = frozenset({Fate.ACTIVE})
 
@@ -92,6 +96,8 @@ class _Shelf:
     def __init__(self, path: Path) -> None:
         self._native = NativeSessions(path, price_nanos, price_version())
         self._store = open_store(path)
+        self._told: dict[str, bytes] = {}
+        """Id in the store -> digest of the step as it was told the last time; the newest of all chats."""
 
     def load(self, chat_id: str) -> list[UIMessage]:
         prefix = _prefix(chat_id)
@@ -108,33 +114,45 @@ class _Shelf:
     def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str]) -> None:
         known, prefix = self._editions(chat_id), _prefix(chat_id)
         gone = [stored for id in retracted for stored in (known[id].stored_ids if id in known else ())]
-        made: list[Message] = []
+        told: list[Message] = []
+        changed: list[Message] = []
         for message in messages:
             edition = known.get(message.id, _Edition(0, [], stands=True))
             fresh = message.id in retracted or not edition.stands
             number = edition.number + 1 if fresh else edition.number
-            made += self._stored_form(message, f"{prefix}{number}:", () if fresh else edition.stored_ids)
-        if made or gone:
-            self._native.save(session_id_of(chat_id), made, retracted=gone)
+            news = self._news(message, f"{prefix}{number}:")
+            told += news
+            changed += self._stored_form(news, () if fresh else edition.stored_ids)
+        if changed or gone:
+            self._native.save(session_id_of(chat_id), changed, retracted=gone)
+        self._remember(told)
 
     def close(self) -> None:
         self._store.close()
         self._native.close()
 
-    def _stored_form(self, message: UIMessage, prefix: str, stored_ids: Iterable[str]) -> list[Message]:
-        """What of a message is new: its steps, joined with what the store has of them."""
-        now, stored = datetime.now(UTC), set(stored_ids)
+    def _news(self, message: UIMessage, prefix: str) -> list[Message]:
+        """The steps of a message that are not as they were told the last time: of a long one nearly all are."""
         steps = with_step_facts(message, from_ui_messages([message]).messages)
+        named = [replace(step, id=f"{prefix}{step.id}") for step in steps]
+        return [step for step in named if self._told.get(step.id) != _digest(step)]
+
+    def _remember(self, told: Iterable[Message]) -> None:
+        for step in told:
+            self._told.pop(step.id, None)
+            self._told[step.id] = _digest(step)
+        while len(self._told) > _MOST_TOLD:
+            del self._told[next(iter(self._told))]
+
+    def _stored_form(self, steps: Iterable[Message], stored_ids: Iterable[str]) -> list[Message]:
+        """What of these steps is new to the store, joined with what it has of them."""
+        now, stored = datetime.now(UTC), set(stored_ids)
         found: list[Message] = []
         for step in steps:
-            step = replace(step, id=f"{prefix}{step.id}", created_at=now, completed_at=now, updated_at=now)
-            if step.id in stored:
-                before = self._store.message(step.id)
-                joined = join_step(before, step)
-                if joined is not None:
-                    found.append(joined)
-            else:
-                found.append(step)
+            stamped = replace(step, created_at=now, completed_at=now, updated_at=now)
+            joined = join_step(self._store.message(step.id), stamped) if step.id in stored else stamped
+            if joined is not None:
+                found.append(joined)
         return found
 
     def _editions(self, chat_id: str) -> dict[str, _Edition]:
@@ -152,6 +170,10 @@ class _Shelf:
                 edition = editions.setdefault(number, _Edition(number, [], fate is Fate.ACTIVE))
                 edition.stored_ids.append(place.message_id)
         return {page_id: editions[max(editions)] for page_id, editions in found.items()}
+
+
+def _digest(step: Message) -> bytes:
+    return blake2b(encode(step), digest_size=16).digest()
 
 
 def _prefix(chat_id: str) -> str:
