@@ -75,7 +75,7 @@ def test_a_window_around_a_place_has_both_sides(client: TestClient) -> None:
     [
         ({"around": "5", "after": "4"}, "around"),
         ({"around": "5", "before": "4"}, "around"),
-        ({"after": "-1"}, "after"),
+        ({"after": "-" + "9" * 30}, "after"),
         ({"before": "x"}, "before"),
         ({"around": "9" * 30}, "around"),
         ({"from": "1"}, "from"),
@@ -85,6 +85,16 @@ def test_a_place_that_cannot_be_is_422(client: TestClient, parameters: dict[str,
     response = client.get(f"/api/sessions/{MAIN}/window", params=parameters)
     assert response.status_code == 422
     assert [wrong["field"] for wrong in response.json()["error"]["detail"]] == [field]
+
+
+def test_a_place_may_lie_below_zero(client: TestClient) -> None:
+    """What a fork shares, and has no copy of, stands before its own."""
+    whole = client.get(f"/api/sessions/{MAIN}/window").json()["rows"]
+    for parameters in ({"after": -(1 << 40)}, {"around": -(1 << 40)}):
+        response = client.get(f"/api/sessions/{MAIN}/window", params=parameters)
+        assert response.status_code == 200
+        assert response.json()["rows"][0] == whole[0]
+    assert client.get(f"/api/sessions/{MAIN}/window", params={"before": -5}).json()["rows"] == []
 
 
 def test_places_beyond_both_ends_give_empty_windows(client: TestClient) -> None:

@@ -78,9 +78,15 @@ describe("what a window holds", () => {
 describe("the end of a session that grows", () => {
   it("is asked for again only where it is loaded", () => {
     expect(tailStart(openWindow(page([10, 20], { after: true })))).toBeNull();
-    expect(tailStart(openWindow(page([10, 20])))).toBe(-1);
+    expect(tailStart(openWindow(page([10, 20])))).toBe(Number.NEGATIVE_INFINITY);
     const many = Array.from({ length: 50 }, (_, index) => index * 10);
     expect(tailStart(openWindow(page(many)))).toBe(190);
+  });
+
+  it("takes the place of all of a short session, though a fork's shared part stands below zero", () => {
+    const window = openWindow(page([-20, -10, 5]));
+    const renewed = renewTail(window, tailStart(window) ?? 0, page([-20, -10, 5, 8]));
+    expect(ids(renewed)).toEqual(["m-20", "m-10", "m5", "m8"]);
   });
 
   it("takes the place of what was loaded", () => {

@@ -66,6 +66,9 @@ Moment = Annotated[
 
 Position = Annotated[int, Field(ge=0, le=LARGEST_POSITION)]
 
+SessionPosition = Annotated[int, Field(ge=-LARGEST_POSITION, le=LARGEST_POSITION)]
+"""Of a message or event in its session. What a fork shares and has no copy of stands before its own, below zero."""
+
 
 def _page_size(default: int, largest: int) -> BeforeValidator:
     def read(value: Any) -> int:
@@ -151,9 +154,9 @@ class EventsQuery(_Query):
 class WindowQuery(_Query):
     """Which piece of a session. Positions are those of its rows."""
 
-    after: Position | None = None
-    before: Position | None = None
-    around: Position | None = None
+    after: SessionPosition | None = None
+    before: SessionPosition | None = None
+    around: SessionPosition | None = None
     limit: WindowSize = 40
 
     @field_validator("around")

@@ -147,7 +147,7 @@ export function useSessionWindow(sessionId: string) {
   const renew = useCallback(() => {
     renewal.current.due = running.current !== null;
     if (tail === null || running.current) return;
-    load({ after: tail < 0 ? null : tail, limit: NEXT_PAGE }, false, (page) => ({
+    load({ after: Number.isFinite(tail) ? tail : null, limit: NEXT_PAGE }, false, (page) => ({
       type: "renewed",
       after: tail,
       page,

@@ -60,7 +60,7 @@ export function useTail({ list, scroller, loaded: { window: session, generation 
 /** Messages that came behind what had been the end. */
 export function addedAtEnd(before: SessionWindow | null, after: SessionWindow): number {
   if (!before || before.hasAfter) return 0;
-  const last = before.messages.at(-1)?.placement.position ?? -1;
+  const last = before.messages.at(-1)?.placement.position ?? Number.NEGATIVE_INFINITY;
   return after.messages.filter(({ placement }) => placement.position > last).length;
 }
 

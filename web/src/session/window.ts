@@ -46,11 +46,14 @@ export function extendAfter(window: SessionWindow, page: WindowPage): SessionWin
 /** How many of the last messages may still change: calls that wait for their results. */
 const TAIL = 30;
 
-/** The position after which a session may have changed since it was loaded (-1: anywhere in it); null where its end
- * is not loaded. */
+/** Before every position: what a fork shares stands below zero. */
+const BEFORE_ALL = Number.NEGATIVE_INFINITY;
+
+/** The position after which a session may have changed since it was loaded (below all: anywhere in it); null where its
+ * end is not loaded. */
 export function tailStart({ messages, hasAfter }: SessionWindow): number | null {
   if (hasAfter) return null;
-  return messages.at(-TAIL - 1)?.placement.position ?? -1;
+  return messages.at(-TAIL - 1)?.placement.position ?? BEFORE_ALL;
 }
 
 /** The window with everything after a position as it is now. */

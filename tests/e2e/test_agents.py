@@ -1,0 +1,104 @@
+"""Sessions of every agent, as the agents wrote them: the bundled sample, which is shown where there is nothing else."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser_server import serving
+from browser_visit import Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(tmp_path_factory.mktemp("empty-home"), tmp_path_factory.mktemp("sample-data")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def sessions(sample: str) -> list[dict[str, Any]]:
+    with urllib.request.urlopen(f"{sample}/api/sessions?subagents=true&limit=200", timeout=10) as answer:
+        return json.load(answer)["items"]
+
+
+@pytest.fixture
+def visit(browser: Browser, sample: str) -> Iterator[Visit]:
+    context = browser.new_context(viewport={"width": 1280, "height": 1600})
+    visit = Visit(context, sample)
+    yield visit
+    context.close()
+    assert visit.problems == []
+
+
+def open_session(visit: Visit, session: dict[str, Any]) -> Page:
+    return visit.open(f"/sessions/{quote(session['id'], safe=':')}")
+
+
+def of_agent(sessions: list[dict[str, Any]], agent: str, tool: str, visit: Visit, shown: str = ".tool-row") -> Page:
+    """The first session of an agent in which this tool was called and this of it is shown."""
+    for session in sessions:
+        if session["agent"] == agent:
+            page = open_session(visit, session)
+            page.locator(".message").first.wait_for()
+            if page.locator(".tool", has_text=tool).filter(has=page.locator(shown)).count():
+                return page
+    raise AssertionError(f"no session of {agent} calls {tool}")
+
+
+def test_every_session_opens_with_all_that_is_in_it(visit: Visit, sessions: list[dict[str, Any]]) -> None:
+    assert {session["agent"] for session in sessions} == {"claude-code", "codex", "gemini-cli", "klaude", "opencode"}
+    for session in sessions:
+        page = open_session(visit, session)
+        expect(page.locator(".message").first).to_be_visible()
+        page.keyboard.press("x")
+        page.wait_for_timeout(300)
+        assert page.get_by_text("This could not be drawn").count() == 0, session["id"]
+        shown = page.locator(".entry > .message").evaluate_all("all => all.map(message => message.dataset.message)")
+        assert len(shown) == len(set(shown)), session["id"]
+        assert page.locator(".timeline").evaluate("timeline => timeline.scrollWidth <= timeline.clientWidth")
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool"),
+    [("claude-code", "Edit"), ("codex", "apply_patch"), ("gemini-cli", "replace")],
+)
+def test_an_edit_is_the_patch_that_the_agent_recorded(
+    visit: Visit, sessions: list[dict[str, Any]], agent: str, tool: str
+) -> None:
+    page = of_agent(sessions, agent, tool, visit, ".diff-added")
+    edit = page.locator(".tool", has_text=tool).filter(has=page.locator(".diff-added")).first
+    expect(edit.locator(".diff-added").first).to_be_visible()
+    edit.locator(".tool-row").first.click()
+    expect(edit.locator(".tool-panel .diff-number").first).to_be_attached()
+    expect(edit.locator(".diff-added .diff-number").last).not_to_have_text("")
+
+
+def test_a_list_of_tasks_is_a_list(visit: Visit, sessions: list[dict[str, Any]]) -> None:
+    page = of_agent(sessions, "gemini-cli", "write_todos", visit)
+    tasks = page.get_by_role("list", name="Tasks").first
+    expect(tasks.get_by_role("listitem").first).to_contain_text("done:")
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool"),
+    [("codex", "spawn_agent"), ("gemini-cli", "invoke_agent"), ("klaude", "Agent"), ("opencode", "task")],
+)
+def test_a_subagent_of_any_agent_opens_in_place(
+    visit: Visit, sessions: list[dict[str, Any]], agent: str, tool: str
+) -> None:
+    page = of_agent(sessions, agent, tool, visit)
+    page.locator(".tool-row", has_text=tool).first.click()
+    expect(page.get_by_role("region", name="Session of the subagent").locator(".message").first).to_be_visible()
+
+
+def test_calls_made_by_code_stand_below_the_code(visit: Visit, sessions: list[dict[str, Any]]) -> None:
+    page = of_agent(sessions, "codex", "exec", visit)
+    expect(page.locator(".nested-calls .tool-name").first).to_be_visible()
