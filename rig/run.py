@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from cassettes import check_cassette
 from chats import COMMANDS, check_chats
 from clis import CLIS, Cli
 from compare import compare, unknown_kinds
@@ -29,7 +30,7 @@ from turnlog.logs import SessionHistory, read_session
 
 MODULES = Path(__file__).parent.parent / ".build/rig/node_modules"
 SECONDS = 90
-COLUMNS = ("agent", "version", "order", "inputs", "outputs", "states", "tokens", "unknown kinds", "chat")
+COLUMNS = ("agent", "version", "order", "inputs", "outputs", "states", "tokens", "unknown kinds", "cassette", "chat")
 
 
 class Trouble(Exception):
@@ -66,9 +67,22 @@ def check(cli: Cli) -> tuple[list[str], list[str]]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         try:
             answers = run(cli, Path(name))
-            return judge(cli, answers, read(cli, Path(name)))
+            history = read(cli, Path(name))
+            cells, found = judge(cli, answers, history)
+            again, more = play_again(cli, history)
+            return [*cells, again], [*found, *more]
         except Trouble as trouble:
-            return ["-"] * 6, [str(trouble)]
+            return ["-"] * 7, [str(trouble)]
+
+
+def play_again(cli: Cli, history: SessionHistory) -> tuple[str, list[str]]:
+    """The cell of the table: whether the agent goes through its own recorded conversation."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        try:
+            found = check_cassette(history, lambda url: start(cli, Path(name), url))
+        except (TurnlogError, Trouble) as error:
+            found = [str(error)]
+    return "DIFFERS" if found else "ok", [f"cassette: {each}" for each in found]
 
 
 def chat_with(cli: Cli) -> tuple[str, list[str]]:
