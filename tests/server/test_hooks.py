@@ -79,6 +79,16 @@ def test_an_agent_that_waits_for_leave_is_seen_waiting(hooked: TestClient, store
     assert session["state"]["doing"]["tool_name"] == "Bash"
 
 
+def test_a_session_that_ends_without_a_word_leaves_the_list(hooked: TestClient) -> None:
+    def tell(name: str, **fields: str) -> list[str]:
+        hooked.post("/api/hooks/claude", json={"session_id": "s1", "hook_event_name": name, "cwd": "/work", **fields})
+        return [session["id"] for session in sessions(hooked)]
+
+    assert tell("SessionStart") == ["claude-code:s1"]
+    assert tell("SessionEnd") == []
+    assert tell("UserPromptSubmit", prompt="So it goes on") == ["claude-code:s1"]
+
+
 def test_spools_are_for_the_user_alone(hooked: TestClient, store: Path) -> None:
     hooked.post("/api/hooks/claude", json={"session_id": "s1", "hook_event_name": "SessionStart"})
     (path,) = spools(store)

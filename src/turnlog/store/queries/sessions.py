@@ -114,6 +114,13 @@ _OWN = (
 """Not a log that holds nothing but facts without a time, which are of other sessions (see `store.leaf_titles`)."""
 
 
+_USED = (
+    'NOT (s.messages = 0 AND s.metadata LIKE \'%"told_by":"hooks"%\' AND EXISTS'
+    " (SELECT 1 FROM events e WHERE e.session_key = s.key AND e.kind = 'hook:SessionEnd'))"
+)
+"""Not what was opened and closed again without a word, of which only hooks tell."""
+
+
 def load_sessions(
     connection: sqlite3.Connection,
     wanted: SessionFilter,
@@ -183,7 +190,7 @@ def _select(connection: sqlite3.Connection, condition: str, parameters: Iterable
 
 
 def _where(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[str, list[Any]]:
-    conditions: list[str] = [_OWN]
+    conditions: list[str] = [_OWN, _USED]
     parameters: list[Any] = []
     for name, condition in _CONDITIONS.items():
         value = getattr(wanted, name)
