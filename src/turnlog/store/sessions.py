@@ -59,6 +59,9 @@ _SELECT = (
 )
 
 
+_LOOKUP_SIZE = 500
+
+
 class SessionRows:
     """Sessions of one transaction."""
 
@@ -194,13 +197,17 @@ class SessionRows:
         self._connection.execute("DELETE FROM leaf_titles WHERE source_key = ?", (source_key,))
 
     def _find_titled(self) -> None:
-        for agent, record_id in sorted(self._leaves):
+        """One look at all sessions for many records: a file has several, and no index has them."""
+        leaves = sorted(self._leaves)
+        for start in range(0, len(leaves), _LOOKUP_SIZE):
+            piece = [record_id for _, record_id in leaves[start : start + _LOOKUP_SIZE]]
             rows = self._connection.execute(
-                "SELECT external_id FROM sessions WHERE owner_key = 1 AND agent = ? AND active_leaf = ?",
-                (agent, record_id),
+                "SELECT agent, external_id, active_leaf FROM sessions WHERE owner_key = 1 AND active_leaf IN"
+                f" ({', '.join('?' * len(piece))})",
+                piece,
             )
-            for (external_id,) in rows.fetchall():
-                key = self.key(f"{agent}:{external_id}")
+            for agent, external_id, leaf in rows.fetchall():
+                key = self.key(f"{agent}:{external_id}") if (agent, leaf) in self._leaves else None
                 if key is not None:
                     self.sequence(key)
                     self._learned.add(key)
