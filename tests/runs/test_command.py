@@ -134,7 +134,6 @@ def test_a_run_that_goes_on_with_a_session_counts_only_its_own(claude: Path) -> 
     wrapped("claude", "-p", "the first")
     (first,) = runs()
     assert first.session_id is not None
-    time.sleep(1.2)
     wrapped("claude", "--resume", first.session_id.partition(":")[2], "-p", "the second")
     second = runs()[0]
     assert second.session_id == first.session_id

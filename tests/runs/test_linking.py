@@ -29,9 +29,10 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def done(**facts: Any) -> Run:
-    """A run of Claude Code in this folder that has just ended well."""
+    """A run of Claude Code in this folder that has just ended well, after a few seconds."""
     known: dict[str, Any] = {"agent": "claude-code", "cwd": str(Path.cwd()), **facts}
-    run = started(new_run("command", **known))
+    run = new_run("command", **known)
+    run = started(msgspec.structs.replace(run, created_at=run.created_at - timedelta(seconds=5)))
     return save(paths.database_path(), ended(run, 0))
 
 

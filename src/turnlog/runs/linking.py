@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,13 +25,19 @@ from turnlog.runs.recording import save
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.connection import connect
-from turnlog.store.run_facts import SLACK, RunFacts, load_run_facts
+from turnlog.store.run_facts import RunFacts, load_run_facts
 from turnlog.store.runs import Run
 from turnlog.sync.importing import import_file
 from turnlog.sync.read import Problem
 from turnlog.sync.scan import Syncer
 
 _MOST_CANDIDATES: Final = 200
+
+_SLACK: Final = timedelta(seconds=1)
+"""Some file systems tell times no better."""
+
+_ROUNDING: Final = timedelta(milliseconds=2)
+"""Between two times that are kept in milliseconds."""
 
 _PRINTED: Final = "no log of {} was found: what the run printed was read instead"
 
@@ -87,7 +93,7 @@ def _link(store_path: Path, run: Run, output: Path, told: str | None) -> Run:
 def _read_new_logs(store_path: Path, run: Run) -> Sequence[Problem]:
     """Read the agent's logs that were written since the run began; those that could not be read."""
     agents = registered_agents() if run.agent is None else [agent_named(run.agent)]
-    new = [(agent, source) for agent in agents for source in _written_since(agent, run.started_at or run.created_at)]
+    new = [(agent, source) for agent in agents for source in _written_since(agent, run.created_at)]
     if not new:
         return ()
     with Syncer(store_path, agents=agents) as syncer:
@@ -95,7 +101,7 @@ def _read_new_logs(store_path: Path, run: Run) -> Sequence[Problem]:
 
 
 def _written_since(agent: Agent, moment: datetime) -> Iterator[Source]:
-    since = (moment - SLACK).timestamp() * 1_000_000_000
+    since = (moment - _SLACK).timestamp() * 1_000_000_000
     for source in agent.discover():
         if source.version is not None:
             written = source.version[1]
@@ -157,9 +163,7 @@ def _by_time(store_path: Path, store: Store, run: Run) -> _Found:
 
 def _candidates(store_path: Path, store: Store, run: Run) -> Iterator[tuple[Session, RunFacts]]:
     since, until = _lasted(run)
-    page = store.sessions(
-        SessionFilter(agent=run.agent, since=since - SLACK, until=until + SLACK), limit=_MOST_CANDIDATES
-    )
+    page = store.sessions(SessionFilter(agent=run.agent, since=since, until=until), limit=_MOST_CANDIDATES)
     with closing(connect(store_path, read_only=True)) as connection:
         for session in page.items:
             facts = load_run_facts(connection, session.id, since, until)
@@ -168,7 +172,9 @@ def _candidates(store_path: Path, store: Store, run: Run) -> Iterator[tuple[Sess
 
 
 def _lasted(run: Run) -> tuple[datetime, datetime]:
-    return run.started_at or run.created_at, run.ended_at or datetime.now(UTC)
+    """From before its process was there, until it had ended; where nobody saw the end, until now."""
+    end = run.ended_at if run.exit_code is not None else None
+    return run.created_at, (end or datetime.now(UTC)) + _ROUNDING
 
 
 def _is_same(prompt: str, logged: str | None) -> bool:
@@ -183,7 +189,7 @@ def _folders(session: Session) -> set[str | None]:
 
 def _is_fresh(session: Session, run: Run) -> bool:
     since, _ = _lasted(run)
-    return session.created_at is not None and session.created_at >= since - SLACK
+    return session.created_at is not None and session.created_at >= since
 
 
 # -- what the session tells
@@ -193,7 +199,7 @@ def _with_facts(store_path: Path, run: Run, *, is_stream: bool) -> Run:
     assert run.session_id is not None
     stream = run.log_path if is_stream else None
     with closing(connect(store_path, read_only=True)) as connection:
-        facts = load_run_facts(connection, run.session_id, run.started_at, run.ended_at, stream=stream)
+        facts = load_run_facts(connection, run.session_id, *_lasted(run), stream=stream)
     return msgspec.structs.replace(
         run,
         agent=run.agent or run.session_id.partition(":")[0],

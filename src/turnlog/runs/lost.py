@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 
 from turnlog.errors import TurnlogError
-from turnlog.runs.linking import link_run
 from turnlog.runs.output import output_path
 from turnlog.runs.processes import ProcessIdentity, is_alive
 from turnlog.store.connection import connect, write_transaction
@@ -54,6 +53,9 @@ def _closed(store_path: Path, run: Run) -> Run:
 
 
 def _linked(store_path: Path, run: Run) -> Run:
+    # Reading logs takes long to import, and there is hardly ever a run to close.
+    from turnlog.runs.linking import link_run
+
     try:
         return link_run(store_path, run)
     except TurnlogError:

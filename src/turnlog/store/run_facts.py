@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from turnlog.model import Message, TextPart, ToolCallPart, Usage, sum_usage
 from turnlog.store import bodies
 from turnlog.store.families import family, session_key
 from turnlog.store.rows import NANO, TURN_ORIGINS, milliseconds
-
-SLACK: Final = timedelta(seconds=1)
-"""Between what a run's process does and what its log says of the time."""
 
 
 class RunFacts(NamedTuple):
@@ -78,8 +75,7 @@ class _Span(NamedTuple):
 
 
 def _during(since: datetime | None, until: datetime | None) -> _Span:
-    first = None if since is None else milliseconds(since - SLACK)
-    last = None if until is None else milliseconds(until + SLACK)
+    first, last = milliseconds(since), milliseconds(until)
     return _Span("m.created_at >= coalesce(?, 0) AND m.created_at <= coalesce(?, m.created_at)", (first, last))
 
 

@@ -1,0 +1,32 @@
+"""What docs/runs.md shows is true: its code runs, and it tells of every command and every field."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from turnlog.chat.runtimes import AgentRuntime
+from turnlog.cli.runs import runs
+from turnlog.store.runs import Run
+
+PAGE = (Path(__file__).parent.parent / "docs" / "runs.md").read_text()
+
+
+def test_the_code_makes_runtimes() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names: dict[str, object] = {"__name__": "example"}
+    exec(compile(code, "docs/runs.md", "exec"), names)
+    assert isinstance(names["claude"], AgentRuntime)
+    assert isinstance(names["codex"], AgentRuntime)
+
+
+def test_every_command_is_told_of() -> None:
+    names = runs.list_commands(click.Context(runs))
+    assert names
+    assert [name for name in names if f"turnlog runs {name}" not in PAGE] == []
+
+
+def test_every_field_of_a_run_is_told_of() -> None:
+    assert [name for name in Run.__struct_fields__ if f"`{name}`" not in PAGE] == []
