@@ -132,6 +132,20 @@ def test_a_reader_that_leaves_does_not_end_the_run_and_stop_does(store: StreamSt
     asyncio.run(run())
 
 
+def test_a_stop_before_the_first_step_ends_the_stream_too() -> None:
+    async def run() -> None:
+        hub = Streams()
+        stream_id = await hub.start("chat", waiting(), ChunkWriter(7))
+        reading = await hub.subscribe(stream_id)
+        assert await hub.stop("chat")
+        assert [chunk.type for chunk in decode_chunks(await read_all(reading))] == ["start", "abort"]
+        assert await hub.resume("chat") is None
+        await hub.start("chat", waiting(), ChunkWriter(7))
+        await hub.close()
+
+    asyncio.run(run())
+
+
 def test_slow_readers_cost_no_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(live_stream, "TAIL_BYTES", 16_384)
     monkeypatch.setattr(streams, "SAVE_SECONDS", 0.01)

@@ -32,6 +32,9 @@ class LiveStream:
     def __init__(self, stream_id: str, store: StreamStore) -> None:
         """Begin with nothing."""
         self.stream_id = stream_id
+        self.begun = False
+        self.unwanted = False
+        """Stopped before it had begun."""
         self.ended = False
         self._store = store
         self._encode = SseEncoder().encode

@@ -152,9 +152,11 @@ class Streams:
             await asyncio.wait(tasks.values())
 
     def _cancel(self, stream_id: str, task: asyncio.Task[None]) -> None:
-        # Once, since its source may still have to do something; and a run that has ended is being stored.
-        if not self._live[stream_id].ended and not task.cancelling():
-            task.cancel()
+        live = self._live[stream_id]
+        if not live.begun:
+            live.unwanted = True  # A task that is cancelled before its first step could not even end its stream.
+        elif not live.ended and not task.cancelling():
+            task.cancel()  # Once: its source may still have to do something. One that has ended is being stored.
 
     # Running
 
@@ -163,7 +165,10 @@ class Streams:
     ) -> None:
         ended = asyncio.Event()
         saving = asyncio.create_task(self._save_often(live, ended))
+        live.begun = True
         try:
+            if live.unwanted:
+                raise asyncio.CancelledError
             await pump(source, writer, live, error_text=error_text)
         except asyncio.CancelledError:
             _put_all(live, writer.abort("stopped"))
