@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from turnlog.agents import agent, agents
-from turnlog.agents.commands import find_command, resume_command
+from turnlog.agents.commands import CommandAgent, CommandForm, find_command, resume_command
 
 CASES = [
     ("claude -p 'fix it'", "claude-code", "fix it", None, None, None),
@@ -45,7 +45,9 @@ def test_other_commands_are_nobodys(line: str) -> None:
 
 @pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "opencode"])
 def test_the_command_that_goes_on_with_a_session_is_read_as_just_that(name: str) -> None:
-    command = resume_command(agent(name), "ses_1")
+    known = agent(name)
+    assert isinstance(known, CommandAgent)
+    command = resume_command(known.command, "ses_1")
     assert command is not None
     found = find_command(agents(), command)
     assert found is not None
@@ -53,5 +55,5 @@ def test_the_command_that_goes_on_with_a_session_is_read_as_just_that(name: str)
 
 
 def test_what_is_no_session_is_not_gone_on_with() -> None:
-    assert resume_command(agent("klaude"), "ses_1") is None
-    assert resume_command(agent("codex"), "--dangerous") is None
+    assert resume_command(CommandForm(program="other"), "ses_1") is None
+    assert resume_command(CommandForm(program="other", resume=("--resume",)), "--dangerous") is None

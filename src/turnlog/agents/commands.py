@@ -82,14 +82,14 @@ def find_command(agents: Iterable[Agent], command: Sequence[str]) -> tuple[Agent
     return None
 
 
-def resume_command(agent: Agent, external_id: str) -> list[str] | None:
-    """The command that goes on with a session of this agent; None where none is known.
+def resume_command(form: CommandForm, external_id: str) -> list[str] | None:
+    """The command that goes on with a session; None where the agent cannot.
 
     An id that would be taken for an option names no session: agents do not make such ids.
     """
-    if not isinstance(agent, CommandAgent) or not agent.command.resume or external_id.startswith("-"):
+    if not form.resume or external_id.startswith("-"):
         return None
-    return [agent.command.program, *agent.command.resume, external_id]
+    return [form.program, *form.resume, external_id]
 
 
 def read_command(form: CommandForm, arguments: Sequence[str]) -> CommandFacts:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from turnlog import agents
-from turnlog.agents.base import Agent
-from turnlog.agents.commands import resume_command
+from turnlog.agents.commands import CommandAgent, CommandForm, resume_command
 from turnlog.errors import TurnlogError
 from turnlog.model import Session
 from turnlog.runs.states import session_states
@@ -30,15 +29,17 @@ def session_items(store: Store, sessions: Iterable[Session]) -> list[SessionItem
 
 def _resume(session: Session) -> list[str] | None:
     """How its agent goes on with it; a subagent's session goes on only within its parent's."""
-    agent = _agent(session.agent)
-    if agent is None or any(link.kind == "subagent" for link in session.relationships):
+    form = _command_form(session.agent)
+    if form is None or any(link.kind == "subagent" for link in session.relationships):
         return None
-    return resume_command(agent, session.external_id)
+    return resume_command(form, session.external_id)
 
 
 @cache
-def _agent(name: str) -> Agent | None:
+def _command_form(name: str) -> CommandForm | None:
+    """How the agent's command line is read; None for one that is not installed, or has none that is known."""
     try:
-        return agents.agent(name)
+        agent = agents.agent(name)
     except TurnlogError:
         return None
+    return agent.command if isinstance(agent, CommandAgent) else None
