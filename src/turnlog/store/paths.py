@@ -21,8 +21,11 @@ CHANGING_KINDS = ("edit", "delete", "move")
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 """The lines of a patch of the form that OpenAI's models write which name a file."""
 
-_ABSOLUTE = re.compile(r"/|~|[A-Za-z]:[\\/]|\\\\")
-"""How a path begins that does not depend on a folder, on any system."""
+_ABSOLUTE = re.compile(r"~|[A-Za-z]:[\\/]|\\\\")
+"""How a path of another system, or of a home, begins that does not depend on a folder."""
+
+_DETOUR = re.compile(r"/\.|//|/$")
+"""What a path may hold that leads nowhere else."""
 
 
 class _Named(msgspec.Struct):
@@ -81,8 +84,10 @@ def _several(value: Any) -> list[Any]:
 
 def resolve_path(path: str, folder: str | None) -> str:
     """A path as it is from anywhere: one that depends on a folder, from the folder of its session."""
+    if path.startswith("/"):
+        return posixpath.normpath(path) if _DETOUR.search(path) else path
     if _ABSOLUTE.match(path):
-        return posixpath.normpath(path) if path.startswith("/") else path
+        return path
     return posixpath.normpath(posixpath.join(folder, path)) if folder else posixpath.normpath(path)
 
 

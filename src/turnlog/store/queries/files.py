@@ -30,10 +30,12 @@ _PARTS_OF_TOUCHED = FROM_PARTS.replace(
 
 _SESSIONS_OF_TOUCHED = (
     " FROM touched t CROSS JOIN parts p ON p.message_key = t.message_key AND p.sequence = t.sequence"
-    " JOIN sessions s ON s.key = coalesce((SELECT pays_key FROM messages WHERE key = t.message_key),"
-    " (SELECT min(session_key) FROM memberships WHERE message_key = t.message_key))"
+    " JOIN sessions s ON s.key = (SELECT iif(count(*) = 1, min(session_key), coalesce("
+    "(SELECT pays_key FROM messages WHERE key = t.message_key), min(session_key)))"
+    " FROM memberships WHERE message_key = t.message_key)"
 )
-"""As in `FROM_PARTS`: a message of several sessions counts once, for the one that pays."""
+"""As in `FROM_PARTS`: a message of several sessions counts once, for the one that pays. Of one that a single session
+holds, as most are, no row with a body is looked at."""
 
 _TIME = "coalesce(p.started_at, (SELECT created_at FROM messages WHERE key = t.message_key))"
 
