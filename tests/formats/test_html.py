@@ -282,6 +282,12 @@ def test_what_a_model_wrote_is_rendered_and_what_was_typed_is_not() -> None:
     assert "**so**" in page(conversation(TextPart(text="**so** " * 30_000)))
 
 
+def test_what_the_agent_added_is_folded() -> None:
+    document = page(conversation(TextPart(text="<note>\nbe <b>nice</b>"), role="developer", origin=Origin.HARNESS))
+    assert '<details class="added"><summary><b>Added by the agent</b> &lt;note&gt; be &lt;b&gt;nice' in document
+    assert "<pre>\n&lt;note&gt;\nbe &lt;b&gt;nice&lt;/b&gt;</pre></details>" in document
+
+
 def test_images_are_in_the_page_and_other_files_are_told() -> None:
     data = b"\x89PNG-1"
     image = FilePart(media_type="image/png", filename='"shot".png', data=data)

@@ -23,6 +23,7 @@ from turnlog.model import (
     Fate,
     FilePart,
     HistoryEvent,
+    Message,
     MessageEvent,
     Origin,
     Part,
@@ -35,7 +36,7 @@ from turnlog.model import (
 )
 
 _TITLE = 100
-"""Characters of a prompt that the outline shows."""
+"""Characters of a prompt that the outline shows, and of an addition that is folded."""
 
 _PROMPTS = (Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT)
 
@@ -102,11 +103,18 @@ class _Blocks:
         fate = f" ({place.fate.value})" if place is not None and place.fate is not Fate.ACTIVE else ""
         heading = f'<h3 class="{message.role}">{escape(" · ".join(words) + fate)}</h3>'
         yield Block(heading, _prompt(event))
-        is_written = message.role == "assistant" or message.origin is Origin.COMPACTION
         for part in message.parts:
-            yield _written(part.text) if is_written and isinstance(part, TextPart) else self._part(part, message.id)
+            yield self._said(part, message) if isinstance(part, TextPart) else self._part(part, message.id)
         if message.error is not None:
             yield _noted(Note("Error", text=message.error.text))
+
+    def _said(self, part: TextPart, message: Message) -> Block:
+        """What a model wrote is Markdown, what the agent added is folded, and what anybody else said is as typed."""
+        if message.role == "assistant" or message.origin is Origin.COMPACTION:
+            return _written(part.text)
+        if message.role == "developer":
+            return _details("added", "Added by the agent", " ".join(part.text[:_TITLE].split()), _text(part.text))
+        return self._part(part, message.id)
 
     def _part(self, part: Part, message_id: str) -> Block:
         match part:
@@ -167,7 +175,6 @@ def _text(text: str) -> str:
 
 
 def _written(text: str) -> Block:
-    """What a model wrote is Markdown; what anybody else said is what was typed."""
     made = prose(text)
     return Block(f'<div class="text">{_text(text)}</div>' if made is None else f'<div class="prose">{made}</div>')
 
