@@ -1,7 +1,7 @@
 // turnlog's plugin for OpenCode: tells turnlog what happens, the moment it happens.
 //
 // `turnlog hooks remove opencode` takes it away. It hands every event to the server whose address stands in
-// `server.json` of turnlog's folder, else appends it to the session's spool there. It never throws, and nothing
+// `server` of turnlog's folder, else appends it to the session's spool there. It never throws, and nothing
 // waits for it: what it does runs behind OpenCode's own work, one event after the other.
 
 import { appendFile, mkdir, readFile } from "node:fs/promises"
@@ -14,15 +14,12 @@ const SHOWN_MILLISECONDS = 250 // between two pieces of one text: it streams wor
 const SESSION = /^[A-Za-z0-9][A-Za-z0-9._-]{0,150}$/
 
 async function post(at, body) {
-  const server = JSON.parse(await readFile(join(FOLDER, "server.json"), "utf8"))
-  process.kill(server.pid, 0)
-  const host = server.host.includes(":") ? `[${server.host}]` : server.host
-  const answer = await fetch(`http://${host}:${server.port}/api/hooks/${AGENT}?at=${at}`, {
+  const [name, port, pid, token] = (await readFile(join(FOLDER, "server"), "utf8")).split("\n")
+  process.kill(Number(pid), 0)
+  const host = name.includes(":") ? `[${name}]` : name
+  const answer = await fetch(`http://${host}:${port}/api/hooks/${AGENT}?at=${at}`, {
     method: "POST",
-    headers: {
-      "Content-Type": "application/json",
-      ...(server.token ? { Authorization: `Bearer ${server.token}` } : {}),
-    },
+    headers: { "Content-Type": "application/json", ...(token ? { Authorization: `Bearer ${token}` } : {}) },
     body,
     signal: AbortSignal.timeout(SERVER_MILLISECONDS),
   })

@@ -1,47 +1,63 @@
 """What an agent starts when a hook fires: it hands the event on standard input to turnlog, and is gone.
 
-`python -I -S send.py AGENT FOLDER`. The event goes to the server whose address stands in `FOLDER/server.json`, else as
-a line into `FOLDER/hooks/<agent>/<session>.jsonl`, the session's spool, which the next sync reads. It never prints,
-never fails and never stays: whatever happens the agent goes on. It imports nothing of turnlog and little else, since
-an agent may wait for it; the server spools by the same functions.
+`python -I -S send.py AGENT FOLDER`. The event goes to the server that `FOLDER/server` names, else as a line into
+`FOLDER/hooks/<agent>/<session>.jsonl`, the session's spool, which the next sync reads. It never prints, never fails and
+never stays: whatever happens the agent goes on. It imports nothing of turnlog and next to nothing else, since an agent
+may wait for it (`socket` and `json` alone would take longer than all that it does); the server spools by the same
+functions.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import re
-import socket
 import sys
 import time
 
-TYPE_CHECKING = False  # importing `typing` would take as long as all the rest
+TYPE_CHECKING = False  # importing `typing` takes its time too
 if TYPE_CHECKING:
     from typing import Any
 
 AGENTS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "opencode": "opencode"}
 """What a command line calls an agent -> what ids and the store call it."""
 
-SERVER = "server.json"
+SERVER = "server"
+"""The file that says where the server is: its host, port, process id and token, a line each."""
+
 SPOOLS = "hooks"
 
 LIMIT = 32 << 20
 """Bytes of an event that are taken at most; a longer one is left to the log."""
 
-SECONDS_IN_ALL = 3
+SECONDS_FOR_INPUT = 3
 SECONDS_FOR_SERVER = 0.3
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,150}")
+_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+_LONGEST_NAME = 151
 
 
 def main(arguments: list[str]) -> None:
     """Take one event from standard input to where it belongs."""
-    _stop_after(SECONDS_IN_ALL)
     agent, folder = AGENTS[arguments[0]], arguments[1]
     at = time.time() * 1000
-    payload = sys.stdin.buffer.read(LIMIT + 1)
-    if len(payload) <= LIMIT and not post(folder, agent, at, payload):
+    payload = read_input(0, SECONDS_FOR_INPUT)
+    if payload and not post(folder, agent, at, payload):
         spool(folder, agent, at, payload)
+
+
+def read_input(descriptor: int, seconds: float) -> bytes:
+    """All that comes; nothing when it is too much, or does not end in time."""
+    import select
+
+    end = time.monotonic() + seconds
+    pieces: list[bytes] = []
+    size = 0
+    while size <= LIMIT and select.select([descriptor], [], [], max(0, end - time.monotonic()))[0]:
+        piece = os.read(descriptor, 1 << 20)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+    return b""
 
 
 def spool(folder: str, agent: str, at: float, payload: bytes) -> str:
@@ -49,6 +65,8 @@ def spool(folder: str, agent: str, at: float, payload: bytes) -> str:
 
     Raises ValueError for what is no event (no JSON object that names a session), OSError when it cannot be written.
     """
+    import json
+
     try:
         event = json.loads(payload)
     except RecursionError as error:
@@ -74,7 +92,9 @@ def session_of(event: Any) -> str:
         name: Any = event["session_id"]
     except (KeyError, TypeError):
         name = None
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not 0 < len(name) < _LONGEST_NAME:
+        raise ValueError("the event names no session")
+    if name[0] not in _LETTERS or set(name) - _LETTERS - {".", "_", "-"}:
         raise ValueError("the event names no session")
     return name
 
@@ -82,37 +102,41 @@ def session_of(event: Any) -> str:
 def post(folder: str, agent: str, at: float, payload: bytes) -> bool:
     """Hand an event to the running server; False when there is none that takes it."""
     try:
-        with open(os.path.join(folder, SERVER), "rb") as file:
-            server: dict[str, Any] = json.load(file)
-        os.kill(server["pid"], 0)
-        with socket.create_connection((server["host"], server["port"]), SECONDS_FOR_SERVER) as connection:
-            connection.sendall(_request(server, agent, at, payload) + payload)
-            return connection.recv(64).startswith(b"HTTP/1.1 202 ")
-    except (OSError, ValueError, KeyError, TypeError):
+        with open(os.path.join(folder, SERVER)) as file:
+            host, port, process, token = file.read().split("\n")[:4]
+        os.kill(int(process), 0)
+        return _exchange(host, int(port), _request(host, port, token, agent, at, payload)).startswith(b"HTTP/1.1 202 ")
+    except (OSError, ValueError, OverflowError):
         return False
 
 
-def _request(server: dict[str, Any], agent: str, at: float, payload: bytes) -> bytes:
-    host = f"[{server['host']}]" if ":" in server["host"] else server["host"]
+def _exchange(host: str, port: int, request: bytes) -> bytes:
+    """Send a request; the beginning of what comes back."""
+    import _socket  # what `socket` is made of: the same, without what that imports
+
+    family = _socket.AF_INET6 if ":" in host else _socket.AF_INET
+    connection = _socket.socket(family, _socket.SOCK_STREAM)
+    try:
+        connection.settimeout(SECONDS_FOR_SERVER)
+        connection.connect((host, port))
+        connection.sendall(request)
+        return connection.recv(64)
+    finally:
+        connection.close()
+
+
+def _request(host: str, port: str, token: str, agent: str, at: float, payload: bytes) -> bytes:
+    name = f"[{host}]" if ":" in host else host
     lines = [
         f"POST /api/hooks/{agent}?at={at:.3f} HTTP/1.1",
-        f"Host: {host}:{server['port']}",
+        f"Host: {name}:{port}",
         "Content-Type: application/json",
         f"Content-Length: {len(payload)}",
         "Connection: close",
     ]
-    if server.get("token"):
-        lines.append(f"Authorization: Bearer {server['token']}")
-    return "\r\n".join([*lines, "", ""]).encode("latin-1")
-
-
-def _stop_after(seconds: float) -> None:
-    """Be gone by then, also where standard input never ends."""
-    import signal
-
-    if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, lambda number, frame: os._exit(0))
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+    if token:
+        lines.append(f"Authorization: Bearer {token}")
+    return "\r\n".join([*lines, "", ""]).encode() + payload
 
 
 if __name__ == "__main__":

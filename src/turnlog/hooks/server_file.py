@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Generator
@@ -25,12 +24,12 @@ def announced(folder: Path, host: str, port: int, token: str | None) -> Generato
         token: What requests must present, if anything.
     """
     bare = host.strip("[]")
-    place = {"host": _EVERY_ADDRESS.get(bare, bare), "port": port, "token": token, "pid": os.getpid()}
+    place = f"{_EVERY_ADDRESS.get(bare, bare)}\n{port}\n{os.getpid()}\n{token or ''}\n"
     path = folder / SERVER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=folder, prefix="server-")
     with os.fdopen(descriptor, "w") as file:
-        json.dump(place, file)
+        file.write(place)
     Path(name).replace(path)
     try:
         yield
@@ -39,8 +38,8 @@ def announced(folder: Path, host: str, port: int, token: str | None) -> Generato
             path.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> object:
+def _read(path: Path) -> str | None:
     try:
-        return json.loads(path.read_bytes())
+        return path.read_text()
     except (OSError, ValueError):
         return None
