@@ -14,6 +14,7 @@ from toy_agent import line, session_id
 from toy_store import ToyStore
 from turnlog.store import open_store, sessions
 from turnlog.store.base import Store
+from turnlog.store.queries import changes
 from turnlog.sync.rebuild import rebuild
 
 S = session_id("s")
@@ -160,3 +161,11 @@ def test_parents_are_those_of_subagents(toys: ToyStore, store: Store) -> None:
     toys.add("s.child.sub", prompt("c1"))
     children = [session.id for session in store.children(S)]
     assert store.parents([S, *children, "toy:nobody"]) == dict.fromkeys(children, S)
+
+
+def test_a_long_session_is_not_walked(toys: ToyStore) -> None:
+    """Each question goes along the numbers of changes, however long the session and the store."""
+    for statement in (changes.CHANGED, changes.JOINED, changes.MOVED_ALONE, changes.EVENTS, changes.GONE_MESSAGES):
+        plan = [row[3] for row in toys.rows(f"EXPLAIN QUERY PLAN {statement}", 1, 1, 1, 1)]
+        assert "_by_change (changed_seq>? AND changed_seq<?)" in plan[0] or "PRIMARY KEY (seq>?" in plan[0], plan
+        assert not [step for step in plan[1:] if "(session_key=?)" in step], plan
