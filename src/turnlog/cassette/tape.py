@@ -76,7 +76,8 @@ class Track(Value, frozen=True, kw_only=True):
 class Cassette(Value, frozen=True, kw_only=True):
     """All that is played: tracks are independent of each other, exchanges of one follow each other."""
 
-    cassette: Literal[1] = msgspec.field()
+    cassette: Literal[1]
+    """The version of this format."""
     tracks: tuple[Track, ...]
 
 
