@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { messageMarkdown, messageText, partMarkdown, partText } from "@/session/copy-formats";
-import { resumeCommand } from "@/session/resume-command";
-import { message, session, toolCall } from "./samples";
+import { resumeLine } from "@/session/resume-command";
+import { message, toolCall } from "./samples";
 
 const call = toolCall({
   input: { command: "make test" },
@@ -31,22 +31,16 @@ describe("a message to paste", () => {
 });
 
 describe("the command that resumes a session", () => {
-  it("is the agent's own, where the session worked", () => {
-    const resumed = session({ agent: "codex", external_id: "01-ab", cwd: "/home/ada/my shop" });
-    expect(resumeCommand(resumed)).toBe("cd '/home/ada/my shop' && codex resume 01-ab");
-    expect(resumeCommand(session({ cwd: "/w" }))).toBe("cd /w && claude --resume one");
-  });
-
-  it("is one word where a log says otherwise", () => {
-    expect(resumeCommand(session({ external_id: "x'; rm -rf /" }))).toBe(
-      "claude --resume 'x'\\''; rm -rf /'",
+  it("is run where the session worked", () => {
+    const command = ["codex", "resume", "01-ab"];
+    expect(resumeLine({ folder: "/home/ada/my shop", command })).toBe(
+      "cd '/home/ada/my shop' && codex resume 01-ab",
     );
-    expect(resumeCommand(session({ external_id: "--help" }))).toBe("claude --resume '--help'");
+    expect(resumeLine({ folder: null, command })).toBe("codex resume 01-ab");
   });
 
-  it("is none for a subagent, and for an agent that is not known", () => {
-    const relationships = [{ kind: "subagent" as const, parent_session_id: "p" }];
-    expect(resumeCommand(session({ relationships }))).toBeNull();
-    expect(resumeCommand(session({ agent: "other" }))).toBeNull();
+  it("is as many words as it has, whatever a log put into them", () => {
+    const command = ["claude", "--resume", "x'; rm -rf /"];
+    expect(resumeLine({ folder: null, command })).toBe("claude --resume 'x'\\''; rm -rf /'");
   });
 });

@@ -3,10 +3,10 @@
 import { useState } from "react";
 import { getText, queryString } from "@/api/client";
 import { sessionPage, sessionPath } from "@/api/paths";
-import type { Session } from "@/api/types";
+import type { SessionItem } from "@/api/types";
 import { CopyButton } from "@/design/copy-button";
 import { Menu, MenuSection } from "@/design/menu";
-import { resumeCommand } from "./resume-command";
+import { resumeLine } from "./resume-command";
 
 const DOCUMENTS = [
   { as: "html", label: "Page", note: "one HTML file" },
@@ -24,11 +24,11 @@ const REQUESTS = [
   { as: "gemini", label: "Gemini" },
 ];
 
-export function SessionMenu({ session }: { session: Session }) {
+export function SessionMenu({ session }: { session: SessionItem }) {
   const [redact, setRedact] = useState(false);
   const address = (as: string) =>
     `${sessionPath(session.id)}/export${queryString({ as, redact: redact || null })}`;
-  const resume = resumeCommand(session);
+  const resume = session.resume && resumeLine(session.resume);
   return (
     <Menu label="Share" icon="share">
       <MenuSection title="Here">
