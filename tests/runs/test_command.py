@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,17 +55,33 @@ def test_a_command_that_is_not_there_is_told_as_a_shell_does() -> None:
     }
 
 
+@contextmanager
+def disposed(number: signal.Signals, to: signal.Handlers) -> Generator[None]:
+    """What is started meanwhile begins with this signal's default, or ignoring it."""
+    before = signal.signal(number, to)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+@pytest.mark.parametrize("disposition", [signal.SIG_DFL, signal.SIG_IGN])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_signals_are_passed_on(number: signal.Signals) -> None:
+def test_signals_are_passed_on(number: signal.Signals, disposition: signal.Handlers) -> None:
+    """Also to a command that began by ignoring them, as in the background of a shell, and then wants to hear."""
     told = f"import signal, sys; signal.signal({int(number)}, lambda *_: sys.exit(5)); print('on', flush=True)"
-    with subprocess.Popen(
-        command("run", "--", sys.executable, "-c", f"{told}; signal.pause()"), stdout=subprocess.PIPE
-    ) as process:
+    wrapper = command("run", "--", sys.executable, "-c", f"{told}; signal.pause()")
+    with disposed(number, disposition):
+        process = subprocess.Popen(wrapper, stdout=subprocess.PIPE)
+    with process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"on\n"
         process.send_signal(number)
-        assert process.wait(100) == 5
-    assert [run.status for run in runs()] == ["cancelled"]
+        try:
+            assert process.wait(100) == 5
+        finally:
+            process.kill()
+    assert [run.status for run in runs()] == ["cancelled" if disposition is signal.SIG_DFL else "failed"]
 
 
 def test_a_signal_that_is_ignored_stays_so() -> None:

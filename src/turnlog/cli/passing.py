@@ -161,28 +161,31 @@ class _Passing:
         self._process = process
         self._early = early
         self._ended = False
-        self._signals = {each for each in _PASSED if signal.getsignal(each) is not signal.SIG_IGN}
+        self._ignored = {each for each in _PASSED if signal.getsignal(each) is signal.SIG_IGN}
         self._thread = threading.Thread(target=self._pass, daemon=True)
 
     def __enter__(self) -> _Passing:
-        signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED)
+        for each in self._ignored:
+            # The program has begun by ignoring it, and may have changed its mind.
+            signal.signal(each, signal.SIG_DFL)
         for number in self._early:
             self._send(number)
-        if self._signals:
-            self._thread.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._ended = True
-        if self._signals:
-            assert self._thread.ident is not None
-            signal.pthread_kill(self._thread.ident, min(self._signals))
-            self._thread.join()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._signals)
+        assert self._thread.ident is not None
+        signal.pthread_kill(self._thread.ident, signal.SIGUSR1)
+        self._thread.join()
+        for each in self._ignored:
+            signal.signal(each, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED)
 
     def _pass(self) -> None:
         while True:
-            number, is_from_terminal = _next_signal(self._signals)
+            number, is_from_terminal = _next_signal()
             if self._ended:
                 return
             self._note(number)
@@ -195,16 +198,16 @@ class _Passing:
             self._process.send_signal(number)
 
     def _note(self, number: int) -> None:
-        self.stopped |= number not in (signal.SIGUSR1, signal.SIGUSR2)
+        self.stopped |= number not in (signal.SIGUSR1, signal.SIGUSR2, *self._ignored)
 
 
-def _next_signal(signals: set[signal.Signals]) -> tuple[int, bool]:
+def _next_signal() -> tuple[int, bool]:
     """The next signal, and whether a terminal sent it."""
     if sys.platform == "darwin":
         # Nothing there tells who sent it.
-        number = signal.sigwait(signals)
+        number = signal.sigwait(_PASSED)
         return number, number in (signal.SIGINT, signal.SIGQUIT) and _is_in_foreground()
-    found = signal.sigwaitinfo(signals)
+    found = signal.sigwaitinfo(_PASSED)
     return found.si_signo, found.si_code == _FROM_KERNEL
 
 
