@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -54,7 +54,6 @@ _STEPS = 16
 """Positions in a millisecond."""
 
 _CALLS = 64
-_TEXTS_KEPT = 8
 
 _ROLES: dict[Origin, Role] = {Origin.PROMPT: "user"}
 
@@ -176,7 +175,7 @@ class Told:
         self._json, self._record = json, (offset, length)
         self._note_session(self.event.session_id or "")
         before = len(self._messages), len(self.changes.events)
-        self._hooks.handlers.get(self.event.hook_event_name, tell)(self)
+        self._hooks.handlers.get(self.event.hook_event_name, Told.add_fact)(self)
         counts = self.changes.counts
         if len(self.changes.events) > before[1]:
             counts.events += 1
@@ -217,7 +216,7 @@ class Told:
     def show_prompt(self, text: str, origin: Origin = Origin.PROMPT) -> None:
         """Somebody asked for this, or the agent's own harness did."""
         event = self.event
-        name = event.prompt_id or event.turn_id or _checksum(f"{event.timestamp or self._milliseconds}")
+        name = event.prompt_id or event.turn_id or checksum(f"{event.timestamp or self._milliseconds}")
         part = TextPart(id=f"{self.external_id}:hook.prompt.{name}.0", text=text)
         self._show(f"prompt.{name}", part, origin=origin)
 
@@ -264,12 +263,11 @@ class Told:
 
     def _call_checksum(self) -> str:
         given = b"" if self.event.tool_input is UNSET else bytes(self.event.tool_input)
-        return _checksum(f"{self.event.tool_name}:{given.decode(errors='replace')}")
+        return checksum(f"{self.event.tool_name}:{given.decode(errors='replace')}")
 
-    def end_call(self, status: ResultStatus, output: Raw | UnsetType) -> None:
-        """The event's call has ended."""
+    def end_call(self, status: ResultStatus, text: str) -> None:
+        """The event's call has ended, and this is what it said."""
         call_id = self.call_id() or self.begin_call()
-        text = "" if output is UNSET else output_text(output)
         result = ToolResult(
             id=f"{call_id}.result",
             status=status,
@@ -336,94 +334,6 @@ class Told:
 Handler = Callable[[Told], None]
 
 
-# -- what events say
-
-
-def tell(told: Told) -> None:
-    """A fact about the run: it starts, waits, stops, ends."""
-    told.add_fact()
-
-
-def take_prompt(told: Told) -> None:
-    """A prompt was sent."""
-    if told.event.prompt:
-        told.show_prompt(told.event.prompt)
-    else:
-        told.add_fact()
-
-
-def take_piece(told: Told) -> None:
-    """A piece of an answer that is being shown. Its whole is shown again, as far as it has come."""
-    event = told.event
-    if event.message_id is None or event.delta is None:
-        told.add_fact()
-        return
-    texts = told.state.texts
-    pieces = texts.setdefault(event.message_id, {})
-    pieces[event.index] = event.delta
-    if len(texts) > _TEXTS_KEPT:
-        del texts[next(iter(texts))]
-    whole = "".join(pieces[index] for index in sorted(pieces))
-    told.show_text(event.message_id, whole, done=event.final)
-
-
-def take_call(told: Told) -> None:
-    """A tool is about to run."""
-    told.show_call(told.begin_call())
-
-
-def take_result(told: Told) -> None:
-    """A tool has run."""
-    told.end_call("success", told.event.tool_response)
-
-
-def take_failure(told: Told) -> None:
-    """A tool has failed, or was stopped."""
-    told.end_call("aborted" if told.event.is_interrupt else "error", told.event.error)
-
-
-def take_question(told: Told) -> None:
-    """A call waits for leave to run."""
-    told.add_fact()
-    call_id = told.call_id()
-    if call_id is not None:
-        told.show_call(call_id, state=ToolState.APPROVAL_REQUESTED)
-
-
-def take_stop(told: Told) -> None:
-    """The agent has stopped; what it said last may not have been shown before."""
-    said = told.event.last_assistant_message
-    if said and said.strip() != told.state.answered.strip():
-        told.show_text(told.event.turn_id or told.event.prompt_id or _checksum(said), said)
-    told.add_fact()
-
-
-_TEXTS = ("stdout", "stderr", "output", "content", "text", "llmContent", "error", "message")
-"""Fields of an output that hold what a reader sees, where it is an object."""
-
-
-def output_text(output: Raw) -> str:
-    """What can be read of a tool's output: its text, that of its fields, else its JSON."""
-    try:
-        value = msgspec.json.decode(clean_json(bytes(output)))
-    except msgspec.MsgspecError:
-        return bytes(output).decode(errors="replace")
-    return _text_of(value) or bytes(output).decode(errors="replace")
-
-
-def _text_of(value: Any) -> str:
-    match value:
-        case str():
-            return value
-        case dict():
-            fields = cast("dict[str, Any]", value)
-            found = [_text_of(fields.get(name)) for name in _TEXTS]
-        case list():
-            found = [_text_of(item) for item in cast("list[Any]", value)]
-        case _:
-            return ""
-    return "\n".join(text for text in found if text)
-
-
-def _checksum(text: str) -> str:
+def checksum(text: str) -> str:
+    """A short name for what has none."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

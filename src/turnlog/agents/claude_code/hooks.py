@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from turnlog.agents.claude_code.sources import NAME
 from turnlog.agents.claude_code.tools import KINDS
-from turnlog.agents.hooked import (
-    Hooks,
-    Told,
+from turnlog.agents.hook_events import (
     take_call,
     take_failure,
     take_piece,
@@ -18,6 +16,7 @@ from turnlog.agents.hooked import (
     take_result,
     take_stop,
 )
+from turnlog.agents.hooked import Hooks, Told
 from turnlog.model import Origin
 
 _NOTIFICATION = "<task-notification>"

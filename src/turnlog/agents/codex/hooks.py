@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.tools import KINDS
-from turnlog.agents.hooked import Hooks, take_call, take_prompt, take_question, take_result, take_stop
+from turnlog.agents.hook_events import take_call, take_prompt, take_question, take_result, take_stop
+from turnlog.agents.hooked import Hooks
 from turnlog.model import ToolKind
 
 EVENTS = {

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.agents.gemini_cli.tools import KINDS
-from turnlog.agents.hooked import Hooks, take_call, take_prompt, take_result
+from turnlog.agents.hook_events import take_call, take_prompt, take_result
+from turnlog.agents.hooked import Hooks
 
 EVENTS = {"BeforeAgent": take_prompt, "BeforeTool": take_call, "AfterTool": take_result}
 

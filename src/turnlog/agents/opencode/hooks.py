@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from turnlog.agents.hooked import Hooks, take_call, take_piece, take_prompt, take_question, take_result
+from turnlog.agents.hook_events import take_call, take_piece, take_prompt, take_question, take_result
+from turnlog.agents.hooked import Hooks
 from turnlog.agents.opencode.ids import NAME
 from turnlog.agents.opencode.tools import KINDS
 
