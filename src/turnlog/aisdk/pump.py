@@ -103,7 +103,7 @@ async def _pump(
 ) -> list[UIMessageChunk]:
     frames, dumps = sink.frames, orjson.dumps
     open_id: object = _NONE
-    head, told, size = b"", 0, 0
+    head, told, size, is_full = b"", 0, 0, False
     async for event in source:
         # An open text can only end by what the writer is told: until then it need not see the text's deltas.
         if type(event) is TextDelta and event.id == open_id and type(delta := event.delta) is str and delta:
@@ -114,7 +114,7 @@ async def _pump(
                 frame = b"".join([encode(chunk) for chunk in writer.write(event)])
             if not frames:
                 sink.begin()
-                size = 0
+                size, is_full = 0, sink.is_full
             frames.append(frame)
             size += len(frame)
         else:
@@ -125,8 +125,10 @@ async def _pump(
             if writer.closed:
                 return []
             open_id, head = _open_text(writer, event)
-        if size >= MOST_BYTES or sink.is_full:
+            is_full = sink.is_full
+        if size >= MOST_BYTES or is_full:
             await sink.wait()
+            is_full = False
     return writer.close()
 
 
