@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
+from followers import Follower, loaded
 from hook_recordings import HOMES, NAMES, Recording, recording
 from plain_store import PRICE_VERSION, price
 from store_dump import Dump, check_integrity, differences, dump
 from turnlog.agents.base import HOOKED_FROM, Agent, Source
 from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolState
 from turnlog.store import open_store
-from turnlog.store.base import SessionFilter, Store
+from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
 from turnlog.store.forget import forget_for_good
 from turnlog.store.restore import restore
@@ -247,39 +248,6 @@ def test_forgetting_a_session_takes_its_spool_along(tmp_path: Path) -> None:
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == 0, table
 
 
-class Follower:
-    """A page that has loaded a session and then only applies what it is told of it."""
-
-    def __init__(self, store: Store, session_id: str) -> None:
-        self._store = store
-        self._id = session_id
-        self._place = store.last_change()
-        self.messages, self.rows, self.events = _loaded(store, session_id)
-
-    def follow(self) -> None:
-        until = self._store.last_change()
-        changes = self._store.session_changes(self._id, self._place, until, limit=10_000)
-        assert changes is not None
-        for gone in changes.gone_messages:
-            self.messages.pop(gone, None)
-            self.rows.pop(gone, None)
-        for position, gone in changes.gone_events:
-            self.events.pop((position, gone), None)
-        self.messages |= {message["id"]: message for message in map(json.loads, changes.messages)}
-        self.rows |= {row["message_id"]: row for row in json.loads(changes.rows)}
-        self.events |= {(event.get("position", 0), event.get("id")): event for event in json.loads(changes.events)}
-        self._place = until
-
-
-def _loaded(store: Store, session_id: str) -> tuple[dict[str, Any], dict[str, Any], dict[tuple[int, str], Any]]:
-    window = json.loads(store.window(session_id, limit=10_000).to_json())
-    return (
-        {message["id"]: message for message in window["items"]},
-        {row["message_id"]: row for row in window["rows"]},
-        {(event.get("position", 0), event.get("id")): event for event in window["events"]},
-    )
-
-
 def test_a_page_that_follows_has_what_a_page_that_is_loaded_anew_has(recorded: Recording, tmp_path: Path) -> None:
     """R-C20, R-S39: while hooks tell and while the log takes their place, nothing is doubled and nothing left."""
     path = tmp_path / "store.db"
@@ -296,4 +264,4 @@ def test_a_page_that_follows_has_what_a_page_that_is_loaded_anew_has(recorded: R
             read(connection, recorded.agent, *recorded.logs())
             for session, follower in followers.items():
                 follower.follow()
-                assert (follower.messages, follower.rows, follower.events) == _loaded(store, session)
+                assert (follower.messages, follower.rows, follower.events) == loaded(store, session)

@@ -452,7 +452,7 @@ class SessionChanges(NamedTuple):
     gone_messages: list[str]
     """Ids of messages that are no longer part of the session."""
     gone_events: list[tuple[int, str]]
-    """Position and id of events that are no longer there."""
+    """Position and id of events that are no longer there; of a result without its call, `<call's id>:<result's id>`."""
 
 
 class StoreStatus(NamedTuple):

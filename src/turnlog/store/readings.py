@@ -60,15 +60,17 @@ class Readings:
         ).fetchone()
         if row is None:
             return True
-        position, source_key, records, record_ids = row
+        position, source_key, known, record_ids = row
+        records = known
         self._branches.note_records(session_key, change.record_ids, position)
         if source_key == self._transaction.source.key:
             reference: RecordRef = (*change.record, change.result.id)
             records = pack_records(join_records(unpack_records(records), (reference,)))
         record_ids = pack_ids(tuple(dict.fromkeys((*unpack_ids(record_ids), *change.record_ids))))
         self._connection.execute(
-            "UPDATE memberships SET records = ?, record_ids = ? WHERE message_key = ? AND session_key = ?",
-            (records, record_ids, key, session_key),
+            "UPDATE memberships SET records = ?, record_ids = ?, changed_seq = max(changed_seq, ?)"
+            " WHERE message_key = ? AND session_key = ?",
+            (records, record_ids, 0 if records == known else self._sessions.sequence(session_key), key, session_key),
         )
         return True
 
@@ -182,7 +184,8 @@ class Readings:
             joined, origin = stored, there
         fate = known.fate if joined.fate is stored.fate else joined.fate
         shown = (joined.position, joined.turn, joined.step, str(fate))
-        has_moved = shown != (known.position, known.turn, known.step, known.fate)
+        records = pack_records(joined.records)
+        has_moved = (*shown, records) != (known.position, known.turn, known.step, known.fate, known.records)
         self._branches.note_place(session_key, joined)
         words = dict.fromkeys((*joined.record_ids, *stored.record_ids, *placement.record_ids))
         self._branches.note_records(session_key, words, joined.position)
@@ -199,7 +202,7 @@ class Readings:
                 joined.step,
                 fate,
                 joined.copied,
-                pack_records(joined.records),
+                records,
                 pack_ids(tuple(words)),
                 self._sessions.sequence(session_key) if has_moved else 0,
                 key,

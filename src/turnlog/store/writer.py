@@ -180,6 +180,16 @@ class Batch:
         settled = lineage.settle(self._connection, session_keys)
         for change in settled.payers:
             transaction.totals.move(change.message_key, change.old, change.new)
+            self._note_payer(change)
         transaction.totals.write()
         transaction.sessions.write()
         return settled.session_ids
+
+    def _note_payer(self, change: lineage.PayerChange) -> None:
+        """What the message costs in each of the two sessions has changed."""
+        for session_key in (change.old, change.new):
+            if session_key is not None:
+                self._connection.execute(
+                    "UPDATE memberships SET changed_seq = ? WHERE message_key = ? AND session_key = ?",
+                    (self._transaction.sessions.sequence(session_key), change.message_key, session_key),
+                )

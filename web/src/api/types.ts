@@ -464,7 +464,7 @@ export interface SessionChange {
   events: HistoryEvent[];
   /** Ids of messages that are no longer part of the session: take them out first. */
   gone_messages: string[];
-  /** Position and id of events that are no longer there. */
+  /** Position and id of events that are no longer there; of a result without its call, `<tool_call_id>:<result id>`. */
   gone_events: [position: number, id: string][];
   /** Subagents of which anything has changed. */
   children: SessionItem[];
