@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,6 +28,12 @@ def call(*arguments: str, input: str | None = None) -> Result:
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "turnlog", *arguments]
+
+
+def heed_signals() -> None:
+    """In a process before its program starts: it need not ignore what whoever runs the tests does."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def in_pipe(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -171,7 +171,8 @@ def test_without_a_store_nothing_completes() -> None:
 
 def test_an_interrupt_ends_a_process_as_shells_expect(store: Path) -> None:
     script = (
-        "import os, signal; from turnlog.cli import usage; from turnlog.cli.main import main\n"
+        "import os, signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from turnlog.cli import usage; from turnlog.cli.main import main\n"
         "usage.open_existing = lambda path: os.kill(os.getpid(), signal.SIGINT)\nmain()"
     )
     result = subprocess.run([sys.executable, "-c", script, "usage"], capture_output=True, text=True, check=False)
