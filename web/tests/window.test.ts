@@ -158,6 +158,18 @@ describe("a change that a stream tells of", () => {
     expect(left.events).toEqual(events.slice(1));
   });
 
+  it("loses a result that found its call", () => {
+    const orphan: HistoryEvent = {
+      type: "tool-result",
+      position: 20,
+      tool_call_id: "call",
+      result: { id: "r1" },
+    };
+    const window = { ...openWindow(page([10, 20])), events: [orphan] };
+    expect(applyChange(window, change({ gone_events: [[20, "call:r1"]] })).events).toEqual([]);
+    expect(applyChange(window, change({ gone_events: [[10, "call:r1"]] })).events).toEqual([orphan]);
+  });
+
   it("begins a session that was empty", () => {
     expect(ids(applyChange(openWindow(page([])), told(0, "first")))).toEqual(["m0"]);
   });

@@ -79,9 +79,7 @@ export function applyChange(window: SessionWindow, change: SessionChange): Sessi
       placed.set(message.id, { message, placement });
   }
   const gone = new Set(change.gone_events.map(([position, id]) => `${position}/${id}`));
-  const kept = window.events.filter(
-    (event) => !("id" in event) || !gone.has(`${event.position ?? 0}/${event.id}`),
-  );
+  const kept = window.events.filter((event) => !gone.has(`${event.position ?? 0}/${storedId(event)}`));
   const events = new Map(kept.map((event) => [eventKey(event), event]));
   for (const event of change.events) {
     if (covers(window, event.position ?? 0)) events.set(eventKey(event), event);
@@ -135,8 +133,12 @@ export function holds(window: SessionWindow, position: number | null): boolean {
 }
 
 export function eventKey(event: HistoryEvent): string {
-  const name = event.type === "tool-result" ? `${event.tool_call_id}/${event.result.id}` : event.id;
-  return `${event.type}/${name}/${event.position ?? 0}`;
+  return `${event.type}/${storedId(event)}/${event.position ?? 0}`;
+}
+
+/** Under which the server keeps an event; a result without its call has no id of its own. */
+function storedId(event: HistoryEvent): string {
+  return event.type === "tool-result" ? `${event.tool_call_id}:${event.result.id}` : event.id;
 }
 
 function messageKey({ message }: PlacedMessage): string {
