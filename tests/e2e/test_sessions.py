@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 def test_sessions_stand_under_their_day_with_what_they_took(visit: Visit) -> None:
     page = visit.open("/")
     expect(page.locator(".session-group")).to_have_count(1)
-    expect(page.locator(".session-group .session-row")).to_have_count(3)
+    expect(page.locator(".session-group .session-row")).to_have_count(4)
     long = page.locator(f'a[href="/sessions/{LONG_ID}"]')
     expect(long).to_contain_text("Prompt number 1: please look at shelf 1")
     expect(long).to_contain_text("shop")
@@ -52,7 +52,7 @@ def test_filters_live_in_the_address(visit: Visit) -> None:
     expect(page.locator(".session-row")).to_have_count(1)
     page.get_by_role("searchbox", name="Title").fill("no such title")
     page.get_by_role("button", name="Clear the filters").click()
-    expect(page.locator(".session-row")).to_have_count(3)
+    expect(page.locator(".session-row")).to_have_count(4)
 
 
 def test_the_keyboard_is_enough(visit: Visit) -> None:
@@ -113,7 +113,7 @@ def test_a_session_is_starred_named_and_tagged_with_the_keyboard(visit: Visit) -
     page.get_by_label("Archived").uncheck()
     page.get_by_role("button", name="Save").click()
     visit.open("/")
-    expect(page.locator(".session-row")).to_have_count(3)
+    expect(page.locator(".session-row")).to_have_count(4)
     expect(page.get_by_text("Prompt number 1: please look at shelf 1")).to_be_visible()
 
 
