@@ -63,6 +63,22 @@ async def told(runtime: AgentRuntime, request: RunRequest, *, resume: bool = Fal
         return [event async for event in events]
 
 
+async def stopped_at_first_word(runtime: AgentRuntime) -> list[StreamEvent]:
+    """All that is told of an answer which is stopped as soon as it says something."""
+    events: list[StreamEvent] = []
+    async with runtime.subscribe("chat") as listening:
+        await runtime.send(asked("Do the thing"))
+        async for event in listening:
+            events.append(event)
+            if isinstance(event, TextDelta):
+                break
+        stopping = asyncio.create_task(runtime.abort("chat"))
+        events += [event async for event in listening]
+        await stopping
+    await runtime.close()
+    return events
+
+
 def kinds(events: list[StreamEvent]) -> list[str]:
     """The kinds of events, those that repeat told once."""
     names = [type(event).__name__ for event in events]

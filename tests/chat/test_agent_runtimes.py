@@ -26,6 +26,7 @@ from agent_chats import (
     kinds,
     recording,
     responded,
+    stopped_at_first_word,
     text_of,
     told,
 )
@@ -53,7 +54,6 @@ from turnlog.model.stream import (
     StepStart,
     StreamError,
     StreamEvent,
-    TextDelta,
     TextStart,
     ToolInputAvailable,
     ToolInputDelta,
@@ -186,22 +186,7 @@ def test_a_new_prompt_takes_the_place_of_an_agent_that_waits(agent: FakeAgent) -
 def test_stopping_interrupts_claude_code_by_its_own_request(agent: FakeAgent) -> None:
     agent.record(*recording("interrupt"))
 
-    async def run() -> list[StreamEvent]:
-        runtime = claude(agent)
-        events: list[StreamEvent] = []
-        async with runtime.subscribe("chat") as listening:
-            await runtime.send(asked("Do the thing"))
-            async for event in listening:
-                events.append(event)
-                if isinstance(event, TextDelta):
-                    break
-            stopping = asyncio.create_task(runtime.abort("chat"))
-            events += [event async for event in listening]
-            await stopping
-        await runtime.close()
-        return events
-
-    events = asyncio.run(run())
+    events = asyncio.run(stopped_at_first_word(claude(agent)))
     assert events[-1] == Abort()
     assert text_of(events).startswith("One two")
     assert agent.heard[-1]["request"] == {"subtype": "interrupt"}

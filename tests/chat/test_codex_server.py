@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from agent_chats import DATA, answered, asked, check_chunks, kinds, recording, responded, text_of, told
+from agent_chats import (
+    DATA,
+    answered,
+    asked,
+    check_chunks,
+    kinds,
+    recording,
+    responded,
+    stopped_at_first_word,
+    text_of,
+    told,
+)
 from fake_agent import FakeAgent, printed
 from turnlog.aisdk.parts import (
     UIMessage,
@@ -83,22 +94,7 @@ def test_the_app_server_tells_words_as_they_come_and_asks(
 def test_the_app_server_is_interrupted_by_a_request(agent: FakeAgent) -> None:
     agent.record(*recording("interrupt", SERVER))
 
-    async def run() -> list[StreamEvent]:
-        runtime = server(agent)
-        events: list[StreamEvent] = []
-        async with runtime.subscribe("chat") as listening:
-            await runtime.send(asked("Do the thing"))
-            async for event in listening:
-                events.append(event)
-                if isinstance(event, TextDelta):
-                    break
-            stopping = asyncio.create_task(runtime.abort("chat"))
-            events += [event async for event in listening]
-            await stopping
-        await runtime.close()
-        return events
-
-    events = asyncio.run(run())
+    events = asyncio.run(stopped_at_first_word(server(agent)))
     assert events[-1] == Abort()
     check_chunks(events)
     assert agent.heard[-1]["method"] == "turn/interrupt"

@@ -30,7 +30,7 @@ from turnlog.agents.opencode.rows import (
     MESSAGE,
     PROJECT,
     SESSION,
-    TODO_LIST,
+    TO_DOS,
     Line,
     Place,
     Row,
@@ -328,7 +328,7 @@ class Reading:
     _readers: ClassVar[dict[str, Callable[[Reading, Line], None]]] = {
         MESSAGE: _read_message,
         SESSION: _read_session,
-        TODO_LIST: _read_todo,
+        TO_DOS: _read_todo,
         PROJECT: _read_project,
         EVENT: _read_event,
     }

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from turnlog.agents.base import Source
 from turnlog.agents.opencode.rows import (
     MESSAGE,
-    TODO_LIST,
+    TO_DOS,
     Line,
     Row,
     bytes_of,
@@ -62,9 +62,9 @@ def _rows(line: Line) -> Iterator[tuple[str, Row]]:
     part_table = "part" if line.table == MESSAGE else line.table
     for row in line.parts:
         yield part_table, row
-    if line.table == TODO_LIST:
+    if line.table == TO_DOS:
         for row in line.rows:
-            yield TODO_LIST, row
+            yield TO_DOS, row
 
 
 def _write_tables(rows: Iterable[tuple[str, Row]], target: Path) -> None:

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 Text that is not UTF-8 is `{"$text": …}` and binary data `{"$blob": …}`, both in base64.
 """
 
-MESSAGE, SESSION, TODO_LIST, PROJECT, EVENT = "message", "session", "todo", "project", "event"
+MESSAGE, SESSION, TO_DOS, PROJECT, EVENT = "message", "session", "todo", "project", "event"
 
 _TEXT, _BLOB = "$text", "$blob"
 

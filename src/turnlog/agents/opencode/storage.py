@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from turnlog.agents.base import Version
-from turnlog.agents.opencode.rows import PROJECT, TODO_LIST, Row, as_text, document_of, time_of
+from turnlog.agents.opencode.rows import PROJECT, TO_DOS, Row, as_text, document_of, time_of
 from turnlog.agents.opencode.snapshot import MessageRows, Snapshot, listed
 from turnlog.agents.opencode.timeline import Copy, Listed
 
@@ -68,7 +68,7 @@ class Place(NamedTuple):
         if self.base.name == "storage":
             if self.project is not None:
                 yield PROJECT, "", self.base / "project" / f"{self.project}{_JSON}"
-            yield TODO_LIST, "", self.base / "todo" / f"{self.session}{_JSON}"
+            yield TO_DOS, "", self.base / "todo" / f"{self.session}{_JSON}"
             yield "session_diff", "", self.base / "session_diff" / f"{self.session}{_JSON}"
 
 
@@ -142,7 +142,7 @@ class FileRows:
         place = self._place
         session = self._row(place.file) if place.file else None
         others = {table: self._row(path) for table, _, path in place.others()}
-        todo = others.pop(TODO_LIST, None)
+        todo = others.pop(TO_DOS, None)
         return Snapshot(
             session=session,
             info=_document(session) if session else {},

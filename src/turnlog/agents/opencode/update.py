@@ -11,7 +11,7 @@ from turnlog.agents.opencode.rows import (
     EVENT,
     MESSAGE,
     SESSION,
-    TODO_LIST,
+    TO_DOS,
     Line,
     Place,
     decode_line,
@@ -87,8 +87,8 @@ def _other_lines(snapshot: Snapshot, back: Reverted | None, log: Log) -> Log:
         lines[SESSION, ""] = encode_line(line)
     for table, key, row in snapshot.others:
         lines[table, key] = encode_line(Line(table=table, key=key, row=row))
-    if snapshot.todo or (snapshot.todo is not None and (TODO_LIST, "") in log):
-        lines[TODO_LIST, ""] = encode_line(Line(table=TODO_LIST, rows=snapshot.todo))
+    if snapshot.todo or (snapshot.todo is not None and (TO_DOS, "") in log):
+        lines[TO_DOS, ""] = encode_line(Line(table=TO_DOS, rows=snapshot.todo))
     return lines
 
 
