@@ -9,35 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import Gathered
-from gemini_files import AGENT, DATA, SESSION
-from turnlog.agents import detect
-from turnlog.agents.base import Source, SourceKind
-from turnlog.model import ErrorEvent, Message, RecordEvent, RunMetadataEvent, TextPart, ToolCallPart
-from turnlog.store import open_store
-from turnlog.sync.importing import import_stream
-from turnlog.sync.scan import sync
+from gemini_files import DATA, SESSION
+from printed_streams import (
+    calls,
+    check_adds_nothing_beside_its_log,
+    check_every_line_is_accounted_for,
+    check_is_recognised,
+    messages,
+    read,
+)
+from turnlog.model import ErrorEvent, RecordEvent, RunMetadataEvent, TextPart
 
 STREAMS = sorted((DATA / "streams").glob("*.jsonl"))
 TIME = "2026-11-21T10:00:00.000Z"
-
-
-def source_at(path: Path) -> Source:
-    found = detect(path).source
-    assert found is not None
-    return found
-
-
-def read(path: Path, *, by_line: bool = False) -> tuple[Gathered, bytes]:
-    """What a stream brings and the state it leaves, in one feed or in one for each line."""
-    gathered, state, offset = Gathered(), None, 0
-    data = path.read_bytes()
-    for piece in data.splitlines(keepends=True) if by_line else [data]:
-        fold = AGENT.fold(source_at(path), state)
-        gathered.add(fold.feed(piece, offset))
-        state, offset = fold.state(), offset + len(piece)
-    assert state is not None
-    return gathered, state
 
 
 def stream(tmp_path: Path, *records: dict[str, Any] | bytes) -> Path:
@@ -52,34 +36,16 @@ def words(text: str, **fields: Any) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": text, **fields}
 
 
-def messages(gathered: Gathered) -> list[Message]:
-    return list(gathered.messages.values())
-
-
-def calls(gathered: Gathered) -> list[ToolCallPart]:
-    return [part for message in messages(gathered) for part in message.parts if isinstance(part, ToolCallPart)]
-
-
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 def test_every_line_is_accounted_for_in_any_split(path: Path) -> None:
-    """R-S34, R-S43: no line is lost, no kind unknown."""
-    whole, state = read(path)
-    assert whole.counts.total == len(path.read_bytes().splitlines())
-    assert whole.diagnostics == []
-    events = [change.event for change in whole.events.values()]
-    assert [event.kind for event in events if isinstance(event, RecordEvent) and not event.known] == []
-    pieces, state_of_pieces = read(path, by_line=True)
-    assert pieces.as_json() == whole.as_json()
-    assert state_of_pieces == state
+    """R-S34, R-S43"""
+    check_every_line_is_accounted_for(path)
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 def test_a_stream_is_recognised_by_its_content(path: Path) -> None:
     """R-S21"""
-    detection = detect(path)
-    assert (detection.agent, detection.version) == ("gemini-cli", None)
-    assert detection.source is not None
-    assert detection.source.kind is SourceKind.STREAM
+    check_is_recognised(path, "gemini-cli")
 
 
 def test_a_stream_alone_shows_the_conversation() -> None:
@@ -177,21 +143,4 @@ def test_what_is_damaged_or_unknown_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("log_first", [True, False])
 def test_a_stream_beside_its_log_adds_nothing(tmp_path: Path, scenario: str, log_first: bool) -> None:
     home, path = DATA / "scenarios" / scenario, DATA / "streams" / f"{scenario}.jsonl"
-    alone, store = tmp_path / "alone.db", tmp_path / "data" / "turnlog.db"
-    sync(alone, roots=[home])
-    steps = [lambda: sync(store, roots=[home]), lambda: give(store, path)]
-    for step in steps if log_first else reversed(steps):
-        step()
-    with open_store(alone) as one, open_store(store) as other:
-        assert [known.id for known in other.sessions().items] == [known.id for known in one.sessions().items]
-        for known in one.sessions().items:
-            found = other.session(known.id)
-            assert (found.counts, found.usage, found.cost, found.title) == (
-                *(known.counts, known.usage, known.cost, known.title),
-            )
-            assert list(other.messages(known.id)) == list(one.messages(known.id))
-
-
-def give(store: Path, path: Path) -> None:
-    with path.open("rb") as file:
-        import_stream(store, file, path.name)
+    check_adds_nothing_beside_its_log(tmp_path, home, path, log_first=log_first)

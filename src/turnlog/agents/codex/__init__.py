@@ -12,7 +12,7 @@ from turnlog.agents.base import Detection, Fold, Source, SourceKind
 from turnlog.agents.codex.command import COMMAND
 from turnlog.agents.codex.detection import detect_log
 from turnlog.agents.codex.exec_calls import exec_structured_result
-from turnlog.agents.codex.exec_json import ExecFold, detect_exec
+from turnlog.agents.codex.exec_json import EXEC_JSON
 from turnlog.agents.codex.fold import CodexFold
 from turnlog.agents.codex.hooks import HOOKS
 from turnlog.agents.codex.results import structured_result
@@ -20,6 +20,7 @@ from turnlog.agents.codex.sidecars import SidecarFold
 from turnlog.agents.codex.sources import FOLDERS, NAME, find_sources
 from turnlog.agents.codex.turn_signs import TURN_SIGNS
 from turnlog.agents.hooked import HookFold
+from turnlog.agents.printed_fold import PrintedFold, detect_printed
 
 
 class Codex:
@@ -46,14 +47,14 @@ class Codex:
         A stream names a thread that starts, or has known items.
         """
         found = detect_log(path, head)
-        return found if found.agent is not None else detect_exec(path, head) or found
+        return found if found.agent is not None else detect_printed(EXEC_JSON, path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a rollout, a sidecar or a stream, or what hooks told."""
         if source.kind is SourceKind.HOOKS:
             return HookFold(HOOKS, source, state)
         if source.kind is SourceKind.STREAM:
-            return ExecFold(source, state)
+            return PrintedFold(EXEC_JSON, state)
         if source.kind is SourceKind.SIDECAR:
             return SidecarFold(source, state)
         return CodexFold(source, state)

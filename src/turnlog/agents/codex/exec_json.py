@@ -7,26 +7,26 @@ belong to no message.
 
 from __future__ import annotations
 
-from pathlib import Path
 from zlib import crc32
 
 import msgspec
 from msgspec import UNSET
 
-from turnlog.agents.base import Changes, Detection, Link, Source, SourceKind
+from turnlog.agents.base import Link
 from turnlog.agents.codex.exec_calls import input_of, read_item, result_of, tool_name_of
 from turnlog.agents.codex.exec_records import (
     CALL_ITEMS,
     EXEC_KINDS,
+    EXEC_LINES,
     ITEM_STEPS,
     ExecItem,
     ExecLine,
-    read_exec_lines,
 )
 from turnlog.agents.codex.lines import fields_of
 from turnlog.agents.codex.sources import NAME, session_id
 from turnlog.agents.codex.tools import SPAWN_TOOLS
-from turnlog.agents.printed import Printed, PrintedMessage, PrintedState, kept_fields
+from turnlog.agents.printed import Printed, PrintedMessage, kept_fields
+from turnlog.agents.printed_fold import PrintedForm, StreamState
 from turnlog.model import (
     ReasoningPart,
     TextPart,
@@ -48,10 +48,9 @@ class OpenItem(msgspec.Struct, array_like=True):
     call_id: str
 
 
-class ExecState(msgspec.Struct):
+class ExecState(StreamState):
     """What a fold of a stream remembers."""
 
-    printed: PrintedState = msgspec.field(default_factory=PrintedState)
     open: str | None = None
     """The message that is being printed."""
     messages: dict[str, PrintedMessage] = {}
@@ -60,17 +59,6 @@ class ExecState(msgspec.Struct):
     """The newest plan, by its checksum."""
     failure: str | None = None
     """What the newest error said: the end of the turn says it again."""
-
-
-def detect_exec(path: Path, head: bytes) -> Detection | None:
-    """What `codex exec --json` printed; None when it is not that. No line names a version."""
-    whole_lines = head[: head.rfind(b"\n") + 1] or head
-    lines = [line for line, *_ in read_exec_lines(whole_lines.split(b"\n"), 0, 1, Changes())]
-    if not any(_is_ours(line) for line in lines):
-        return None
-    place = path.absolute()
-    source = Source(agent=NAME, path=str(place), root=str(place.parent), kind=SourceKind.STREAM)
-    return Detection(agent=NAME, source=source)
 
 
 def _is_ours(line: ExecLine) -> bool:
@@ -82,30 +70,12 @@ def _is_ours(line: ExecLine) -> bool:
     return f"item/{item.type}" in EXEC_KINDS
 
 
-class ExecFold:
-    """Reads one stream. See `turnlog.agents.base.Fold`."""
+def _session_of(line: ExecLine, json: bytes) -> str | None:
+    return line.thread_id if line.type == "thread.started" else None
 
-    def __init__(self, source: Source, state: bytes | None) -> None:
-        self._source = source
-        self._state = msgspec.json.decode(state, type=ExecState) if state is not None else ExecState()
 
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return msgspec.json.encode(self._state)
-
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        state, changes = self._state, Changes()
-        printed = Printed(NAME, state.printed, changes)
-        lines = data.split(b"\n")
-        for line, json, position, length, number in read_exec_lines(lines, offset, state.printed.lines + 1, changes):
-            if line.type == "thread.started" and line.thread_id is not None:
-                printed.begin_run(line.thread_id, json)
-                state.open, state.messages, state.items, state.plan = None, {}, {}, None
-            printed.enter(json, position, length, number, None)
-            _read_line(state, printed, line)
-        state.printed.lines += len(lines) if lines[-1] else len(lines) - 1
-        return printed.finish()
+def _begin_run(state: ExecState, line: ExecLine) -> None:
+    state.open, state.messages, state.items, state.plan = None, {}, {}, None
 
 
 def _read_line(state: ExecState, printed: Printed, line: ExecLine) -> None:
@@ -255,3 +225,16 @@ def _show_plan(state: ExecState, printed: Printed, item: ExecItem) -> None:
     )
     printed.show(message, part, result.id)
     printed.changes.counts.messages += 1
+
+
+EXEC_JSON = PrintedForm(
+    agent=NAME,
+    lines=EXEC_LINES,
+    state=ExecState,
+    is_ours=_is_ours,
+    session_of=_session_of,
+    begin_run=_begin_run,
+    time_of=lambda line: None,
+    read=_read_line,
+)
+"""What `codex exec --json` prints since 0.44."""

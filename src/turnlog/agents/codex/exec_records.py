@@ -106,4 +106,4 @@ def _is_line(line: ExecLine) -> bool:
     return line.type in EXEC_KINDS or line.type in ITEM_STEPS
 
 
-read_exec_lines = JsonLines(ExecLine, first_keys=("type",), plausible=_is_line).read
+EXEC_LINES = JsonLines(ExecLine, first_keys=("type",), plausible=_is_line)

@@ -16,8 +16,9 @@ from turnlog.agents.gemini_cli.fold import GeminiCliFold
 from turnlog.agents.gemini_cli.hooks import HOOKS
 from turnlog.agents.gemini_cli.sidecars import SidecarFold
 from turnlog.agents.gemini_cli.sources import NAME, find_sources
-from turnlog.agents.gemini_cli.stream import StreamFold, detect_stream
+from turnlog.agents.gemini_cli.stream import STREAM_JSON
 from turnlog.agents.hooked import HookFold
+from turnlog.agents.printed_fold import PrintedFold, detect_printed
 
 
 class GeminiCli:
@@ -40,7 +41,7 @@ class GeminiCli:
     def detect(self, path: Path, head: bytes) -> Detection:
         """A log has a header with a `sessionId` and a `projectHash`, a stream an `init` with a `session_id`."""
         found = detect_log(path, head)
-        return found if found.agent is not None else detect_stream(path, head) or found
+        return found if found.agent is not None else detect_printed(STREAM_JSON, path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a log, the log of prompts, a spilled output or a stream, or what hooks told."""
@@ -49,7 +50,7 @@ class GeminiCli:
         if source.kind is SourceKind.HOOKS:
             return HookFold(HOOKS, source, state)
         if source.kind is SourceKind.STREAM:
-            return StreamFold(source, state)
+            return PrintedFold(STREAM_JSON, state)
         return GeminiCliFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:

@@ -7,24 +7,23 @@ counts but those of the whole run, which belong to no message.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 from msgspec import UNSET
 
-from turnlog.agents.base import Changes, Detection, Source, SourceKind
 from turnlog.agents.gemini_cli.records import compact, fields_of
 from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.agents.gemini_cli.stream_records import (
     STREAM_FIELDS,
     STREAM_KINDS,
+    STREAM_LINES,
     StreamLine,
-    read_stream_lines,
     stream_kind,
 )
 from turnlog.agents.gemini_cli.tools import KINDS, exit_code_of, result_id, spilled_to, status_of
 from turnlog.agents.jsonl import clean_json
-from turnlog.agents.printed import Printed, PrintedMessage, PrintedState, kept_fields
+from turnlog.agents.printed import Printed, PrintedMessage, kept_fields
+from turnlog.agents.printed_fold import PrintedForm, StreamState
 from turnlog.model import TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.tools import STATE_OF_STATUS
 
@@ -41,10 +40,9 @@ class OpenCall(msgspec.Struct, array_like=True):
     name: str
 
 
-class StreamState(msgspec.Struct):
+class GeminiStreamState(StreamState):
     """What a fold of a stream remembers."""
 
-    printed: PrintedState = msgspec.field(default_factory=PrintedState)
     model: str | None = None
     answer: PrintedMessage | None = None
     """The message that is being printed."""
@@ -55,17 +53,6 @@ class StreamState(msgspec.Struct):
     titled: bool = False
 
 
-def detect_stream(path: Path, head: bytes) -> Detection | None:
-    """What `-o stream-json` printed; None when it is not that. No line names a version."""
-    whole_lines = head[: head.rfind(b"\n") + 1] or head
-    lines = [line for line, *_ in read_stream_lines(whole_lines.split(b"\n"), 0, 1, Changes())]
-    if not any(_is_ours(line) for line in lines):
-        return None
-    place = path.absolute()
-    source = Source(agent=NAME, path=str(place), root=str(place.parent), kind=SourceKind.STREAM)
-    return Detection(agent=NAME, source=source)
-
-
 def _is_ours(line: StreamLine) -> bool:
     if line.timestamp is None:
         return False
@@ -74,36 +61,22 @@ def _is_ours(line: StreamLine) -> bool:
     return line.type in ("tool_use", "tool_result") and line.tool_id is not None
 
 
-class StreamFold:
-    """Reads one stream. See `turnlog.agents.base.Fold`."""
-
-    def __init__(self, source: Source, state: bytes | None) -> None:
-        self._source = source
-        self._state = msgspec.json.decode(state, type=StreamState) if state is not None else StreamState()
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return msgspec.json.encode(self._state)
-
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        state, changes = self._state, Changes()
-        printed = Printed(NAME, state.printed, changes)
-        lines = data.split(b"\n")
-        for line, json, position, length, number in read_stream_lines(lines, offset, state.printed.lines + 1, changes):
-            if line.type == "init" and line.session_id is not None:
-                if state.printed.session != line.session_id:
-                    state.titled = False
-                printed.begin_run(line.session_id, json)
-                state.answer, state.part_id, state.text, state.calls = None, None, "", {}
-                state.model = line.model
-            printed.enter(json, position, length, number, line.timestamp)
-            _READERS.get(stream_kind(line), _read_other)(state, printed, line)
-        state.printed.lines += len(lines) if lines[-1] else len(lines) - 1
-        return printed.finish()
+def _session_of(line: StreamLine, json: bytes) -> str | None:
+    return line.session_id if line.type == "init" else None
 
 
-def _read_prompt(state: StreamState, printed: Printed, line: StreamLine) -> None:
+def _begin_run(state: GeminiStreamState, line: StreamLine) -> None:
+    if state.printed.session != line.session_id:
+        state.titled = False
+    state.answer, state.part_id, state.text, state.calls = None, None, "", {}
+    state.model = line.model
+
+
+def _read_line(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
+    _READERS.get(stream_kind(line), _read_other)(state, printed, line)
+
+
+def _read_prompt(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
     _end_text(state, printed)
     state.answer = None
     text = line.content or ""
@@ -116,14 +89,14 @@ def _read_prompt(state: StreamState, printed: Printed, line: StreamLine) -> None
     printed.changes.counts.messages += 1
 
 
-def _answer(state: StreamState, printed: Printed) -> PrintedMessage:
+def _answer(state: GeminiStreamState, printed: Printed) -> PrintedMessage:
     """The message being printed. What comes behind a result is the model's next answer."""
     if state.answer is None or state.answer.answered:
         state.answer = printed.begin_answer(state.model)
     return state.answer
 
 
-def _read_answer(state: StreamState, printed: Printed, line: StreamLine) -> None:
+def _read_answer(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
     """Words: a piece of a text, or one that is whole."""
     message = _answer(state, printed)
     if not line.delta:
@@ -138,14 +111,14 @@ def _read_answer(state: StreamState, printed: Printed, line: StreamLine) -> None
     printed.changes.counts.messages += 1
 
 
-def _end_text(state: StreamState, printed: Printed) -> None:
+def _end_text(state: GeminiStreamState, printed: Printed) -> None:
     """Something else follows a text: it was whole."""
     if state.part_id is not None and state.answer is not None:
         printed.show(state.answer, TextPart(id=state.part_id, text=state.text))
     state.part_id, state.text = None, ""
 
 
-def _read_call(state: StreamState, printed: Printed, line: StreamLine) -> None:
+def _read_call(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
     _end_text(state, printed)
     message = _answer(state, printed)
     name, part_id = line.tool_name or "", message.next_part()
@@ -173,7 +146,7 @@ def _call_part(call: OpenCall, *results: ToolResult) -> ToolCallPart:
     )
 
 
-def _read_result(state: StreamState, printed: Printed, line: StreamLine) -> None:
+def _read_result(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
     """How a call ended; one whose beginning was not printed is a record."""
     _end_text(state, printed)
     call = state.calls.get(line.tool_id or "")
@@ -202,7 +175,7 @@ def _result_of(printed: Printed, call: OpenCall, line: StreamLine) -> ToolResult
     )
 
 
-def _read_error(state: StreamState, printed: Printed, line: StreamLine) -> None:
+def _read_error(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
     _end_text(state, printed)
     failure = line.message or (line.error.message if line.error else None)
     if failure is None:
@@ -212,14 +185,14 @@ def _read_error(state: StreamState, printed: Printed, line: StreamLine) -> None:
     printed.changes.counts.events += 1
 
 
-def _read_end(state: StreamState, printed: Printed, line: StreamLine) -> None:
+def _read_end(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
     """The end of a run, with what all of it cost, and perhaps why it failed."""
     if line.error is not None and line.error.message is not None:
         printed.add_error(line.error.message, line.error.type)
     _read_other(state, printed, line)
 
 
-def _read_other(state: StreamState, printed: Printed, line: StreamLine) -> None:
+def _read_other(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
     _end_text(state, printed)
     kind = stream_kind(line)
     if kind in STREAM_FIELDS:
@@ -229,7 +202,7 @@ def _read_other(state: StreamState, printed: Printed, line: StreamLine) -> None:
     printed.changes.counts.events += 1
 
 
-_READERS: dict[str, Callable[[StreamState, Printed, StreamLine], None]] = {
+_READERS: dict[str, Callable[[GeminiStreamState, Printed, StreamLine], None]] = {
     "message/user": _read_prompt,
     "message/assistant": _read_answer,
     "tool_use": _read_call,
@@ -237,3 +210,15 @@ _READERS: dict[str, Callable[[StreamState, Printed, StreamLine], None]] = {
     "error": _read_error,
     "result": _read_end,
 }
+
+STREAM_JSON = PrintedForm(
+    agent=NAME,
+    lines=STREAM_LINES,
+    state=GeminiStreamState,
+    is_ours=_is_ours,
+    session_of=_session_of,
+    begin_run=_begin_run,
+    time_of=lambda line: line.timestamp,
+    read=_read_line,
+)
+"""What `gemini -o stream-json` prints."""

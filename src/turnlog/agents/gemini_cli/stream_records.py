@@ -64,4 +64,4 @@ def _is_line(line: StreamLine) -> bool:
     return line.type in _TYPES
 
 
-read_stream_lines = JsonLines(StreamLine, first_keys=("type",), plausible=_is_line).read
+STREAM_LINES = JsonLines(StreamLine, first_keys=("type",), plausible=_is_line)
