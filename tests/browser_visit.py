@@ -35,6 +35,11 @@ class Visit:
         expect(self.page.locator("[aria-busy=true]")).to_have_count(0)
         return self.page
 
+    def slow_down(self, factor: int) -> None:
+        """Give the page a processor this many times as slow, from here on."""
+        developer_tools = self.page.context.new_cdp_session(self.page)
+        developer_tools.send("Emulation.setCPUThrottlingRate", {"rate": factor})
+
     def asked_for(self, part: str) -> list[str]:
         """Requests so far whose address contains this."""
         return [url for url in self.requests if part in url]

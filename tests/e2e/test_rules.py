@@ -107,8 +107,13 @@ SHIFTS = """() => new Promise(done => {
 
 
 @pytest.mark.parametrize("session", [LONG_ID, VARIED_ID, f"{VARIED_ID}.a1b2c3"])
-def test_nothing_moves_while_a_session_is_loaded(visit: Visit, session: str) -> None:
+@pytest.mark.parametrize("slowdown", [1, 4])
+def test_nothing_moves_while_a_session_is_loaded(visit: Visit, session: str, slowdown: int) -> None:
+    """Whichever of its answers comes first, and on a slow machine too."""
+    visit.slow_down(slowdown)
     page = visit.open(f"/sessions/{session}")
+    page.locator(".timeline[aria-busy=false]").wait_for()
+    page.locator(".session-facts").wait_for()
     page.wait_for_timeout(1000)
     assert page.evaluate(SHIFTS) < 0.02
 

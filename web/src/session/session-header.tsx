@@ -30,7 +30,7 @@ export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: Ses
         <div className="session-heading">
           <h1 title={answer && titleOf(answer.session)}>{answer ? titleOf(answer.session) : "\u00a0"}</h1>
         </div>
-        <div className="session-actions">
+        <div className="session-actions" data-waiting={!answer || undefined}>
           {answer && <StarButton session={answer.session} />}
           {answer && <AnnotateButton session={answer.session} />}
           <button type="button" className="button outline-button" onClick={onOutline}>

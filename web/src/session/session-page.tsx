@@ -36,7 +36,7 @@ export default function SessionPage({ id }: { id: string }) {
     queryKey: ["outline", id],
     queryFn: ({ signal }) => getJson<Items<OutlineEntry>>(`${sessionPath(id)}/outline`, {}, signal),
   });
-  const landmarks = useMemo(() => inOrder(outline.data?.items ?? []), [outline.data]);
+  const landmarks = useMemo(() => outline.data && inOrder(outline.data.items), [outline.data]);
   useTitle(answer.data && titleOf(answer.data.session));
   if (answer.isError) return <Problem error={answer.error} what="This session" />;
   return (
@@ -56,10 +56,14 @@ interface OpenSessionProps {
   id: string;
   /** Undefined until it is there: what was said is asked for at the same time. */
   answer: SessionAnswer | undefined;
-  outline: OutlineEntry[];
+  /** Likewise. */
+  outline: OutlineEntry[] | undefined;
 }
 
+const NO_LANDMARKS: OutlineEntry[] = [];
+
 function OpenSession({ id, answer, outline }: OpenSessionProps) {
+  const landmarks = outline ?? NO_LANDMARKS;
   const { loaded, open, loadBefore, loadAfter, renew, change } = useSessionWindow(id);
   const timeline = useRef<TimelineHandle>(null);
   const [position, setPosition] = useState(0);
@@ -78,7 +82,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   );
   const jumpTo = useCallback((to: number) => jump(placeAt(to)), [jump]);
   const { linked, flashing, problem, link } = useAnchor(id, jump);
-  useJumpKeys({ sessionId: id, outline, position, jump });
+  useJumpKeys({ sessionId: id, outline: landmarks, position, jump });
   const showHit = useCallback(
     ({ message_id, position, part }: SearchHit, words: string[]) => {
       link({ messageId: message_id, part });
@@ -101,7 +105,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
     },
     [seek, jump, open, real],
   );
-  const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline, jump });
+  const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline: landmarks, jump });
   const state = answer?.session.state;
   const running = state?.state === "running" ? (state.doing?.tool_call_id ?? null) : null;
   const context = useMemo(
@@ -109,8 +113,9 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
     [id, cwd, running, linked, flashing, goTo],
   );
   const { children: subagents = [], forks = [] } = answer ?? {};
-  const bare = answer !== undefined && outline.length + subagents.length + forks.length === 0;
-  const sidebar = (
+  // Known once both are there: a column that comes and goes would move what is being read.
+  const bare = answer !== undefined && outline?.length === 0 && subagents.length + forks.length === 0;
+  const sidebar = outline && (
     <>
       <Outline entries={outline} position={position} onJump={jumpTo} />
       <Relatives subagents={subagents} forks={forks} />

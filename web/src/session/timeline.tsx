@@ -1,6 +1,7 @@
 /** The session itself: a list of which only what is in sight is on the page, and only what is near is loaded. */
 
 import {
+  Fragment,
   type ReactNode,
   type RefObject,
   useEffect,
@@ -59,6 +60,7 @@ export function Timeline(props: TimelineProps) {
   const tail = useTail({ list, scroller, loaded });
   useImperativeHandle(handle, () => ({ scrollTo }));
   useEntryKeys(scroller, list, entries.length);
+  const ended = session !== null && !session.hasAfter && !replayed;
 
   const onScroll = () => {
     look();
@@ -77,10 +79,15 @@ export function Timeline(props: TimelineProps) {
           bufferSize={600}
           onScroll={onScroll}
         >
-          {(entry, index) => <EntryView key={entry.key} entry={entry} index={index} />}
+          {(entry, index) => (
+            <Fragment key={entry.key}>
+              <EntryView entry={entry} index={index} />
+              {/* In the list, whose entries are shown once they are measured: below it, it would be pushed away. */}
+              {ended && index === entries.length - 1 && <p className="timeline-end">End of session</p>}
+            </Fragment>
+          )}
         </Virtualizer>
         {replayed && <div className="replay-room" />}
-        {session && !session.hasAfter && !replayed && <p className="timeline-end">End of session</p>}
       </section>
       {tail.unseen > 0 && !replayed && (
         <button type="button" className="button new-below" onClick={tail.goToEnd}>
