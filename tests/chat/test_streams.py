@@ -13,22 +13,37 @@ from pathlib import Path
 
 import pytest
 
+from shared_streams import SHARED, SharedStreams, each_shared_streams
 from turnlog.aisdk.chunks import TextDeltaChunk
 from turnlog.aisdk.sse import DONE, KEEP_ALIVE, decode_chunks
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat import MemoryStreamStore, SqliteStreamStore, StoredFrames, Streams, StreamStore, live_stream, streams
+from turnlog.chat.stream_stores import StreamState
 from turnlog.errors import NotFoundError
 from turnlog.model.stream import RunFinish, StepStart, StreamEvent, TextDelta, TextStart, ToolInputStart
 
+TESTS = Path(__file__).parent.parent
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StreamStore]:
+
+@pytest.fixture
+def runner() -> Iterator[asyncio.Runner]:
+    """A loop that is still there when what was opened on it is closed."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(params=SHARED)
+def shared(request: pytest.FixtureRequest, tmp_path: Path, runner: asyncio.Runner) -> Iterator[SharedStreams]:
+    yield from each_shared_streams(request.param, tmp_path, runner)
+
+
+@pytest.fixture(params=["memory", *SHARED])
+def store(request: pytest.FixtureRequest, tmp_path: Path, runner: asyncio.Runner) -> Iterator[StreamStore]:
     if request.param == "memory":
         yield MemoryStreamStore()
-        return
-    sqlite = SqliteStreamStore(tmp_path / "streams.db")
-    yield sqlite
-    sqlite.close()
+    else:
+        for shared in each_shared_streams(request.param, tmp_path, runner):
+            yield shared.open()
 
 
 async def telling(number: int, *, pause: float = 0.0, burst: int = 1) -> AsyncIterator[StreamEvent]:
@@ -65,7 +80,7 @@ def frames_of(data: bytes) -> list[bytes]:
     return [frame for frame in data.split(b"\n\n") if frame]
 
 
-def test_readers_at_any_time_and_number_get_the_same_stream(store: StreamStore) -> None:
+def test_readers_at_any_time_and_number_get_the_same_stream(store: StreamStore, runner: asyncio.Runner) -> None:
     async def run() -> None:
         hub = Streams(store)
         stream_id = await hub.start("chat", telling(300, burst=7), ChunkWriter(7))
@@ -82,7 +97,7 @@ def test_readers_at_any_time_and_number_get_the_same_stream(store: StreamStore) 
         assert frames_of(await read_all(await hub.subscribe(stream_id, 5))) == whole[5:]
         assert await hub.resume("chat") is None
 
-    asyncio.run(run())
+    runner.run(run())
 
 
 def test_nothing_to_resume_and_no_such_stream() -> None:
@@ -97,7 +112,7 @@ def test_nothing_to_resume_and_no_such_stream() -> None:
     asyncio.run(run())
 
 
-def test_the_newest_stream_of_a_chat_is_resumed(store: StreamStore) -> None:
+def test_the_newest_stream_of_a_chat_is_resumed(store: StreamStore, runner: asyncio.Runner) -> None:
     async def run() -> None:
         hub = Streams(store)
         first = await hub.start("chat", telling(1), ChunkWriter(7))
@@ -110,10 +125,10 @@ def test_the_newest_stream_of_a_chat_is_resumed(store: StreamStore) -> None:
             assert b'"messageId":"second"' in await anext(reading)
         await hub.close()
 
-    asyncio.run(run())
+    runner.run(run())
 
 
-def test_a_reader_that_leaves_does_not_end_the_run_and_stop_does(store: StreamStore) -> None:
+def test_a_reader_that_leaves_does_not_end_the_run_and_stop_does(store: StreamStore, runner: asyncio.Runner) -> None:
     async def run() -> None:
         hub = Streams(store)
         stream_id = await hub.start("chat", waiting(), ChunkWriter(7))
@@ -129,7 +144,7 @@ def test_a_reader_that_leaves_does_not_end_the_run_and_stop_does(store: StreamSt
         assert kinds[-6:-2] == ["text-end", "tool-input-available", "tool-output-error", "finish-step"]
         assert kinds[-2:] == ["message-metadata", "abort"]
 
-    asyncio.run(run())
+    runner.run(run())
 
 
 def test_a_stop_before_the_first_step_ends_the_stream_too() -> None:
@@ -172,26 +187,37 @@ def test_slow_readers_cost_no_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert one < 1_500_000
 
 
-def test_another_process_follows_a_running_stream(tmp_path: Path) -> None:
+def test_another_process_follows_a_running_stream(shared: SharedStreams, runner: asyncio.Runner) -> None:
     async def run() -> None:
-        here, there = SqliteStreamStore(tmp_path / "streams.db"), SqliteStreamStore(tmp_path / "streams.db")
-        owner, follower = Streams(here), Streams(there)
+        owner, follower = Streams(shared.open()), Streams(shared.open())
         stream_id = await owner.start("chat", telling(40, pause=0.02), ChunkWriter(7))
         reading = await follower.resume("chat")
         assert reading is not None
         own, other = await asyncio.gather(read_all(await owner.subscribe(stream_id)), read_all(reading))
         assert frames_of(own) == frames_of(other)
         assert other.endswith(DONE)
-        here.close()
-        there.close()
 
-    asyncio.run(run())
+    runner.run(run())
+
+
+def test_another_process_stops_a_running_stream(shared: SharedStreams, runner: asyncio.Runner) -> None:
+    async def run() -> None:
+        owner, other = Streams(shared.open()), Streams(shared.open())
+        stream_id = await owner.start("chat", waiting(), ChunkWriter(7))
+        reading = asyncio.create_task(read_all(await owner.subscribe(stream_id)))
+        assert await other.stop("chat")
+        assert [chunk.type for chunk in decode_chunks(await reading)][-1] == "abort"
+        assert not await other.stop("chat")
+
+    runner.run(run())
 
 
 KILLED_SERVER = """
 import asyncio, os, signal, sys
+sys.path.append(sys.argv[2])
+from shared_streams import SharedStreams
 from turnlog.aisdk.writer import ChunkWriter
-from turnlog.chat import SqliteStreamStore, Streams, streams
+from turnlog.chat import Streams, streams
 from turnlog.model.stream import StepStart, TextDelta, TextStart, ToolInputStart
 
 streams.LEASE_SECONDS = 0.3
@@ -204,7 +230,7 @@ async def waiting():
     await asyncio.Event().wait()
 
 async def run():
-    print(await Streams(SqliteStreamStore(sys.argv[1])).start("chat", waiting(), ChunkWriter(7)), flush=True)
+    print(await Streams(SharedStreams(sys.argv[1]).open()).start("chat", waiting(), ChunkWriter(7)), flush=True)
     await asyncio.sleep(0.9)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -212,24 +238,22 @@ asyncio.run(run())
 """
 
 
-def test_a_killed_server_leaves_a_valid_message(tmp_path: Path) -> None:
+def test_a_killed_server_leaves_a_valid_message(shared: SharedStreams, runner: asyncio.Runner) -> None:
     async def next_server(stream_id: str) -> tuple[bytes, bytes]:
-        store = SqliteStreamStore(tmp_path / "streams.db")
-        hub = Streams(store)
+        hub = Streams(shared.open())
         reading = await hub.resume("chat")
         assert reading is not None
         first = await read_all(reading)
         second = await read_all(await hub.subscribe(stream_id))
         assert await hub.resume("chat") is None
-        store.close()
         return first, second
 
     server = subprocess.run(
-        [sys.executable, "-c", KILLED_SERVER, str(tmp_path / "streams.db")], capture_output=True, text=True, check=False
+        [sys.executable, "-c", KILLED_SERVER, shared.place, str(TESTS)], capture_output=True, text=True, check=False
     )
     assert server.returncode == -signal.SIGKILL, server.stderr
     stream_id = server.stdout.strip()
-    first, second = asyncio.run(next_server(stream_id))
+    first, second = runner.run(next_server(stream_id))
     assert first == second
     kinds = [chunk.type for chunk in decode_chunks(first)]
     assert kinds[-4:] == ["text-end", "tool-output-error", "finish-step", "finish"]
@@ -263,27 +287,59 @@ def test_a_source_that_breaks_down_ends_the_stream() -> None:
     asyncio.run(run())
 
 
-def test_stores_read_from_the_row_that_holds_a_number(store: StreamStore) -> None:
+def test_stores_read_from_the_row_that_holds_a_number(store: StreamStore, runner: asyncio.Runner) -> None:
     async def run() -> None:
         await store.create("s", "chat", "7.0.173", 10.0)
         rows = [StoredFrames(1, 3, b"a" * 30), StoredFrames(4, 1, b"b" * 10), StoredFrames(5, 2, b"c" * 20)]
+        rows += [StoredFrames(7 + number, 1, b"\xff\x00") for number in range(9)]
         for row in rows:
             await store.append("s", [row], 11.0)
         assert await store.read("s", 0, 1_000) == rows
         assert await store.read("s", 2, 35) == rows[:1]
         assert await store.read("s", 3, 1) == rows[1:2]
-        assert await store.read("s", 6, 1_000) == []
-        assert not await store.claim("s", 10.5, 20.0)
-        assert await store.claim("s", 12.0, 20.0)
-        assert await store.newest("chat") == "s"
-        await store.finish("s")
-        assert await store.newest("chat") is None
-        await store.delete_finished(20.0)
-        assert await store.state("s") is not None
-        await store.delete_finished(21.0)
-        assert await store.state("s") is None
+        assert await store.read("s", 15, 1_000) == []
+        assert await store.read("other", 0, 1_000) == []
 
-    asyncio.run(run())
+    runner.run(run())
+
+
+def test_a_chat_has_one_stream_at_a_time(store: StreamStore, runner: asyncio.Runner) -> None:
+    async def run() -> None:
+        assert await store.newest("chat") is None
+        created = await asyncio.gather(*[store.create(name, "chat", "7.0.173", 10.0) for name in "abc"])
+        (running,) = [name for name, mine in zip("abc", created, strict=True) if mine]
+        assert await store.newest("chat") == running
+        assert await store.create("other", "another chat", "6.0.0", 10.0)
+        await store.finish(running)
+        assert await store.newest("chat") is None
+        assert await store.create("next", "chat", "7.0.173", 10.0)
+        assert await store.newest("chat") == "next"
+        assert await store.state(running) == StreamState("7.0.173", 10.0, finished=True)
+
+    runner.run(run())
+
+
+def test_streams_change_owners_when_their_lease_runs_out_and_are_forgotten_when_finished(
+    store: StreamStore, runner: asyncio.Runner
+) -> None:
+    async def run() -> None:
+        await store.create("s", "chat", "7.0.173", 10.0)
+        assert not await store.append("s", [StoredFrames(1, 1, b"a")], 11.0)
+        assert not await store.claim("s", 10.5, 20.0)
+        assert await store.claim("s", 12.0, 20.25)
+        assert await store.state("s") == StreamState("7.0.173", 20.25, finished=False)
+        await store.ask_to_stop("s")
+        assert await store.append("s", [], 20.5)
+        await store.delete_finished(30.0)
+        await store.finish("s")
+        assert not await store.claim("s", 30.0, 40.0)
+        await store.delete_finished(20.5)
+        assert await store.state("s") is not None
+        await store.delete_finished(20.75)
+        assert await store.state("s") is None
+        assert await store.read("s", 0, 1_000) == []
+
+    runner.run(run())
 
 
 def test_a_source_waits_for_a_store_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:

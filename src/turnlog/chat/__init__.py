@@ -15,9 +15,11 @@ from turnlog.chat.loading import (
 )
 from turnlog.chat.native import NativeKeeper, session_id_of
 from turnlog.chat.provider_runtime import ProviderRuntime, Tool
+from turnlog.chat.redis_streams import RedisStreamStore
 from turnlog.chat.requests import ChatRequest, ChatTurn, parse_chat_request, take_in
 from turnlog.chat.runtime import Answer, AnswerRuntime, Listeners, RunRequest, Runtime
-from turnlog.chat.stream_stores import MemoryStreamStore, SqliteStreamStore, StoredFrames, StreamStore
+from turnlog.chat.sqlite_streams import SqliteStreamStore
+from turnlog.chat.stream_stores import MemoryStreamStore, StoredFrames, StreamStore
 from turnlog.chat.streams import Streams
 from turnlog.chat.tail import Tail, open_tail
 
@@ -33,6 +35,7 @@ __all__ = [
     "MemoryStreamStore",
     "NativeKeeper",
     "ProviderRuntime",
+    "RedisStreamStore",
     "RunRequest",
     "Runtime",
     "SqliteStreamStore",
