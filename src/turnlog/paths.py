@@ -84,6 +84,11 @@ def sample_path() -> Path:
     return data_dir() / "sample" / "turnlog.db"
 
 
+def wants_colour() -> bool:
+    """Whether colours may be written to a terminal: not with `NO_COLOR` (https://no-color.org), nor to a dumb one."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 def _folders_named_by(variable: str) -> tuple[Path, ...]:
     names = (name.strip() for name in os.environ.get(variable, "").split(","))
     return tuple(dict.fromkeys(_absolute(name) for name in names if name))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli_runner import Command, in_pipe
+from opencode_files import recorded, write_database
 from plain_agent import PlainAgent
 from plain_history import SESSION
 from turnlog import __version__, paths
@@ -127,3 +128,24 @@ def test_a_recent_sync_turns_the_warning_into_advice(run: Command, claude_home: 
     assert warning.endswith("run `turnlog sync` more often than that.")
     synced = json.loads(run("doctor", "--json").stdout)["store"]["last_sync_at"]
     assert datetime.now(UTC) - datetime.fromisoformat(synced) < timedelta(minutes=5)
+
+
+def test_doctor_knows_that_sessions_in_a_database_are_no_files(run: Command, home: Path) -> None:
+    """Neither unreadable nor unread: what a sync has seen of them is what it goes by."""
+    database = home / ".local/share/opencode/opencode.db"
+    write_database(recorded("1.18.33", "basic-chat"), database)
+
+    def opencode() -> tuple[list[object], dict[str, object]]:
+        document = json.loads(run("doctor", "--json").stdout)
+        [found] = [agent for agent in document["agents"] if agent["agent"] == "opencode"]
+        return document["diagnostics"], found["roots"][0]
+
+    diagnostics, root = opencode()
+    assert (diagnostics, root["sources"], root["pending"]) == ([], 3, 3)
+    assert in_pipe("sync").returncode == 0
+    diagnostics, root = opencode()
+    assert (diagnostics, root["sources"], root["pending"]) == ([], 3, 0)
+    database.write_bytes(b"SQLite format 3\0 and then nothing of the kind")
+    diagnostics, root = opencode()
+    assert [found["path"] for found in diagnostics if isinstance(found, dict)] == [str(database)]
+    assert root["pending"] == 1

@@ -5,6 +5,7 @@ import pytest
 
 from cli_runner import Command, on_terminal
 from plain_history import OTHER, SESSION, SUBAGENT
+from turnlog.cli.lookup import abbreviations
 from turnlog.model.codec import decode_session
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -62,3 +63,25 @@ def test_a_terminal_gets_short_ids_in_colour_that_fit() -> None:
     assert "-1111-" not in written
     assert {"77aa0000", "3f2a91c0", "3f2a91c0.scout"} <= set(click.unstyle(written).split())
     assert max(len(line) for line in click.unstyle(written).splitlines()) <= 80
+
+
+def test_an_id_is_only_as_long_as_it_must_be_to_tell_it_apart() -> None:
+    ids = ["3f2a91c0-1", "01a1fbdd-6030-7", "01a1fbdd-7122-7", "3f2a91c0-1.scout", "short", "aaaaaaaa-1", "aaaaaaaa-12"]
+    assert abbreviations(ids) == {
+        "3f2a91c0-1": "3f2a91c0",
+        "3f2a91c0-1.scout": "3f2a91c0.scout",
+        "01a1fbdd-6030-7": "01a1fbdd-6",
+        "01a1fbdd-7122-7": "01a1fbdd-7",
+        "short": "short",
+        "aaaaaaaa-1": "aaaaaaaa-1",
+        "aaaaaaaa-12": "aaaaaaaa-12",
+    }
+    assert abbreviations([]) == {}
+
+
+def test_a_terminal_gets_no_colour_where_none_is_wanted() -> None:
+    again = ("replay", SESSION, "--max-pause", "0")
+    for code, written in (on_terminal(*again, NO_COLOR="1"), on_terminal(*again, TERM="dumb")):
+        assert code == 0
+        assert "\x1b[" not in written
+    assert "\x1b[3" in on_terminal(*again, NO_COLOR="")[1]

@@ -3,6 +3,7 @@
 import json
 import re
 import unicodedata
+from io import BytesIO, TextIOWrapper
 
 import pytest
 from hypothesis import example, given
@@ -82,6 +83,16 @@ def test_json_escapes_what_a_terminal_would_obey(capsys: pytest.CaptureFixture[s
     assert json.loads(written) == {"text": value}
 
 
+def test_json_holds_everything_whatever_the_output_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Latin-1 terminal, or half a surrogate pair: replaced, it would be lost."""
+    value = {"text": "é 你 😀 \ud800 \x9b"}
+    for encoding in ("ascii", "latin-1", "utf-8"):
+        written = BytesIO()
+        monkeypatch.setattr("sys.stdout", TextIOWrapper(written, encoding, errors="replace"))
+        write_json(value)
+        assert json.loads(written.getvalue().decode(encoding)) == value
+
+
 COLUMNS = (Column("Name"), Column("Number", right=True))
 
 
@@ -104,3 +115,23 @@ def test_a_table_takes_no_control_from_its_cells(
         assert "red next [bold]x[/bold] :smile:" in written
         assert "\x1b[31m" not in written
         assert "\x9b" not in written
+
+
+def test_a_narrow_screen_cuts_only_what_may_be_cut(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a path its end stays, and a number is never cut: the screen wraps the line then."""
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    columns = (Column("Id"), Column("File", gives_way=True, is_path=True), Column("Tokens", right=True))
+    for screen, path in (
+        (80, "/home/me/work/你/shop.py"),
+        (38, "…e/work/你/shop.py"),
+        (30, "…/shop.py"),
+        (9, "…shop.py"),
+    ):
+        for term in ("xterm", "dumb"):
+            monkeypatch.setenv("COLUMNS", str(screen))
+            monkeypatch.setenv("TERM", term)
+            write_table(columns, [("3f2a91c0", "/home/me/work/你/shop.py", "12,345")])
+            line = capsys.readouterr().out.splitlines()[-1]
+            assert line.split() == ["3f2a91c0", path, "12,345"]

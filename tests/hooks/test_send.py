@@ -184,6 +184,13 @@ def test_the_file_of_a_server_is_for_the_user_alone_and_goes_with_it(tmp_path: P
     assert list(folder.iterdir()) == []
 
 
+def test_a_server_runs_also_where_it_cannot_be_announced(tmp_path: Path) -> None:
+    no_folder = tmp_path / "file"
+    no_folder.write_bytes(b"")
+    with announced(no_folder, "127.0.0.1", 1, None):
+        assert no_folder.read_bytes() == b""
+
+
 def test_a_server_that_was_started_later_stays_announced(tmp_path: Path) -> None:
     with announced(tmp_path, "127.0.0.1", 1, None):
         later = "127.0.0.1\n2\n1\n\n"

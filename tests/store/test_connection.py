@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -148,8 +149,21 @@ def test_an_empty_file_becomes_a_store_only_by_writing(tmp_path: Path) -> None:
 def test_a_reader_cannot_write(connection: sqlite3.Connection, path: Path) -> None:
     with closing(connect(path, read_only=True)) as reader:
         assert pragma(reader, "foreign_keys") == 1
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        with pytest.raises(StoreError, match="cannot write to the store: attempt to write a readonly database"):
             write(reader, "DELETE FROM projects")
+
+
+def test_a_store_in_a_folder_that_is_only_read_is_read_as_it_lies(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite would make a log and an index of it even for a reader, and fail where it cannot."""
+    connect(path).close()
+
+    def may_not(place: Path, mode: int) -> bool:
+        return False
+
+    monkeypatch.setattr(os, "access", may_not)
+    with closing(connect(path, read_only=True)) as reader:
+        assert reader.execute("SELECT count(*) FROM sessions").fetchone() == (0,)
+        assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_every_migration_has_a_number_of_its_own() -> None:
@@ -225,7 +239,7 @@ def test_a_commit_that_fails_leaves_no_transaction_behind(connection: sqlite3.Co
 
 
 def test_an_error_that_ended_the_transaction_itself_is_the_one_that_is_raised(connection: sqlite3.Connection) -> None:
-    with pytest.raises(sqlite3.OperationalError, match="disk full"):
+    with pytest.raises(StoreError, match="disk full"):
         write(connection, "ROLLBACK", then=sqlite3.OperationalError("disk full"))
 
 

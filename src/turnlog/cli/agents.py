@@ -35,7 +35,7 @@ def agents(as_json: bool, store_path: Path) -> None:
         Column("Subagents", right=True),
         Column("Versions"),
         Column("Unknown kinds", right=True),
-        Column("Homes"),
+        Column("Homes", gives_way=True, is_path=True),
     )
     rows = [
         (

@@ -29,10 +29,12 @@ from turnlog.cli.shapes import (
     UnknownKindDocument,
 )
 from turnlog.cli.terminal import PARTIAL, plain, write_json
+from turnlog.errors import SourceError
 
 if TYPE_CHECKING:
-    from turnlog.agents.base import Agent
+    from turnlog.agents.base import Agent, Source
     from turnlog.store.base import SourceInfo, Store
+    from turnlog.store.sources import Fingerprint
 
 RETENTION_SETTING = "cleanupPeriodDays"
 RETENTION_DAYS = 30
@@ -84,13 +86,12 @@ def _examine(store_path: Path, limit: int) -> DoctorDocument:
         "unknown_kinds": [],
         "warnings": [],
     }
-    known: dict[str, SourceInfo] = {}
+    known: dict[str, Fingerprint] = {}
     if store_path.exists():
         with open_store(store_path) as store:
             document["store"] = _store(store)
-            known = {source.path: source for source in store.sources()}
-            _add_diagnostics(document, store, known.values(), limit)
-        document["unknown_kinds"] = _unknown_kinds(store_path)
+            _add_diagnostics(document, store, store.sources(), limit)
+        document["unknown_kinds"], known = _unknown_kinds_and_fingerprints(store_path)
         document["search_behind"] = _search_behind(store_path)
     for agent in agents():
         document["agents"].append(_found(agent, known, document["diagnostics"]))
@@ -133,24 +134,27 @@ def _search_behind(store_path: Path) -> int:
         return searcher.search("", limit=1).behind
 
 
-def _unknown_kinds(store_path: Path) -> list[UnknownKindDocument]:
+def _unknown_kinds_and_fingerprints(store_path: Path) -> tuple[list[UnknownKindDocument], dict[str, Fingerprint]]:
     from turnlog.store.connection import connect
     from turnlog.store.queries.sources import load_unknown_kinds
+    from turnlog.store.sources import known_fingerprints
 
     with closing(connect(store_path, read_only=True)) as connection:
-        return [{"agent": agent, "kind": kind, "count": count} for agent, kind, count in load_unknown_kinds(connection)]
+        unknown: list[UnknownKindDocument] = [
+            {"agent": agent, "kind": kind, "count": count} for agent, kind, count in load_unknown_kinds(connection)
+        ]
+        return unknown, known_fingerprints(connection)
 
 
-def _found(agent: Agent, known: dict[str, SourceInfo], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:
+def _found(agent: Agent, known: dict[str, Fingerprint], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:
     told = {found["path"] for found in diagnostics}
     roots: list[RootDocument] = []
     for root in agent.roots():
         sources = pending = 0
         for source in agent.discover([root]):
             sources += 1
-            path = Path(source.path)
-            pending += _is_pending(path, known)
-            reason = None if source.path in told else _unreadable(path)
+            pending += _is_pending(source, known)
+            reason = None if source.path in told else _unreadable(agent, source)
             if reason is not None:
                 diagnostics.append(
                     {"path": source.path, "line": None, "offset": None, "severity": "error", "reason": reason}
@@ -160,20 +164,29 @@ def _found(agent: Agent, known: dict[str, SourceInfo], diagnostics: list[Diagnos
     return {"agent": agent.name, "display_name": agent.display_name, "roots": roots}
 
 
-def _is_pending(path: Path, known: dict[str, SourceInfo]) -> bool:
-    stored = known.get(str(path))
+def _is_pending(source: Source, known: dict[str, Fingerprint]) -> bool:
+    """Whether the next sync would look into it, by what a sync goes by."""
+    from turnlog.store.sources import Fingerprint
+
+    if source.version is not None:
+        return known.get(source.path) != source.version
     try:
-        return stored is None or stored.size != path.stat().st_size
+        return known.get(source.path) != Fingerprint.of(Path(source.path).stat())
     except OSError:
         return True
 
 
-def _unreadable(path: Path) -> str | None:
-    """Why a file cannot be opened; None when it can."""
+def _unreadable(agent: Agent, source: Source) -> str | None:
+    """Why a source cannot be opened; None when it can."""
+    from turnlog.agents.base import SourceKind, are_rows
+
     try:
-        path.open("rb").close()
-    except OSError as error:
-        return error.strerror or str(error)
+        if not are_rows(agent, source):
+            Path(source.path).open("rb").close()
+        elif source.kind is SourceKind.SIDECAR:  # the database itself; its sessions were seen in it
+            agent.read_rows(source, ())
+    except (OSError, SourceError) as error:
+        return getattr(error, "strerror", None) or str(error)
     return None
 
 

@@ -119,7 +119,7 @@ def _write_uses(uses: tuple[FileUse, ...]) -> None:
 
 def _write_files(found: list[TouchedFile]) -> None:
     columns = (
-        Column("File", gives_way=True),
+        Column("File", gives_way=True, is_path=True),
         Column("Last"),
         Column("Sessions", right=True),
         Column("Calls", right=True),

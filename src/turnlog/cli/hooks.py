@@ -81,7 +81,10 @@ def install(
 def remove(
     ctx: click.Context, agents: tuple[str, ...], yes: bool, project: Path | None, as_json: bool, store_path: Path
 ) -> None:
-    """Take turnlog's hooks out of the settings of agents: what was there before is there again, byte for byte."""
+    """Take turnlog's hooks out of the settings of agents.
+
+    What was there before is there again, byte for byte.
+    """
     from turnlog.hooks.settings import plan_remove
 
     _run(ctx, agents, plan_remove, yes=yes, project=project, as_json=as_json, store_path=store_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -23,7 +24,7 @@ CANDIDATES = 5
 COMPLETIONS = 50
 
 SHORTEST = 8
-"""Characters of an id in a list for people; more where ids of the list have these in common."""
+"""Characters of an id in a list for people; more where another id of the list has these too."""
 
 
 def open_existing(store_path: Path) -> Store:
@@ -74,14 +75,17 @@ def _abbreviates(text: str, external_id: str) -> bool:
 
 
 def abbreviations(external_ids: Iterable[str]) -> dict[str, str]:
-    """The shortest abbreviations of one length that tell these ids apart."""
-    ids = set(external_ids)
+    """The shortest abbreviation of each id that no other of these has."""
+    left = set(external_ids)
+    found: dict[str, str] = {}
     length = SHORTEST
-    while True:
-        short = {id: ".".join(piece[:length] for piece in id.split(".")) for id in ids}
-        if len(set(short.values())) == len(ids):
-            return short
+    while left:
+        short = {id: ".".join(piece[:length] for piece in id.split(".")) for id in left}
+        times = Counter(short.values())
+        found |= {id: text for id, text in short.items() if times[text] == 1}
+        left -= found.keys()
         length += 1
+    return found
 
 
 def iter_sessions(store: Store, *, subagents: bool) -> Iterator[Session]:

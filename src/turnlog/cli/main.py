@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from turnlog import __version__
+from turnlog import __version__, paths
 from turnlog.cli.options import examples
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, TurnlogError
 
@@ -86,10 +86,15 @@ class Commands(click.Group):
             _fail("interrupted", INTERRUPTED)
         except OSError as error:
             if error.errno != errno.EPIPE:
-                _fail(str(error), EXIT_CODES[TurnlogError])
+                _fail(_reason(error), EXIT_CODES[TurnlogError])
             # Whoever read has gone: nothing more can be said, not even what is still buffered.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(PIPE_CLOSED) from error
+
+
+def _reason(error: OSError) -> str:
+    """What went wrong, and with which file; without one it was the output."""
+    return f"{error.filename or 'cannot write the output'}: {error.strerror or error}"
 
 
 def _fail(reason: str, code: int) -> NoReturn:
@@ -111,8 +116,11 @@ def _fail(reason: str, code: int) -> NoReturn:
     ),
 )
 @click.version_option(__version__, message="turnlog %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Every turn of every coding agent, kept, searchable and priced, on your machine only."""
+    if not paths.wants_colour():
+        ctx.color = False
 
 
 def main() -> None:

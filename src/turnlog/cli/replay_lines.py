@@ -73,7 +73,7 @@ def _answer(event: AnswerShown, full: bool) -> Iterator[str]:
 
 
 def _tool_call(event: ToolCallShown, full: bool) -> Iterator[str]:
-    name = click.style(one_line(event.title or event.tool_name), bold=True)
+    name = click.style(one_line(event.tool_name), bold=True)
     if full:
         yield f"• {name}"
         yield from _indented(event.arguments, "  ◂ ")

@@ -86,7 +86,10 @@ def runs(
 @json_option
 @store_option
 def show(run_id: str, as_json: bool, store_path: Path) -> None:
-    """Show all that is known of one run, by its id or the beginning of it."""
+    """Show all that is known of one run.
+
+    RUN is its id, or the beginning of it.
+    """
     with open_existing(store_path) as store:
         run = store.run(run_id)
     if as_json:
@@ -100,9 +103,9 @@ def show(run_id: str, as_json: bool, store_path: Path) -> None:
 @json_option
 @store_option
 def link(run_id: str, as_json: bool, store_path: Path) -> None:
-    """Look for the log of a run again, read what is new in it, and say which session it is.
+    """Look for the log of a run again.
 
-    Nothing is doubled by doing it again.
+    What is new in it is read, and the run says which session it was. Nothing is doubled by doing it again.
     """
     from turnlog.runs.linking import link_run
 
@@ -144,11 +147,11 @@ def forget(run_id: str, as_json: bool, store_path: Path) -> None:
 @store_option
 @click.pass_context
 def import_records(ctx: click.Context, file: BinaryIO, as_json: bool, store_path: Path) -> None:
-    """Read runs that another program kept as records of prompt and result; `-` reads a pipe.
+    """Read runs that another program kept.
 
-    JSON or JSON lines with the fields of Smithers' executions. Where a record names a log that can be read, its
-    session is the history; else prompt and result become a history of two messages, marked as such. Given again, it
-    changes nothing.
+    FILE holds records of prompt and result; `-` reads a pipe. JSON or JSON lines with the fields of Smithers'
+    executions. Where a record names a log that can be read, its session is the history; else prompt and result become
+    a history of two messages, marked as such. Given again, it changes nothing.
     """
     from turnlog.runs.importing import import_runs
 

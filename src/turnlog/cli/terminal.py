@@ -27,6 +27,7 @@ _LINE_ENDS = re.compile(r"\r\n?|\x85")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _SPACES = re.compile(r"\s+")
 _UNESCAPED = re.compile(r"[\x7f-\x9f]")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def plain(text: str) -> str:
@@ -51,8 +52,21 @@ def write_json(value: Any) -> None:
 
 
 def write_json_text(text: str) -> None:
-    """Write JSON that was encoded elsewhere: what JSON may hold unescaped and a terminal would obey is escaped."""
-    click.echo(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text), nl=False)
+    """Write JSON that was encoded elsewhere.
+
+    What JSON may hold unescaped and a terminal would obey is escaped, and so is what the output's encoding cannot hold.
+    """
+    escaped = _UNESCAPED.sub(_escape, text)
+    try:
+        escaped.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        escaped = _BEYOND_ASCII.sub(_escape, escaped)
+    click.echo(escaped, nl=False)
+
+
+def _escape(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 GAP = 2
@@ -69,6 +83,8 @@ class Column(NamedTuple):
     right: bool = False
     gives_way: bool = False
     """Cut where the screen is too narrow. In a pipe nothing is cut."""
+    is_path: bool = False
+    """Cut at its beginning: what tells one path from the next is the end."""
     style: str | None = None
 
 
@@ -83,7 +99,7 @@ def write_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], footer
 
 
 def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: list[list[str]]) -> None:
-    from rich.console import Console
+    from rich.console import Console, ConsoleDimensions
     from rich.table import Table
     from rich.text import Text
 
@@ -94,6 +110,8 @@ def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: 
         max(_width(text) for text in (*title, *cells)) for title, *cells in zip(titles, *rows, *footer, strict=True)
     ]
     _give_way(widths, columns, console.width)
+    # Where columns that may be cut do not make enough room the screen wraps the lines: no number is ever cut.
+    console.size = ConsoleDimensions(max(console.width, sum(widths) + GAP * len(widths)), console.height)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
     for column, width in zip(columns, widths, strict=True):
         table.add_column(
@@ -105,8 +123,21 @@ def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: 
             style=column.style,
         )
     for number, row in enumerate((*rows, *footer)):
-        table.add_row(*(Text(cell) for cell in row), style="bold" if number >= len(rows) else None)
+        cells = [
+            Text(_end_of(cell, width) if column.is_path else cell)
+            for cell, column, width in zip(row, columns, widths, strict=True)
+        ]
+        table.add_row(*cells, style="bold" if number >= len(rows) else None)
     console.print(table)
+
+
+def _end_of(text: str, width: int) -> str:
+    """As much of the end of a text as so many columns hold."""
+    if _width(text) <= width:
+        return text
+    while _width(text) >= width:
+        text = text[1:]
+    return f"…{text}"
 
 
 def _give_way(widths: list[int], columns: Sequence[Column], screen: int) -> None:

@@ -92,12 +92,18 @@ def _head(session: Session) -> Iterator[str]:
         f"{figures.moment(session.created_at)} to {figures.moment(session.updated_at)}",
         f"{figures.plural(counts.prompts, 'prompt')}, {figures.plural(counts.steps, 'step')},"
         f" {figures.plural(counts.tool_calls, 'tool call')} ({figures.count(counts.failed_tool_calls)} failed),"
-        f" {figures.money(session.cost.amount if session.cost else None, session.unpriced_calls)}",
+        f" {_cost(session)}",
         *(f"{link.kind} of {link.parent_session_id}" for link in session.relationships),
     )
     for fact in facts:
         if fact is not None:
             yield _dim(one_line(fact))
+
+
+def _cost(session: Session) -> str:
+    if session.cost is None and session.reported_cost is not None:
+        return f"{figures.money(session.reported_cost.amount)} as the agent says"
+    return figures.money(session.cost.amount, session.unpriced_calls) if session.cost else "cost unknown"
 
 
 def _rule(*words: str | None) -> Iterator[str]:
@@ -224,8 +230,11 @@ _STATES: dict[ToolState, tuple[str, str | None]] = {
 }
 """What a state is called, and its colour."""
 
-_TELLING = ("command", "file_path", "path", "pattern", "query", "url", "prompt", "description", "skill", "cmd")
-"""Fields of an input that say what a call is about, the most telling first."""
+_TELLING = (
+    *("command", "file_path", "filePath", "absolute_path", "path", "pattern", "query", "url", "prompt"),
+    *("description", "skill", "cmd"),
+)
+"""Fields of an input that say what a call is about, the most telling first, in the words of each agent."""
 
 
 def _tool_call(part: ToolCallPart, detail: Detail) -> Iterator[str]:
@@ -235,7 +244,7 @@ def _tool_call(part: ToolCallPart, detail: Detail) -> Iterator[str]:
         word if exit_code is None else f"{word} (exit {exit_code})",
         *([figures.duration(took)] if (took := _duration(part)) is not None else []),
     ]
-    name = click.style(one_line(part.title or part.tool_name), bold=True)
+    name = click.style(one_line(part.tool_name), bold=True)
     about = "" if detail.full else _about(part)
     yield f"• {name}{f' {about}' if about else ''}  {click.style(' · '.join(ends), fg=colour, dim=colour is None)}"
     if part.child_session_id is not None:
@@ -273,7 +282,7 @@ def _about(part: ToolCallPart) -> str:
     for key in _TELLING:
         if isinstance(told.get(key), str) and told[key].strip():
             return _summary(told[key])
-    return _summary(bytes(part.input).decode())
+    return _summary(part.title or bytes(part.input).decode())
 
 
 def _input(part: ToolCallPart) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from turnlog.hooks.send import SERVER
@@ -17,6 +17,8 @@ _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 def announced(folder: Path, host: str, port: int, token: str | None) -> Generator[None]:
     """Say in `folder` where the server is, as long as it runs. One that was started later is left in peace.
 
+    Where nothing can be written nothing is said: a store on a disk that is only read can be looked at all the same.
+
     Args:
         folder: Where the store lies; made when it is not there.
         host: The address that the server is bound to.
@@ -26,16 +28,21 @@ def announced(folder: Path, host: str, port: int, token: str | None) -> Generato
     bare = host.strip("[]")
     place = f"{_EVERY_ADDRESS.get(bare, bare)}\n{port}\n{os.getpid()}\n{token or ''}\n"
     path = folder / SERVER
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=folder, prefix="server-")
-    with os.fdopen(descriptor, "w") as file:
-        file.write(place)
-    Path(name).replace(path)
+    with suppress(OSError):
+        _write(path, place)
     try:
         yield
     finally:
         if _read(path) == place:
             path.unlink(missing_ok=True)
+
+
+def _write(path: Path, place: str) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix="server-")
+    with os.fdopen(descriptor, "w") as file:
+        file.write(place)
+    Path(name).replace(path)
 
 
 def _read(path: Path) -> str | None:

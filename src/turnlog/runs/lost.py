@@ -11,6 +11,7 @@ import msgspec
 from turnlog.errors import TurnlogError
 from turnlog.runs.output import output_path
 from turnlog.runs.processes import ProcessIdentity, is_alive
+from turnlog.store import open_store
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.runs import Run, load_unfinished, save_run
 
@@ -24,14 +25,15 @@ def close_lost_runs(store_path: Path) -> list[Run]:
     """
     if not store_path.exists():
         return []
-    with closing(connect(store_path)) as connection:
+    open_store(store_path).close()  # one of an older schema is brought up to what is asked below
+    with closing(connect(store_path, read_only=True)) as connection:
         if not _lost(load_unfinished(connection)):
             return []
-        with write_transaction(connection):
-            # Looked at again, now that no other process can end them.
-            closed = [_closed(store_path, run) for run in _lost(load_unfinished(connection))]
-            for run in closed:
-                save_run(connection, run)
+    with closing(connect(store_path)) as connection, write_transaction(connection):
+        # Looked at again, now that no other process can end them.
+        closed = [_closed(store_path, run) for run in _lost(load_unfinished(connection))]
+        for run in closed:
+            save_run(connection, run)
     return [_linked(store_path, run) for run in closed]
 
 

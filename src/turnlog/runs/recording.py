@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sqlite3
 import uuid
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from turnlog.errors import ConflictError, StoreError
+from turnlog.errors import ConflictError
 from turnlog.runs.output import output_path
 from turnlog.runs.processes import this_process
 from turnlog.store.connection import connect, write_transaction
@@ -109,11 +108,8 @@ def save(store_path: Path, run: Run) -> Run:
 
     Raises StoreError when that cannot be done.
     """
-    try:
-        with closing(connect(store_path)) as connection, write_transaction(connection):
-            save_run(connection, run)
-    except sqlite3.Error as error:
-        raise StoreError(f"cannot write to the store {store_path}: {error}") from error
+    with closing(connect(store_path)) as connection, write_transaction(connection):
+        save_run(connection, run)
     return run
 
 

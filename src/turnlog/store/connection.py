@@ -6,6 +6,7 @@ never wait (WAL).
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -54,7 +55,11 @@ def connect(path: Path, *, read_only: bool = False, checked: bool = True) -> sql
 
 @contextmanager
 def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
-    """Hold the one writer's place; commit at the end, roll back on any error."""
+    """Hold the one writer's place; commit at the end, roll back on any error.
+
+    Raises StoreBusyError when the place is taken for too long, StoreError when the disk is full or may not be written,
+    or when the file is damaged.
+    """
     try:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:
@@ -64,10 +69,13 @@ def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
     try:
         yield
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException as error:
         # A full disk has ended the transaction already.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+        # "Malformed" is the class above the others, and only that.
+        if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
+            raise StoreError(f"cannot write to the store: {error}") from error
         raise
 
 
@@ -139,7 +147,7 @@ def open_file(path: Path, mode: Literal["ro", "rw", "rwc"]) -> sqlite3.Connectio
     """
     is_new = mode == "rwc" and not path.exists()
     connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}",
+        file_uri(path, mode),
         uri=True,
         timeout=BUSY_TIMEOUT_SECONDS,
         isolation_level=None,
@@ -150,13 +158,25 @@ def open_file(path: Path, mode: Literal["ro", "rw", "rwc"]) -> sqlite3.Connectio
     return connection
 
 
+def file_uri(path: Path, mode: Literal["ro", "rw", "rwc"]) -> str:
+    """What SQLite is asked to open. A file in a folder where nothing can be written is read as it lies.
+
+    Even to read, SQLite would make a log beside it: a copy on a disk that is only read would be out of reach.
+    """
+    has_log = path.with_name(f"{path.name}-wal").exists()
+    lies_still = mode == "ro" and not has_log and not os.access(path.absolute().parent, os.W_OK)
+    return f"{path.absolute().as_uri()}?mode={mode}{'&immutable=1' if lies_still else ''}"
+
+
 def _open(path: Path, *, read_only: bool) -> sqlite3.Connection:
     try:
         if read_only:
             return open_file(path, "ro")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return open_file(path, "rwc")
-    except (sqlite3.Error, OSError) as error:
+    except OSError as error:
+        raise StoreError(f"cannot open the store {path}: {error.strerror}") from error
+    except sqlite3.Error as error:
         raise StoreError(f"cannot open the store {path}: {error}") from error
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from turnlog.errors import StoreError
-from turnlog.store.connection import open_file
+from turnlog.store.connection import file_uri, open_file
 
 _CONTENT_VERSION = 3
 """Raised when what goes into the tables changes: see `VERSION`."""
@@ -125,7 +125,7 @@ def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection 
     try:
         connection = open_file(search_path, "ro")
         if _version(connection) == VERSION:
-            connection.execute("ATTACH ? AS store", (f"{store_path.absolute().as_uri()}?mode=ro",))
+            connection.execute("ATTACH ? AS store", (file_uri(store_path, "ro"),))
             for table in INDEX_TABLES:
                 connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_rows USING fts5vocab ('main', '{table}', 'row')")
             connection.execute("CREATE VIRTUAL TABLE temp.word_list USING fts5vocab ('main', 'words', 'instance')")
