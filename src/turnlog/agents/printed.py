@@ -201,24 +201,24 @@ class Printed(LineReading):
         """Something that failed outside of any call."""
         self.add_event(
             ErrorEvent(
-                id=f"{self._own_id()}:error", position=self.position, created_at=self.at, error_text=text, kind=kind
+                id=f"{self.own_id()}:error", position=self.position, created_at=self.at, error_text=text, kind=kind
             )
         )
 
     def add_fact(self, kind: str, data: Raw | UnsetType = UNSET) -> None:
         """A line that says something about the run."""
-        event = RunMetadataEvent(id=self._own_id(), position=self.position, created_at=self.at, kind=kind, data=data)
+        event = RunMetadataEvent(id=self.own_id(), position=self.position, created_at=self.at, kind=kind, data=data)
         self.add_event(event)
 
     def add_record(self, kind: str, *, known: bool) -> None:
         """A line that becomes nothing else."""
         data = Raw(clean_json(self.json)) if len(self.json) <= _SMALL else UNSET
         event = RecordEvent(
-            id=self._own_id(), position=self.position, created_at=self.at, kind=kind, known=known, data=data
+            id=self.own_id(), position=self.position, created_at=self.at, kind=kind, known=known, data=data
         )
         self.add_event(event)
 
-    def _own_id(self) -> str:
+    def own_id(self) -> str:
         """An id for what has none: made of all that was printed up to it."""
         return f"{self.external_id}@{self.state.chain}"
 

@@ -29,6 +29,10 @@ LineT = TypeVar("LineT", bound=msgspec.Struct)
 StateT = TypeVar("StateT", bound=StreamState)
 
 
+def _hold_nothing(state: StreamState, line: msgspec.Struct, json: bytes, position: int) -> bool:
+    return False
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrintedForm(Generic[LineT, StateT]):
     """A form of stream that an agent prints."""
@@ -38,10 +42,12 @@ class PrintedForm(Generic[LineT, StateT]):
     state: type[StateT]
     is_ours: Callable[[LineT], bool]
     """Whether a line can be nobody else's: one of them is enough to recognise a stream."""
-    session_of: Callable[[LineT, bytes], str | None]
+    session_of: Callable[[StateT, LineT, bytes], str | None]
     """External id of the session of which a line begins a run, given the line's JSON too; None when it begins none."""
     begin_run: Callable[[StateT, LineT], None]
     """Forget what was of the run before."""
+    hold: Callable[[StateT, LineT, bytes, int], bool] = _hold_nothing
+    """Whether a line waits for the next one, which tells its session; it is given with its JSON and position."""
     time_of: Callable[[LineT], datetime | None]
     read: Callable[[StateT, Printed, LineT], None]
     """Tell what a line says."""
@@ -76,7 +82,10 @@ class PrintedFold(Generic[LineT, StateT]):
         printed = Printed(form.agent, remembered, changes)
         lines = data.split(b"\n")
         for line, json, position, length, number in form.lines.read(lines, offset, remembered.lines + 1, changes):
-            session = form.session_of(line, json)
+            if form.hold(state, line, json, position):
+                changes.counts.events += 1
+                continue
+            session = form.session_of(state, line, json)
             if session is not None:
                 form.begin_run(state, line)
                 printed.begin_run(session, json)

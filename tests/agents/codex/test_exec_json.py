@@ -20,7 +20,6 @@ from printed_streams import (
     read,
     unknown_kinds,
 )
-from turnlog.agents import detect
 from turnlog.model import ErrorEvent, FilePart, RunMetadataEvent, TextPart
 from turnlog.store import open_store
 from turnlog.sync.scan import sync
@@ -196,12 +195,3 @@ def test_a_fork_shares_nothing_that_only_a_stream_told_of_its_parent(tmp_path: P
             found = other.session(known.id)
             assert (found.counts, found.usage, found.cost) == (known.counts, known.usage, known.cost)
             assert list(other.messages(known.id)) == list(one.messages(known.id))
-
-
-def test_events_that_name_no_thread_are_nobodys(tmp_path: Path) -> None:
-    """R-S21: up to 0.43 the printed lines had another shape, and nothing to find their log by."""
-    path = tmp_path / "events.jsonl"
-    path.write_text('{"prompt":"Hi"}\n{"id":"0","msg":{"type":"agent_message","message":"Hello."}}\n')
-    detection = detect(path)
-    assert detection.agent is None
-    assert "names no thread" in (detection.reason or "")

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.codex import content, records
-from turnlog.agents.codex.exec_records import EXEC_KINDS
+from turnlog.agents.codex.exec_records import EVENT_KINDS, EXEC_KINDS
 from turnlog.agents.codex.kinds import KEPT_FIELDS, KINDS
 from turnlog.agents.codex.messages import TAGGED
 
@@ -47,10 +47,12 @@ def test_every_record_kind_is_on_the_page_with_what_it_becomes() -> None:
 def test_every_kind_of_a_stream_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23"""
     section = PAGE.split("## The stream of a headless run\n", 1)[1].split("\n## ", 1)[0]
-    table = [line.strip("|").split(" | ") for line in section.split("| kind |", 1)[1].splitlines()[2:] if "|" in line]
-    described = {named(kind)[0]: becomes for kind, becomes, *_ in table}
-    assert described == {kind: becomes.value for kind, becomes in EXEC_KINDS.items()}
-    assert [row for row in table if not re.search(r"\*(seen|named)\*", row[2])] == []
+    for head, kinds in (("| kind |", EXEC_KINDS), ("| what was printed |", EVENT_KINDS)):
+        lines = section.split(head, 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+        table = [line.strip("|").split(" | ") for line in lines]
+        described = {named(kind)[0]: becomes for kind, becomes, *_ in table}
+        assert described == {kind: becomes.value for kind, becomes in kinds.items()}
+        assert [row for row in table if not re.search(r"\*(seen|named)\*", row[2])] == []
 
 
 def test_every_row_of_kinds_gives_its_evidence() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import reduce
+from itertools import permutations
 
 import pytest
 
@@ -27,7 +29,7 @@ from codex_files import (
     usage_record,
 )
 from turnlog.agents import fold_bytes
-from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.base import SessionChange, Source, SourceKind
 from turnlog.model import (
     ErrorEvent,
     Fate,
@@ -41,7 +43,7 @@ from turnlog.model import (
     ToolCallPart,
     ToolState,
 )
-from turnlog.store.joining import messages_of_records, place_messages
+from turnlog.store.joining import join_session_changes, messages_of_records, place_messages
 
 SESSION = f"codex:{THREAD}"
 CONTEXT = line("turn_context", {"turn_id": "t1", "model": "gpt-5.5"})
@@ -310,3 +312,16 @@ def test_a_thread_may_have_the_name_that_its_index_gives() -> None:
     changes = fold_bytes(AGENT, index, data)
     assert changes.sessions[SESSION].titles == {"custom": "new"}
     assert changes.counts.events == 2
+
+
+def test_a_name_in_the_index_keeps_no_fact_of_the_log_old() -> None:
+    """R-C6: wherever the name stands in the index, the folder and the version are those of the log's newest record."""
+    index = Source(agent="codex", path="/x/session_index.jsonl", root="/x", kind=SourceKind.SIDECAR)
+    line = b'{"id":"%s","thread_name":"name"}\n' % THREAD.encode()
+    named = AGENT.fold(index).feed(line, 1 << 40).sessions[SESSION]
+    facts = [
+        SessionChange(session_id=SESSION, position=position, cwd=cwd) for position, cwd in ((10, "/old"), (20, "/new"))
+    ]
+    for order in permutations((named, *facts)):
+        joined = reduce(join_session_changes, order)
+        assert (joined.cwd, joined.titles) == ("/new", {"custom": "name"})

@@ -18,9 +18,6 @@ from turnlog.agents.packing import is_packed, unpack
 _BEFORE_ENVELOPES = "0.3x or older"
 """Logs without envelopes name no version."""
 
-_EVENT = b'"msg":{"type":"'
-_OLD_EVENTS = "what `codex exec --json` printed up to 0.43 names no thread"
-
 
 def detect_log(path: Path, head: bytes) -> Detection:
     """The version is that of the first record which names one."""
@@ -34,7 +31,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
         return Detection(reason="no line is a JSON object")
     bare = _is_bare(records)
     if not bare and not any(_is_ours(record) for record in records):
-        return Detection(reason=_OLD_EVENTS if _EVENT in whole_lines else "no record has a known type and a payload")
+        return Detection(reason="no record has a known type and a payload")
     version = _BEFORE_ENVELOPES if bare else next(filter(None, map(_version_in, records)), None)
     return Detection(agent=NAME, version=version, source=_source(path, source, whole_lines))
 

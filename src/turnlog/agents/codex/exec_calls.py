@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
+import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.codex.content import from_base64
@@ -64,7 +65,12 @@ def _content_of(item: ExecItem) -> tuple[Part, ...]:
         return (TextPart(text=item.aggregated_output),)
     if item.result is None or item.result.content is None:
         return ()
-    return tuple([_piece_of(raw) for raw in item.result.content])
+    return content_of_pieces(item.result.content)
+
+
+def content_of_pieces(pieces: list[Raw]) -> tuple[Part, ...]:
+    """What an MCP server answered."""
+    return tuple([_piece_of(raw) for raw in pieces])
 
 
 def _piece_of(raw: Raw) -> Part:
@@ -80,8 +86,12 @@ def _piece_of(raw: Raw) -> Part:
 
 
 def exec_structured_result(record: bytes, tool_call_id: str) -> Raw | None:
-    """The item that a line of a stream brought, when it is the call's."""
-    raw = fields_of(record).get("item")
+    """The item, up to 0.43 the event, that a line of a stream brought, when it is the call's."""
+    fields = fields_of(record)
+    event, raw = fields.get("msg"), fields.get("item")
+    if event is not None:
+        names_call = bytes(fields_of(event).get("call_id", b"")) == msgspec.json.encode(tool_call_id)
+        return event.copy() if names_call else None
     if raw is None:
         return None
     item = read_item(raw, lambda reason, severity, json_path: None)

@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from zlib import crc32
 
-import msgspec
 from msgspec import UNSET
 
 from turnlog.agents.base import Link
 from turnlog.agents.codex.exec_calls import input_of, read_item, result_of, tool_name_of
+from turnlog.agents.codex.exec_events import (
+    hold_settings,
+    is_event,
+    is_prompt,
+    is_settings,
+    read_event_line,
+    session_of_prompt,
+)
 from turnlog.agents.codex.exec_records import (
     CALL_ITEMS,
     EXEC_KINDS,
@@ -22,11 +29,12 @@ from turnlog.agents.codex.exec_records import (
     ExecItem,
     ExecLine,
 )
+from turnlog.agents.codex.exec_state import ExecState, current, forget_run, message_of, opened
 from turnlog.agents.codex.lines import fields_of
 from turnlog.agents.codex.sources import NAME, session_id
 from turnlog.agents.codex.tools import SPAWN_TOOLS
-from turnlog.agents.printed import Printed, PrintedMessage, kept_fields
-from turnlog.agents.printed_fold import PrintedForm, StreamState
+from turnlog.agents.printed import Printed, kept_fields
+from turnlog.agents.printed_fold import PrintedForm
 from turnlog.model import (
     ReasoningPart,
     TextPart,
@@ -37,31 +45,12 @@ from turnlog.model import (
 )
 from turnlog.model.tools import STATE_OF_STATUS
 
-_ITEMS = 256
-
-
-class OpenItem(msgspec.Struct, array_like=True):
-    """An item that may go on."""
-
-    message: PrintedMessage
-    part_id: str
-    call_id: str
-
-
-class ExecState(StreamState):
-    """What a fold of a stream remembers."""
-
-    open: str | None = None
-    """The message that is being printed."""
-    messages: dict[str, PrintedMessage] = {}
-    items: dict[str, OpenItem] = {}
-    plan: str | None = None
-    """The newest plan, by its checksum."""
-    failure: str | None = None
-    """What the newest error said: the end of the turn says it again."""
-
 
 def _is_ours(line: ExecLine) -> bool:
+    if line.msg is not UNSET:
+        return is_event(line)
+    if is_settings(line):
+        return True
     if line.type == "thread.started":
         return line.thread_id is not None
     if line.type not in ITEM_STEPS or line.item is UNSET:
@@ -70,15 +59,20 @@ def _is_ours(line: ExecLine) -> bool:
     return f"item/{item.type}" in EXEC_KINDS
 
 
-def _session_of(line: ExecLine, json: bytes) -> str | None:
+def _session_of(state: ExecState, line: ExecLine, json: bytes) -> str | None:
+    if is_prompt(line):
+        return session_of_prompt(state, json)
     return line.thread_id if line.type == "thread.started" else None
 
 
 def _begin_run(state: ExecState, line: ExecLine) -> None:
-    state.open, state.messages, state.items, state.plan = None, {}, {}, None
+    forget_run(state)
 
 
 def _read_line(state: ExecState, printed: Printed, line: ExecLine) -> None:
+    if is_prompt(line) or line.msg is not UNSET:
+        read_event_line(state, printed, line)
+        return
     kind = line.type
     if kind in ITEM_STEPS and line.item is not UNSET:
         _read_step(state, printed, line, read_item(line.item, printed.tell))
@@ -129,33 +123,10 @@ def _read_step(state: ExecState, printed: Printed, line: ExecLine, item: ExecIte
         counts.events += 1
 
 
-def _opened(state: ExecState, printed: Printed, item: ExecItem, *, starts_anew: bool) -> OpenItem:
-    """Where an item stands: known already, else in the message that is being printed, or in a new one."""
-    known = state.items.get(item.id) if item.id else None
-    if known is not None:
-        return known
-    message = state.messages.get(state.open) if state.open is not None else None
-    if message is None or starts_anew:
-        message = printed.begin_answer()
-        state.open = message.id
-        state.messages = {message.id: message}
-    run = message.id.rpartition(":")[2]
-    part_id = message.next_part()
-    found = OpenItem(msgspec.structs.replace(message), part_id, f"exec-{run}:{item.id or message.parts}")
-    state.items[item.id] = found
-    if len(state.items) > _ITEMS:
-        del state.items[next(iter(state.items))]
-    return found
-
-
-def _current(state: ExecState) -> PrintedMessage | None:
-    return state.messages.get(state.open) if state.open is not None else None
-
-
 def _show_text(state: ExecState, printed: Printed, line: ExecLine, item: ExecItem) -> None:
     """Words or thoughts. Those behind a call that the agent ran are of another response."""
-    current = _current(state)
-    open_item = _opened(state, printed, item, starts_anew=current is not None and current.called)
+    answer = current(state)
+    open_item = opened(state, printed, item.id, starts_anew=answer is not None and answer.called)
     done = "done" if line.type == "item.completed" else "streaming"
     kind = TextPart if item.type == "agent_message" else ReasoningPart
     printed.show(open_item.message, kind(id=open_item.part_id, text=item.text or "", state=done))
@@ -164,11 +135,11 @@ def _show_text(state: ExecState, printed: Printed, line: ExecLine, item: ExecIte
 def _show_call(state: ExecState, printed: Printed, line: ExecLine, item: ExecItem) -> bool:
     """A call, and whether its end. One that begins behind the end of another is of another response."""
     shape = CALL_ITEMS[item.type]
-    current = _current(state)
-    open_item = _opened(state, printed, item, starts_anew=current is not None and current.answered)
+    answer = current(state)
+    open_item = opened(state, printed, item.id, starts_anew=answer is not None and answer.answered)
     has_ended = line.type == "item.completed" and item.status != "in_progress"
     result = result_of(open_item.call_id, item, has_ended=has_ended)
-    message = _message_of(state, open_item)
+    message = message_of(state, open_item)
     if not shape.by_provider:
         message.called = True
         message.answered = message.answered or has_ended
@@ -187,11 +158,6 @@ def _show_call(state: ExecState, printed: Printed, line: ExecLine, item: ExecIte
     return has_ended
 
 
-def _message_of(state: ExecState, item: OpenItem) -> PrintedMessage:
-    """The message of an item; the one being printed is the same object for all its items."""
-    return state.messages.get(item.message.id, item.message)
-
-
 def _link_children(printed: Printed, item: ExecItem, *, has_ended: bool) -> None:
     if not has_ended or item.tool not in SPAWN_TOOLS:
         return
@@ -208,10 +174,9 @@ def _show_plan(state: ExecState, printed: Printed, item: ExecItem) -> None:
         printed.changes.counts.duplicates += 1
         return
     state.plan = key
-    current = _current(state)
-    change = msgspec.structs.replace(item, id=key)
-    open_item = _opened(state, printed, change, starts_anew=current is not None and current.answered)
-    message = _message_of(state, open_item)
+    answer = current(state)
+    open_item = opened(state, printed, key, starts_anew=answer is not None and answer.answered)
+    message = message_of(state, open_item)
     message.called = message.answered = True
     result = ToolResult(id=f"{open_item.call_id}:done")
     part = ToolCallPart(
@@ -234,7 +199,8 @@ EXEC_JSON = PrintedForm(
     is_ours=_is_ours,
     session_of=_session_of,
     begin_run=_begin_run,
+    hold=hold_settings,
     time_of=lambda line: None,
     read=_read_line,
 )
-"""What `codex exec --json` prints since 0.44."""
+"""What `codex exec --json` prints, today and up to 0.43."""

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.codex.kinds import Becomes
+from turnlog.agents.codex.records import Duration
 from turnlog.agents.jsonl import JsonLines
 from turnlog.model import ToolKind
 
@@ -28,6 +29,31 @@ EXEC_KINDS: dict[str, Becomes] = {
     "item/error": Becomes.ERROR,
 }
 """Kind -> what it becomes. An item is the same kind whether it began, went on or ended."""
+
+EVENT_KINDS: dict[str, Becomes] = {
+    "settings": Becomes.RUN_METADATA,
+    "prompt": Becomes.MESSAGE,
+    "event_msg/agent_message": Becomes.MESSAGE,
+    "event_msg/agent_reasoning": Becomes.MESSAGE,
+    "event_msg/agent_reasoning_raw_content": Becomes.MESSAGE,
+    "event_msg/exec_command_begin": Becomes.MESSAGE,
+    "event_msg/exec_command_end": Becomes.RESULT,
+    "event_msg/patch_apply_begin": Becomes.MESSAGE,
+    "event_msg/patch_apply_end": Becomes.RESULT,
+    "event_msg/mcp_tool_call_begin": Becomes.MESSAGE,
+    "event_msg/mcp_tool_call_end": Becomes.RESULT,
+    "event_msg/web_search_begin": Becomes.MESSAGE,
+    "event_msg/web_search_end": Becomes.RESULT,
+    "event_msg/view_image_tool_call": Becomes.MESSAGE,
+    "event_msg/plan_update": Becomes.MESSAGE,
+    "event_msg/token_count": Becomes.RUN_METADATA,
+    "event_msg/task_started": Becomes.RUN_METADATA,
+    "event_msg/task_complete": Becomes.RUN_METADATA,
+    "event_msg/turn_aborted": Becomes.INTERRUPT,
+    "event_msg/error": Becomes.ERROR,
+    "event_msg/stream_error": Becomes.ERROR,
+}
+"""What was printed up to 0.43 -> what it becomes. Any other event of the log is a record."""
 
 ITEM_STEPS = frozenset({"item.started", "item.updated", "item.completed"})
 
@@ -91,10 +117,54 @@ class ExecItem(msgspec.Struct):
     receiver_thread_ids: list[str] | None = None
 
 
-class ExecLine(msgspec.Struct):
-    """A line."""
+class McpAnswer(msgspec.Struct, rename="camel"):
+    """What a server answered, as events tell it."""
+
+    content: list[Raw] | None = None
+    is_error: bool | None = None
+
+
+class McpOutcome(msgspec.Struct):
+    """How a call of a server ended, as events tell it."""
+
+    ok: McpAnswer | None = msgspec.field(name="Ok", default=None)
+    err: str | None = msgspec.field(name="Err", default=None)
+
+
+class McpInvocation(msgspec.Struct):
+    """Which tool of which server was called."""
+
+    server: str = ""
+    tool: str = ""
+
+
+class ExecEvent(msgspec.Struct):
+    """An event, as printed up to 0.43."""
 
     type: str = ""
+    text: str | None = None
+    message: str | None = None
+    call_id: str = ""
+    stdout: str | None = None
+    stderr: str | None = None
+    aggregated_output: str | None = None
+    exit_code: int | None = None
+    duration: Duration | str | None = None
+    success: bool | None = None
+    invocation: McpInvocation | None = None
+    result: McpOutcome | None = None
+
+
+class ExecLine(msgspec.Struct):
+    """A line; up to 0.43 an event in `msg`, the prompt, or the settings of the run."""
+
+    type: str = ""
+    id: str | None = None
+    msg: Raw | UnsetType = UNSET
+    prompt: str | None = None
+    workdir: str | None = None
+    sandbox: str | None = None
+    model: str | None = None
     thread_id: str | None = None
     item: Raw | UnsetType = UNSET
     usage: Raw | UnsetType = UNSET
@@ -103,7 +173,7 @@ class ExecLine(msgspec.Struct):
 
 
 def _is_line(line: ExecLine) -> bool:
-    return line.type in EXEC_KINDS or line.type in ITEM_STEPS
+    return line.type in EXEC_KINDS or line.type in ITEM_STEPS or (line.id is not None and line.msg is not UNSET)
 
 
-EXEC_LINES = JsonLines(ExecLine, first_keys=("type",), plausible=_is_line)
+EXEC_LINES = JsonLines(ExecLine, first_keys=("type", "id", "prompt"), plausible=_is_line)

@@ -8,6 +8,9 @@ from turnlog.agents.base import Changes, SessionChange, Source
 from turnlog.agents.codex.sources import INDEX, session_id
 from turnlog.agents.jsonl import JsonLines
 
+_BEFORE = 1 << 52
+"""Names count less than what a log says, so that where they stand in the index says nothing of the log's own facts."""
+
 
 class _Entry(msgspec.Struct):
     id: str | None = None
@@ -22,7 +25,7 @@ _read_lines = JsonLines(
 
 
 class SidecarFold:
-    """Reads `session_index.jsonl` and `history.jsonl`, which grow at their ends.
+    """Reads `session_index.jsonl` and `history.jsonl`, which grow at their ends: the last name of a thread counts.
 
     The prompts of `history.jsonl` stand in the rollouts too: they are archived and told no second time.
     """
@@ -39,7 +42,7 @@ class SidecarFold:
             if self._is_index and entry.id and entry.thread_name:
                 thread = session_id(entry.id)
                 changes.sessions[thread] = SessionChange(
-                    session_id=thread, position=position, titles={"custom": entry.thread_name}
+                    session_id=thread, position=position - _BEFORE, titles={"custom": entry.thread_name}
                 )
                 changes.counts.events += 1
             else:

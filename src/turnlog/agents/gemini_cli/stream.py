@@ -61,7 +61,7 @@ def _is_ours(line: StreamLine) -> bool:
     return line.type in ("tool_use", "tool_result") and line.tool_id is not None
 
 
-def _session_of(line: StreamLine, json: bytes) -> str | None:
+def _session_of(state: GeminiStreamState, line: StreamLine, json: bytes) -> str | None:
     return line.session_id if line.type == "init" else None
 
 
