@@ -4,7 +4,8 @@
 
 Works on copies of two Claude Code logs of HOME, one of about the median size and the largest. Starts each server in
 turn over them, follows the session's event stream, and appends a line about every 100 ms. Ours brings the message
-itself; agentsview's stream says that something changed, so its API is asked until the message is there.
+itself; agentsview's stream says that something changed, so its API is asked until the message is there. Lines during
+which the machine itself stood still (`stalls`) are told apart: start it with `chrt -r 5` on one that others use too.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from append import ten_lines
 from measure import bare_environment
+from stalls import Stalls
 
 SERVER = """
 import sys
@@ -178,33 +181,51 @@ class Asked:
         return None
 
 
-def rounds(log: Path, count: int, watched: Stream | Asked) -> list[float | None]:
-    """Seconds of each line; None where it did not arrive."""
-    found: list[float | None] = []
+class Round(NamedTuple):
+    """A line."""
+
+    seconds: float | None
+    """None when it did not arrive."""
+    stalled: bool
+    """Whether the machine stood still meanwhile."""
+
+
+def rounds(log: Path, count: int, watched: Stream | Asked) -> list[Round]:
+    """Append so many lines, one after the other."""
+    found: list[Round] = []
     pauses = random.Random(1)
-    for number in range(count):
-        time.sleep(pauses.uniform(0.05, 0.15))
-        word = f"live{time.monotonic_ns()}x{number}"
-        line = ten_lines(log.stem, word)[0]
-        watched.forget()
-        with log.open("ab", buffering=0) as file:
-            started = time.perf_counter()
-            file.write(line)
-        at = watched.wait(word)
-        found.append(None if at is None else at - started)
+    with Stalls() as stalls:
+        for number in range(count):
+            time.sleep(pauses.uniform(0.05, 0.15))
+            word = f"live{time.monotonic_ns()}x{number}"
+            line = ten_lines(log.stem, word)[0]
+            watched.forget()
+            with log.open("ab", buffering=0) as file:
+                started = time.perf_counter()
+                file.write(line)
+            at = watched.wait(word)
+            # A stall is noted when it is over.
+            time.sleep(0.02)
+            stalled = stalls.during(started, time.perf_counter() if at is None else at)
+            found.append(Round(None if at is None else at - started, stalled))
     return found
 
 
-def tell(what: str, log: Path, found: list[float | None]) -> None:
-    times = sorted(seconds * 1e3 for seconds in found if seconds is not None)
-    size = f"session of {log.stat().st_size / 1e6:.1f} MB"
+def tell(what: str, log: Path, found: list[Round]) -> None:
+    undisturbed = [each for each in found if not each.stalled]
+    print(f"{what}, session of {log.stat().st_size / 1e6:.1f} MB: {figures(found)}")
+    if len(undisturbed) < len(found):
+        print(f"    while the machine did not stand still: {figures(undisturbed)}", flush=True)
+
+
+def figures(found: list[Round]) -> str:
+    times = sorted(each.seconds * 1e3 for each in found if each.seconds is not None)
     lost = f", {len(found) - len(times)} lost" if len(times) < len(found) else ""
     if not times:
-        print(f"{what}, {size}: nothing arrived", flush=True)
-        return
+        return "nothing arrived"
     p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
     p50 = statistics.median(times)
-    print(f"{what}, {size}: p50 {p50:.1f} ms, p99 {p99:.1f} ms, {len(times)} lines{lost}", flush=True)
+    return f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, at most {times[-1]:.1f} ms, {len(times)} lines{lost}"
 
 
 if __name__ == "__main__":

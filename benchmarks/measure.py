@@ -149,8 +149,9 @@ def alternate(attempts: Mapping[str, Callable[[], Measurement]], rounds: int) ->
 
 
 def bare_environment(home: Path, **settings: str | Path) -> dict[str, str]:
-    """An environment with nothing of the caller's but the search path, so that no run reads real logs or settings."""
+    """An environment with nothing of the caller's but the search paths, so that no run reads real logs or settings."""
     bare = {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "TZ": "UTC"}
+    bare |= {name: os.environ[name] for name in ("PYTHONPATH",) if name in os.environ}
     return bare | {name: str(value) for name, value in settings.items()}
 
 

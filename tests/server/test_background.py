@@ -66,7 +66,7 @@ class Passes:
     def run(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """Run all passes; the kinds of reports they gave."""
 
-        def opened(_: Path, *, on_saved: object) -> Passes:
+        def opened(_: Path, *, on_saved: object, own_checkpoints: bool) -> Passes:
             return self
 
         monkeypatch.setattr(worker, "Syncer", opened)

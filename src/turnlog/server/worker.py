@@ -19,6 +19,8 @@ import msgspec
 
 from turnlog.errors import TurnlogError
 from turnlog.server.reports import Began, Ended, Failed, Moved, Problem, Report, Saved
+from turnlog.store.checkpoints import Checkpointer
+from turnlog.store.search.base import search_path
 from turnlog.sync.scan import Syncer
 from turnlog.sync.watch import Watcher
 
@@ -70,22 +72,24 @@ def keep_reading(
 
     What fails is reported and tried again.
     """
+    with Checkpointer([store_path, search_path(store_path)]) as checkpointer:
 
-    def tell_saved(_sessions: Set[str], last_change: int) -> None:
-        report(Saved(sequence=last_change))
+        def tell_saved(_sessions: Set[str], last_change: int) -> None:
+            report(Saved(sequence=last_change))
+            checkpointer.note()
 
-    while not stopped.is_set():
-        report(Began())
-        rest = seconds
-        try:
-            with Syncer(store_path, on_saved=tell_saved) as syncer:
-                rest = _make_pass(syncer, seconds, watcher, _Teller(stopped, report), report)
-                _follow(syncer, watcher, rest, stopped)
-        except _StoppedError:
-            return
-        except (TurnlogError, OSError) as error:
-            report(Failed(reason=str(error)))
-            watcher.wait(min(rest, UNWATCHED_SECONDS))
+        while not stopped.is_set():
+            report(Began())
+            rest = seconds
+            try:
+                with Syncer(store_path, on_saved=tell_saved, own_checkpoints=False) as syncer:
+                    rest = _make_pass(syncer, seconds, watcher, _Teller(stopped, report), report)
+                    _follow(syncer, watcher, rest, stopped)
+            except _StoppedError:
+                return
+            except (TurnlogError, OSError) as error:
+                report(Failed(reason=str(error)))
+                watcher.wait(min(rest, UNWATCHED_SECONDS))
 
 
 def _make_pass(

@@ -25,7 +25,9 @@ PAGE_SIZE = 16384
 """Bodies are a few KB: with 16 KB pages most lie in one page, and writing is a quarter faster than with 4 KB."""
 
 
-def connect(path: Path, *, read_only: bool = False, checked: bool = True) -> sqlite3.Connection:
+def connect(
+    path: Path, *, read_only: bool = False, checked: bool = True, own_checkpoints: bool = True
+) -> sqlite3.Connection:
     """Open the store at `path`, brought up to the newest schema; create it when it is not there.
 
     Args:
@@ -33,6 +35,8 @@ def connect(path: Path, *, read_only: bool = False, checked: bool = True) -> sql
         read_only: Never write, not even a missing schema.
         checked: Let SQLite check and cascade foreign keys. An import does without: it writes children before their
             parents, and each parent would then be looked for in tables that have no index on it.
+        own_checkpoints: Let commits move what the write-ahead log holds into the database when it has become long;
+            without, somebody else must (`checkpoints.Checkpointer`).
 
     Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is no store.
     """
@@ -40,6 +44,8 @@ def connect(path: Path, *, read_only: bool = False, checked: bool = True) -> sql
     try:
         _check(connection, path, read_only=read_only)
         _prepare(connection, read_only=read_only, checked=checked)
+        if not own_checkpoints:
+            leave_checkpoints(connection)
         if not read_only:
             _migrate(connection)
             if not _goes_without_indexes(path):
@@ -51,6 +57,11 @@ def connect(path: Path, *, read_only: bool = False, checked: bool = True) -> sql
         connection.close()
         raise
     return connection
+
+
+def leave_checkpoints(connection: sqlite3.Connection) -> None:
+    """Let no commit of this connection wait for a checkpoint: somebody else makes them."""
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
 
 
 @contextmanager

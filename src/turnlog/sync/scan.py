@@ -97,6 +97,7 @@ class Syncer:
         *,
         agents: Sequence[Agent] | None = None,
         on_saved: Saved = lambda sessions, last_change: None,
+        own_checkpoints: bool = True,
     ) -> None:
         """Open the store, which is made when it is not there.
 
@@ -104,11 +105,13 @@ class Syncer:
             store_path: The database.
             agents: The agents to look for; all registered ones by default.
             on_saved: Told of every commit that changed sessions.
+            own_checkpoints: As in `store.connection.connect`, for both databases.
         """
+        self._own_checkpoints = own_checkpoints
         self._on_saved = on_saved
         self._path = store_path
         self._agents = list(agents) if agents is not None else registered_agents()
-        self._connection = connect(store_path, checked=False)
+        self._connection = connect(store_path, checked=False, own_checkpoints=own_checkpoints)
         self._indexer: Indexer | None = None
 
     def __enter__(self) -> Self:
@@ -186,7 +189,7 @@ class Syncer:
         if result.saved.sessions:
             self._on_saved(result.saved.sessions, result.saved.last_change)
         if self._indexer is None:
-            self._indexer = Indexer(self._path, search_path(self._path))
+            self._indexer = Indexer(self._path, search_path(self._path), own_checkpoints=self._own_checkpoints)
         self._indexer.catch_up()
         summary = SyncSummary(sources=len(found), sessions=len(result.saved.sessions))
         _add_up(summary, result)
@@ -262,12 +265,14 @@ def _prepared(connection: sqlite3.Connection, total: int) -> Generator[Executor 
         yield None
         return
     is_first = connection.execute("SELECT 1 FROM messages LIMIT 1").fetchone() is None
+    (usual,) = connection.execute("PRAGMA wal_autocheckpoint").fetchone()
     connection.execute(f"PRAGMA wal_autocheckpoint = {_LARGE_CHECKPOINT_PAGES}")
     try:
         with without_indexes(connection) if is_first else nullcontext(), ThreadPoolExecutor(1) as worker:
             yield worker
     finally:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {usual}")
 
 
 def _groups(changed: list[_Found]) -> Iterator[list[_Found]]:

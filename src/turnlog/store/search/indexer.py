@@ -18,6 +18,7 @@ from typing import Self
 import msgspec
 
 from turnlog.errors import StoreBusyError, StoreError
+from turnlog.store.connection import leave_checkpoints
 from turnlog.store.search import schema
 from turnlog.store.search.batch import Batch
 from turnlog.store.search.contents import Contents, MessageRow
@@ -36,15 +37,21 @@ _MERGE_SHARE = 1024
 class Indexer:
     """Writes the search database of a store. Not for two threads at once."""
 
-    def __init__(self, store_path: Path, search_path: Path) -> None:
+    def __init__(self, store_path: Path, search_path: Path, *, own_checkpoints: bool = True) -> None:
         """Open both; the search database is made when it is not there.
 
         Raises StoreError when the store cannot be read or the search database cannot be made.
+
+        Args:
+            store_path: What is indexed.
+            search_path: The search database.
+            own_checkpoints: As in `connection.connect`, for the search database.
         """
         self._path = search_path
+        self._own_checkpoints = own_checkpoints
         self._store = schema.open_store(store_path)
         self._contents = Contents(self._store)
-        self._search = schema.open_for_writing(search_path)
+        self._search = self._open()
         self._file = _identity(search_path)
 
     def __enter__(self) -> Self:
@@ -287,18 +294,24 @@ class Indexer:
             "SELECT coalesce(max(seq), 0), (SELECT at FROM changes ORDER BY seq LIMIT 1) FROM changes"
         ).fetchone()
 
+    def _open(self) -> sqlite3.Connection:
+        connection = schema.open_for_writing(self._path)
+        if not self._own_checkpoints:
+            leave_checkpoints(connection)
+        return connection
+
     def _reopen_if_gone(self) -> None:
         """Begin a new file when somebody has deleted the one that is open."""
         if _identity(self._path) != self._file:
             self._search.close()
-            self._search = schema.open_for_writing(self._path)
+            self._search = self._open()
             self._file = _identity(self._path)
 
     def _replace(self) -> None:
         """Begin anew with an empty file: the one there is damaged."""
         self._search.close()
         schema.remove(self._path)
-        self._search = schema.open_for_writing(self._path)
+        self._search = self._open()
         self._file = _identity(self._path)
 
 
