@@ -5,13 +5,16 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from provider_histories import histories
 from provider_messages import MODEL, asking, assistant, call, developer, image, result, system, thinking, user
 from provider_rules import check_rules
 from sdk_types import check_with_sdk
+from turnlog.errors import LossyConversionError
 from turnlog.model import Message, ToolCallPart
 from turnlog.providers import provider, provider_names
 
@@ -21,13 +24,20 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=100, deadline=None)
-@given(history=histories)
-def test_every_request_satisfies_the_rules(name: str, history: list[Message]) -> None:
-    conversion = provider(name).to_request(history, asking())
+@given(history=histories, model=st.sampled_from([MODEL, "deepseek-x", "kimi-x", "minimax-x"]))
+def test_every_request_satisfies_the_rules(name: str, history: list[Message], model: str) -> None:
+    """R-K22, R-K29."""
+    conversion = provider(name).to_request(history, asking(model))
     check_rules(name, conversion.body)
     check_with_sdk(name, conversion.body)
-    json.dumps(conversion.body).encode()
-    assert provider(name).to_request(history, asking()) == conversion
+    assert msgspec.json.decode(msgspec.json.encode(conversion.body)) == conversion.body
+    assert provider(name).to_request(history, asking(model)) == conversion
+    if conversion.losses:
+        with pytest.raises(LossyConversionError) as caught:
+            provider(name).to_request(history, asking(model), strict=True)
+        assert caught.value.losses == conversion.losses
+    else:
+        assert provider(name).to_request(history, asking(model), strict=True) == conversion
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -43,7 +53,7 @@ def test_every_executed_call_is_sent_with_its_outcome(name: str, history: list[M
         for message in history
         if message.role == "assistant" and message.id not in left_out
         for part in message.parts
-        if isinstance(part, ToolCallPart)
+        if isinstance(part, ToolCallPart) and part.parent_tool_call_id is None
     ]
     executed = [part for part in made if not part.provider_executed]
     sent = count_calls(conversion.body)

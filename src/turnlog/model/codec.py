@@ -53,7 +53,7 @@ def _encode_careful(value: Any) -> bytes:
 
 def repair_text(text: str) -> str:
     """The text with every lone surrogate replaced, so that it has a UTF-8 form."""
-    return _LONE_SURROGATE.sub("\ufffd", text)
+    return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def decode_message(data: bytes | msgspec.Raw) -> Message:
@@ -89,6 +89,11 @@ def decode_stream_event(data: bytes | msgspec.Raw) -> StreamEvent:
 def to_json(text: str | int | float | bool | list[Any] | dict[str, Any] | None) -> msgspec.Raw:
     """Exact JSON of plain Python values, in the representation that the module describes."""
     return msgspec.Raw(_exact_encoder.encode(_plain(text, sort=False)))
+
+
+def to_plain_json(value: Any) -> Any:
+    """Plain Python values as JSON can hold them, in the representation that the module describes."""
+    return _plain(value, sort=False)
 
 
 def parse_json(data: bytes | str) -> Any:

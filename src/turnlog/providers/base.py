@@ -15,6 +15,7 @@ import msgspec
 from turnlog.errors import LossyConversionError
 from turnlog.model import BlobRef, Message
 from turnlog.model.base import Value
+from turnlog.model.codec import to_plain_json
 from turnlog.providers.streaming import ResponseStream, StreamReading
 
 LossKind = Literal[
@@ -51,6 +52,7 @@ RepairKind = Literal[
     "nested-call",
     "renamed-call",
     "renamed-tool",
+    "wrapped-arguments",
     "blank-part",
     "empty-message",
     "trailing-reasoning",
@@ -182,14 +184,17 @@ class Report:
         self.repairs.append(Repair(kind=kind, message_id=message_id, detail=detail, tool_call_id=call))
 
     def conversion(self, body: dict[str, Any], *, strict: bool) -> Conversion:
-        """The body with all that was told; raise LossyConversionError when `strict` and anything was lost."""
+        """The body as JSON can hold it, with all that was told.
+
+        Raises LossyConversionError when `strict` and anything was lost.
+        """
         if strict and self.losses:
             first = self.losses[0]
             more = f", and {len(self.losses) - 1} more" if len(self.losses) > 1 else ""
             raise LossyConversionError(
                 f"message {first.message_id}: {first.kind}: {first.detail}{more}", losses=tuple(self.losses)
             )
-        return Conversion(body=body, losses=tuple(self.losses), repairs=tuple(self.repairs))
+        return Conversion(body=to_plain_json(body), losses=tuple(self.losses), repairs=tuple(self.repairs))
 
 
 _DIALECTS: tuple[tuple[str, Dialect], ...] = (

@@ -1,12 +1,14 @@
-"""Parts that no request carries: sources, application data, what nobody knows. Each is told as lost."""
+"""Parts that no request carries: sources, application data, what is unknown or misplaced. Each is told as lost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
 import msgspec
 
 from turnlog.model import DataPart, Message, Part, ToolCallPart, ToolResult
+from turnlog.model.codec import parse_json
 from turnlog.providers.base import LossKind, Report
 
 _NOT_CARRIED: dict[str, tuple[LossKind, str]] = {
@@ -16,9 +18,17 @@ _NOT_CARRIED: dict[str, tuple[LossKind, str]] = {
     "unknown": ("unknown-part", "a part of unknown kind is not sent"),
 }
 
+_ONLY_ANSWERED: dict[str, tuple[LossKind, str]] = {
+    "reasoning": ("unknown-part", "reasoning outside of an answer is not sent"),
+    "tool-call": ("unknown-part", "a call outside of an answer is not sent"),
+}
+"""What no API has in a message of the user's, or in a result."""
 
-def only_carried(messages: Iterable[Message], sendable: frozenset[str], report: Report) -> list[Message]:
-    """The messages without parts that no request carries; `sendable` names the data that may stand in a result.
+
+def only_carried(messages: Iterable[Message], sendable: Mapping[str, str], report: Report) -> list[Message]:
+    """The messages without parts that no request carries.
+
+    `sendable` tells which data may stand in a result: by name, the field that must be a text in it.
 
     What a provider itself brought as the result of its own tool stays: it may want it back.
     """
@@ -26,7 +36,7 @@ def only_carried(messages: Iterable[Message], sendable: frozenset[str], report: 
 
 
 class _Carrying:
-    def __init__(self, message: Message, sendable: frozenset[str], report: Report) -> None:
+    def __init__(self, message: Message, sendable: Mapping[str, str], report: Report) -> None:
         self._message = message
         self._sendable = sendable
         self._report = report
@@ -49,10 +59,17 @@ class _Carrying:
 
     def _kept(self, parts: tuple[Part, ...], call: str | None = None) -> tuple[Part, ...]:
         kept: list[Part] = []
+        is_answer = self._message.role == "assistant" and call is None
         for part in parts:
-            if part.type not in _NOT_CARRIED or (call and isinstance(part, DataPart) and part.name in self._sendable):
+            refused = _NOT_CARRIED.get(part.type) or (None if is_answer else _ONLY_ANSWERED.get(part.type))
+            if refused is None or (call and isinstance(part, DataPart) and self._is_sendable(part)):
                 kept.append(part)
             else:
-                kind, detail = _NOT_CARRIED[part.type]
+                kind, detail = refused
                 self._report.lose(kind, self._message.id, detail, part=part.id, call=call)
         return tuple(kept)
+
+    def _is_sendable(self, part: DataPart) -> bool:
+        field = self._sendable.get(part.name)
+        value = parse_json(bytes(part.data)) if field is not None else None
+        return isinstance(value, dict) and isinstance(cast("dict[str, Any]", value).get(field or ""), str)

@@ -78,7 +78,10 @@ class _Fitting:
         return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
 
     def _parts(self, parts: tuple[Part, ...], message: Message, call: str | None = None) -> tuple[Part, ...]:
-        return tuple([self._part(part, message, call) for part in reversed(parts)][::-1])
+        fitted = [self._part(part, message, call) for part in reversed(parts)][::-1]
+        if message.role == "assistant" and call is None:
+            fitted = [_apart(part, index, parts) for index, part in enumerate(fitted)]
+        return tuple(fitted)
 
     def _part(self, part: Part, message: Message, call: str | None) -> Part:
         if isinstance(part, ToolCallPart):
@@ -165,6 +168,15 @@ class _Fitting:
         self._room = 0
         kind: LossKind = "image-omitted" if _is_image(part) else "file-unsupported"
         return _Refusal(kind, "newer files have taken the room that a request has")
+
+
+def _apart(fitted: Part, index: int, parts: tuple[Part, ...]) -> Part:
+    """What is told of a file in an answer, on lines of its own: texts of an answer are one text."""
+    if fitted is parts[index] or not isinstance(fitted, TextPart):
+        return fitted
+    before = "\n" if index > 0 and isinstance(parts[index - 1], TextPart) else ""
+    behind = "\n" if index + 1 < len(parts) and isinstance(parts[index + 1], TextPart) else ""
+    return msgspec.structs.replace(fitted, text=f"{before}{fitted.text}{behind}")
 
 
 def _count_images(message: Message) -> int:

@@ -6,7 +6,8 @@ it stood. The names of what an agent's log keeps in `ProviderData.opaque` differ
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from turnlog.model import Message, Part, ProviderData, ReasoningPart
 from turnlog.providers.base import same_model
@@ -24,6 +25,9 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
     "summary": ("summary",),
 }
 """Our name for what a provider wants back -> the API's own and the AI SDK's."""
+
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+"""Where servers that speak Chat Completions put an answer's reasoning."""
 
 _PROOFS = ("signature", "data", "encrypted_content", "thought_signature", "reasoning_details")
 
@@ -48,9 +52,25 @@ def is_own(part: Part, message: Message, providers: frozenset[str] | None, model
 
 
 def proof(part: Part, name: str) -> Any:
-    """What the provider gave with a part under this name; None when it gave nothing."""
+    """What the provider gave with a part under this name; None when it gave nothing, or what it never gives."""
     opaque = part.provider.opaque if part.provider else {}
-    return next((opaque[spelling] for spelling in _SPELLINGS[name] if opaque.get(spelling)), None)
+    fits = _FITTING.get(name, _is_text)
+    return next((opaque[spelling] for spelling in _SPELLINGS[name] if fits(opaque.get(spelling))), None)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_details(value: Any) -> bool:
+    return isinstance(value, list) and value != [] and all(isinstance(item, dict) for item in cast("list[Any]", value))
+
+
+def _is_field(value: Any) -> bool:
+    return value in REASONING_FIELDS
+
+
+_FITTING: dict[str, Callable[[Any], bool]] = {"reasoning_details": _is_details, "reasoning_field": _is_field}
 
 
 def has_proof(part: Part) -> bool:

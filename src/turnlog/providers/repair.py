@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -32,8 +32,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     tool_name_characters: str = r"a-zA-Z0-9_-"
     tool_name_first: str = r"a-zA-Z0-9_-"
     tool_name_length: int = 128
-    sendable_data: frozenset[str] = frozenset()
-    """Names of data parts that the API takes in results."""
+    sendable_data: Mapping[str, str] = {}
+    """Names of data parts that the API takes in results, and the field that each must have."""
     begins_with_user: bool = False
     files: FileLimits = FileLimits()
 
@@ -50,8 +50,8 @@ def repair(messages: Iterable[Message], rules: Rules, options: RequestOptions, r
     """Make a history fit for sending; tell each change to the report."""
     prompts, rest = _split_system(load_blobs(messages, options, report), options, report)
     rest = without_failed_answers(rest, report)
-    rest = _with_proper_calls(rest, rules, report)
-    rest = answer_calls(only_carried(rest, rules.sendable_data, report), options, report)
+    rest = _with_proper_calls(only_carried(rest, rules.sendable_data, report), rules, report)
+    rest = answer_calls(rest, options, report)
     rest, leading = attach_developer_messages(rest, report)
     rest = fit_files(_without_blanks(rest, report), rules.files, options, report)
     if rules.begins_with_user and rest and rest[0].role != "user":

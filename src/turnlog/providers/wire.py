@@ -9,7 +9,7 @@ from typing import Any, cast
 from msgspec import UNSET
 
 from turnlog.model import FilePart, Message, Part, SourceUrlPart, TextPart, ToolCallPart, ToolResult
-from turnlog.model.codec import parse_json, repair_text
+from turnlog.model.codec import parse_json
 from turnlog.providers.base import Report
 
 
@@ -21,8 +21,7 @@ def agent_fact(metadata: Mapping[str, Any], name: str) -> Any:
 
 def arguments_text(call: ToolCallPart) -> str:
     """The arguments exactly as the model wrote them, for APIs that take a string."""
-    text = call.input_text or "" if call.input is UNSET else bytes(call.input).decode(errors="replace")
-    return repair_text(text)
+    return call.input_text or "" if call.input is UNSET else bytes(call.input).decode(errors="replace")
 
 
 def arguments_object(call: ToolCallPart) -> dict[str, Any]:
@@ -39,6 +38,16 @@ def arguments_object(call: ToolCallPart) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {"_value": value}
 
 
+def wrapped_arguments(call: ToolCallPart, message: Message, report: Report) -> dict[str, Any]:
+    """`arguments_object` for a call that is sent; tell where they were wrapped."""
+    value = arguments_object(call)
+    for name in ("_raw", "_value"):
+        if value.keys() == {name} and f'"{name}"' not in arguments_text(call):
+            detail = f"its arguments are no object: sent as {name}"
+            report.mend("wrapped-arguments", message.id, detail, call=call.tool_call_id)
+    return value
+
+
 def result_of(call: ToolCallPart) -> ToolResult:
     """The one result that a repaired call has."""
     return call.results[0]
@@ -51,7 +60,7 @@ def is_failed(result: ToolResult) -> bool:
 
 def result_text(result: ToolResult) -> str:
     """All text of a result."""
-    return repair_text(result.output_text)
+    return result.output_text
 
 
 def result_files(result: ToolResult) -> list[FilePart]:
@@ -80,7 +89,7 @@ def server_tool_text(call: ToolCallPart, message: Message, report: Report) -> st
     for result in call.results:
         lines += [text for part in result.content if (text := _line_of(part))]
         lines += [result.error_text] if result.error_text else []
-    return repair_text("\n".join(lines))
+    return "\n".join(lines)
 
 
 def _line_of(part: Part) -> str | None:

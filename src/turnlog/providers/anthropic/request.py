@@ -6,8 +6,9 @@ alternate. Sources of the rules are in docs/providers.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from turnlog.model import (
     Citation,
@@ -21,7 +22,7 @@ from turnlog.model import (
     ToolCallPart,
     ToolResult,
 )
-from turnlog.model.codec import parse_json, repair_text
+from turnlog.model.codec import parse_json
 from turnlog.providers import wire
 from turnlog.providers.base import Conversion, Report, RequestOptions, dialect_of
 from turnlog.providers.files import FileLimits
@@ -31,7 +32,7 @@ from turnlog.providers.repair import Rules, repair
 RULES = Rules(
     call_id_characters="a-zA-Z0-9_-",
     tool_name_length=200,
-    sendable_data=frozenset({"tool_reference"}),
+    sendable_data={"tool_reference": "tool_name"},
     begins_with_user=True,
     files=FileLimits(
         files=frozenset({"application/pdf", "text/plain"}),
@@ -47,8 +48,8 @@ RULES = Rules(
 DEFAULT_MAX_TOKENS = 32_000
 """The API wants a number; every model of the last two years may write so much."""
 
-_SERVER_CALL = "srvtoolu_"
-"""How ids of calls begin that Anthropic itself ran."""
+_SERVER_CALL = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
+"""Ids of calls that Anthropic itself ran."""
 
 _RESULT_BLOCKS = {
     "web_search": "web_search_tool_result",
@@ -56,6 +57,8 @@ _RESULT_BLOCKS = {
     "code_execution": "code_execution_tool_result",
     "bash_code_execution": "bash_code_execution_tool_result",
     "text_editor_code_execution": "text_editor_code_execution_tool_result",
+    "tool_search_tool_regex": "tool_search_tool_result",
+    "tool_search_tool_bm25": "tool_search_tool_result",
 }
 
 Block = dict[str, Any]
@@ -157,7 +160,7 @@ class _Writer:
                 return [{"type": "redacted_thinking", "data": data}]
             signature = proof(part, "signature")
             if signature is not None or self._takes_unsigned:
-                return [{"type": "thinking", "thinking": repair_text(part.text), "signature": signature or ""}]
+                return [{"type": "thinking", "thinking": part.text, "signature": signature or ""}]
         if not part.text.strip():
             self._report.lose("reasoning-omitted", message.id, "withheld reasoning is not sent", part=part.id)
             return []
@@ -166,11 +169,11 @@ class _Writer:
 
     def _call(self, call: ToolCallPart, message: Message) -> list[Block]:
         if not call.provider_executed:
-            return [_call("tool_use", call)]
+            return [_call("tool_use", call, wire.wrapped_arguments(call, message, self._report))]
         result = _server_result(call)
         if result is None:
             return [_text(wire.server_tool_text(call, message, self._report))]
-        return [_call("server_tool_use", call), result]
+        return [_call("server_tool_use", call, wire.arguments_object(call)), result]
 
 
 def _user_blocks(part: Part) -> list[Block]:
@@ -199,12 +202,12 @@ def _result_content(result: ToolResult) -> str | list[Block]:
         elif isinstance(part, FilePart):
             blocks.append(_file(part))
         elif isinstance(part, DataPart):
-            blocks.append(parse_json(bytes(part.data)))
+            blocks.append({"type": part.name, "tool_name": parse_json(bytes(part.data))["tool_name"]})
     return blocks
 
 
 def _text(text: str) -> Block:
-    return {"type": "text", "text": repair_text(text)}
+    return {"type": "text", "text": text}
 
 
 def _file(part: FilePart) -> Block:
@@ -227,7 +230,7 @@ def _source(part: FilePart) -> dict[str, Any]:
 def _citation(citation: Citation) -> dict[str, Any] | None:
     """A citation of a web search; others name documents by numbers that a history does not keep."""
     index = citation.metadata.get("encrypted_index")
-    if index is None or citation.url is None:
+    if not isinstance(index, str) or citation.url is None:
         return None
     return {
         "type": "web_search_result_location",
@@ -238,28 +241,38 @@ def _citation(citation: Citation) -> dict[str, Any] | None:
     }
 
 
-def _call(kind: str, call: ToolCallPart) -> Block:
-    return {"type": kind, "id": call.tool_call_id, "name": call.tool_name, "input": wire.arguments_object(call)}
+def _call(kind: str, call: ToolCallPart, arguments: dict[str, Any]) -> Block:
+    return {"type": kind, "id": call.tool_call_id, "name": call.tool_name, "input": arguments}
 
 
 def _server_result(call: ToolCallPart) -> Block | None:
     """The result block of a tool that Anthropic ran; None when it cannot be had exactly as it was."""
     kind = _RESULT_BLOCKS.get(call.tool_name)
-    if kind is None or not call.tool_call_id.startswith(_SERVER_CALL) or not call.results:
+    if kind is None or not _SERVER_CALL.fullmatch(call.tool_call_id) or not call.results:
         return None
     parts = wire.result_of(call).content
     sources = [_search_result(part) for part in parts]
+    content: Any = None
     if len(parts) == 1 and isinstance(parts[0], DataPart):
-        content: Any = parse_json(bytes(parts[0].data))
+        content = _outcome(parts[0], kind)
     elif kind == "web_search_tool_result" and all(source is not None for source in sources):
         content = sources
-    else:
-        return None
-    return {"type": kind, "tool_use_id": call.tool_call_id, "content": content}
+    return None if content is None else {"type": kind, "tool_use_id": call.tool_call_id, "content": content}
+
+
+def _outcome(part: DataPart, kind: str) -> Any:
+    """What a server tool brought, if it is what this kind of tool brings: an object that names it, or no page."""
+    value: Any = parse_json(bytes(part.data))
+    if value == [] and kind == "web_search_tool_result":
+        return value
+    found = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    named = found.get("type")
+    return found if isinstance(named, str) and kind.removesuffix("_tool_result") in named else None
 
 
 def _search_result(part: Part) -> dict[str, Any] | None:
     opaque = part.provider.opaque if part.provider else {}
-    if not isinstance(part, SourceUrlPart) or "encrypted_content" not in opaque:
+    if not isinstance(part, SourceUrlPart) or not isinstance(opaque.get("encrypted_content"), str):
         return None
-    return {"type": "web_search_result", "url": part.url, "title": part.title or "", **opaque}
+    known = {name: opaque[name] for name in ("encrypted_content", "page_age") if name in opaque}
+    return {"type": "web_search_result", "url": part.url, "title": part.title or "", **known}

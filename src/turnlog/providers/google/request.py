@@ -5,12 +5,12 @@ Function responses stand by themselves right behind their calls; `model` content
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
-from turnlog.model.codec import repair_text
 from turnlog.providers import wire
 from turnlog.providers.base import Conversion, Report, RequestOptions
 from turnlog.providers.files import FileLimits
@@ -100,7 +100,7 @@ class _Writer:
     def _model_parts(self, part: Part, message: Message) -> list[WirePart]:
         own = is_own(part, message, _PROVIDERS, self._model)
         signature = proof(part, "thought_signature") or proof(part, "signature") if own else None
-        signed = {"thoughtSignature": signature} if signature is not None else {}
+        signed = {"thoughtSignature": signature} if signature is not None and _is_base64(signature) else {}
         if isinstance(part, TextPart):
             wire.lose_citations(part, message, self._report)
             return [{**_text(part.text), **signed}] if part.text.strip() or signed else []
@@ -109,7 +109,8 @@ class _Writer:
         if isinstance(part, ToolCallPart):
             if part.provider_executed:
                 return [_text(wire.server_tool_text(part, message, self._report))]
-            return [{"functionCall": {"name": part.tool_name, "args": wire.arguments_object(part)}, **signed}]
+            args = wire.wrapped_arguments(part, message, self._report)
+            return [{"functionCall": {"name": part.tool_name, "args": args}, **signed}]
         return []
 
     def _foreign(self, part: ReasoningPart, message: Message) -> list[WirePart]:
@@ -161,10 +162,19 @@ def _user_parts(part: Part) -> list[WirePart]:
 
 
 def _text(text: str) -> WirePart:
-    return {"text": repair_text(text)}
+    return {"text": text}
+
+
+def _is_base64(text: str) -> bool:
+    """Whether the API can decode it: other providers' signatures may be any text."""
+    try:
+        return bool(base64.b64decode(text, validate=True))
+    except ValueError:
+        return False
 
 
 def _file(part: FilePart) -> WirePart:
     if part.data is None:
-        return {"fileData": {"mimeType": part.media_type, "fileUri": part.url}}
+        kind = {} if part.media_type == "image/*" else {"mimeType": part.media_type}
+        return {"fileData": {**kind, "fileUri": part.url}}
     return {"inlineData": {"mimeType": part.media_type, "data": wire.encoded(part)}}

@@ -41,6 +41,7 @@ from turnlog.providers.body import (
     text,
     word,
 )
+from turnlog.providers.reasoning import REASONING_FIELDS
 
 STOP_REASONS: dict[str, StopReason] = {
     "stop": "stop",
@@ -54,8 +55,6 @@ STOP_REASONS: dict[str, StopReason] = {
     "network_error": "error",
     "error": "error",
 }
-
-REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 _BODY = ("id", "object", "created", "model", "choices", "usage", "service_tier", "error")
 _CHOICE = ("index", "message", "finish_reason")

@@ -7,7 +7,8 @@ from typing import Any
 from turnlog.model import ReasoningPart, TextPart, ToolCallPart
 from turnlog.model.stream import StreamEvent
 from turnlog.providers.body import OPEN, UNNAMED, Json, count, fields, objects, rest, text, word
-from turnlog.providers.openai_chat.answers import REASONING_FIELDS, answer_of
+from turnlog.providers.openai_chat.answers import answer_of
+from turnlog.providers.reasoning import REASONING_FIELDS
 from turnlog.providers.streaming import part_delta, part_end, part_start, part_whole
 
 _JOINED = ("content", "refusal", *REASONING_FIELDS)

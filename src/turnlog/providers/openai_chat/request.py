@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from turnlog.model import Message, ReasoningPart, ToolCallPart
-from turnlog.model.codec import repair_text
 from turnlog.providers.base import Conversion, Report, RequestOptions, dialect_of
 from turnlog.providers.openai_chat.dialects import DIALECTS, OPENAI, ChatDialect
 from turnlog.providers.openai_chat.writer import FILES, ChatWriter
@@ -65,11 +64,11 @@ class _Writer(ChatWriter):
         if field is None:
             self.report.lose("reasoning-omitted", message.id, "the API has no place for it", part=part.id)
         elif field == "reasoning_details":
-            details = proof(part, "reasoning_details") or [{"type": "reasoning.text", "text": repair_text(part.text)}]
+            details = proof(part, "reasoning_details") or [{"type": "reasoning.text", "text": part.text}]
             fields[field] = [*fields.get(field, []), *details]
         else:
             before = f"{fields[field]}\n" if field in fields else ""
-            fields[field] = before + repair_text(part.text)
+            fields[field] = before + part.text
 
     def _field_of(self, part: ReasoningPart, message: Message) -> str | None:
         """The field for it; None when it is another model's, or was withheld."""

@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
-from turnlog.model.codec import repair_text
 from turnlog.providers import wire
 from turnlog.providers.base import Report
 from turnlog.providers.files import FileLimits
@@ -47,7 +46,7 @@ class ChatWriter(ABC):
     def add_system(self, texts: tuple[str, ...]) -> None:
         """The system text, once."""
         if texts:
-            self.messages.append({"role": "system", "content": repair_text("\n\n".join(texts))})
+            self.messages.append({"role": "system", "content": "\n\n".join(texts)})
 
     def add(self, message: Message) -> None:
         """Append what a message and the results of its calls become."""
@@ -88,7 +87,7 @@ class ChatWriter(ABC):
                 runs += [[text], []] if text else [[]]
             elif text:
                 runs[-1].append(text)
-        return repair_text("\n\n".join([run for pieces in runs if (run := "".join(pieces)).strip()]))
+        return "\n\n".join([run for pieces in runs if (run := "".join(pieces)).strip()])
 
     def _text_in_place(self, part: Part, message: Message) -> str | None:
         if isinstance(part, TextPart):
@@ -121,7 +120,7 @@ def _user_parts(part: Part) -> list[dict[str, Any]]:
 
 
 def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": repair_text(text)}
+    return {"type": "text", "text": text}
 
 
 def _tool_call(call: ToolCallPart) -> dict[str, Any]:

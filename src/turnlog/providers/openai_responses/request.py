@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
-from turnlog.model.codec import repair_text
 from turnlog.providers import wire
 from turnlog.providers.base import Conversion, Report, RequestOptions
 from turnlog.providers.files import FileLimits
@@ -21,6 +20,7 @@ from turnlog.providers.repair import Rules, repair
 RULES = Rules(call_id_length=64, tool_name_length=128, files=FileLimits(files=frozenset({"application/pdf"})))
 
 _PROVIDERS = frozenset({"openai", "azure"})
+_PHASES = ("commentary", "final_answer")
 _SEARCH_ACTIONS = frozenset({"search", "open_page", "find_in_page"})
 
 Item = dict[str, Any]
@@ -35,7 +35,7 @@ def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: 
         writer.add(message)
     body: dict[str, Any] = {
         "model": options.model,
-        **({"instructions": repair_text("\n\n".join(repaired.system))} if repaired.system else {}),
+        **({"instructions": "\n\n".join(repaired.system)} if repaired.system else {}),
         "input": writer.items,
         **({"tools": [dict(tool) for tool in options.tools]} if options.tools else {}),
         **({"max_output_tokens": options.max_tokens} if options.max_tokens is not None else {}),
@@ -104,11 +104,11 @@ class _Writer:
     def _said(self, part: TextPart, message: Message) -> Item:
         """An answer: with its own id as the output it was, else in the short form, which needs none."""
         phase = proof(part, "phase") or wire.agent_fact(part.metadata, "phase")
-        phases = {"phase": phase} if phase is not None else {}
+        phases = {"phase": phase} if phase in _PHASES else {}
         own_id = proof(part, "id") if is_own(part, message, _PROVIDERS, self._model) else None
         if own_id is None:
             return {**_said(part.text), **phases}
-        content: list[Item] = [{"type": "output_text", "text": repair_text(part.text), "annotations": []}]
+        content: list[Item] = [{"type": "output_text", "text": part.text, "annotations": []}]
         return {**_said(""), "id": own_id, "status": "completed", "content": content, **phases}
 
     def _reasoning(self, part: ReasoningPart, message: Message) -> list[Item]:
@@ -154,11 +154,11 @@ def _user_blocks(part: Part) -> list[Item]:
 
 
 def _text(text: str) -> Item:
-    return {"type": "input_text", "text": repair_text(text)}
+    return {"type": "input_text", "text": text}
 
 
 def _said(text: str) -> Item:
-    return {"type": "message", "role": "assistant", "content": repair_text(text)}
+    return {"type": "message", "role": "assistant", "content": text}
 
 
 def _is_short(item: Item) -> bool:
@@ -170,7 +170,7 @@ def _reasoning(part: ReasoningPart) -> Item:
     sealed = proof(part, "encrypted_content")
     digest = hashlib.sha256(f"{part.id}\0{sealed}\0{part.text}".encode(errors="replace")).hexdigest()
     text = proof(part, "summary") or part.text
-    summary = [{"type": "summary_text", "text": repair_text(text)}] if text else []
+    summary = [{"type": "summary_text", "text": text}] if text else []
     item: Item = {"type": "reasoning", "id": proof(part, "id") or f"rs_{digest[:48]}", "summary": summary}
     return {**item, "encrypted_content": sealed} if sealed is not None else item
 

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from turnlog.model import Message, Part, ReasoningPart
-from turnlog.model.codec import repair_text
 from turnlog.providers.base import Conversion, Report, RequestOptions
 from turnlog.providers.openai_chat.writer import FILES, ChatWriter
 from turnlog.providers.reasoning import as_text, is_own, proof
@@ -81,8 +80,8 @@ class _Writer(ChatWriter):
 
 def _details_of(part: Part) -> list[dict[str, Any]]:
     whole = proof(part, "reasoning_details")
-    if isinstance(whole, list):
-        return whole  # pyright: ignore[reportUnknownVariableType]  # JSON of any shape
+    if whole is not None:
+        return whole
     if not isinstance(part, ReasoningPart):
         return []
     facts = {name: value for name in ("id", "format") if (value := proof(part, name)) is not None}
@@ -91,4 +90,4 @@ def _details_of(part: Part) -> list[dict[str, Any]]:
         return [{"type": "reasoning.encrypted", "data": sealed, **facts}]
     signature = proof(part, "signature")
     signed = {"signature": signature} if signature is not None else {}
-    return [{"type": "reasoning.text", "text": repair_text(part.text), **signed, **facts}]
+    return [{"type": "reasoning.text", "text": part.text, **signed, **facts}]
