@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from server_history import MAIN
 from turnlog.exports import FORMATS
-from turnlog.server.parameters import ExportFormat
+from turnlog.server.parameters.sessions import ExportFormat
 
 ADDRESS = f"/api/sessions/{MAIN}/export"
 

@@ -11,7 +11,8 @@ from starlette.testclient import TestClient
 
 from server_history import FORK, MAIN, SUBAGENT
 from turnlog.model.codec import decode_message
-from turnlog.server.answers import MessageAnswer, RawRecords, ToolCallPage, ToolsAnswer, WindowPage
+from turnlog.server.answers.calls import ToolCallPage, ToolsAnswer
+from turnlog.server.answers.messages import MessageAnswer, RawRecords, WindowPage
 
 
 def positions(page: dict[str, Any]) -> list[int]:

@@ -9,7 +9,9 @@ from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from server_history import MAIN
-from turnlog.server.parameters import ListPage, LongPage, Moment, SessionQuery, SmallPage, ToolCallQuery, WindowSize
+from turnlog.server.parameters.base import ListPage, LongPage, Moment, SmallPage, WindowSize
+from turnlog.server.parameters.calls import ToolCallQuery
+from turnlog.server.parameters.sessions import SessionQuery
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 import turnlog
 from server_history import FORK, MAIN, QUIET, SUBAGENT
-from turnlog.server.answers import OutlineAnswer, SessionAnswer, SessionItem, SessionPage
+from turnlog.server.answers.sessions import OutlineAnswer, SessionAnswer, SessionItem, SessionPage
 from turnlog.sync.scan import sync
 
 OpenClient = Callable[..., TestClient]

@@ -14,14 +14,9 @@ from starlette.testclient import TestClient
 import turnlog
 from server_history import FORK, MAIN, SUBAGENT
 from turnlog.server import Settings
-from turnlog.server.answers import (
-    AgentsAnswer,
-    DiagnosticPage,
-    ModelsAnswer,
-    ProjectsAnswer,
-    StatusAnswer,
-    UsageAnswer,
-)
+from turnlog.server.answers.inventory import AgentsAnswer, DiagnosticPage, ModelsAnswer, ProjectsAnswer
+from turnlog.server.answers.status import StatusAnswer
+from turnlog.server.answers.usage import UsageAnswer
 
 OpenClient = Callable[..., TestClient]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.server.answers import SyncProblem
+from turnlog.server.answers.status import SyncProblem
 from turnlog.server.progress import Progress
 from turnlog.server.reports import Began, Ended, Failed, Moved, Report, Saved
 

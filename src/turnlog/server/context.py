@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from turnlog import __version__
 from turnlog.errors import StoreError
-from turnlog.server.answers import StoreCounts, SyncProgress
+from turnlog.server.answers.status import StoreCounts, SyncProgress
 from turnlog.server.frames import json_response
 from turnlog.server.hooks import HookReader
 from turnlog.server.live.hub import Hub

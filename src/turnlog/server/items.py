@@ -10,7 +10,7 @@ from turnlog.agents.commands import CommandAgent, CommandForm, resume_command
 from turnlog.errors import TurnlogError
 from turnlog.model import Session
 from turnlog.runs.states import session_states
-from turnlog.server.answers import SessionItem
+from turnlog.server.answers.sessions import SessionItem
 from turnlog.store.base import Store
 
 

@@ -13,7 +13,23 @@ import msgspec
 from fastapi import FastAPI
 
 from turnlog.model.base import Value
-from turnlog.server import answers
+from turnlog.server.answers.calls import ToolCallPage, ToolsAnswer
+from turnlog.server.answers.files import FileAnswer, TouchedFiles
+from turnlog.server.answers.inventory import AgentsAnswer, DiagnosticPage, ModelsAnswer, ProjectsAnswer
+from turnlog.server.answers.live import ChangePlace, HookAnswer, SessionChange, SessionsChange
+from turnlog.server.answers.messages import (
+    EventRecords,
+    MessageAnswer,
+    RawRecords,
+    ReplayPage,
+    UIMessagePage,
+    WindowPage,
+)
+from turnlog.server.answers.runs import Run, RunPage
+from turnlog.server.answers.search import SearchAnswer
+from turnlog.server.answers.sessions import OutlineAnswer, SessionAnswer, SessionItem, SessionPage
+from turnlog.server.answers.status import StatusAnswer
+from turnlog.server.answers.usage import UsageAnswer
 from turnlog.server.errors import ErrorAnswer
 
 _TEMPLATE = "#/components/schemas/{name}"
@@ -21,34 +37,34 @@ _TEMPLATE = "#/components/schemas/{name}"
 _UNKNOWN_FIELDS = next(field.encode_name for field in msgspec.structs.fields(Value) if field.name == "extra")
 
 ANSWERS: tuple[type[msgspec.Struct], ...] = (
-    answers.AgentsAnswer,
-    answers.ChangePlace,
-    answers.DiagnosticPage,
+    AgentsAnswer,
+    ChangePlace,
+    DiagnosticPage,
     ErrorAnswer,
-    answers.EventRecords,
-    answers.HookAnswer,
-    answers.FileAnswer,
-    answers.MessageAnswer,
-    answers.ModelsAnswer,
-    answers.OutlineAnswer,
-    answers.ProjectsAnswer,
-    answers.RawRecords,
-    answers.Run,
-    answers.RunPage,
-    answers.ReplayPage,
-    answers.SearchAnswer,
-    answers.SessionAnswer,
-    answers.SessionChange,
-    answers.SessionItem,
-    answers.SessionPage,
-    answers.SessionsChange,
-    answers.StatusAnswer,
-    answers.ToolCallPage,
-    answers.ToolsAnswer,
-    answers.TouchedFiles,
-    answers.UIMessagePage,
-    answers.UsageAnswer,
-    answers.WindowPage,
+    EventRecords,
+    HookAnswer,
+    FileAnswer,
+    MessageAnswer,
+    ModelsAnswer,
+    OutlineAnswer,
+    ProjectsAnswer,
+    RawRecords,
+    Run,
+    RunPage,
+    ReplayPage,
+    SearchAnswer,
+    SessionAnswer,
+    SessionChange,
+    SessionItem,
+    SessionPage,
+    SessionsChange,
+    StatusAnswer,
+    ToolCallPage,
+    ToolsAnswer,
+    TouchedFiles,
+    UIMessagePage,
+    UsageAnswer,
+    WindowPage,
 )
 """Everything that a route may answer; what they hold comes with them."""
 

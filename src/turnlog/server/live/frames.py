@@ -12,7 +12,7 @@ import msgspec
 
 from turnlog.errors import NotFoundError
 from turnlog.model import Session
-from turnlog.server.answers import ChangePlace, SessionsChange
+from turnlog.server.answers.live import ChangePlace, SessionsChange
 from turnlog.server.items import session_items
 from turnlog.store.base import ChangeEntry, Store
 

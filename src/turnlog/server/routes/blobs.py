@@ -16,7 +16,7 @@ from turnlog.errors import NotFoundError
 from turnlog.server.context import ContextOf
 from turnlog.server.frames import not_modified
 from turnlog.server.openapi import BYTES
-from turnlog.server.parameters import BytesQuery
+from turnlog.server.parameters.messages import BytesQuery
 
 router = APIRouter(default_response_class=Response, tags=["blobs"])
 

@@ -16,7 +16,7 @@ from turnlog.server.context import ContextOf
 from turnlog.server.live.hub import Hub
 from turnlog.server.live.topic import LaggedError
 from turnlog.server.openapi import CHUNKS
-from turnlog.server.parameters import ChatStreamQuery
+from turnlog.server.parameters.messages import ChatStreamQuery
 
 LOOK_SECONDS = 5.0
 """Changes are told of; this is for turns that end in silence."""

@@ -12,7 +12,7 @@ from turnlog.exports import export_session
 from turnlog.server.context import ContextOf
 from turnlog.server.errors import InvalidParameterError
 from turnlog.server.openapi import BYTES
-from turnlog.server.parameters import ExportQuery
+from turnlog.server.parameters.sessions import ExportQuery
 
 router = APIRouter(prefix="/sessions/{session_id}", default_response_class=Response, tags=["sessions"])
 

@@ -10,11 +10,13 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from turnlog.model.codec import encode
-from turnlog.server.answers import FileAnswer, FileUse, FoundSession, ToolCall, TouchedFile, TouchedFiles
+from turnlog.server.answers.calls import ToolCall
+from turnlog.server.answers.files import FileAnswer, FileUse, TouchedFile, TouchedFiles
+from turnlog.server.answers.sessions import FoundSession
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters import FileQuery, TouchedFilesQuery
+from turnlog.server.parameters.calls import FileQuery, TouchedFilesQuery
 from turnlog.store import base
 from turnlog.store.base import FileFilter, Store
 from turnlog.store.paths import CHANGING_KINDS

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from turnlog.errors import NotFoundError
 from turnlog.hooks.send import AGENTS, LIMIT
-from turnlog.server.answers import HookAnswer
+from turnlog.server.answers.live import HookAnswer
 from turnlog.server.context import ContextOf
 from turnlog.server.errors import InvalidParameterError
 from turnlog.server.openapi import taken_with

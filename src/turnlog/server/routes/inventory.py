@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from turnlog.server.answers import (
+from turnlog.server.answers.inventory import (
     AgentsAnswer,
     AgentSummary,
     Diagnostic,
@@ -20,7 +20,7 @@ from turnlog.server.answers import (
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters import DiagnosticQuery
+from turnlog.server.parameters.inventory import DiagnosticQuery
 
 router = APIRouter(default_response_class=Response, tags=["inventory"])
 

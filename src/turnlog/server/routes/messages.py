@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from turnlog.model.codec import encode
-from turnlog.server.answers import MessageAnswer, RawRecord, RawRecords
+from turnlog.server.answers.messages import MessageAnswer, RawRecord, RawRecords
 from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters import PlacedQuery
+from turnlog.server.parameters.messages import PlacedQuery
 
 router = APIRouter(prefix="/messages", default_response_class=Response, tags=["messages"])
 

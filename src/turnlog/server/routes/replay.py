@@ -11,11 +11,11 @@ from starlette.responses import Response
 
 from turnlog.model.codec import encode
 from turnlog.replay import model_view, replay, timed
-from turnlog.server.answers import ReplayPage
+from turnlog.server.answers.messages import ReplayPage
 from turnlog.server.context import ContextOf, write
 from turnlog.server.frames import not_modified
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters import ReplayQuery
+from turnlog.server.parameters.messages import ReplayQuery
 
 router = APIRouter(prefix="/sessions/{session_id}", default_response_class=Response, tags=["sessions"])
 

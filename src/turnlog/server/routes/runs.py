@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from turnlog.server.answers import Run, RunPage
+from turnlog.server.answers.runs import Run, RunPage
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters import RunQuery
+from turnlog.server.parameters.runs import RunQuery
 
 router = APIRouter(default_response_class=Response, tags=["runs"])
 

@@ -9,11 +9,12 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from turnlog.model import Role
-from turnlog.server.answers import FoundSession, SearchAnswer, SearchGroup, SearchHit, SessionPosition, SnippetPiece
+from turnlog.server.answers.search import SearchAnswer, SearchGroup, SearchHit, SnippetPiece
+from turnlog.server.answers.sessions import FoundSession, SessionPosition
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters import SearchQuery
+from turnlog.server.parameters.search import SearchQuery
 from turnlog.store.search.base import Hit, HitPlace
 
 router = APIRouter(default_response_class=Response, tags=["search"])

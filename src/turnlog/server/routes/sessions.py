@@ -10,20 +10,15 @@ from starlette.responses import Response
 
 from turnlog.errors import NotFoundError
 from turnlog.model import Session
-from turnlog.server.answers import (
-    OutlineAnswer,
-    OutlineEntry,
-    Placement,
-    SessionAnswer,
-    SessionItem,
-    SessionPage,
-)
+from turnlog.server.answers.messages import Placement
+from turnlog.server.answers.sessions import OutlineAnswer, OutlineEntry, SessionAnswer, SessionItem, SessionPage
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.frames import not_modified
 from turnlog.server.items import session_items
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters import LARGEST_POSITION, AnnotationsBody, SessionQuery
+from turnlog.server.parameters.base import LARGEST_POSITION
+from turnlog.server.parameters.sessions import AnnotationsBody, SessionQuery
 from turnlog.store.base import Store
 
 router = APIRouter(prefix="/sessions", default_response_class=Response, tags=["sessions"])

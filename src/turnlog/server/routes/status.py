@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from turnlog import __version__
-from turnlog.server.answers import SearchProgress, StatusAnswer
+from turnlog.server.answers.status import SearchProgress, StatusAnswer
 from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import answers_with
 

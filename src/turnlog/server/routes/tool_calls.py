@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from turnlog.server.answers import ToolCall, ToolCallPage, ToolsAnswer, ToolUsage
+from turnlog.server.answers.calls import ToolCall, ToolCallPage, ToolsAnswer, ToolUsage
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters import ToolCallQuery, ToolQuery
+from turnlog.server.parameters.calls import ToolCallQuery, ToolQuery
 
 router = APIRouter(default_response_class=Response, tags=["tool calls"])
 

@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from turnlog.chat.loading import load_ui_json
 from turnlog.model import BlobRef
-from turnlog.server.answers import UIMessagePage
+from turnlog.server.answers.messages import UIMessagePage
 from turnlog.server.context import ContextOf
 from turnlog.server.errors import judging
 from turnlog.server.frames import json_response, not_modified
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters import UIMessagesQuery
+from turnlog.server.parameters.messages import UIMessagesQuery
 
 router = APIRouter(prefix="/sessions/{session_id}", default_response_class=Response, tags=["sessions"])
 

@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from turnlog.server.answers import UsageAnswer, UsageRow, UsageTotals
+from turnlog.server.answers.usage import UsageAnswer, UsageRow, UsageTotals
 from turnlog.server.context import ContextOf, write
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters import UsageQuery
+from turnlog.server.parameters.usage import UsageQuery
 from turnlog.store.base import UsageReport
 from turnlog.store.usage_text import to_csv, what_is_missing, what_it_contains
 

@@ -10,11 +10,12 @@ from starlette.responses import Response
 
 from turnlog.model import HistoryEvent
 from turnlog.model.codec import encode
-from turnlog.server.answers import EventRecords, RawRecord, WindowPage
+from turnlog.server.answers.messages import EventRecords, RawRecord, WindowPage
 from turnlog.server.context import ContextOf, write
 from turnlog.server.frames import not_modified, window_response
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters import LARGEST_POSITION, WindowQuery
+from turnlog.server.parameters.base import LARGEST_POSITION
+from turnlog.server.parameters.messages import WindowQuery
 from turnlog.store.base import Store
 
 router = APIRouter(prefix="/sessions/{session_id}", default_response_class=Response, tags=["sessions"])

@@ -1,0 +1,83 @@
+"""What all questions share: times, positions, sizes of pages."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic_core import PydanticCustomError
+
+LARGEST_POSITION = 2**62
+"""Positions are 63-bit integers in the store; one more than the last must still be one."""
+
+
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def _moment(value: Any) -> Any:
+    """A day or a time with its zone; days begin in UTC."""
+    try:
+        found = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise PydanticCustomError("moment", "is neither a day (2026-11-20) nor a time in ISO 8601") from None
+    if _DAY.fullmatch(value):
+        return found.replace(tzinfo=UTC)
+    if found.tzinfo is None:
+        raise PydanticCustomError("moment", "needs a time zone, as in 2026-11-20T10:00:00Z")
+    return found
+
+
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_moment),
+    WithJsonSchema({"type": "string", "description": "A day (2026-11-20, UTC) or a time with its zone."}),
+]
+
+
+Position = Annotated[int, Field(ge=0, le=LARGEST_POSITION)]
+
+
+SessionPosition = Annotated[int, Field(ge=-LARGEST_POSITION, le=LARGEST_POSITION)]
+"""Of a message or event in its session. What a fork shares and has no copy of stands before its own, below zero."""
+
+
+def _page_size(default: int, largest: int) -> BeforeValidator:
+    def read(value: Any) -> int:
+        try:
+            size = int(value)
+        except ValueError:
+            return default
+        return min(size, largest) if size > 0 else default
+
+    return BeforeValidator(read)
+
+
+def _page_schema(default: int, largest: int) -> WithJsonSchema:
+    return WithJsonSchema({"type": "integer", "minimum": 1, "maximum": largest, "default": default})
+
+
+SmallPage = Annotated[int, _page_size(20, 100), _page_schema(20, 100)]
+
+
+WindowSize = Annotated[int, _page_size(40, 200), _page_schema(40, 200)]
+
+
+ListPage = Annotated[int, _page_size(50, 200), _page_schema(50, 200)]
+
+
+LongPage = Annotated[int, _page_size(100, 500), _page_schema(100, 500)]
+
+
+class Question(BaseModel):
+    """A query string: every parameter is known, an empty one is none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_empty(cls, values: Any) -> Any:
+        """`?agent=` is a form's field that nobody filled in."""
+        # What a query string was parsed into, before anybody has checked it.
+        return {name: value for name, value in values.items() if value != ""} if isinstance(values, dict) else values  # pyright: ignore[reportUnknownVariableType]
