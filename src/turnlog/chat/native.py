@@ -3,6 +3,9 @@
 A chat is the session `turnlog:<its id>`, one stored message a model call. A message's id in the store is
 `<chat>:<edition>:<id of the page>`: pages make their ids themselves, so two chats may have the same, and an edited
 message keeps its own while the old one stays, retracted, under another edition.
+
+Where a coding agent answers that writes a log of its own, the log's session is the one that is listed, searched and
+priced (`store.answers`); the chat is still loaded as it was saved.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from msgspec.structs import replace
 from turnlog.aisdk.bubbles import ui_message_id
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.receive import from_ui_messages
+from turnlog.chat.answer_metadata import answer_of
 from turnlog.chat.loading import EVERYTHING, load_all_ui_messages
 from turnlog.chat.steps import join_step, with_step_facts
 from turnlog.errors import NotFoundError
@@ -29,6 +33,7 @@ from turnlog.model.codec import encode
 from turnlog.paths import database_path
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
+from turnlog.store.answers import AgentAnswer
 from turnlog.store.native import AGENT, NativeSessions
 
 ResultT = TypeVar("ResultT")
@@ -116,6 +121,7 @@ class _Shelf:
         gone = [stored for id in retracted for stored in (known[id].stored_ids if id in known else ())]
         told: list[Message] = []
         changed: list[Message] = []
+        answers: dict[str, AgentAnswer] = {}
         for message in messages:
             edition = known.get(message.id, _Edition(0, [], stands=True))
             fresh = message.id in retracted or not edition.stands
@@ -123,8 +129,11 @@ class _Shelf:
             news = self._news(message, f"{prefix}{number}:")
             told += news
             changed += self._stored_form(news, () if fresh else edition.stored_ids)
+            answer = answer_of(message)
+            if answer is not None:
+                answers |= {step.id: answer for step in news}
         if changed or gone:
-            self._native.save(session_id_of(chat_id), changed, retracted=gone)
+            self._native.save(session_id_of(chat_id), changed, retracted=gone, answers=answers)
         self._remember(told)
 
     def close(self) -> None:

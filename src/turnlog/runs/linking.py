@@ -20,13 +20,15 @@ from turnlog.agents import agents as registered_agents
 from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.model import Session
+from turnlog.pricing import price_nanos, price_version
 from turnlog.runs.output import output_path, read_printed
 from turnlog.runs.recording import save
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
-from turnlog.store.connection import connect
+from turnlog.store.connection import connect, write_transaction
 from turnlog.store.run_facts import RunFacts, load_run_facts
 from turnlog.store.runs import Run
+from turnlog.store.writer import Batch
 from turnlog.sync.importing import import_file
 from turnlog.sync.read import Problem
 from turnlog.sync.scan import Syncer
@@ -68,6 +70,8 @@ def link_run(store_path: Path, run: Run, session_id: str | None = None) -> Run:
     except (TurnlogError, OSError) as error:
         return save(store_path, msgspec.structs.replace(run, log_problem=str(error)))
     save(store_path, linked)
+    if linked.session_id is not None:
+        _settle_chats(store_path, linked.session_id)
     output.unlink(missing_ok=True)
     return linked
 
@@ -85,6 +89,14 @@ def _link(store_path: Path, run: Run, output: Path, told: str | None) -> Run:
         found = found._replace(problem="; ".join(f"{problem.path}: {problem.reason}" for problem in problems))
     run = msgspec.structs.replace(run, session_id=found.session_id, log_path=found.log_path, log_problem=found.problem)
     return run if found.session_id is None else _with_facts(store_path, run, is_stream=found.is_stream)
+
+
+def _settle_chats(store_path: Path, session_id: str) -> None:
+    """Let chats give way that this run answered: they wait for its end, and the log may have been read before."""
+    with closing(connect(store_path, checked=False)) as connection, write_transaction(connection):
+        batch = Batch(connection, price_nanos, price_version())
+        batch.look_at(session_id)
+        batch.close()
 
 
 # -- reading

@@ -28,7 +28,7 @@ class Forgetting(msgspec.Struct, frozen=True, kw_only=True):
     """What forgetting a session removes; the same for a dry run and the deed."""
 
     session_ids: tuple[str, ...]
-    """The session and its subagents."""
+    """The session, its subagents, and the chats that it answered."""
     message_keys: tuple[int, ...]
     """Messages that no other session holds."""
     files: tuple[str, ...]
@@ -50,7 +50,7 @@ def hooks_folder(store_path: Path) -> Path:
 
 def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     """What would be removed; raise NotFoundError for a session that is not stored."""
-    keys = family(connection, session_key(connection, session_id))
+    keys = _concerned(connection, session_id)
     marks = ",".join("?" * len(keys))
     own = connection.execute(
         f"SELECT message_key FROM (SELECT message_key FROM memberships WHERE session_key IN ({marks})"
@@ -87,7 +87,7 @@ def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
     try:
         connection.execute("PRAGMA secure_delete = ON")
         with Indexer(store_path, search_path(store_path)) as indexer:
-            keys = family(connection, session_key(connection, session_id))
+            keys = _concerned(connection, session_id)
             is_complete = all([indexer.forget(key) for key in keys])
             with write_transaction(connection):
                 forgotten = forget(connection, session_id)
@@ -105,7 +105,7 @@ def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
 def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     """Remove the session's rows and bytes and leave a tombstone. The caller owns the transaction."""
     plan = plan_forgetting(connection, session_id)
-    keys = family(connection, session_key(connection, session_id))
+    keys = _concerned(connection, session_id)
     marks = ",".join("?" * len(keys))
     others = [
         row[0]
@@ -134,10 +134,22 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         connection.execute("DELETE FROM annotations WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM spills WHERE session_id = ?", (forgotten,))
         connection.execute("DELETE FROM runs WHERE session_id = ?", (forgotten,))
+        connection.execute("DELETE FROM answers WHERE session_id = ?1 OR log_id = ?1", (forgotten,))
         connection.execute("INSERT OR REPLACE INTO tombstones VALUES (?, ?)", (forgotten, now))
     connection.execute("INSERT INTO changes (kind, at) VALUES ('forgotten', ?)", (now,))
     _pay_elsewhere(connection, others)
     return plan
+
+
+def _concerned(connection: sqlite3.Connection, session_id: str) -> list[int]:
+    """The session, its subagents, and chats that it answered: they hold the same words."""
+    keys = family(connection, session_key(connection, session_id))
+    chats = connection.execute(
+        "SELECT DISTINCT s.key FROM answers a JOIN sessions s ON s.agent || ':' || s.external_id = a.session_id"
+        " WHERE a.log_id = ?",
+        (session_id,),
+    )
+    return keys + [key for (key,) in chats if key not in keys]
 
 
 def _own_sources(connection: sqlite3.Connection, keys: list[int]) -> dict[int, str]:

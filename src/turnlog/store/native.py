@@ -16,6 +16,7 @@ from turnlog.agents.base import Changes, MessageChange, Placement, SessionChange
 from turnlog.errors import ConflictError
 from turnlog.model import Fate, Message, TextPart
 from turnlog.model.session import TitleSource
+from turnlog.store.answers import AgentAnswer, save_answers
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.transaction import Pricer, SourceRow
 from turnlog.store.writer import Batch
@@ -27,6 +28,11 @@ _TITLE_LENGTH: Final = 80
 
 _SOURCE: Final = SourceRow(0, AGENT, "", 0, None)
 """No file tells of them."""
+
+_HELD: Final = (
+    "(SELECT session_key, message_key, position, turn, step FROM memberships"
+    " UNION ALL SELECT session_key, message_key, position, turn, step FROM superseded)"
+)
 
 
 class NativeSessions:
@@ -45,10 +51,12 @@ class NativeSessions:
         *,
         retracted: Collection[str] = (),
         metadata: Mapping[str, Any] | None = None,
+        answers: Mapping[str, AgentAnswer] | None = None,
     ) -> None:
         """Write messages, in their order behind those that are there, and take others back by their ids.
 
-        What `metadata` says of the session is added to what is known of it.
+        What `metadata` says of the session is added to what is known of it. `answers` says, by the ids of messages,
+        which of them an agent tells of in a log of its own: where that has them, they count there (`store.answers`).
 
         Raises:
             ConflictError: It is no native session, or a forgotten one, or one of the messages is another session's.
@@ -58,6 +66,7 @@ class NativeSessions:
             raise ConflictError(f"{session_id} is the name of a session that logs tell of")
         with write_transaction(self._connection):
             self._check(session_id, messages)
+            save_answers(self._connection, session_id, answers or {})
             batch = Batch(self._connection, self._price, self._price_version)
             batch.save(_SOURCE, self._changes(session_id, messages, dict(metadata or {})))
             saved = batch.close()
@@ -78,12 +87,13 @@ class NativeSessions:
                 raise ConflictError(f"message {message.id} is of another session")
 
     def _retract(self, session_id: str, retracted: Collection[str], sequence: int) -> None:
-        self._connection.executemany(
-            "UPDATE memberships SET fate = ?, changed_seq = ? WHERE session_key ="
-            " (SELECT key FROM sessions WHERE agent = ? AND external_id = ?)"
-            " AND message_key = (SELECT key FROM messages WHERE agent = ? AND external_id = ?)",
-            [(Fate.RETRACTED, sequence, AGENT, session_id.partition(":")[2], AGENT, name) for name in retracted],
-        )
+        name = session_id.partition(":")[2]
+        for change in ("memberships SET fate = ?1, changed_seq = ?2", "superseded SET fate = ?1"):
+            self._connection.executemany(
+                f"UPDATE {change} WHERE session_key = (SELECT key FROM sessions WHERE agent = ?3 AND external_id = ?4)"
+                " AND message_key = (SELECT key FROM messages WHERE agent = ?3 AND external_id = ?5)",
+                [(Fate.RETRACTED, sequence, AGENT, name, message_id) for message_id in retracted],
+            )
 
     def _changes(self, session_id: str, messages: Sequence[Message], metadata: dict[str, Any]) -> Changes:
         times = [time for message in messages for time in (message.created_at, message.completed_at) if time]
@@ -122,7 +132,7 @@ class NativeSessions:
     def _known(self, session_id: str) -> dict[str, tuple[int, int, int]]:
         """Message id -> its position, turn and step."""
         rows = self._connection.execute(
-            "SELECT g.external_id, m.position, coalesce(m.turn, 0), coalesce(m.step, 0) FROM memberships m"
+            f"SELECT g.external_id, m.position, coalesce(m.turn, 0), coalesce(m.step, 0) FROM {_HELD} m"
             " JOIN messages g ON g.key = m.message_key JOIN sessions s ON s.key = m.session_key"
             " WHERE s.agent = ? AND s.external_id = ?",
             (AGENT, session_id.partition(":")[2]),
@@ -132,11 +142,12 @@ class NativeSessions:
     def _mark(self, session_id: str) -> None:
         name = session_id.partition(":")[2]
         self._connection.execute("UPDATE sessions SET native = 1 WHERE agent = ? AND external_id = ?", (AGENT, name))
-        self._connection.execute(
-            "UPDATE memberships SET source_key = NULL WHERE source_key = 0 AND session_key ="
-            " (SELECT key FROM sessions WHERE agent = ? AND external_id = ?)",
-            (AGENT, name),
-        )
+        for table in ("memberships", "superseded"):
+            self._connection.execute(
+                f"UPDATE {table} SET source_key = NULL WHERE source_key = 0 AND session_key ="
+                " (SELECT key FROM sessions WHERE agent = ? AND external_id = ?)",
+                (AGENT, name),
+            )
 
 
 def _titles(placed: Sequence[MessageChange]) -> dict[TitleSource, str]:
@@ -151,7 +162,7 @@ def _titles(placed: Sequence[MessageChange]) -> dict[TitleSource, str]:
 
 def _holders(connection: sqlite3.Connection, message_id: str) -> set[str]:
     rows = connection.execute(
-        "SELECT s.external_id FROM messages g JOIN memberships m ON m.message_key = g.key"
+        f"SELECT s.external_id FROM messages g JOIN {_HELD} m ON m.message_key = g.key"
         " JOIN sessions s ON s.key = m.session_key WHERE g.agent = ? AND g.external_id = ?",
         (AGENT, message_id),
     )

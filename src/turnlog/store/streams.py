@@ -32,7 +32,7 @@ def note_stream(connection: sqlite3.Connection, source_key: int, session_keys: I
 def give_way(connection: sqlite3.Connection, sessions: SessionRows, totals: Totals) -> set[int]:
     """Supersede what only streams told of those of the transaction's sessions that have a log; the keys of these."""
     streamed = {row[0] for row in connection.execute("SELECT DISTINCT session_key FROM streams")}
-    logged = {key: log for key in streamed & sessions.keys if (log := _log_of(connection, key)) is not None}
+    logged = {key: log for key in streamed & sessions.keys if (log := log_of(connection, key)) is not None}
     for key, session_id, log in _twins(connection, sessions) if streamed - set(logged) else ():
         sessions.key(session_id)
         logged[key] = log
@@ -51,7 +51,7 @@ def give_way(connection: sqlite3.Connection, sessions: SessionRows, totals: Tota
     return set(logged)
 
 
-def _log_of(connection: sqlite3.Connection, session_key: int) -> str | None:
+def log_of(connection: sqlite3.Connection, session_key: int) -> str | None:
     """Path of a log that holds messages of the session; of several the one that sorts first."""
     return connection.execute(
         "SELECT min(path) FROM sources WHERE key IN"
@@ -75,9 +75,9 @@ def _twins(connection: sqlite3.Connection, sessions: SessionRows) -> list[tuple[
     ).fetchall()
     touched = sessions.touched
     found = [
-        (key, child, _log_of(connection, log))
+        (key, child, log_of(connection, log))
         for key, child, parent, log, log_id in rows
-        if not touched.isdisjoint((child, parent, log_id)) and _log_of(connection, key) is None
+        if not touched.isdisjoint((child, parent, log_id)) and log_of(connection, key) is None
     ]
     return [(key, child, log) for key, child, log in found if log is not None]
 
@@ -97,13 +97,15 @@ def supersede(
     session_key: int,
     message_key: int,
     log: str,
+    *,
+    keeps_fate: bool = False,
 ) -> None:
-    """Take a message out of a session in favour of what its log has."""
+    """Take a message out of a session in favour of what its log has; with its fate its own session still shows it."""
     place = (session_key, message_key)
     connection.execute(
-        f"INSERT OR REPLACE INTO superseded ({_KEPT}, fate_cause)"
-        f" SELECT {_KEPT}, ?3 FROM memberships WHERE session_key = ?1 AND message_key = ?2",
-        (*place, log),
+        f"INSERT OR REPLACE INTO superseded ({_KEPT}, fate_cause, fate)"
+        f" SELECT {_KEPT}, ?3, iif(?4, fate, NULL) FROM memberships WHERE session_key = ?1 AND message_key = ?2",
+        (*place, log, keeps_fate),
     )
     connection.execute("DELETE FROM memberships WHERE session_key = ? AND message_key = ?", place)
     id, frame, payer, other = connection.execute(

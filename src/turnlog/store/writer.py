@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 
 from turnlog.agents.base import Changes, Diagnostic, MessageChange, ResultChange
-from turnlog.store import hooked, lineage, streams
+from turnlog.store import answers, hooked, lineage, streams
 from turnlog.store.branches import Branches
 from turnlog.store.event_rows import EventRows
 from turnlog.store.link_rows import (
@@ -91,6 +91,10 @@ class Batch:
         if source.is_stream:
             self._note_stream(changes)
 
+    def look_at(self, session_id: str) -> None:
+        """Settle what there is to settle about a session, though nothing is told of it."""
+        self._transaction.sessions.key(session_id)
+
     def _note_stream(self, changes: Changes) -> None:
         told = {change.session_id for change in (*changes.results, *changes.events)}
         told |= {change.placement.session_id for change in changes.messages}
@@ -107,7 +111,9 @@ class Batch:
         transaction.totals.write()
         sessions.write()
         logged = streams.give_way(self._connection, sessions, transaction.totals)
-        if hooked.give_way(self._connection, sessions, transaction.totals) or logged:
+        changed = hooked.give_way(self._connection, sessions, transaction.totals)
+        changed |= answers.give_way(self._connection, sessions, transaction.totals)
+        if changed or logged:
             transaction.totals.write()
             sessions.write()
         spliced = splice_forks(transaction)

@@ -92,7 +92,11 @@ def _clear_derived(connection: sqlite3.Connection) -> None:
     for table in ("memberships", "superseded", "streams", "events", "usage"):
         connection.execute(f"DELETE FROM {table} WHERE session_key IN ({derived})")
     connection.execute("DELETE FROM sessions WHERE native = 0")
-    connection.execute("DELETE FROM messages WHERE key NOT IN (SELECT message_key FROM memberships)")
+    # What native sessions hold stays, also where a log has taken its place.
+    connection.execute(
+        "DELETE FROM messages WHERE key NOT IN"
+        " (SELECT message_key FROM memberships UNION ALL SELECT message_key FROM superseded)"
+    )
     for table in ("parts", "more_paths", "blob_uses"):
         connection.execute(f"DELETE FROM {table} WHERE message_key NOT IN (SELECT key FROM messages)")
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")

@@ -12,8 +12,9 @@ from typing import Any, Final, cast
 import msgspec
 
 from turnlog.aisdk.parts import UIMessage
+from turnlog.chat.answer_metadata import SESSION_KEY
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes.command import SESSION_KEY, SessionPoint
+from turnlog.chat.runtimes.command import SessionPoint
 from turnlog.chat.runtimes.telling import Telling, Told
 from turnlog.model.codec import parse_json
 from turnlog.model.stream import RunFinish, RunStart, StreamError

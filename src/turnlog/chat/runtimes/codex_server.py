@@ -15,10 +15,11 @@ from msgspec import UNSET
 
 from turnlog import __version__
 from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage
+from turnlog.chat.answer_metadata import RECORD_KEY, SESSION_KEY
 from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes.codex import AGENT
 from turnlog.chat.runtimes.codex_items import ItemTeller, Json, Told
-from turnlog.chat.runtimes.command import RECORD_KEY, SESSION_KEY, SessionPoint
+from turnlog.chat.runtimes.command import SessionPoint
 from turnlog.model import Usage
 from turnlog.model.codec import parse_json
 from turnlog.model.stream import (

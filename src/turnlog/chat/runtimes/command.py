@@ -8,17 +8,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from turnlog.aisdk.parts import UIMessage
+from turnlog.chat.answer_metadata import RECORD_KEY, SESSION_KEY
 from turnlog.chat.runtime import RunRequest
 from turnlog.model.stream import StreamEvent
-
-SESSION_KEY: Final = "agentSession"
-"""In the metadata of an answer: id of the session, `<agent>:<external id>`."""
-
-RECORD_KEY: Final = "agentRecord"
-"""In the metadata of an answer: the agent's own id of the answer's last record, where it has one."""
-
-RUN_KEY: Final = "run"
-"""In the metadata of an answer: id of the run."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 """An id of the agent's own: nothing that its command could take for an option."""

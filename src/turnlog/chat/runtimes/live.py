@@ -9,7 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from turnlog.chat.runtimes.command import SESSION_KEY, AgentStream
+from turnlog.chat.answer_metadata import SESSION_KEY
+from turnlog.chat.runtimes.command import AgentStream
 from turnlog.chat.runtimes.process import AgentProcess
 from turnlog.chat.runtimes.record import RunRecord
 from turnlog.model import Usage, sum_usage

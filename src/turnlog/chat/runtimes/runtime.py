@@ -14,8 +14,9 @@ from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from pathlib import Path
 from typing import Any
 
+from turnlog.chat.answer_metadata import RECORD_KEY, RUN_KEY
 from turnlog.chat.runtime import AnswerRuntime, RunRequest
-from turnlog.chat.runtimes.command import RECORD_KEY, RUN_KEY, AgentCommand, SessionPoint, point_of
+from turnlog.chat.runtimes.command import AgentCommand, SessionPoint, point_of
 from turnlog.chat.runtimes.live import LiveRun
 from turnlog.chat.runtimes.process import AgentProcess
 from turnlog.chat.runtimes.record import RunRecord

@@ -40,13 +40,19 @@ class _Row(NamedTuple):
     frame: bytes
 
 
-_SELECT = (
+_PLACED = (
     "SELECT m.external_id, s.session_key, s.position, s.parent_id, s.parent_record, s.turn, s.step, s.fate,"
     " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name, m.body"
-    " FROM memberships s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
+    " FROM {held} s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
     " LEFT JOIN price_versions v ON v.key = m.price_key"
 )
+_SELECT = _PLACED.format(held="memberships")
 
+_HELD = (
+    "(SELECT session_key, position, message_key, source_key, generation, parent_id, parent_record, turn, step, fate,"
+    " fate_cause, records FROM memberships UNION ALL SELECT session_key, position, message_key, source_key, generation,"
+    " parent_id, NULL, turn, step, fate, fate_cause, records FROM superseded WHERE fate IS NOT NULL)"
+)
 
 _SUPERSEDED = (
     "SELECT m.external_id, s.session_key, s.position, s.parent_id, NULL, s.turn, s.step, 'superseded',"
@@ -78,7 +84,7 @@ class Span(NamedTuple):
 def select_span(
     connection: sqlite3.Connection, select: str, key: int, span: Span, condition: str = "1", values: Iterable[Any] = ()
 ) -> list[tuple[Any, ...]]:
-    """Rows of `select` (over `memberships s`) that a span holds, in order.
+    """Rows of `select` (over `memberships s`, or what `held` says) that a span holds, in order.
 
     Raises ValueError when the span asks for two things at once.
     """
@@ -106,6 +112,12 @@ def select_span(
     return connection.execute(f"{where} {forwards}", (*parameters, limit)).fetchall()
 
 
+def held(connection: sqlite3.Connection, key: int) -> str:
+    """The table of what a session holds by its own id: of a chat also what agents' logs tell of (`store.answers`)."""
+    found = connection.execute("SELECT 1 FROM superseded WHERE session_key = ? AND fate IS NOT NULL LIMIT 1", (key,))
+    return _HELD if found.fetchone() else "memberships"
+
+
 def load_messages(
     connection: sqlite3.Connection, session_id: str, span: Span, fates: Iterable[Fate] | None, *, resolve_blobs: bool
 ) -> list[PlacedMessage]:
@@ -113,7 +125,8 @@ def load_messages(
     key = session_key(connection, session_id)
     wanted = None if fates is None else [str(fate) for fate in fates]
     condition = "1" if wanted is None else f"s.fate IN ({','.join('?' * len(wanted))})"
-    rows = [_Row(*row) for row in select_span(connection, _SELECT, key, span, condition, wanted or ())]
+    select = _PLACED.format(held=held(connection, key))
+    rows = [_Row(*row) for row in select_span(connection, select, key, span, condition, wanted or ())]
     return list(_place(connection, session_id, rows, resolve_blobs=resolve_blobs))
 
 

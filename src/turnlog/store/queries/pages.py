@@ -11,10 +11,10 @@ from turnlog.store import bodies
 from turnlog.store.base import MessagePlace
 from turnlog.store.blobs import BlobLoader
 from turnlog.store.families import session_key
-from turnlog.store.queries.messages import Span, children_of_calls, select_span
+from turnlog.store.queries.messages import Span, children_of_calls, held, select_span
 
-_PLACES = "SELECT s.position, m.external_id, m.role FROM memberships s JOIN messages m ON m.key = s.message_key"
-_BODIES = "SELECT m.external_id, m.body FROM memberships s JOIN messages m ON m.key = s.message_key"
+_PLACES = "SELECT s.position, m.external_id, m.role FROM {held} s JOIN messages m ON m.key = s.message_key"
+_BODIES = "SELECT m.external_id, m.body FROM {held} s JOIN messages m ON m.key = s.message_key"
 
 _BLOB = b'blob":'
 """What stands in every body that refers to a blob, and in some others."""
@@ -27,7 +27,8 @@ def load_places(
     wanted = [str(fate) for fate in fates]
     span = Span(after=None if since is None else since - 1, limit=limit)
     key = session_key(connection, session_id)
-    return [MessagePlace(*row) for row in select_span(connection, _PLACES, key, span, _fate_in(wanted), wanted)]
+    select = _PLACES.format(held=held(connection, key))
+    return [MessagePlace(*row) for row in select_span(connection, select, key, span, _fate_in(wanted), wanted)]
 
 
 def load_bodies(
@@ -42,7 +43,7 @@ def load_bodies(
     wanted = [str(fate) for fate in fates]
     span = Span(after=positions[0] - 1, before=positions[1] + 1)
     key = session_key(connection, session_id)
-    rows = select_span(connection, _BODIES, key, span, _fate_in(wanted), wanted)
+    rows = select_span(connection, _BODIES.format(held=held(connection, key)), key, span, _fate_in(wanted), wanted)
     found = {message_id: bodies.decompress(frame) for message_id, frame in rows}
     return _resolve(connection, found) if resolve_blobs else found
 

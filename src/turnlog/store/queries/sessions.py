@@ -107,6 +107,10 @@ _LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SE
 """Not what a stream called a subagent that has a log under another id (see `store.streams`)."""
 
 
+_TOLD_HERE = "NOT (s.native = 1 AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
+"""No chat whose every answer an agent's log tells of (see `store.answers`)."""
+
+
 _OWN = (
     "NOT (s.messages = 0 AND s.events > 0 AND s.created_at IS NULL AND s.cwd IS NULL AND s.title IS NULL"
     " AND s.native = 0)"
@@ -190,7 +194,7 @@ def _select(connection: sqlite3.Connection, condition: str, parameters: Iterable
 
 
 def _where(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[str, list[Any]]:
-    conditions: list[str] = [_OWN, _USED]
+    conditions: list[str] = [_OWN, _USED, _TOLD_HERE]
     parameters: list[Any] = []
     for name, condition in _CONDITIONS.items():
         value = getattr(wanted, name)
