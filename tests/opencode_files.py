@@ -39,13 +39,18 @@ _INDEXES = {
     "part": ("session_id",),
     "event": ("aggregate_id", "seq"),
 }
-_KEYS = {"todo": "session_id, position", "event_sequence": "aggregate_id"}
+_KEYS = {"todo": "session_id, position", "event_sequence": "aggregate_id", "session_context_epoch": "session_id"}
 
 
 def recorded(*parts: str) -> Rows:
     """The rows of a recorded case by table."""
+    return read_table_rows(DATA.joinpath(*parts, "rows.jsonl"))
+
+
+def read_table_rows(path: Path) -> Rows:
+    """The rows in a file, each on a line with its table, by table."""
     rows: Rows = {}
-    for line in DATA.joinpath(*parts, "rows.jsonl").read_text().splitlines():
+    for line in path.read_text().splitlines():
         found = json.loads(line)
         rows.setdefault(found["table"], []).append(found["row"])
     return rows

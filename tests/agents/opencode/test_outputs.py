@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opencode_files import AGENT, recorded, write_database
+from opencode_files import AGENT, DATA, read_table_rows, recorded, write_database
 from turnlog.agents.base import SourceKind
 from turnlog.agents.opencode.outputs import spilled_to
 from turnlog.errors import NotFoundError
@@ -50,6 +50,15 @@ def store(tmp_path: Path, root: Path) -> Path:
 def test_only_outputs_that_a_session_names_are_sources(root: Path) -> None:
     found = [source for source in AGENT.discover([root]) if source.kind is SourceKind.SPILL]
     assert [(Path(source.path).name, source.session_id) for source in found] == [(NAME, SESSION)]
+
+
+def test_an_output_that_a_session_of_the_next_generation_names_is_a_source(tmp_path: Path) -> None:
+    root, name = tmp_path / "opencode", "tool_1ff601820001yjIjI5d9gz2l2g"
+    write_database(read_table_rows(DATA / "next" / "tour.jsonl"), root / "opencode.db")
+    (root / "tool-output").mkdir()
+    (root / "tool-output" / name).write_text("1\n2\n")
+    found = [source for source in AGENT.discover([root]) if source.kind is SourceKind.SPILL]
+    assert [source.session_id for source in found] == ["opencode:ses_e00a03f7cffeuR9tU4HKYTRf6r"]
 
 
 def test_the_whole_output_is_joined_to_its_result_and_found(store: Path) -> None:

@@ -21,6 +21,7 @@ from turnlog.agents.base import (
     RecordRef,
     SessionChange,
     Source,
+    SourceKind,
 )
 from turnlog.agents.opencode.ids import NAME, moment, session_id, time_position, whole
 from turnlog.agents.opencode.kinds import TABLES, becomes, event_kind
@@ -40,6 +41,7 @@ from turnlog.agents.opencode.rows import (
     object_of,
     text_of,
 )
+from turnlog.agents.opencode.session_messages import documents_of, is_session_message
 from turnlog.agents.opencode.sessions import project_facts, read_session, todo_facts
 from turnlog.model import (
     CompactionEvent,
@@ -118,8 +120,7 @@ class Reading:
 
     def _read_message(self, line: Line) -> None:
         place = line.place or Place(position=0)
-        info = self._document(line.row, "row")
-        parts = [self._part(row, index) for index, row in enumerate(line.parts)]
+        info, parts = self._documents(line)
         parts = parts or [object_of(part) for part in list_of(info.get("parts"))]
         if info.get("role") not in ("user", "assistant"):
             self._keep(line, MESSAGE, known=True)
@@ -236,12 +237,22 @@ class Reading:
     def _read_event(self, line: Line) -> None:
         kind = event_kind(str(line.row.get("type")))
         result = becomes(kind)
-        if result == "duplicate":
+        if result == "duplicate" or (result == "row" and self._source.kind is not SourceKind.STREAM):
             self.changes.counts.duplicates += 1
         else:
             self._keep(line, kind, known=result is not None)
 
     # -- shared
+
+    def _documents(self, line: Line) -> tuple[Row, list[Row]]:
+        """A message's JSON and that of its parts."""
+        if not is_session_message(line.row):
+            return self._document(line.row, "row"), [self._part(row, at) for at, row in enumerate(line.parts)]
+        try:
+            return documents_of(line.row, ())
+        except (ValueError, RecursionError) as error:
+            self._cannot_read(f"not a JSON object: {error}", "$.row")
+            return {}, []
 
     def _document(self, row: Row, path: str) -> Row:
         try:

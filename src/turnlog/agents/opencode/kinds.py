@@ -16,12 +16,13 @@ TABLES: dict[str, str] = {
     "todo": "session",
     "event": "event",
     "event_sequence": "nothing",
-    "session_message": "record",
+    "session_message": "message",
     "session_input": "record",
     "session_context_epoch": "record",
     "session_diff": "record",
 }
-"""What the rows of a table become. `part` rows stand in their message's line."""
+"""What the rows of a table become. `part` rows stand in their message's line, `session_message` rows are lines of
+`message` where they hold what was said."""
 
 PARTS: dict[str, str] = {
     "text": "text",
@@ -39,7 +40,14 @@ PARTS: dict[str, str] = {
 }
 """What the parts of a message become; `message`: facts of the message itself."""
 
+_NEXT = (
+    *("agent.switched", "model.switched", "prompt.admitted", "prompted", "step.started", "step.ended"),
+    *("text.started", "text.ended", "reasoning.started", "reasoning.ended"),
+    *("tool.input.started", "tool.input.ended", "tool.called", "tool.success", "tool.failed"),
+)
+
 EVENTS: dict[str, str] = {
+    **{f"session.next.{name}": "row" for name in _NEXT},
     "session.created": "duplicate",
     "session.updated": "duplicate",
     "session.deleted": "duplicate",
@@ -65,7 +73,8 @@ EVENTS: dict[str, str] = {
     "question.replied": "record",
     "vcs.branch.updated": "record",
 }
-"""Events by kind without its version: a `duplicate` tells what rows tell too."""
+"""Events by kind without its version: a `duplicate` tells what rows tell too; a `row` became one of `session_message`
+or `session_input`, and is an event where there are only events (a stream)."""
 
 _FAMILIES = (
     "session.next.",

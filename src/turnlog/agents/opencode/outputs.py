@@ -7,6 +7,7 @@ begin with theirs, so the part that names it is one of the last before it.
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -19,6 +20,8 @@ from turnlog.errors import SourceError
 OUTPUTS = "tool-output"
 _NAME = re.compile(r"tool_(?P<time>[0-9a-f]{12})[0-9A-Za-z]*")
 _SAVED = re.compile(r"Full output saved to: (.+)")
+_NAMING = {"part": "prt", "session_message": "msg"}
+"""Tables whose rows name outputs, and how their ids begin."""
 _LONGEST_CALL = 6 * 60 * 60 * 1000 << 12
 """How long before its output a call's part may have been made, in the units of ids."""
 
@@ -83,17 +86,18 @@ def _owners(database: Path, names: list[str]) -> dict[str, str]:
     """By name, the session whose call wrote it."""
     owners: dict[str, str] = {}
     with open_database(database) as connection:
-        for name in names if "part" in tables_of(connection) else ():
-            match = _NAME.fullmatch(name)
-            end = int(match["time"], 16) if match else 0
-            first, last = (f"prt_{max(0, moment):012x}" for moment in (end - _LONGEST_CALL, end + 1))
-            found = select(
-                connection,
-                "SELECT session_id FROM part WHERE id BETWEEN ? AND ? AND instr(data, ?) ORDER BY id DESC LIMIT 1",
-                first,
-                last,
-                name,
-            )
-            for row in found:
-                owners[name] = row["session_id"]
+        for table in _NAMING.keys() & tables_of(connection):
+            for name in names:
+                owner = _owner_in(connection, table, name)
+                if owner is not None:
+                    owners[name] = owner
     return owners
+
+
+def _owner_in(connection: sqlite3.Connection, table: str, name: str) -> str | None:
+    match = _NAME.fullmatch(name)
+    end = int(match["time"], 16) if match else 0
+    first, last = (f"{_NAMING[table]}_{max(0, moment):012x}" for moment in (end - _LONGEST_CALL, end + 1))
+    statement = f"SELECT session_id FROM {table} WHERE id BETWEEN ? AND ? AND instr(data, ?) ORDER BY id DESC LIMIT 1"
+    found = next(select(connection, statement, first, last, name), None)
+    return None if found is None else found["session_id"]

@@ -24,6 +24,7 @@ from turnlog.agents.opencode.rows import (
     newest_lines,
     object_of,
 )
+from turnlog.agents.opencode.session_messages import SESSION_MESSAGE, is_session_message
 from turnlog.agents.opencode.sources import in_database
 from turnlog.errors import ConflictError, StoreError
 
@@ -58,7 +59,7 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
 def _rows(line: Line) -> Iterator[tuple[str, Row]]:
     """The rows in a line, by table."""
     if line.row:
-        yield line.table, line.row
+        yield SESSION_MESSAGE if is_session_message(line.row) else line.table, line.row
     part_table = "part" if line.table == MESSAGE else line.table
     for row in line.parts:
         yield part_table, row

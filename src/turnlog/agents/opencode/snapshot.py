@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from turnlog.agents.opencode.rows import Row, document_of
+from turnlog.agents.opencode.rows import Row
+from turnlog.agents.opencode.session_messages import documents_of
 from turnlog.agents.opencode.timeline import Copy, Listed
 
 
@@ -47,12 +48,16 @@ class Rows(Protocol):
 
 def listed(message: MessageRows, *, deleted: bool = False) -> Listed:
     """The message as the others need to know it; what cannot be read of it tells nothing."""
-    return Listed(message.key, _document(message.row), [_document(part) for part in message.parts], deleted)
+    try:
+        info, parts = documents_of(message.row, message.parts)
+    except (ValueError, RecursionError):
+        info, parts = _document(message.row), [_document(part) for part in message.parts]
+    return Listed(message.key, info, parts, deleted)
 
 
 def _document(row: Row) -> Row:
     try:
-        return document_of(row)
+        return documents_of(row, ())[0]
     except (ValueError, RecursionError):
         return {}
 

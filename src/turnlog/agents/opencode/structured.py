@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from turnlog.agents.opencode.export import parse_export
-from turnlog.agents.opencode.rows import Row, decode_line, document_of
+from turnlog.agents.opencode.rows import Row, decode_line
+from turnlog.agents.opencode.session_messages import documents_of
 from turnlog.agents.opencode.tools import structured_of
 
 
@@ -22,7 +23,8 @@ def structured_result(record: bytes, tool_call_id: str) -> msgspec.Raw | None:
 
 def _parts(record: bytes) -> list[Row]:
     try:
-        return [document_of(row) for row in decode_line(record).parts]
+        line = decode_line(record)
+        return documents_of(line.row, line.parts)[1]
     except msgspec.ValidationError:
         messages: list[Any] = parse_export(record)["messages"]
         return [part for message in messages for part in message.get("parts", ())]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from turnlog.agents.base import Version
 from turnlog.agents.opencode.database import open_database, select, tables_of
 from turnlog.agents.opencode.ids import whole
 from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, object_of, time_of
+from turnlog.agents.opencode.session_messages import SESSION_MESSAGE, is_message
 from turnlog.agents.opencode.snapshot import MessageRows, Snapshot, listed, session_info
 from turnlog.agents.opencode.timeline import Copy, Listed
 
@@ -114,6 +115,8 @@ class TableRows:
         """See `snapshot.Rows.read`."""
         session = next(self._select("SELECT * FROM session WHERE id = ?"), None)
         messages = list(self._messages())
+        newer = self._newer_messages(messages)
+        messages += newer
         return Snapshot(
             session=session,
             info=session_info(session) if session else {},
@@ -122,7 +125,11 @@ class TableRows:
             todo=tuple(self._select("SELECT * FROM todo WHERE session_id = ? ORDER BY position"))
             if "todo" in self._tables
             else None,
-            others=[*self._project(session), *self._others(), *self._events(events_after)],
+            others=[
+                *self._project(session),
+                *self._others({message.key for message in newer}),
+                *self._events(events_after),
+            ],
         )
 
     def find_originals(self, messages: Sequence[Listed], session: Row) -> dict[str, Copy]:
@@ -175,14 +182,28 @@ class TableRows:
             for row in select(self._connection, "SELECT * FROM project WHERE id = ?", session.get("project_id")):
                 yield PROJECT, "", row
 
-    def _others(self) -> Iterator[tuple[str, str, Row]]:
+    def _newer_messages(self, messages: Sequence[MessageRows]) -> list[MessageRows]:
+        """The messages of a session that was begun with the next generation's rows.
+
+        Another session may have such rows too: they tell what `message` has, once more.
+        """
+        if SESSION_MESSAGE not in self._tables:
+            return []
+        rows = [row for row in self._select(f"SELECT * FROM {SESSION_MESSAGE} WHERE session_id = ?") if is_message(row)]
+        first = min((whole(row.get("time_created")) for row in rows), default=0)
+        if any(whole(message.row.get("time_created")) <= first for message in messages):
+            return []
+        return [MessageRows(row["id"], row) for row in rows]
+
+    def _others(self, told: Set[str]) -> Iterator[tuple[str, str, Row]]:
         for table, key in _BY_SESSION.items():
             if table in self._tables:
                 owner = "aggregate_id" if table == "event_sequence" else "session_id"
                 rows = self._select(f"SELECT * FROM {table} WHERE {owner} = ?")
                 # `session_message` has no `seq` in 1.14.
                 for row in sorted(rows, key=lambda row: (whole(row.get("seq")), str(row[key]))):
-                    yield table, str(row[key]), row
+                    if table != SESSION_MESSAGE or row[key] not in told:
+                        yield table, str(row[key]), row
 
     def _events(self, after: int) -> Iterator[tuple[str, str, Row]]:
         if EVENT in self._tables:

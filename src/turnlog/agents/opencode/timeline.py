@@ -34,9 +34,14 @@ class Listed(NamedTuple):
         return time_of(self.info, "created")
 
     @property
+    def entered(self) -> int:
+        """When it came into the conversation: later than it was made, where it had to wait."""
+        return max(self.created, time_of(self.info, "entered"))
+
+    @property
     def order(self) -> tuple[int, str]:
         """OpenCode's own order of messages."""
-        return self.created, self.key
+        return self.entered, self.key
 
 
 class Copy(NamedTuple):
@@ -90,7 +95,7 @@ def place_messages(
             steps[at] = step + calls - 1
         copy = copies.get(message.key)
         place = Place(
-            position=message_position(message.created, message.key),
+            position=message_position(message.entered, message.key),
             turn=at or None,
             step=step,
             parent=parent,
@@ -141,6 +146,9 @@ def reverted(revert: object, placed: Sequence[tuple[Listed, Place]]) -> Reverted
 def _compaction(message: Listed, before: Sequence[Listed], final: Mapping[str, str]) -> dict[str, Any]:
     """Of the summary that an ended compaction wrote: what it replaced, and what the request for it keeps."""
     info = message.info
+    if info.get("compacted") is True:
+        automatic = message.parts[0].get("auto") is True
+        return {"compacts": message_position(message.entered, message.key), "automatic": automatic}
     if info.get("summary") is not True or not info.get("finish") or info.get("error"):
         return {}
     request = next((earlier for earlier in reversed(before) if earlier.key == info.get("parentID")), None)

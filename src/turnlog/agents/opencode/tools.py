@@ -48,7 +48,7 @@ _INVALID = "invalid"
 
 _ENDED = ("completed", "error")
 _DENIED = ("rejected permission", "specified a rule which prevents", "permission denied", "user dismissed")
-_ABORTED = ("tool execution aborted", "tool execution was interrupted", "aborted")
+_ABORTED = ("tool execution aborted", "tool execution interrupted", "tool execution was interrupted", "aborted")
 
 
 class ReadCall(NamedTuple):
