@@ -26,7 +26,7 @@ class GeminiCli:
 
     name = NAME
     display_name = "Gemini CLI"
-    parser_version = 2
+    parser_version = 3
     command = COMMAND
 
     def roots(self) -> Sequence[Path]:

@@ -14,8 +14,9 @@ from msgspec import Raw
 from turnlog.agents.base import Changes, Source, SourceKind
 from turnlog.agents.gemini_cli import lists
 from turnlog.agents.gemini_cli.calls import places_of
+from turnlog.agents.gemini_cli.contents import pieces_of, spoken_in
 from turnlog.agents.gemini_cli.kinds import KINDS, MESSAGE_TYPES, Becomes, kind_of_patch
-from turnlog.agents.gemini_cli.messages import Logged
+from turnlog.agents.gemini_cli.messages import Logged, asks_subagent
 from turnlog.agents.gemini_cli.projects import project_of
 from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
 from turnlog.agents.gemini_cli.records import LINES, UPDATES, Record, Update, fields_of
@@ -122,9 +123,12 @@ def _count(reading: Reading, record: Record, *, is_message: bool) -> None:
 
 def _read_header(reading: Reading, record: Record) -> None:
     """The session's facts. One that comes again is the same session, taken up again."""
-    reading.enter(record.session_id or "")
     if record.start_time is not None and not reading.state.file:
         reading.state.file = f"{aware(record.start_time):%Y%m%dT%H%M%S}."
+    if not reading.is_subagent and _is_of_subagent(record):
+        reading.enter_subagent(record.session_id or "")
+    else:
+        reading.enter(record.session_id or "")
     reading.state.reopened = bool(reading.state.active)
     reading.note_times(record.start_time, record.last_updated)
     _note_facts(reading, record.summary, record.directories)
@@ -137,6 +141,17 @@ def _read_header(reading: Reading, record: Record) -> None:
                 if item.is_later_round:
                     continue
                 _count(reading, item.record, is_message=_is_message(reading, item))
+
+
+def _is_of_subagent(record: Record) -> bool:
+    """Whether a log among those of sessions is a subagent's, which has the session's id: its kind says so in 0.34.
+
+    0.30 has no kinds: there its first message is what a subagent is asked.
+    """
+    if record.kind is not None or not record.messages:
+        return record.kind == "subagent"
+    first = LINES.decode(bytes(record.messages[0]))
+    return not isinstance(first, str) and asks_subagent(spoken_in(pieces_of(first.record.content)))
 
 
 def _is_message(reading: Reading, item: Logged) -> bool:

@@ -38,6 +38,12 @@ from turnlog.model import (
 SPOKEN = frozenset({Origin.PROMPT, Origin.SUBAGENT_PROMPT})
 """Origins that begin a turn."""
 
+_ASKS_SUBAGENT = (
+    "Your task is to do a deep investigation of the codebase to find all relevant files",
+    "Your task is to answer the following question about Gemini CLI:\n<question>",
+)
+"""How what the CLI asks its own subagents begins (`codebase_investigator`, `cli_help`)."""
+
 CONTEXT = "<session_context>"
 SUMMARY = "<state_snapshot>"
 _LEFTOVER = "[Function Response:"
@@ -188,8 +194,13 @@ def _origin_of(reading: Reading, logged: Logged, said: Said) -> Origin | None:
     if said.text.startswith(SUMMARY):
         return Origin.COMPACTION
     if not reading.is_subagent:
-        return Origin.PROMPT
+        return Origin.HARNESS if asks_subagent(said.text) else Origin.PROMPT
     return Origin.HARNESS if reading.state.turn else Origin.SUBAGENT_PROMPT
+
+
+def asks_subagent(text: str) -> bool:
+    """Whether a text is what the CLI asks one of its own subagents: in 0.30 it stands in the log of the session."""
+    return text.startswith(_ASKS_SUBAGENT)
 
 
 def _note_title(reading: Reading, text: str) -> None:

@@ -39,12 +39,12 @@ class Reading(LineReading):
     def __init__(self, state: State, *, is_subagent: bool, parent: str | None, project: str | None) -> None:
         super().__init__(Changes())
         self.state = state
-        self.is_subagent = is_subagent
+        self.is_subagent = is_subagent or state.parent is not None
         self.is_whole = False
         """Whether this is a file of JSON, whose messages count as records."""
         self.merges_rounds = False
         """Whether an answer may hold the calls of several requests: see `rounds`."""
-        self._parent = parent
+        self._parent = parent or state.parent
         self._project = project
 
     # -- the session
@@ -71,6 +71,8 @@ class Reading(LineReading):
     def enter(self, external_id: str) -> None:
         """A record names the session: mostly the one that is being read."""
         state = self.state
+        if state.parent == external_id and state.session is not None:
+            external_id = state.session
         if state.session not in (None, external_id):
             self.finish()
             self.state = State(lines=state.lines, file=state.file)
@@ -79,6 +81,12 @@ class Reading(LineReading):
             self.changes.links.append(
                 Link(kind="subagent", parent_session_id=session_id(self._parent), child_session_id=self.session_id)
             )
+
+    def enter_subagent(self, parent: str) -> None:
+        """A header names the session that started what is being read: a session that is called by its beginning."""
+        self.is_subagent, self._parent = True, parent
+        self.enter(f"{parent}.{self.state.file.rstrip('.')}")
+        self.state.parent = parent
 
     def note_times(self, *moments: datetime | None) -> None:
         """The session is at least as old and as new as these."""

@@ -31,6 +31,8 @@ class State(msgspec.Struct):
 
     session: str | None = None
     """External id of the session."""
+    parent: str | None = None
+    """External id of the session that started this one, where only the header tells that it is a subagent's."""
     file: str = ""
     """What tells this file from another of the same session: when its first header was written."""
     lines: int = 0
