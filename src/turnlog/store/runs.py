@@ -17,9 +17,10 @@ import msgspec
 
 from turnlog.errors import NotFoundError
 from turnlog.model.usage import Usage
-from turnlog.store.base import Page, RunFilter
 from turnlog.store.queries.paging import aware_milliseconds, decode_cursor, encode_cursor
 from turnlog.store.rows import NANO, milliseconds, moment, nanos
+from turnlog.store.shapes.paging import Page
+from turnlog.store.shapes.runs import RunFilter
 
 RunStatus: TypeAlias = Literal["pending", "running", "completed", "failed", "cancelled"]
 
