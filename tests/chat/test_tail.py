@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +31,7 @@ from turnlog.model import (
 from turnlog.model.parts import Part
 from turnlog.store import open_store
 from turnlog.store.base import Store
+from turnlog.sync.scan import Syncer
 
 SESSION = "plain:main"
 
@@ -116,6 +118,37 @@ def test_an_interruption_ends_a_turn(growing: Growing, store: Store) -> None:
     growing.log.event(InterruptEvent(id="i", created_at=growing.time))
     growing.read()
     assert not is_followed(store)
+
+
+CODEX = Path(__file__).parent.parent / "data" / "codex" / "scenarios"
+
+
+@pytest.mark.parametrize("scenario", ["tui", "interrupt", "errors"])
+def test_codex_says_itself_when_a_turn_begins_and_ends(home: Path, scenario: str) -> None:
+    """No silence is waited for, and a text in the middle of a turn ends none, however long the model thinks then."""
+    recorded = sorted((CODEX / scenario).rglob("rollout-*.jsonl"))[0]
+    log, path = home / ".codex" / recorded.relative_to(CODEX / scenario), home / "turnlog.db"
+    log.parent.mkdir(parents=True)
+    ended: str | None = None
+    seen = set[str]()
+    with Syncer(path) as syncer:
+        for line in recorded.read_bytes().splitlines(keepends=True):
+            with log.open("ab") as file:
+                file.write(line)
+            kind = str(json.loads(line)["payload"].get("type"))
+            if kind in _CODEX_ENDS:
+                ended = _CODEX_ENDS[kind]
+            syncer.scan()
+            with open_store(path) as store:
+                (session,) = store.sessions().items
+                if session.counts.prompts:
+                    seen.add(str(ended))
+                    told = Tail(store, session.id).read(timedelta(minutes=1)).end
+                    assert (None if told is None else type(told).__name__) == ended, line[:200]
+    assert len(seen) > 1
+
+
+_CODEX_ENDS = {"task_started": None, "task_complete": "RunFinish", "turn_aborted": "Abort"}
 
 
 def test_an_unknown_session_is_not_found(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 A page begins with the stored messages, resumes, and sees the answer grow as the agent's log does. A stream cannot push
 a new question of the user: it ends with the turn, and the page loads the session again and resumes into the next one.
+Whether a turn has ended is what the session's state says (`store.states`); where records say nothing, silence does.
 """
 
 from __future__ import annotations
@@ -18,25 +19,24 @@ from turnlog.aisdk.versions import Version
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat.loading import EVERYTHING, SHOWN_FATES
 from turnlog.chat.telling import Telling
-from turnlog.model import InterruptEvent, Message, StopReason, ToolCallPart, ToolState
+from turnlog.model import Message, ToolCallPart
 from turnlog.model.stream import Abort, Pause, RunFinish, RunStart, StreamEvent
+from turnlog.runs.states import session_states
 from turnlog.store.base import PlacedMessage, Store
+from turnlog.store.states import SessionState
 
 LONGEST_SILENCE: Final = timedelta(minutes=15)
 """An agent that was silent for so long in the middle of a turn has gone: tools rarely run for longer without a word."""
 
 LONGEST_BREATH: Final = timedelta(seconds=10)
-"""A text without a reason to stop is the last of its turn when so long nothing followed."""
+"""A text without a reason to stop, of an agent that does not write when its turns end, is the last of its turn when so
+long nothing followed."""
 
 LOOK_SECONDS: Final = 0.5
 """How often is looked where nobody tells of changes."""
 
 Wait: TypeAlias = Callable[[float], Awaitable[bool]]
 """Returns when the session may have changed, after so many seconds at the latest; False ends the stream."""
-
-_FINAL: frozenset[StopReason | None] = frozenset(
-    {"stop", "length", "error", "aborted", "refusal", "context_window", "content_filter"}
-)
 
 
 class Turn(NamedTuple):
@@ -96,10 +96,12 @@ class Tail:
 
     def read(self, silence: timedelta) -> Turn:
         """What may have changed since the last call, and whether the turn has ended."""
+        # Asked for first: what it speaks of is among the messages then.
+        state = session_states(self._store, [self._session_id])[self._session_id]
         placed = self._store.messages(self._session_id, after=self._settled, fates=SHOWN_FATES)
         following = next((index for index, each in enumerate(placed) if each.message.role == "user"), None)
         answers = [each for each in placed[:following] if each.message.role == "assistant"]
-        return Turn(answers, self._end(answers, silence, followed=following is not None))
+        return Turn(answers, _end(answers, state, silence, followed=following is not None))
 
     def _settle(self, answers: Sequence[PlacedMessage]) -> None:
         for answer in answers[:-1]:
@@ -107,29 +109,25 @@ class Tail:
                 return
             self._settled = answer.membership.position
 
-    def _end(self, answers: Sequence[PlacedMessage], silence: timedelta, *, followed: bool) -> StreamEvent | None:
-        last = answers[-1].message if answers else None
-        finish = RunFinish(stop_reason=None if last is None else last.stop_reason)
-        if followed:
-            return finish
-        if any(call.state is ToolState.APPROVAL_REQUESTED for each in answers for call in _open_calls(each.message)):
-            return Pause(reason="approval")
-        if self._interrupted(answers):
-            return Abort()
-        if silence > LONGEST_SILENCE:
-            return Abort(reason="silent") if last is None or _open_calls(last) else finish
-        if last is None or any(_open_calls(each.message) for each in answers):
-            return None
-        if last.stop_reason == "aborted":
-            return Abort()
-        is_text = not any(isinstance(part, ToolCallPart) for part in last.parts)
-        breathless = last.stop_reason is None and is_text and silence > LONGEST_BREATH
-        return finish if last.stop_reason in _FINAL or breathless else None
 
-    def _interrupted(self, answers: Sequence[PlacedMessage]) -> bool:
-        position = answers[-1].membership.position if answers else self._settled
-        events = self._store.events(self._session_id, type="interrupt")
-        return any(isinstance(event, InterruptEvent) and event.position > position for event in events)
+def _end(
+    answers: Sequence[PlacedMessage], state: SessionState, silence: timedelta, *, followed: bool
+) -> StreamEvent | None:
+    """How the turn ended; None while it goes on."""
+    last = answers[-1].message if answers else None
+    finish = RunFinish(stop_reason=None if last is None else last.stop_reason)
+    if followed:
+        return finish
+    if state.evidence == "approval":
+        return Pause(reason="approval")
+    if state.state == "done":
+        breathes = state.evidence == "answer" and state.detail is None and silence <= LONGEST_BREATH
+        return None if breathes else Abort() if state.evidence == "interrupt" or state.detail == "aborted" else finish
+    if state.state == "killed":
+        return Abort(reason="killed")
+    if silence > LONGEST_SILENCE:
+        return Abort(reason="silent") if last is None or _open_calls(last) else finish
+    return None
 
 
 def _open_calls(message: Message) -> list[ToolCallPart]:

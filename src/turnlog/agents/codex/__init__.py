@@ -28,7 +28,7 @@ class Codex:
 
     name = NAME
     display_name = "Codex"
-    parser_version = 3
+    parser_version = 4
     command = COMMAND
     turn_signs = TURN_SIGNS
 

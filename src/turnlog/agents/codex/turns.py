@@ -42,15 +42,15 @@ def read_task_complete(reading: Reading, event: Event) -> None:
     """A turn is over; failures of the provider are logged here only."""
     end_calls(reading, aborted=False)
     reading.close_message()
+    add_record(reading, "event_msg/task_complete", reading.payload)
     error = event.error
     if error is None:
-        add_record(reading, "event_msg/task_complete", reading.payload)
         return
     text = error if isinstance(error, str) else error.message
     kind = None if isinstance(error, str) else _word(error.codex_error_info)
-    reading.add_event(
+    reading.event_beside(
         ErrorEvent(
-            id=reading.own_id(),
+            id=f"{reading.own_id()}/error",
             position=reading.position,
             created_at=reading.at,
             error_text=text or "",
