@@ -60,6 +60,16 @@ def test_every_line_is_accounted_for(path: Path) -> None:
     assert [event.kind for event in events if isinstance(event, RecordEvent) and not event.known] == []
 
 
+def test_a_title_that_the_user_gives_is_the_sessions(tmp_path: Path) -> None:
+    """R-C6: `/rename`, since 2.1.330."""
+    found = read(stream(tmp_path, {"type": "system", "subtype": "session_title_changed", "title": "Named"}))
+    (session,) = found.sessions.values()
+    assert session.titles == {"custom": "Named"}
+    (event,) = [change.event for change in found.events.values()]
+    assert isinstance(event, RecordEvent)
+    assert event.known
+
+
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
 def test_line_by_line_gives_what_the_whole_gives(path: Path) -> None:
     assert read(path, by_line=True).as_json() == read(path).as_json()

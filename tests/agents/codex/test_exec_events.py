@@ -27,7 +27,7 @@ def run(tmp_path: Path, *events: dict[str, Any], prompt: str = "Hi") -> Path:
 
 @pytest.mark.parametrize("path", BASIC, ids=lambda path: path.stem)
 def test_a_stream_shows_what_the_model_was_asked_and_said(path: Path) -> None:
-    """R-C2, R-C5: a message for each response, with its thoughts, words and calls in order."""
+    """R-C4, R-C7: a message for each response, with its thoughts, words and calls in order."""
     found, _ = read(path)
     prompt, *answers = messages(found)
     assert (prompt.role, prompt.origin) == ("user", "prompt")
@@ -42,7 +42,7 @@ def test_a_stream_shows_what_the_model_was_asked_and_said(path: Path) -> None:
 
 @pytest.mark.parametrize("path", BASIC, ids=lambda path: path.stem)
 def test_calls_have_their_inputs_and_results(path: Path) -> None:
-    """R-C2, R-K7"""
+    """R-C8"""
     found = {call.tool_call_id: call for call in calls(read(path)[0])}
     failed = found["call_m_fail1"]
     assert (failed.tool_name, failed.state) == ("exec_command", "output-error")
@@ -57,6 +57,7 @@ def test_calls_have_their_inputs_and_results(path: Path) -> None:
 
 
 def test_the_session_is_told_by_the_settings_and_the_prompt() -> None:
+    """R-C6"""
     (session,) = read(BASIC[1])[0].sessions.values()
     assert session.session_id.startswith("codex:stream-")
     assert (session.cwd, session.titles) == ("/home/user/work", {"prompt": "Give me a tour of the tools, please"})

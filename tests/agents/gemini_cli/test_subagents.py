@@ -46,7 +46,7 @@ def answer(text: str, identity: str = "g1") -> dict[str, object]:
     ],
 )
 def test_a_subagent_that_has_a_file_is_a_session_linked_to_its_parent(version: str, children: list[str]) -> None:
-    """R-C7"""
+    """R-C13"""
     gathered = read(sources("subagents", version))
     (parent,) = {link.parent_session_id for link in gathered.links.values()}
     assert sorted(link.child_session_id for link in gathered.links.values()) == children
@@ -60,7 +60,7 @@ def test_a_subagent_that_has_a_file_is_a_session_linked_to_its_parent(version: s
 
 @pytest.mark.parametrize("version", ["0.30.1", "0.34.0", "0.38.2"])
 def test_only_what_a_person_asked_is_a_prompt(version: str) -> None:
-    """R-C5"""
+    """R-C4"""
     prompts = [m for m in read(sources("subagents", version)).messages.values() if m.origin is Origin.PROMPT]
     asked = ["Use a sub-agent at once", "Use two", "Use one more", "The last"]
     assert texts(prompts) == (asked if version != "0.34.0" else asked[:3])

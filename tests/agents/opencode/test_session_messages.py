@@ -84,7 +84,7 @@ def test_every_row_is_accounted_for_and_understood(path: Path, tmp_path: Path) -
 
 
 def test_messages_are_what_was_said_in_order(tmp_path: Path) -> None:
-    """R-C2, R-C4, R-C5"""
+    """R-C4, R-C5, R-C7"""
     found = messages(read_rows(read_table_rows(TOUR), tmp_path))
     assert [message.role for message in found].count("user") == 6
     first = found[1]
@@ -111,7 +111,7 @@ def test_turns_and_steps_are_counted(tmp_path: Path) -> None:
 
 
 def test_calls_have_their_inputs_outputs_and_ends(tmp_path: Path) -> None:
-    """R-C2, R-K7"""
+    """R-C8, R-C9"""
     calls = {call.tool_call_id: call for call in read_rows(read_table_rows(TOUR), tmp_path).calls()}
     failed, unknown, stopped = calls["call_m_fail1"], calls["call_m_unknown"], calls["call_i1"]
     assert failed.input_value() == {"command": "echo oops >&2; exit 3", "description": "Fail on purpose"}
@@ -175,7 +175,7 @@ def test_a_session_that_was_not_begun_with_such_rows_has_its_messages_once(tmp_p
 
 
 def test_what_was_no_prompt_is_told_apart(tmp_path: Path) -> None:
-    """R-C5"""
+    """R-C4, R-K7"""
     found = made_up(
         tmp_path,
         {"type": "system", "text": "Rules"},

@@ -306,6 +306,8 @@ def _read_system(state: StreamState, reading: Reading, record: StreamRecord) -> 
         logged.retry_in_ms = record.retry_delay_ms
         add_api_error(reading, logged, reading.session_of(logged))
     else:
+        if record.subtype == "session_title_changed" and record.title:
+            reading.main.change.titles["custom"] = record.title
         _read_other(state, reading, record)
 
 

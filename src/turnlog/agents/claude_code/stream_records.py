@@ -66,6 +66,7 @@ STREAM_KINDS: dict[str, Becomes] = {
             "system/plugin_install",
             "system/post_turn_summary",
             "system/session_state_changed",
+            "system/session_title_changed",
             "system/status",
             "system/task_notification",
             "system/task_progress",
@@ -103,6 +104,7 @@ STREAM_FIELDS: dict[str, tuple[str, ...]] = {
     "system/informational": ("content", "level"),
     "system/notification": ("key", "text"),
     "system/permission_denied": ("tool_name", "tool_use_id", "message"),
+    "system/session_title_changed": ("title",),
     "system/status": ("status", "compact_result"),
     "system/task_notification": ("task_id", "tool_use_id", "status", "summary", "usage"),
     "system/task_started": ("task_id", "tool_use_id", "description", "subagent_type", "task_type"),
@@ -211,6 +213,7 @@ class StreamRecord(msgspec.Struct, gc=False):
     task_id: str | None = None
     tool_use_id: str | None = None
     total_cost_usd: float | None = None
+    title: str | None = None
 
     @property
     def wire_message(self) -> WireMessage | None:

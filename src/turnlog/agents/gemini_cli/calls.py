@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -69,8 +70,8 @@ def places_of(items: Sequence[Raw], json: bytes, position: int) -> Iterator[tupl
         yield item, position + max(at, 0), len(data)
 
 
-def call_part(call: LoggedCall, part_id: str, model: str | None) -> ToolCallPart:
-    """The part, with the call's result when it has come."""
+def call_part(call: LoggedCall, part_id: str, model: str | None, asked_at: datetime | None) -> ToolCallPart:
+    """The part, with the call's result when it has come. `asked_at` is when the message was written."""
     wire = call.wire
     name = wire.name or ""
     kind = ToolKind.SUBAGENT if wire.agent_id is not None else KINDS.get(name, ToolKind.OTHER)
@@ -84,9 +85,16 @@ def call_part(call: LoggedCall, part_id: str, model: str | None) -> ToolCallPart
         input=_input_of(wire.args),
         state=state if result is None else STATE_OF_STATUS[result.status],
         title=wire.display_name,
+        started_at=_start_of(wire, asked_at),
         provider=signature_of(call.proof, model) if call.proof is not None else None,
         results=() if result is None else (result,),
     )
+
+
+def _start_of(wire: Call, asked_at: datetime | None) -> datetime | None:
+    """A message without words was written when its calls had ended, up to 0.30: that tells no start."""
+    ended_at = aware_or_none(wire.timestamp)
+    return asked_at if asked_at is None or ended_at is None or asked_at < ended_at else None
 
 
 def _input_of(args: Raw | UnsetType) -> Raw | UnsetType:

@@ -270,7 +270,8 @@ def _thought_text(thought: Thought) -> str:
 def _tell_call(reading: Reading, call: LoggedCall, part_id: str, logged: Logged) -> ToolCallPart:
     """The call; its result comes with it unless the log has told one already, perhaps a longer one."""
     state = reading.state
-    part = call_part(call, part_id, logged.record.model)
+    asked_at = None if logged.is_copy else aware_or_none(logged.record.timestamp)
+    part = call_part(call, part_id, logged.record.model, asked_at)
     if is_answered(part):
         if call.id in state.answered:
             part = msgspec.structs.replace(part, results=())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
 
@@ -22,6 +23,7 @@ from turnlog.model import (
     Role,
     StopReason,
     TextPart,
+    ToolCallPart,
     ToolResult,
     UnknownPart,
 )
@@ -99,13 +101,21 @@ def read_assistant(reading: Reading, kind: str, data: Data) -> None:
     message = Message(
         id=message_id,
         role="assistant",
-        parts=parts_of(data.parts or (), message_id, data.usage.provider if data.usage else None),
+        parts=begun(parts_of(data.parts or (), message_id, data.usage.provider if data.usage else None), data),
         response_id=data.response_id,
         metadata={NAME: {"phase": data.phase}} if data.phase is not None else {},
         **answer_facts(data, data.usage),
     )
     reading.add_message(message, step=reading.next_step())
     reading.changes.counts.messages += 1
+
+
+def begun(parts: Iterable[Part], data: Data) -> tuple[Part, ...]:
+    """Calls begin when their record is written: the model has ended then."""
+    at = time_of(data.created_at)
+    return tuple(
+        [msgspec.structs.replace(part, started_at=at) if isinstance(part, ToolCallPart) else part for part in parts]
+    )
 
 
 def answer_facts(data: Data, usage: Usage | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Records of one answer have the same `response_id`; where they have none, those t
 from __future__ import annotations
 
 from turnlog.agents.klaude.contents import call_part, thought
-from turnlog.agents.klaude.messages import answer_facts
+from turnlog.agents.klaude.messages import answer_facts, begun
 from turnlog.agents.klaude.reading import Reading
 from turnlog.agents.klaude.records import Data
 from turnlog.agents.klaude.records import Part as WirePart
@@ -28,7 +28,7 @@ def read_piece(reading: Reading, kind: str, data: Data) -> None:
     message = Message(
         id=current.message,
         role="assistant",
-        parts=() if part is None else (part,),
+        parts=begun(() if part is None else (part,), data),
         response_id=data.response_id,
         **answer_facts(data, data.usage),
     )
