@@ -12,9 +12,10 @@ import pytest
 
 from toy_agent import line, session_id
 from toy_store import ToyStore
-from turnlog.store import open_store, sessions
+from turnlog.store import open_store
 from turnlog.store.base import Store
 from turnlog.store.queries import changes
+from turnlog.store.writing import sessions
 from turnlog.sync.rebuild import rebuild
 
 S = session_id("s")

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 from turnlog.aisdk.building import to_plain
 from turnlog.aisdk.parts import UIMessage
-from turnlog.store.answers import AgentAnswer
+from turnlog.store.writing.answers import AgentAnswer
 
 SESSION_KEY: Final = "agentSession"
 """Id of the session, `<agent>:<external id>`."""

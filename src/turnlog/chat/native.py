@@ -5,7 +5,7 @@ A chat is the session `turnlog:<its id>`, one stored message a model call. A mes
 message keeps its own while the old one stays, retracted, under another edition.
 
 Where a coding agent answers that writes a log of its own, the log's session is the one that is listed, searched and
-priced (`store.answers`); the chat is still loaded as it was saved.
+priced (`store.writing.answers`); the chat is still loaded as it was saved.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from turnlog.model.codec import encode
 from turnlog.paths import database_path
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
-from turnlog.store.answers import AgentAnswer
 from turnlog.store.native import AGENT, NativeSessions
+from turnlog.store.writing.answers import AgentAnswer
 
 ResultT = TypeVar("ResultT")
 

@@ -28,7 +28,7 @@ from turnlog.store.base import SessionFilter, Store
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.run_facts import RunFacts, load_run_facts
 from turnlog.store.runs import Run
-from turnlog.store.writer import Batch
+from turnlog.store.writing.writer import Batch
 from turnlog.sync.importing import import_file
 from turnlog.sync.read import Problem
 from turnlog.sync.scan import Syncer

@@ -13,15 +13,15 @@ from pathlib import Path
 import msgspec
 
 from turnlog.hooks.send import SPOOLS
-from turnlog.store import lineage
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.families import family, session_key
-from turnlog.store.leaf_titles import leaves_of, retitle
 from turnlog.store.names import Names
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
-from turnlog.store.sessions import SessionRows
-from turnlog.store.totals import Totals
+from turnlog.store.writing import lineage
+from turnlog.store.writing.leaf_titles import leaves_of, retitle
+from turnlog.store.writing.sessions import SessionRows
+from turnlog.store.writing.totals import Totals
 
 
 class Forgetting(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,10 +16,10 @@ from turnlog.agents.base import Changes, MessageChange, Placement, SessionChange
 from turnlog.errors import ConflictError
 from turnlog.model import Fate, Message, TextPart
 from turnlog.model.session import TitleSource
-from turnlog.store.answers import AgentAnswer, save_answers
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.transaction import Pricer, SourceRow
-from turnlog.store.writer import Batch
+from turnlog.store.writing.answers import AgentAnswer, save_answers
+from turnlog.store.writing.transaction import Pricer, SourceRow
+from turnlog.store.writing.writer import Batch
 
 AGENT: Final = "turnlog"
 """What native sessions have for an agent: their ids are `turnlog:<name>`."""
@@ -56,7 +56,8 @@ class NativeSessions:
         """Write messages, in their order behind those that are there, and take others back by their ids.
 
         What `metadata` says of the session is added to what is known of it. `answers` says, by the ids of messages,
-        which of them an agent tells of in a log of its own: where that has them, they count there (`store.answers`).
+        which of them an agent tells of in a log of its own: where that has them, they count there
+        (`store.writing.answers`).
 
         Raises:
             ConflictError: It is no native session, or a forgotten one, or one of the messages is another session's.

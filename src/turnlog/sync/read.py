@@ -33,8 +33,8 @@ from turnlog.store.sources import (
     sample_hash,
     save_source,
 )
-from turnlog.store.transaction import Pricer, Saved, SourceRow
-from turnlog.store.writer import Batch
+from turnlog.store.writing.transaction import Pricer, Saved, SourceRow
+from turnlog.store.writing.writer import Batch
 from turnlog.sync.rows import read_rows
 
 LOOK_AHEAD = 4096

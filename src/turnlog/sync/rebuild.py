@@ -21,8 +21,8 @@ from turnlog.store.connection import connect, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import save_fold_state
-from turnlog.store.transaction import SourceRow
-from turnlog.store.writer import CUT_OFF, Batch
+from turnlog.store.writing.transaction import SourceRow
+from turnlog.store.writing.writer import CUT_OFF, Batch
 from turnlog.sync.read import LOOK_AHEAD, is_complete, is_padding, line_number
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from turnlog.agents.base import Agent, RowAgent, Source, are_rows
 from turnlog.store.archive import Archive
 from turnlog.store.sources import Fingerprint, SourceState, known_fingerprints, known_roots, save_source
-from turnlog.store.transaction import SourceRow
-from turnlog.store.writer import Batch
+from turnlog.store.writing.transaction import SourceRow
+from turnlog.store.writing.writer import Batch
 
 _FEED_SIZE = 4 << 20
 """Bytes folded at a time."""

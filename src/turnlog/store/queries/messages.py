@@ -60,7 +60,7 @@ _SUPERSEDED = (
     " FROM superseded s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
     " LEFT JOIN price_versions v ON v.key = m.price_key"
 )
-"""Places that gave way to a session's own log (see `store.streams`): seldom any."""
+"""Places that gave way to a session's own log (see `store.writing.streams`): seldom any."""
 
 
 _FIND_MESSAGE = (
@@ -113,7 +113,7 @@ def select_span(
 
 
 def held(connection: sqlite3.Connection, key: int) -> str:
-    """The table of what a session holds by its own id: of a chat also what agents' logs tell of (`store.answers`)."""
+    """The table of what a session holds by its own id: of a chat also what agents' logs tell of (`writing.answers`)."""
     found = connection.execute("SELECT 1 FROM superseded WHERE session_key = ? AND fate IS NOT NULL LIMIT 1", (key,))
     return _HELD if found.fetchone() else "memberships"
 

@@ -13,10 +13,10 @@ from turnlog.model import Ownership, Project, Relationship, Session, SessionCoun
 from turnlog.model.usage import BUCKETS
 from turnlog.store.base import Page, SessionFilter, SessionLink, SessionSort
 from turnlog.store.families import session_key
-from turnlog.store.lineage import NEAREST
 from turnlog.store.queries.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
 from turnlog.store.rows import moment
 from turnlog.store.sums import dollars, priced, usage_total
+from turnlog.store.writing.lineage import NEAREST
 
 _COUNTS = (
     "messages",
@@ -104,18 +104,18 @@ _CONDITIONS = {
 
 
 _LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""Not what a stream called a subagent that has a log under another id (see `store.streams`)."""
+"""Not what a stream called a subagent that has a log under another id (see `store.writing.streams`)."""
 
 
 _TOLD_HERE = "NOT (s.native = 1 AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""No chat whose every answer an agent's log tells of (see `store.answers`)."""
+"""No chat whose every answer an agent's log tells of (see `store.writing.answers`)."""
 
 
 _OWN = (
     "NOT (s.messages = 0 AND s.events > 0 AND s.created_at IS NULL AND s.cwd IS NULL AND s.title IS NULL"
     " AND s.native = 0)"
 )
-"""Not a log that holds nothing but facts without a time, which are of other sessions (see `store.leaf_titles`)."""
+"""Not a log that holds nothing but facts without a time, which are of other sessions (see `writing.leaf_titles`)."""
 
 
 _USED = (

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.store import bodies
-from turnlog.store.new_messages import drop_parts
 from turnlog.store.rows import message_facts
-from turnlog.store.sessions import SessionRows
-from turnlog.store.totals import Totals
+from turnlog.store.writing.new_messages import drop_parts
+from turnlog.store.writing.sessions import SessionRows
+from turnlog.store.writing.totals import Totals
 
 _KEPT = "session_key, position, message_key, source_key, generation, parent_id, turn, step, records"
 

@@ -13,12 +13,12 @@ from turnlog.model import Fate, Message
 from turnlog.model.merge import merge_messages
 from turnlog.store import bodies
 from turnlog.store.blobs import BlobLoader, replace_blobs
-from turnlog.store.branches import Branches
 from turnlog.store.joining import add_late_result, join_placements, join_records, told_fate
-from turnlog.store.new_messages import MEMBER_INSERT, PART_INSERT, PATH_INSERT, drop_parts, member_row
 from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
 from turnlog.store.rows import MESSAGE_COLUMNS, MessageFacts, message_facts
-from turnlog.store.transaction import Transaction
+from turnlog.store.writing.branches import Branches
+from turnlog.store.writing.new_messages import MEMBER_INSERT, PART_INSERT, PATH_INSERT, drop_parts, member_row
+from turnlog.store.writing.transaction import Transaction
 
 _MESSAGE_UPDATE = f"UPDATE messages SET {', '.join(f'{name} = ?' for name in MESSAGE_COLUMNS[3:])} WHERE key = ?"
 

@@ -17,8 +17,8 @@ from turnlog.agents.base import SourceKind
 from turnlog.model import Message, Usage
 from turnlog.store.names import Names
 from turnlog.store.rows import MessageFacts, message_buckets, milliseconds, nanos
-from turnlog.store.sessions import SessionRows
-from turnlog.store.totals import Totals
+from turnlog.store.writing.sessions import SessionRows
+from turnlog.store.writing.totals import Totals
 
 Pricer = Callable[[Usage | None, str | None, str | None, datetime | None], int | None]
 """Usage of one call, its model, who served it, its time -> nano-dollars, or None when the price is not known."""
@@ -36,12 +36,12 @@ class SourceRow(msgspec.Struct, frozen=True):
 
     @property
     def is_stream(self) -> bool:
-        """What it tells gives way to the session's own log: see `turnlog.store.streams`."""
+        """What it tells gives way to the session's own log: see `turnlog.store.writing.streams`."""
         return self.kind is SourceKind.STREAM
 
     @property
     def is_hooks(self) -> bool:
-        """What it tells gives way piece by piece: see `turnlog.store.hooked`."""
+        """What it tells gives way piece by piece: see `turnlog.store.writing.hooked`."""
         return self.kind is SourceKind.HOOKS
 
 

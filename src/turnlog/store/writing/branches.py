@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from turnlog.agents.base import HOOKED_FROM, Placement
 from turnlog.model import Fate
-from turnlog.store.transaction import Transaction
+from turnlog.store.writing.transaction import Transaction
 
 
 class Branches:

@@ -20,9 +20,9 @@ from turnlog.agents.hooked import NAMELESS
 from turnlog.model import ToolCallPart
 from turnlog.store import bodies
 from turnlog.store.rows import PREVIEW_LENGTH
-from turnlog.store.sessions import SessionRows
-from turnlog.store.streams import supersede
-from turnlog.store.totals import Totals
+from turnlog.store.writing.sessions import SessionRows
+from turnlog.store.writing.streams import supersede
+from turnlog.store.writing.totals import Totals
 
 _WINDOW = 15 * 60 * 1000
 """How much older than the hook a message of the log may be, in milliseconds, that is found by its text or input: the

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from turnlog.agents.base import Diagnostic, Link, Spill
-from turnlog.store import lineage
 from turnlog.store.joining import join_links
-from turnlog.store.transaction import SourceRow, Transaction
+from turnlog.store.writing import lineage
+from turnlog.store.writing.transaction import SourceRow, Transaction
 
 
 def save_link(transaction: Transaction, link: Link) -> None:

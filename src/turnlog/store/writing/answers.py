@@ -17,9 +17,9 @@ from typing import NamedTuple
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.model import Message, TextPart, ToolCallPart
 from turnlog.store import bodies
-from turnlog.store.sessions import SessionRows
-from turnlog.store.streams import log_of, supersede
-from turnlog.store.totals import Totals
+from turnlog.store.writing.sessions import SessionRows
+from turnlog.store.writing.streams import log_of, supersede
+from turnlog.store.writing.totals import Totals
 
 _WINDOW = 15 * 60 * 1000
 """How much older than the chat's message the log's may be, in milliseconds, that is found by its text alone."""

@@ -13,7 +13,7 @@ from turnlog.model import Message
 from turnlog.store import bodies
 from turnlog.store.names import Names
 from turnlog.store.rows import USAGE_COUNTS, day_of, milliseconds, nanos, usage_counts
-from turnlog.store.sessions import SessionRows
+from turnlog.store.writing.sessions import SessionRows
 
 _USAGE_COLUMNS = (*USAGE_COUNTS, "reported_cost")
 _USAGE_UPSERT = (

@@ -12,9 +12,9 @@ from turnlog.agents.base import EventChange, ResultChange
 from turnlog.model import RecordEvent, RunMetadataEvent, ToolResultEvent
 from turnlog.model.codec import decode_event, encode
 from turnlog.store import bodies
-from turnlog.store.branches import Branches
 from turnlog.store.rows import milliseconds
-from turnlog.store.transaction import SourceRow, Transaction
+from turnlog.store.writing.branches import Branches
+from turnlog.store.writing.transaction import SourceRow, Transaction
 
 _ORPHAN = "orphan-result"
 

@@ -17,7 +17,7 @@ from turnlog.agents.base import HOOKED_FROM, SHARES_BEFORE
 from turnlog.store import bodies
 from turnlog.store.places import unpack_ids
 from turnlog.store.rows import message_facts
-from turnlog.store.transaction import Transaction
+from turnlog.store.writing.transaction import Transaction
 
 _SPAN = 1 << 40
 """How far before the fork's own places those of its parent lie: more than any log is long."""

@@ -14,20 +14,20 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 
 from turnlog.agents.base import Changes, Diagnostic, MessageChange, ResultChange
-from turnlog.store import answers, hooked, lineage, streams
-from turnlog.store.branches import Branches
-from turnlog.store.event_rows import EventRows
-from turnlog.store.link_rows import (
+from turnlog.store.writing import answers, hooked, lineage, streams
+from turnlog.store.writing.branches import Branches
+from turnlog.store.writing.event_rows import EventRows
+from turnlog.store.writing.link_rows import (
     drop_diagnostics,
     drop_older_diagnostics,
     save_diagnostics,
     save_link,
     save_spill,
 )
-from turnlog.store.new_messages import NewMessages
-from turnlog.store.readings import Readings
-from turnlog.store.splices import splice_forks
-from turnlog.store.transaction import Pricer, Saved, SourceRow, Transaction
+from turnlog.store.writing.new_messages import NewMessages
+from turnlog.store.writing.readings import Readings
+from turnlog.store.writing.splices import splice_forks
+from turnlog.store.writing.transaction import Pricer, Saved, SourceRow, Transaction
 
 _LOOKUP_SIZE = 500
 

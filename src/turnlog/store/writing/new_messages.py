@@ -16,10 +16,10 @@ from turnlog.agents.base import MessageChange, Placement
 from turnlog.model import Message
 from turnlog.store import bodies
 from turnlog.store.blobs import save_blobs
-from turnlog.store.branches import Branches
 from turnlog.store.places import pack_ids, pack_records
 from turnlog.store.rows import MESSAGE_COLUMNS, PART_COLUMNS, MessageFacts, message_facts
-from turnlog.store.transaction import SourceRow, Transaction
+from turnlog.store.writing.branches import Branches
+from turnlog.store.writing.transaction import SourceRow, Transaction
 
 _MESSAGE_INSERT = (
     f"INSERT INTO messages ({', '.join(MESSAGE_COLUMNS)}) VALUES ({', '.join('?' * len(MESSAGE_COLUMNS))})"

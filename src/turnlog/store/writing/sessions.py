@@ -19,9 +19,9 @@ from turnlog.agents.hooked import TOLD_BY
 from turnlog.model.session import TitleSource
 from turnlog.store.base import LONGEST_MEMORY
 from turnlog.store.joining import join_session_changes
-from turnlog.store.leaf_titles import leaves_of, title_of
 from turnlog.store.names import Names
 from turnlog.store.rows import MESSAGE_COUNTS, NANO, USAGE_COUNTS, milliseconds, moment, nanos
+from turnlog.store.writing.leaf_titles import leaves_of, title_of
 
 _COUNTS = (*MESSAGE_COUNTS, "events", *USAGE_COUNTS)
 _EVENTS = len(MESSAGE_COUNTS)
