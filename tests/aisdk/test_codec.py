@@ -243,3 +243,12 @@ def test_true_is_not_one() -> None:
 def test_a_list_of_messages_is_written_as_one_array() -> None:
     messages = [UIMessage(id=name, role="user", parts=(TextUIPart(text=name),)) for name in ("a", "b")]
     assert parse_ui_messages(encode(messages)) == messages
+
+
+@pytest.mark.parametrize("field", ['"input"', '"output"', '"providerMetadata"', '"data"'])
+def test_what_is_nested_too_deep_is_no_chunk(field: str) -> None:
+    deep = '{"a":' * 5000 + "1" + "}" * 5000
+    for kind in ("tool-input-available", "tool-output-available", "text-start", "data-x"):
+        chunk = '{"type":"%s","id":"i","toolCallId":"c","toolName":"t","input":1,"output":1,"data":1,%s:%s}'
+        with pytest.raises(ShapeError):
+            parse_chunk(chunk % (kind, field, deep))

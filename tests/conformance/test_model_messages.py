@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -51,10 +51,22 @@ def ours(messages: list[dict[str, Any]], version: int, *, ignore: bool) -> Any:
         return "refused"
 
 
+def unvalidated(random: Random) -> list[dict[str, Any]]:
+    """Messages as some page sends them: of any version, of one call several parts, damaged ones among them."""
+    made = [message(random) for _ in range(random.randrange(1, 5))]
+    for each in made:
+        parts = each.get("parts")
+        for part in cast("list[Any]", parts) if isinstance(parts, list) else []:
+            if isinstance(part, dict) and "toolCallId" in part:
+                part["toolCallId"] = random.choice(("c1", "c2"))
+    return made
+
+
 @pytest.mark.parametrize("version", VERSIONS)
-def test_generated_chats(judge: Judge, version: int) -> None:
+@pytest.mark.parametrize("validated", [True, False])
+def test_generated_chats(judge: Judge, version: int, validated: bool) -> None:
     random = Random(SEED)
-    chats = [(chat(random, version), flag(random)) for _ in range(CHATS)]
+    chats = [(chat(random, version) if validated else unvalidated(random), flag(random)) for _ in range(CHATS)]
     items = [{"messages": messages, "options": {"ignoreIncompleteToolCalls": ignore}} for messages, ignore in chats]
     answers = judge.ask("model", version, items)
     differing: list[str] = []

@@ -11,6 +11,7 @@ import pytest
 from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
 from ai_sdk_streams import stream
 from turnlog.aisdk import UIMessage, UIMessageReader, encode
+from turnlog.aisdk.sse import SseDecoder
 from turnlog.errors import ConversionError, ShapeError
 
 STREAMS = 1700
@@ -61,6 +62,42 @@ def _error_of(error: dict[str, Any]) -> Any:
         "error" if error["name"] == "Error" and "must be preceded" not in error["message"] else "thrown",
         error["message"],
     ]
+
+
+NOISE = (": hi", "event: x", "id: 5", "retry: 10", "data", "", "data:", "foo", ":", "data:  ", "id: \0")
+LINE_ENDS = ("\n", "\r\n", "\n\n", "\r")
+ENDS = ("\n\n", "\r\n\r\n", "\r\r", "\n\n\n", "\r\n\n")
+
+
+def badly_written(random: Random) -> str:
+    """A stream as a server sends it that writes events in another way, perhaps not to its end."""
+    written = random.choice(("", "", "\ufeff"))
+    for text in [*stream(random), *random.choice(([], ["[DONE]"]))]:
+        noise = random.choices(NOISE, k=random.choice((0, 0, 0, 1, 2)))
+        written += "".join([line + random.choice(LINE_ENDS) for line in noise])
+        text = text.replace(",", ",\ndata: ", 1) if random.random() < 0.1 else text
+        written += random.choice(("data: ", "data:", "data:  ")) + text + random.choice(ENDS)
+    return written[: -random.randrange(1, 5)] if random.random() < 0.1 else written
+
+
+def received(written: str, random: Random) -> list[str]:
+    """The events of a stream that comes in small pieces."""
+    decoder, data, position, found = SseDecoder(), written.encode(), 0, list[str]()
+    while position < len(data):
+        size = random.randrange(1, 40)
+        found += [event.decode() for event in decoder.feed(data[position : position + size]) if event != b"[DONE]"]
+        position += size
+    return found
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_streams_however_they_are_written(judge: Judge, version: int) -> None:
+    random = Random(SEED + version)
+    streams = [badly_written(random) for _ in range(500)]
+    for written, answer in zip(streams, judge.ask("read", version, [{"sse": each} for each in streams]), strict=True):
+        texts = received(written, random)
+        ours = as_javascript_has_it(read_ours(texts, version, None, every=False))
+        assert ours == as_javascript_has_it(read_theirs(answer, texts)), written
 
 
 @pytest.mark.parametrize("version", VERSIONS)

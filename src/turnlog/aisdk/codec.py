@@ -128,7 +128,7 @@ def _quick_chunk(data: JsonInput, release: SdkVersion) -> UIMessageChunk | None:
         return None
     try:
         chunk = _chunk_decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return chunk if _is_plainly_valid(chunk, release) else None
 

@@ -86,27 +86,23 @@ class SseDecoder:
     """Takes a stream of bytes, cut anywhere, and gives the data of each event that is complete.
 
     Comments, other fields, every kind of line end and data of several lines are read as the standard says. What
-    stands after the last blank line is no event.
+    stands after the last blank line is no event. A carriage return at the end waits for what follows, as it does in
+    the real client.
     """
 
     def __init__(self) -> None:
         """Start before the first byte."""
         self._buffer = bytearray()
-        self._after_return = False
+        self._held = b""
+        """A carriage return behind which a newline may come."""
         self._at_start = True
 
     def feed(self, data: bytes) -> list[bytes]:
         """The data of the events that these bytes complete."""
-        if self._at_start and data:
-            self._at_start = False
-            data = data.removeprefix(b"\xef\xbb\xbf")
-        if self._after_return and data[:1] == b"\n":
-            data = data[1:]
-            self._after_return = False
-        if data:
-            self._after_return = data.endswith(b"\r")
-        if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if self._held or b"\r" in data:
+            data = self._held + data
+            self._held = b"\r" if data.endswith(b"\r") else b""
+            data = data.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         known = max(0, len(self._buffer) - 1)
         self._buffer += data
         return self._complete_events(known)
@@ -116,6 +112,9 @@ class SseDecoder:
         if end < 0:
             return []
         complete = bytes(self._buffer[:end])
+        if self._at_start:
+            self._at_start = False
+            complete = complete.removeprefix(b"\xef\xbb\xbf")
         del self._buffer[: end + 2]
         found = [_data_of(event) for event in complete.split(b"\n\n")]
         return [data for data in found if data is not None]
