@@ -1,5 +1,6 @@
 """Numbers as people read them; unknown is a dash."""
 
+import time
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -67,3 +68,18 @@ def test_unknown_times_are_dashes_for_people_and_null_for_machines() -> None:
     assert figures.iso(datetime(2026, 11, 20, 9, 30, tzinfo=UTC)) == "2026-11-20T09:30:00Z"
     assert figures.dollars(None) is None
     assert figures.dollars(Decimal("0.010000001")) == 0.010000001
+
+
+@pytest.mark.parametrize(
+    ("zone", "at"),
+    [("Asia/Tokyo", datetime.max.replace(tzinfo=UTC)), ("America/New_York", datetime.min.replace(tzinfo=UTC))],
+)
+def test_a_time_that_no_clock_here_can_show_is_shown_in_its_own(
+    zone: str, at: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    assert figures.moment(at).endswith(f"{at:%m-%d %H:%M}")
+    assert figures.clock(at) == f"{at:%H:%M:%S}"
+    monkeypatch.undo()
+    time.tzset()

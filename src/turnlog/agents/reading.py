@@ -39,9 +39,15 @@ class LineReading:
         )
 
 
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
 def aware(moment: datetime) -> datetime:
-    """The moment in UTC; one without a zone is taken as UTC."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    """The moment in UTC; one without a zone is taken as UTC. Before the year 1 and after 9999 there is no time."""
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        return _FIRST if moment.year == _FIRST.year else _LAST
 
 
 def in_order_of_arrival(results: Sequence[ToolResult]) -> list[ToolResult]:

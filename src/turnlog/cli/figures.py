@@ -57,12 +57,20 @@ def duration(milliseconds: int | None) -> str:
 
 def moment(at: datetime | None) -> str:
     """Date and minute, in the time of this machine."""
-    return UNKNOWN if at is None else f"{at.astimezone():%Y-%m-%d %H:%M}"
+    return UNKNOWN if at is None else f"{_here(at):%Y-%m-%d %H:%M}"
 
 
 def clock(at: datetime | None) -> str:
     """Time of day, in the time of this machine."""
-    return UNKNOWN if at is None else f"{at.astimezone():%H:%M:%S}"
+    return UNKNOWN if at is None else f"{_here(at):%H:%M:%S}"
+
+
+def _here(at: datetime) -> datetime:
+    """The same time as clocks show it here; a log may tell one that no clock of this zone can show."""
+    try:
+        return at.astimezone()
+    except OverflowError:
+        return at
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:

@@ -34,8 +34,8 @@ TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SU
 _TYPED = frozenset({Origin.COMMAND, Origin.SHELL})
 """What the user typed and the agent wrapped in tags: a preview shows it as it was typed."""
 
-_MOST = 1 << 53
-"""The largest number that is believed and that columns and their sums hold; what is beyond it is not known."""
+_MOST = 1 << 46
+"""The largest number that is believed, so that sums of a hundred thousand fit a column: 7e13 tokens, 70,000 dollars."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

@@ -261,9 +261,10 @@ def _input_of(item: Item) -> tuple[Raw | UnsetType, str | None]:
         return clean(item.action), None
     if not isinstance(item.arguments, Raw):
         return UNSET, None
-    if not bytes(item.arguments).startswith(b'"'):
-        return clean(item.arguments), None
-    text = msgspec.json.decode(item.arguments, type=str)
+    arguments = clean(item.arguments)
+    if not bytes(arguments).startswith(b'"'):
+        return arguments, None
+    text = msgspec.json.decode(arguments, type=str)
     try:
         return msgspec.json.decode(text, type=Raw), None
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):

@@ -30,7 +30,7 @@ class ReadPart(NamedTuple):
 
 def read_part(part: Row, part_id: str, model: str | None, *, over: bool) -> ReadPart | None:
     """What a part becomes; None for a mark whose facts are the message's."""
-    kind = part.get("type")
+    kind = str(part.get("type"))
     if kind in _MARKS:
         return None
     if kind == "text":
@@ -42,8 +42,8 @@ def read_part(part: Row, part_id: str, model: str | None, *, over: bool) -> Read
     if kind == "tool":
         return ReadPart(*read_call(part, part_id, model, over=over))
     if kind in _DATA:
-        return ReadPart(DataPart(id=part_id, name=str(kind), data=to_json(_own(part))))
-    return ReadPart(UnknownPart(id=part_id, kind=str(kind), data=to_json(_own(part))))
+        return ReadPart(DataPart(id=part_id, name=kind, data=to_json(_own(part))))
+    return ReadPart(UnknownPart(id=part_id, kind=kind, data=to_json(_own(part))))
 
 
 def _own(part: Row) -> Row:

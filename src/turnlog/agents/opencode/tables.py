@@ -21,6 +21,9 @@ from turnlog.agents.opencode.timeline import Copy, Listed
 _ROW_SIZE = 1024
 """About how many bytes a row holds, where counting them would mean reading them."""
 
+_LATEST = 1 << 43
+"""The year 2248 in Unix milliseconds: a time whose nanoseconds a column still holds."""
+
 _LOOKUP_SIZE = 500
 
 _BY_SESSION = {
@@ -53,8 +56,8 @@ def list_sessions(path: Path, only: str | None = None) -> list[Listing]:
         sizes: dict[str, int] = defaultdict(int)
         times: dict[str, int] = {}
         for row in select(connection, f"SELECT * FROM session{' WHERE id = ?' if only else ''}", *_given(only)):
-            facts[row["id"]].append(sorted(row.items()))
-            times[row["id"]] = whole(row.get("time_updated"))
+            facts[_key(row, "id")].append(sorted(row.items()))
+            times[_key(row, "id")] = whole(row.get("time_updated"))
         for name, row in _signs(connection, tables, set(facts), only):
             if name in facts:
                 facts[name].append(sorted(row.items()))
@@ -72,16 +75,16 @@ def _signs(
         for row in select(
             connection, f"SELECT * FROM event_sequence{where.replace('session', 'aggregate')}", *_given(only)
         ):
-            told.add(row["aggregate_id"])
-            yield row["aggregate_id"], row
+            told.add(_key(row, "aggregate_id"))
+            yield _key(row, "aggregate_id"), row
     for table in ("message", "part"):
         statement = f"SELECT session_id, count(*) AS count, max(rowid) AS last FROM {table}{where} GROUP BY session_id"
-        yield from ((row["session_id"], row) for row in select(connection, statement, *_given(only)))
+        yield from ((_key(row, "session_id"), row) for row in select(connection, statement, *_given(only)))
     for table in tables & {"todo", "session_message"}:
         statement = (
             f"SELECT session_id, count(*) AS count, max(time_updated) AS last FROM {table}{where} GROUP BY session_id"
         )
-        yield from ((row["session_id"], row) for row in select(connection, statement, *_given(only)))
+        yield from ((_key(row, "session_id"), row) for row in select(connection, statement, *_given(only)))
     untold = sorted(names - told)
     for start in range(0, len(untold), _LOOKUP_SIZE):
         piece = untold[start : start + _LOOKUP_SIZE]
@@ -90,7 +93,13 @@ def _signs(
                 f"SELECT session_id, max(time_updated) AS newest, sum(time_updated) AS sum FROM {table}"
                 f" WHERE session_id IN ({', '.join('?' * len(piece))}) GROUP BY session_id"
             )
-            yield from ((row["session_id"], row) for row in select(connection, statement, *piece))
+            yield from ((_key(row, "session_id"), row) for row in select(connection, statement, *piece))
+
+
+def _key(row: Row, column: str) -> str:
+    """An id; one that is no text, which OpenCode never writes, must not stop the reading of the others."""
+    value = row.get(column)
+    return value if isinstance(value, str) else repr(value)
 
 
 def _given(only: str | None) -> tuple[str, ...]:
@@ -99,6 +108,7 @@ def _given(only: str | None) -> tuple[str, ...]:
 
 def _version(size: int, updated: int, facts: object) -> Version:
     digest = hashlib.blake2b(repr(facts).encode(errors="replace"), digest_size=14).digest()
+    updated = min(max(updated, 0), _LATEST)
     return size, updated * 1_000_000, int.from_bytes(digest[:7], "big"), int.from_bytes(digest[7:], "big")
 
 
@@ -162,7 +172,7 @@ class TableRows:
             )
         )
         oldest = rows[0]["session_id"] if rows else None
-        originals = [listed(MessageRows(row["id"], row)) for row in rows if row["session_id"] == oldest]
+        originals = [listed(MessageRows(_key(row, "id"), row)) for row in rows if row["session_id"] == oldest]
         return [original._replace(info=original.info | {"session_id": oldest}) for original in originals]
 
     def _select(self, statement: str, *more: object) -> Iterator[Row]:
@@ -171,9 +181,10 @@ class TableRows:
     def _messages(self) -> Iterator[MessageRows]:
         parts: dict[str, list[Row]] = defaultdict(list)
         for part in self._select("SELECT * FROM part WHERE session_id = ? ORDER BY message_id, id"):
-            parts[part["message_id"]].append(part)
+            parts[_key(part, "message_id")].append(part)
         for row in self._select("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id"):
-            yield MessageRows(row["id"], row, tuple(parts.pop(row["id"], ())))
+            key = _key(row, "id")
+            yield MessageRows(key, row, tuple(parts.pop(key, ())))
         for key, orphans in parts.items():
             yield MessageRows(key, {}, tuple(orphans))
 

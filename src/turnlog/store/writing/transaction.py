@@ -16,7 +16,7 @@ import msgspec
 from turnlog.agents.base import SourceKind
 from turnlog.model import Message, Usage
 from turnlog.store.names import Names
-from turnlog.store.rows import MessageFacts, message_buckets, milliseconds, nanos
+from turnlog.store.rows import MessageFacts, believable, message_buckets, milliseconds, nanos
 from turnlog.store.writing.sessions import SessionRows
 from turnlog.store.writing.totals import Totals
 
@@ -98,7 +98,7 @@ class Transaction:
         if message.usage is None or message.role != "assistant":
             return None
         provider = message.provider.name if message.provider else None
-        return self._price(message.usage, message.model, provider, message.created_at)
+        return believable(self._price(message.usage, message.model, provider, message.created_at))
 
     def message_columns(
         self, message: Message, facts: MessageFacts, cost: int | None, revision: int, sequence: int

@@ -1,0 +1,280 @@
+"""Logs that no agent ever wrote: whatever stands where, and whatever bytes, the other records are read and kept.
+
+R-S34, for all agents alike, through to the store: on their bundled samples, a value at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from copy import copy
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import msgspec
+import pytest
+
+from turnlog.agents import agent
+from turnlog.agents.base import Agent, Changes, Source, are_rows
+from turnlog.model import ToolCallPart
+from turnlog.pricing import price_nanos, price_version
+from turnlog.server.sample import LOGS
+from turnlog.store import open_store
+from turnlog.store.base import Store
+from turnlog.store.connection import connect
+from turnlog.store.restore import restore
+from turnlog.store.writing.transaction import SourceRow
+from turnlog.store.writing.writer import Batch
+from turnlog.sync.scan import sync
+
+Step: TypeAlias = str | int
+Place: TypeAlias = tuple[Step, ...]
+
+FILE_AGENTS = ("claude-code", "codex", "gemini-cli", "klaude")
+NAMES = (*FILE_AGENTS, "opencode")
+
+VALUES: tuple[Any, ...] = (
+    *(None, True, -5, 1 << 70, -(1 << 70), (1 << 53) - 1, 1e300, "", "\x00", "\ud800", [], {}, [None], {"type": {}}),
+    *("../../etc/passwd", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "1970-01-01T00:00:00Z"),
+)
+"""What no agent writes there: wrong shapes, numbers beyond 64 bits, half a character, times that no clock shows."""
+
+
+def logs(name: str) -> Iterator[tuple[Source, list[bytes]]]:
+    """The lines of an agent's bundled logs; of a database, those that its agent makes of its rows."""
+    found = agent(name)
+    for source in found.discover([LOGS / name]):
+        if are_rows(found, source):
+            yield source, list(found.read_rows(source, ()).lines)
+        elif source.appendable:
+            yield source, Path(source.path).read_bytes().splitlines(keepends=True)
+
+
+def places(value: Any, place: Place = ()) -> Iterator[Place]:
+    """Every place in a value."""
+    yield place
+    for step, inner in items_of(value):
+        yield from places(inner, (*place, step))
+
+
+def items_of(value: Any) -> Iterable[tuple[Step, Any]]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).items()
+    return enumerate(cast("list[Any]", value)) if isinstance(value, list) else ()
+
+
+def replaced(value: Any, place: Place, by: Any) -> Any:
+    """The value with another one at a place."""
+    if not place:
+        return by
+    step, *rest = place
+    changed = copy(value)
+    changed[step] = replaced(value[step], tuple(rest), by)
+    return changed
+
+
+def kind_of(record: dict[str, Any]) -> tuple[object, ...]:
+    payload: dict[str, Any] = record["payload"] if isinstance(record.get("payload"), dict) else {}
+    return (record.get("type"), record.get("subtype"), payload.get("type"), record.get("table"))
+
+
+def shape_of(place: Place) -> Place:
+    return tuple("#" if isinstance(step, int) else step for step in place)
+
+
+def records_of_each_kind(name: str) -> Iterator[tuple[Source, list[bytes], int, Any, Place]]:
+    """A record for each kind, and for each of its fields, with its neighbours."""
+    seen: set[object] = set()
+    for source, lines in logs(name):
+        for number, line in enumerate(lines):
+            record = json.loads(line)
+            for place in places(record):
+                known = (source.kind, kind_of(record), shape_of(place))
+                # What the archive's own lines of rows say of their place is no agent's.
+                if known not in seen and place[:1] != ("place",):
+                    seen.add(known)
+                    yield source, lines, number, record, place
+
+
+def read(found: Agent, source: Source, lines: list[bytes]) -> Changes:
+    fold = found.fold(source)
+    changes = fold.feed(b"".join(lines), 0)
+    fold.state()
+    return changes
+
+
+def save(connection: sqlite3.Connection, source: Source, changes: Changes) -> None:
+    """Write it all, and take it back."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        batch = Batch(connection, price_nanos, price_version())
+        batch.save(SourceRow(1, source.agent, source.path, 0, source.session_id, source.kind), changes)
+        batch.close()
+    finally:
+        connection.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_value_may_stand_anywhere(name: str, tmp_path: Path) -> None:
+    found = agent(name)
+    tried = 0
+    with closing(connect(tmp_path / "turnlog.db", checked=False)) as connection:
+        for source, lines, number, record, place in records_of_each_kind(name):
+            for turn in range(3):
+                value = VALUES[(tried * 3 + turn) % len(VALUES)]
+                raw = json.dumps(replaced(record, place, value), ensure_ascii=bool(turn % 2))
+                line = raw.encode("utf-8", "surrogatepass") + b"\n"
+                near = [*lines[: min(number, 3)], line, *lines[number + 1 : number + 3]]
+                changes = read(found, source, near)
+                assert changes.counts.total == len(near), (place, value)
+                save(connection, source, changes)
+            tried += 1
+    assert tried > 50
+
+
+# -- bytes
+
+
+def with_an_odd_line(lines: list[bytes], odd: bytes) -> bytes:
+    """The log with a line of it behind its first."""
+    return b"".join([lines[0], odd, *lines[1:]])
+
+
+def said(store: Store, session_id: str) -> list[object]:
+    """A session's messages without their places in the file, which another line moves, also in ids made of them."""
+    return [
+        (
+            without_offset(placed.message.id),
+            placed.message.usage,
+            placed.membership.turn,
+            [
+                (part.input, [(result.output_text, result.error_text) for result in part.results])
+                if isinstance(part, ToolCallPart)
+                else msgspec.structs.replace(part, id=None)
+                for part in placed.message.parts
+            ],
+        )
+        for placed in store.messages(session_id)
+    ]
+
+
+def without_offset(id: str) -> str:
+    return re.sub(r"@\d+", "@", id)
+
+
+BYTES: dict[str, bytes] = {
+    "nul": b"\0" * 4096 + b"\n",
+    "not utf-8": b'{"type": "\xff\xfe\xc3"}\n',
+    "no json": b"Segmentation fault (core dumped)\n",
+    "cut off": b'{"type": "user", "message": {"content": "I was going to sa\n',
+    "deep": b"[" * 100_000 + b"]" * 100_000 + b"\n",
+    "deep in a record": b'{"type": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001 + b"\n",
+    "keys twice": b'{"type": "user", "type": "user", "type": null}\n',
+    "a long word": b'{"type": "x", "y": "' + b"a" * 1_000_000 + b'"}\n',
+    "a long number": b'{"type": ' + b"9" * 5_000 + b"}\n",
+    "no number": b'{"type": NaN, "timestamp": Infinity, "n": 1e999}\n',
+}
+
+
+@pytest.mark.parametrize("odd", BYTES)
+@pytest.mark.parametrize("name", FILE_AGENTS)
+def test_a_line_of_anything_costs_only_itself_and_comes_back(name: str, odd: str, tmp_path: Path) -> None:
+    """Between the records of every log, through a sync: told by its line where it could not be read, and restored."""
+    home, clean = tmp_path / "home", tmp_path / "clean.db"
+    shutil.copytree(LOGS / name, home)
+    sync(clean, roots=[home], agents=[agent(name)])
+    for source, lines in logs(name):
+        Path(source.path.replace(str(LOGS / name), str(home))).write_bytes(with_an_odd_line(lines, BYTES[odd]))
+    summary = sync(tmp_path / "odd.db", roots=[home], agents=[agent(name)])
+    assert summary.problems == []
+    with open_store(clean) as expected, open_store(tmp_path / "odd.db") as store:
+        assert store.status().messages == expected.status().messages
+        assert {found.line for found in store.diagnostics(limit=200).items} <= {2}
+        for session in expected.sessions(limit=200).items:
+            assert said(store, session.id) == said(expected, session.id)
+    with closing(connect(tmp_path / "odd.db", read_only=True)) as connection:
+        for (session_id,) in connection.execute("SELECT DISTINCT session_id FROM sources WHERE session_id IS NOT NULL"):
+            restore(connection, session_id, tmp_path / "restored")
+    for file in filter(Path.is_file, (tmp_path / "restored").rglob("*")):
+        assert file.read_bytes() == (home / file.relative_to(tmp_path / "restored")).read_bytes()
+
+
+@pytest.mark.parametrize("name", FILE_AGENTS)
+def test_windows_line_ends_and_a_mark_of_the_byte_order_change_nothing(name: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(LOGS / name, home)
+    for source, lines in logs(name):
+        data = b"\xef\xbb\xbf" + b"".join(line.replace(b"\n", b"\r\n") for line in lines)
+        Path(source.path.replace(str(LOGS / name), str(home))).write_bytes(data)
+    sync(tmp_path / "clean.db", roots=[LOGS / name], agents=[agent(name)])
+    summary = sync(tmp_path / "odd.db", roots=[home], agents=[agent(name)])
+    assert summary.problems == []
+    with open_store(tmp_path / "clean.db") as expected, open_store(tmp_path / "odd.db") as store:
+        assert [found for found in store.diagnostics().items if found.severity == "error"] == []
+        for session in expected.sessions(limit=200).items:
+            assert said(store, session.id) == said(expected, session.id)
+
+
+@pytest.mark.parametrize("name", FILE_AGENTS)
+def test_two_records_on_one_line_are_both_read(name: str, tmp_path: Path) -> None:
+    for source, lines in logs(name):
+        joined = [lines[0].rstrip(b"\n"), *lines[1:]]
+        changes = read(agent(name), source, joined)
+        whole = read(agent(name), source, lines)
+        ids, expected = ([without_offset(each.message.id) for each in read.messages] for read in (changes, whole))
+        assert ids == expected
+
+
+# -- what once cost a whole file or session
+
+
+@pytest.fixture
+def opencode(tmp_path: Path) -> Path:
+    """A home of OpenCode with the bundled sample's database."""
+    home = tmp_path / "opencode"
+    shutil.copytree(LOGS / "opencode", home)
+    return home
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE session SET id = x'ff00' WHERE rowid = 1",
+        "UPDATE session SET time_updated = 4611686018427387904",
+        "UPDATE message SET id = NULL, time_created = 'soon' WHERE rowid = 1",
+        "UPDATE part SET message_id = x'ff00' WHERE rowid = 1",
+        "UPDATE part SET data = json_set(data, '$.type', json('{}')) WHERE rowid = 1",
+        "UPDATE part SET data = '{' WHERE rowid = 2",
+        "UPDATE message SET data = x'fffe', session_id = x'00' WHERE rowid = 2",
+    ],
+)
+def test_a_row_of_anything_costs_only_itself(damage: str, opencode: Path, tmp_path: Path) -> None:
+    """In a database that some other program has had a hand in."""
+    sync(tmp_path / "clean.db", roots=[opencode], agents=[agent("opencode")])
+    with closing(sqlite3.connect(opencode / "opencode.db")) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_schema SET sql = replace(replace(sql, 'NOT NULL', ''), 'STRICT', '')")
+    with closing(sqlite3.connect(opencode / "opencode.db")) as connection, connection:
+        connection.execute(damage)
+    summary = sync(tmp_path / "odd.db", roots=[opencode], agents=[agent("opencode")])
+    assert summary.problems == []
+    with open_store(tmp_path / "clean.db") as expected, open_store(tmp_path / "odd.db") as store:
+        assert store.status().messages >= expected.status().messages - 5
+        assert store.status().sessions >= 1
+
+
+def test_tokens_that_no_price_can_be_paid_for_cost_nothing_that_is_known(tmp_path: Path) -> None:
+    """Counts that a column holds, and whose price is a sum that it does not."""
+    home = tmp_path / "home"
+    shutil.copytree(LOGS / "claude-code", home)
+    for log in home.rglob("*.jsonl"):
+        log.write_bytes(re.sub(rb'"output_tokens": ?\d+', b'"output_tokens": 253402300800000', log.read_bytes()))
+    summary = sync(tmp_path / "turnlog.db", roots=[home], agents=[agent("claude-code")])
+    assert summary.problems == []
+    with open_store(tmp_path / "turnlog.db") as store:
+        totals = store.usage(by="model").totals
+        assert totals.unpriced_calls + totals.unknown_calls == totals.calls > 0
