@@ -89,6 +89,14 @@ def test_what_rendering_would_cut_is_not_rendered(text: str) -> None:
     assert prose(text) is None
 
 
+@given(st.from_regex(r"[A-Za-z][A-Za-z0-9 ,.;:'\"()?/%-]*", fullmatch=True))
+def test_a_plain_line_is_a_paragraph(text: str) -> None:
+    """Whether or not it is parsed: a line below makes sure that it is."""
+    parsed = prose(f"{text}\n\n*")
+    assert parsed is not None
+    assert parsed.startswith(prose(text) or "")
+
+
 def test_what_a_fence_says_besides_its_language_is_shown() -> None:
     assert prose("```12:40:src/app.py and more\nx\n```") == (
         "<p><code>12:40:src/app.py and more</code></p><pre><code>x\n</code></pre>\n"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnlog.errors import NotFoundError, StoreError
-from turnlog.store.archive import SEGMENT_SIZE, Archive
+from turnlog.store.archive import SEGMENT_SIZE, Archive, ReadingAhead
 from turnlog.store.connection import connect, write_transaction
 
 KEY = 1
@@ -174,3 +174,13 @@ def test_deleting_a_source_deletes_its_bytes(archive: Archive, connection: sqlit
     connection.execute("DELETE FROM sources")
     assert connection.execute("SELECT count(*) FROM archive").fetchone() == (0,)
     assert archive.generations(KEY) == []
+
+
+def test_who_reads_on_gets_what_a_single_read_gives(connection: sqlite3.Connection) -> None:
+    data = Random(7).randbytes(5 * SEGMENT_SIZE + 17)
+    archive = fresh(connection)
+    grow(archive, data, [])
+    ahead = ReadingAhead(archive)
+    for start, length in ((0, 10), (4_000_000, 300_000), (4_200_000, 5), (100, 7), (5_000_000, 120_000)):
+        assert ahead.read(KEY, 0, start, length) == archive.read(KEY, 0, start, length) == data[start : start + length]
+    assert ahead.read(KEY, 0, len(data) - 5, 10) == data[-5:]

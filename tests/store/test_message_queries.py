@@ -263,7 +263,7 @@ def test_fates_are_asked_for_by_name(store: Store) -> None:
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turnlog.agents, "agents", lambda: [PlainAgent()])
+    monkeypatch.setattr(turnlog.agents, "agent", {"plain": PlainAgent()}.__getitem__)
 
 
 @pytest.mark.usefixtures("registered")
@@ -279,6 +279,20 @@ def test_one_message_with_what_the_agent_kept_of_its_results(store: Store, place
     assert call_of(answer, "w").results[0].sequence is None
     assert call_of(answer, "b").child_session_id == "plain:one.scout"
     assert call_of(answer, "a").state is ToolState.OUTPUT_ERROR
+
+
+@pytest.mark.usefixtures("registered")
+def test_messages_with_what_the_agent_kept_of_the_results_of_some_kinds(store: Store) -> None:
+    calls = [call_of(store.message("m2"), name) for name in ("a", "b")]
+    for kind in {call.kind for call in calls}:
+        (found,) = [each.message for each in store.messages("plain:one", structured={kind}) if each.message.id == "m2"]
+        for asked in calls:
+            expected = call_of(store.message("m2", structured=True), asked.tool_call_id)
+            assert call_of(found, asked.tool_call_id) == (expected if asked.kind is kind else asked)
+
+
+def test_an_agent_that_is_not_there_any_more_tells_nothing(store: Store) -> None:
+    assert store.message("m2", structured=True) == store.message("m2")
 
 
 def test_a_message_has_the_places_of_the_session_that_is_asked(store: Store) -> None:

@@ -44,7 +44,7 @@ def _markdown(source: Source, _model: str | None) -> Output:
 def _html(source: Source, _model: str | None) -> Output:
     from turnlog.formats.html import Conversation, to_html
 
-    shown = [Conversation(each.session, each.history(), each.read_spill) for each in source.with_subagents()]
+    shown = [Conversation(each.session, each.told(), each.read_spill) for each in source.with_subagents()]
     return Output(to_html(shown))
 
 

@@ -14,6 +14,7 @@ from turnlog.model import (
     MessageEvent,
     Session,
     ToolCallPart,
+    ToolKind,
     ToolResult,
     ToolResultEvent,
 )
@@ -46,6 +47,19 @@ class Source:
     def history(self) -> list[HistoryEvent]:
         """All that happened, results as events of their own."""
         return [self._clean(event, _place(event)) for event in self._store.history(self._id)]
+
+    def told(self) -> list[HistoryEvent]:
+        """All that happened, results with their calls; those of edits with what the agent itself kept of them."""
+        placed = self._store.messages(self._id, structured=(ToolKind.EDIT,))
+        events: list[HistoryEvent] = [
+            MessageEvent(
+                position=each.membership.position,
+                message=self._clean(each.message, f"message {each.message.id}"),
+                membership=each.membership,
+            )
+            for each in placed
+        ]
+        return sorted([*events, *self.events()], key=lambda event: event.position)
 
     def events(self) -> list[HistoryEvent]:
         """What happened besides messages and results of known calls."""

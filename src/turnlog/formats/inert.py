@@ -22,6 +22,8 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"
 
 def visible(text: str) -> str:
     """The text with a picture (`␛`) for each control character but newline and tab, U+FFFD for what has none."""
+    if text.isprintable():
+        return text
     return _LINE_ENDS.sub("\n", text).translate(_SHOWN) if _is_odd(text) else text
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import UNSET
 
 from turnlog.formats.inert import fence, inline
-from turnlog.formats.told import Note, facts, pretty, speaker, told_event, told_part, told_result
+from turnlog.formats.told import Note, facts, pretty, speaker, told_event, told_part, told_result, told_state
 from turnlog.model import (
     Fate,
     HistoryEvent,
@@ -97,7 +97,9 @@ class _Writer:
                 yield from _noted(told_part(part) or Note("Unknown part"))
 
     def _call(self, call: ToolCallPart, message_id: str) -> Iterator[str]:
-        yield f"#### Tool call: {inline(call.tool_name)}{_and(call.title)} · {call.state.value}"
+        arrived = [event.result for event in self._results.get((message_id, call.tool_call_id), ())]
+        results = (*call.results, *arrived)
+        yield f"#### Tool call: {inline(call.tool_name)}{_and(call.title)} · {told_state(call, results)}"
         if call.child_session_id is not None:
             name = self._names.get(call.child_session_id)
             yield f"Subagent: {inline(name or call.child_session_id)}{_and(call.child_session_id if name else None)}"
@@ -107,8 +109,7 @@ class _Writer:
             yield fence(pretty(call.input), "json")
         elif call.input_text is not None:
             yield fence(call.input_text, "text")
-        arrived = [event.result for event in self._results.get((message_id, call.tool_call_id), ())]
-        for result in (*call.results, *arrived):
+        for result in results:
             yield from self._result(result, message_id)
 
     def _result(self, result: ToolResult, message_id: str = "") -> Iterator[str]:

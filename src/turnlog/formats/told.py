@@ -5,7 +5,7 @@ The words are the same in every document and in the terminal; how they look is e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -25,10 +25,13 @@ from turnlog.model import (
     Session,
     SourceDocumentPart,
     SourceUrlPart,
+    ToolCallPart,
     ToolResult,
     ToolResultEvent,
+    ToolState,
     UnknownPart,
 )
+from turnlog.model.tools import state_after
 
 
 class Note(NamedTuple):
@@ -89,6 +92,23 @@ def told_result(result: ToolResult) -> Note:
     return _note("Result", result.status, "preliminary" if result.preliminary else None, code)
 
 
+_STATES: dict[ToolState, str] = {
+    ToolState.INPUT_STREAMING: "cut off",
+    ToolState.INPUT_AVAILABLE: "no result",
+    ToolState.APPROVAL_REQUESTED: "waiting for approval",
+    ToolState.APPROVAL_RESPONDED: "no result",
+    ToolState.OUTPUT_AVAILABLE: "done",
+    ToolState.OUTPUT_ERROR: "failed",
+    ToolState.OUTPUT_DENIED: "denied",
+    ToolState.ABORTED: "aborted",
+}
+
+
+def told_state(call: ToolCallPart, results: Iterable[ToolResult]) -> str:
+    """How a call ended, with the results that a document shows below it."""
+    return _STATES[state_after(call.state, [result.status for result in results])]
+
+
 def facts(session: Session) -> Iterator[tuple[str, str]]:
     """Name and value of what stands at the head of a document; what is unknown is left out."""
     place = session.project.path if session.project else session.cwd
@@ -105,7 +125,7 @@ def facts(session: Session) -> Iterator[tuple[str, str]]:
 
 def moment(at: datetime | None) -> str | None:
     """A time in UTC, to the second."""
-    return None if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return None if at is None else f"{at.astimezone(UTC).isoformat(' ')[:19]} UTC"
 
 
 def speaker(event: MessageEvent) -> list[str]:

@@ -20,6 +20,9 @@ SEGMENT_SIZE = 1 << 20
 _REFILL_BELOW = 1 << 16
 """A last frame smaller than this is written anew with what is appended, so that a live log is not a heap of crumbs."""
 
+_AHEAD = 4 * SEGMENT_SIZE
+"""What is read at once by who reads on."""
+
 _MAX_PENDING = 16
 """Frames that may wait for a worker: bounds the memory they hold."""
 
@@ -106,20 +109,22 @@ class Archive:
 
         Raises NotFoundError when they are not all there.
         """
-        # Imported here because what only writes has no use for agents.
-        from turnlog.agents.packing import is_packed, unpack
-
-        row = self._connection.execute("SELECT path FROM sources WHERE key = ?", (source_key,)).fetchone()
-        if row is not None and is_packed(row[0]):
-            whole = unpack(row[0], b"".join(self.iter_bytes(source_key, generation))).data
-            found = whole[start : start + length]
-        else:
-            found = b"".join(self._pieces(source_key, generation, start, start + length))
+        found = self.read_up_to(source_key, generation, start, length)
         if len(found) != length:
             raise NotFoundError(
                 f"the archive holds {len(found)} of {length} bytes at {start} of source {source_key}.{generation}"
             )
         return found
+
+    def read_up_to(self, source_key: int, generation: int, start: int, length: int) -> bytes:
+        """`read`, but for what is not there."""
+        # Imported here because what only writes has no use for agents.
+        from turnlog.agents.packing import is_packed, unpack
+
+        row = self._connection.execute("SELECT path FROM sources WHERE key = ?", (source_key,)).fetchone()
+        if row is not None and is_packed(row[0]):
+            return unpack(row[0], b"".join(self.iter_bytes(source_key, generation))).data[start : start + length]
+        return b"".join(self._pieces(source_key, generation, start, start + length))
 
     def iter_bytes(self, source_key: int, generation: int) -> Iterator[bytes]:
         """The whole file of a generation in pieces of at most `SEGMENT_SIZE` bytes."""
@@ -178,3 +183,22 @@ class Archive:
             (source_key, generation, row[0]),
         )
         return row[0], zstd.decompress(row[2]) + data
+
+
+class ReadingAhead:
+    """Reads one record after the other: what follows the last one is at hand."""
+
+    def __init__(self, archive: Archive) -> None:
+        """Begin with nothing at hand."""
+        self._archive = archive
+        self._source: tuple[int, int] | None = None
+        self._start = 0
+        self._bytes = b""
+
+    def read(self, source_key: int, generation: int, start: int, length: int) -> bytes:
+        """As `Archive.read`, but that what is not there is missing."""
+        at = start - self._start
+        if self._source != (source_key, generation) or not 0 <= at <= len(self._bytes) - length:
+            self._source, self._start, at = (source_key, generation), start, 0
+            self._bytes = self._archive.read_up_to(source_key, generation, start, max(length, _AHEAD))
+        return self._bytes[at : at + length]

@@ -7,7 +7,7 @@ starts fast.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self, Unpack
 
@@ -50,7 +50,7 @@ from turnlog.store.shapes.usage import (
 )
 
 if TYPE_CHECKING:
-    from turnlog.model import Fate, HistoryEvent, Membership, Message, Ownership, Session
+    from turnlog.model import Fate, HistoryEvent, Membership, Message, Ownership, Session, ToolKind
     from turnlog.store.runs import Run
     from turnlog.store.states import TurnFacts
     from turnlog.store.window import Window
@@ -175,9 +175,13 @@ class Store(Protocol):
         around: int | None = None,
         limit: int | None = None,
         fates: Iterable[Fate] | None = None,
+        structured: Container[ToolKind] = (),
         resolve_blobs: bool = True,
     ) -> list[PlacedMessage]:
-        """Messages of a session in their order; `limit` counts from `after`, back from `before`, or about `around`."""
+        """Messages of a session in their order; `limit` counts from `after`, back from `before`, or about `around`.
+
+        Results of calls of the kinds `structured` have the agent's own JSON, as `message` reads it.
+        """
         ...
 
     def places(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Container, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -59,7 +59,7 @@ from turnlog.store.base import (
 from turnlog.store.connection import connect, write_transaction
 
 if TYPE_CHECKING:
-    from turnlog.model import Fate, HistoryEvent, Membership, Message, Ownership, Session
+    from turnlog.model import Fate, HistoryEvent, Membership, Message, Ownership, Session, ToolKind
     from turnlog.store.queries.states import TurnCache
     from turnlog.store.runs import Run
     from turnlog.store.states import TurnFacts
@@ -184,6 +184,7 @@ class SqliteStore:
         around: int | None = None,
         limit: int | None = None,
         fates: Iterable[Fate] | None = None,
+        structured: Container[ToolKind] = (),
         resolve_blobs: bool = True,
     ) -> list[PlacedMessage]:
         """Messages of a session in order."""
@@ -191,7 +192,9 @@ class SqliteStore:
 
         span = Span(after, before, around, limit)
         with self._snapshot() as connection:
-            return load_messages(connection, session_id, span, fates, resolve_blobs=resolve_blobs)
+            return load_messages(
+                connection, session_id, span, fates, structured=structured, resolve_blobs=resolve_blobs
+            )
 
     def places(
         self, session_id: str, *, fates: Iterable[Fate], since: int | None = None, limit: int = 1000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from msgspec import UNSET
 from turnlog.formats.edits import edit_diff
 from turnlog.formats.html.prose import prose
 from turnlog.formats.inert import escape, escape_inside, visible
-from turnlog.formats.told import Note, facts, pretty, speaker, told_event, told_part, told_result
+from turnlog.formats.told import Note, facts, pretty, speaker, told_event, told_part, told_result, told_state
 from turnlog.model import (
     Fate,
     FilePart,
@@ -134,10 +134,10 @@ class _Blocks:
         inside = [self._subagent(call.child_session_id)] if call.child_session_id is not None else []
         if call.approval is not None and call.approval.reason:
             inside.append(_noted(Note("Reason", (call.approval.reason,))).html)
-        inside.append(_input(call))
-        arrived = self._results.get((message_id, call.tool_call_id), ())
-        inside.extend(self._result(result, message_id) for result in (*call.results, *arrived))
-        told = " · ".join(word for word in (call.title, call.state.value) if word)
+        results = (*call.results, *self._results.get((message_id, call.tool_call_id), ()))
+        inside.append(_input(call, results))
+        inside.extend(self._result(result, message_id) for result in results)
+        told = " · ".join(word for word in (call.title, told_state(call, results)) if word)
         return _details("call", call.tool_name, told, "".join(inside))
 
     def _subagent(self, session_id: str) -> str:
@@ -188,12 +188,12 @@ def _picture(part: FilePart) -> str | None:
     return f"<figure>{image}<figcaption>{_noted(told_part(part) or Note('Image')).html}</figcaption></figure>"
 
 
-def _input(call: ToolCallPart) -> str:
+def _input(call: ToolCallPart, results: Iterable[ToolResult]) -> str:
     """The whole input; where it is a change, the change first."""
     whole = "" if call.input_text is None else _text(call.input_text)
     if call.input is not UNSET:
         whole = _text(pretty(call.input))
-    diff = edit_diff(call)
+    diff = edit_diff(call, results)
     if diff is None:
         return whole
     return f'<pre class="diff">\n{_marked(diff)}</pre>' + _details("data", "Input", "", whole).html
@@ -201,12 +201,16 @@ def _input(call: ToolCallPart) -> str:
 
 def _marked(diff: str) -> str:
     """A diff with what is gone and what is new marked, run by run."""
-    runs = groupby(visible(diff).split("\n"), lambda line: _MARKS.get(line[:1] if line[:3] not in _FILE_LINES else ""))
+    runs = groupby(visible(diff).split("\n"), _mark)
     made: list[str] = []
     for tag, lines in runs:
         text = escape_inside("\n".join(lines))
         made.append(f"<{tag}>{text}</{tag}>" if tag else text)
     return "\n".join(made)
+
+
+def _mark(line: str) -> str | None:
+    return _MARKS.get(line[:1]) if line[:3] not in _FILE_LINES else None
 
 
 def _noted(note: Note, below: str = "") -> Block:

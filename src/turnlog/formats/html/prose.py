@@ -29,6 +29,9 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 _RULER = re.compile(r"[\s>]*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
 """The line below the header of a table."""
 
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9 ,.;:'\"()?/%-]*(?<! )")
+"""One line that no rule of Markdown applies to, as many answers are: there is nothing to parse or to clean."""
+
 _LANGUAGE = re.compile(r"[\w+#.-]+")
 
 _ELEMENTS = {
@@ -57,6 +60,8 @@ def prose(text: str) -> str | None:
     # A definition of a link is shown nowhere.
     if len(text) > _LONGEST or _DEFINITION.search(text):
         return None
+    if _PLAIN.fullmatch(text):
+        return f"<p>{text}</p>\n"
     made = _Writer().write(_parser().events(text))
     return None if made is None or ("<table>" in made and _has_spare_cells(text)) else _cleaner().clean(made)
 

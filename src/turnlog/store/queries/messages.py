@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Container, Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from turnlog.errors import NotFoundError
 from turnlog.history.order import place_results
-from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolResult
+from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolKind, ToolResult
 from turnlog.store import bodies
-from turnlog.store.archive import Archive
+from turnlog.store.archive import Archive, ReadingAhead
 from turnlog.store.base import PlacedMessage, RawRecord
 from turnlog.store.blobs import BlobLoader
 from turnlog.store.families import session_key
 from turnlog.store.places import unpack_ids, unpack_records
 from turnlog.store.sums import dollars
+
+if TYPE_CHECKING:
+    from turnlog.agents.base import Agent
 
 
 class _Row(NamedTuple):
@@ -119,7 +123,13 @@ def held(connection: sqlite3.Connection, key: int) -> str:
 
 
 def load_messages(
-    connection: sqlite3.Connection, session_id: str, span: Span, fates: Iterable[Fate] | None, *, resolve_blobs: bool
+    connection: sqlite3.Connection,
+    session_id: str,
+    span: Span,
+    fates: Iterable[Fate] | None,
+    *,
+    structured: Container[ToolKind] = (),
+    resolve_blobs: bool,
 ) -> list[PlacedMessage]:
     """Messages of a session in order; see `Store.messages`."""
     key = session_key(connection, session_id)
@@ -127,7 +137,11 @@ def load_messages(
     condition = "1" if wanted is None else f"s.fate IN ({','.join('?' * len(wanted))})"
     select = _PLACED.format(held=held(connection, key))
     rows = [_Row(*row) for row in select_span(connection, select, key, span, condition, wanted or ())]
-    return list(_place(connection, session_id, rows, resolve_blobs=resolve_blobs))
+    placed = _place(connection, session_id, rows, resolve_blobs=resolve_blobs)
+    if not structured:
+        return list(placed)
+    filling = _Structured(connection, session_id, structured)
+    return [each._replace(message=filling.fill(row, each.message)) for row, each in zip(rows, placed, strict=True)]
 
 
 def load_message(
@@ -135,8 +149,9 @@ def load_message(
 ) -> Message:
     """One message; see `Store.message`."""
     row = _membership_row(connection, message_id, session_id)
-    found = next(_place(connection, _session_id(connection, row.session_key), [row], resolve_blobs=resolve_blobs))
-    return _with_structured(connection, row, found.message) if structured else found.message
+    owner = _session_id(connection, row.session_key)
+    found = next(_place(connection, owner, [row], resolve_blobs=resolve_blobs))
+    return _Structured(connection, owner, ToolKind).fill(row, found.message) if structured else found.message
 
 
 def load_memberships(connection: sqlite3.Connection, message_id: str) -> list[Membership]:
@@ -280,31 +295,40 @@ def _result_records(row: _Row) -> dict[str, tuple[int, int]]:
     return {what: place if place[1] or own is None else own for what, place in places.items()}
 
 
-def _with_structured(connection: sqlite3.Connection, row: _Row, message: Message) -> Message:
-    """The message with the agent's own JSON of each result, read from the record that brought it."""
-    places = _result_records(row)
-    if row.source_key is None or not places:
-        return message
-    # Agents are found through the entry points of all installed packages: only where they are wanted.
-    from turnlog.agents import agents
+class _Structured:
+    """Fills in the agent's own JSON of each result, read from the record that brought it."""
 
-    name = _session_id(connection, row.session_key).partition(":")[0]
-    agent = next((agent for agent in agents() if agent.name == name), None)
-    if agent is None:
-        return message
-    archive = Archive(connection)
+    def __init__(self, connection: sqlite3.Connection, session_id: str, kinds: Container[ToolKind]) -> None:
+        self._name = session_id.partition(":")[0]
+        self._kinds = kinds
+        self._archive = ReadingAhead(Archive(connection))
 
-    def read(part: ToolCallPart, result: ToolResult) -> ToolResult:
-        if result.id not in places:
+    def fill(self, row: _Row, message: Message) -> Message:
+        """The message with what its calls of these kinds brought."""
+        wanted = [part for part in message.parts if isinstance(part, ToolCallPart) and part.kind in self._kinds]
+        if not wanted or row.source_key is None:
+            return message
+        places = _result_records(row)
+        filled = {id(call): self._filled(call, row, places) for call in wanted}
+        return msgspec.structs.replace(message, parts=tuple([filled.get(id(part), part) for part in message.parts]))
+
+    @cached_property
+    def _agent(self) -> Agent | None:
+        # Agents of other packages are found through the entry points of all that are installed: asked for late.
+        from turnlog.agents import agent
+
+        try:
+            return agent(self._name)
+        except Exception:  # A stranger's package must not take a message down.
+            return None
+
+    def _filled(self, call: ToolCallPart, row: _Row, places: dict[str, tuple[int, int]]) -> ToolCallPart:
+        results = tuple([self._result(call, result, row, places.get(result.id)) for result in call.results])
+        return msgspec.structs.replace(call, results=results)
+
+    def _result(self, call: ToolCallPart, result: ToolResult, row: _Row, place: tuple[int, int] | None) -> ToolResult:
+        if place is None or row.source_key is None or self._agent is None:
             return result
-        record = archive.read(row.source_key or 0, row.generation, *places[result.id])
-        structured = agent.structured_result(record, part.tool_call_id)
+        record = self._archive.read(row.source_key, row.generation, *place)
+        structured = self._agent.structured_result(record, call.tool_call_id)
         return result if structured is None else msgspec.structs.replace(result, structured=structured)
-
-    parts = tuple(
-        msgspec.structs.replace(part, results=tuple(read(part, result) for result in part.results))
-        if isinstance(part, ToolCallPart)
-        else part
-        for part in message.parts
-    )
-    return msgspec.structs.replace(message, parts=parts)
