@@ -325,3 +325,37 @@ def test_a_name_in_the_index_keeps_no_fact_of_the_log_old() -> None:
     for order in permutations((named, *facts)):
         joined = reduce(join_session_changes, order)
         assert (joined.cwd, joined.titles) == ("/new", {"custom": "name"})
+
+
+def test_a_prompt_that_another_thread_was_given_is_none_of_this_one() -> None:
+    """R-C4: a review is a thread of its own, and its prompt is told in the log that asked for it too."""
+    asked = {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": "Review it"}]}
+    gathered = fold(meta(), prompt("a"), event("item_completed", item=asked, thread_id=OTHER), answer("b"))
+    assert texts(gathered) == ["a", "b"]
+    (found,) = [change.event for change in gathered.events.values() if isinstance(change.event, RecordEvent)]
+    assert (found.kind, found.known) == ("event_msg/item_completed/UserMessage", True)
+
+
+def test_a_prompt_during_a_review_is_the_reviewers() -> None:
+    """R-C4: up to 0.14x; a rollback does not count it either."""
+    gathered = fold(
+        meta(),
+        prompt("a"),
+        answer("b"),
+        event("entered_review_mode", user_facing_hint="Review it"),
+        event("user_message", message="Review it"),
+        event("exited_review_mode"),
+        prompt("c"),
+        event("thread_rolled_back", num_turns=1),
+        prompt("d"),
+    )
+    assert texts(gathered) == ["a", "b", "c", "d"]
+    (rewind,) = [change.event for change in gathered.events.values() if isinstance(change.event, RewindEvent)]
+    assert rewind.to_message_id == gathered.in_order(SESSION)[1].id
+
+
+def test_the_same_words_before_and_after_a_compaction_are_two_messages() -> None:
+    """R-C4: within one turn, where messages have no ids."""
+    summary = line("compacted", {"message": "They said hi."})
+    gathered = fold(meta(), prompt("a"), answer("Go on."), summary, answer("Go on."), summary, answer("Go on."))
+    assert texts(gathered) == ["a", "Go on.", "They said hi.", "Go on.", "They said hi.", "Go on."]

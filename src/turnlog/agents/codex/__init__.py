@@ -28,7 +28,7 @@ class Codex:
 
     name = NAME
     display_name = "Codex"
-    parser_version = 4
+    parser_version = 5
     command = COMMAND
     turn_signs = TURN_SIGNS
 

@@ -84,6 +84,9 @@ def _hear_reasoning(reading: Reading, item: TurnItem) -> Told:
     return answers.hear_reasoning(reading, "\n\n".join(item.raw_content or item.summary_text or ()), item.id)
 
 
+_REVIEWS = {"entered_review_mode": True, "exited_review_mode": False}
+"""Events between which another thread reviews."""
+
 _ITEM_TWINS: dict[str, Callable[[Reading, TurnItem], Told]] = {
     "UserMessage": messages.read_user_item,
     "AgentMessage": _hear_answer,
@@ -226,6 +229,8 @@ def _read_event(reading: Reading, event: Event) -> None:
             told = hear(reading, event)
         elif kind == "thread_name_updated" and event.thread_name:
             reading.session.titles["custom"] = event.thread_name
+        elif kind in _REVIEWS:
+            reading.state.reviewing = _REVIEWS[kind]
     if told == "duplicates":
         reading.changes.counts.duplicates += 1
     elif told == "messages":

@@ -113,6 +113,8 @@ class State(msgspec.Struct, omit_defaults=True):
     """The thread's running totals, as the log tells them."""
     recorded: bool = False
     """The newest response was counted by a `token_usage_record`: a `token_count` tells the same once more."""
+    reviewing: bool = False
+    """Another thread reviews: prompts without an item are its own."""
     trigger: bool = False
     """The next message between agents begins a turn."""
     rolled_back: bool = False

@@ -198,7 +198,8 @@ def read_compaction(reading: Reading) -> None:
             replacement=_replacement(reading, record),
         )
     )
-    state.said = {}
+    # What is said from here on may be said in the words of before, in the same turn.
+    state.turn_key, state.said = identity.next_turn_key(state.turn_key, record.message or ""), {}
 
 
 def _summary_of(reading: Reading, record: Compacted) -> str | None:
