@@ -99,7 +99,7 @@ def test_spools_are_for_the_user_alone(hooked: TestClient, store: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "body", "status", "kind"),
     [
-        ("claude", b"no json", 422, "invalid_parameter"),
+        ("claude", b"no json", 400, "invalid_json"),
         ("claude", b'"text"', 422, "invalid_parameter"),
         ("claude", b'{"hook_event_name": "Stop"}', 422, "invalid_parameter"),
         ("claude", b'{"session_id": "../../etc/passwd"}', 422, "invalid_parameter"),

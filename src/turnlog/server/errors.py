@@ -57,7 +57,13 @@ _STORE_ERRORS: dict[type[Exception], _Kind] = {
     StoreError: _Kind(500, "store"),
 }
 
-_HTTP_ERRORS = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
+_HTTP_ERRORS = {
+    400: "invalid_json",
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    415: "unsupported_media_type",
+}
 
 
 def error_response(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Annotated
 
@@ -39,6 +40,8 @@ async def take_hook(
     moment = time.time() * 1000 if at is None else at
     try:
         source = await run_in_threadpool(context.hooks.keep, name, payload, moment)
+    except json.JSONDecodeError as error:
+        raise HTTPException(400, "the body is not JSON") from error
     except ValueError as error:
         raise InvalidParameterError("body", str(error)) from error
     answer = msgspec.json.encode(HookAnswer(session_id=source.session_id or ""))
