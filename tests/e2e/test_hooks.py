@@ -52,7 +52,7 @@ def test_a_session_is_on_the_screen_before_its_log_is_written(visit: Visit, addr
     row = page.locator(f'a[href="/sessions/{name}"]')
     expect(row).to_contain_text("Tell me something")
     visit.open(f"/sessions/{name}")
-    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(page.locator(".session-facts[data-live=true]")).to_be_visible()
     expect(page.locator(".prompt", has_text="Tell me something")).to_be_visible()
     tell(address, "MessageDisplay", "PreToolUse", "Notification")
     expect(page.get_by_text("First line of the answer.")).to_have_count(3)

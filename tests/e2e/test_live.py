@@ -38,7 +38,7 @@ def test_a_session_grows_while_one_reads(visit: Visit, agent_home: Path) -> None
     """R-S39: what the agent writes is on the page at once, without a question asked."""
     page = visit.open(GROWING)
     expect(page.get_by_text("End of session")).to_be_visible()
-    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(page.locator(".session-facts[data-live=true]")).to_be_visible()
     # Once, what came between the reading and the stream is asked for.
     page.wait_for_timeout(500)
     asked = len(visit.asked_for("/window"))
@@ -55,7 +55,7 @@ AT_END = "element => element.scrollHeight - element.scrollTop - element.clientHe
 
 def test_who_reads_the_end_stays_there_and_who_does_not_is_told(visit: Visit, agent_home: Path) -> None:
     page = visit.open(GROWING)
-    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(page.locator(".session-facts[data-live=true]")).to_be_visible()
     for floor in range(3, 12):
         append_turn(agent_home, f"Floor {floor} please")
         expect(page.locator(".prompt", has_text=f"Floor {floor} please")).to_be_attached()
@@ -82,12 +82,12 @@ def test_what_was_written_while_the_server_was_away_comes_when_it_is_back(
     with serving(agent_home, tmp_path / "data") as address:
         visit = Visit(context, address)
         page = visit.open(GROWING)
-        expect(page.get_by_text("live", exact=True)).to_be_visible()
+        expect(page.locator(".session-facts[data-live=true]")).to_be_visible()
     expect(page.get_by_text("not live")).to_be_visible()
     append_turn(agent_home, "Written in the dark")
     with serving(agent_home, tmp_path / "data", port=urlsplit(address).port or 0):
         expect(page.locator(".prompt", has_text="Written in the dark")).to_be_visible()
-        expect(page.get_by_text("live", exact=True)).to_be_visible()
+        expect(page.locator(".session-facts[data-live=true]")).to_be_visible()
         append_turn(agent_home, "Written in the light")
         expect(page.locator(".prompt", has_text="Written in the light")).to_be_visible()
         expect(page.get_by_text("Going on.")).to_have_count(2)

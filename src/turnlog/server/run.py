@@ -7,8 +7,9 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
@@ -23,6 +24,9 @@ from turnlog.server.settings import DEFAULT_PORT, Settings
 
 SHUTDOWN_SECONDS = 3
 """How long answers under way may take once the server is told to stop."""
+
+TICK_SECONDS = 1.0
+"""Time between two looks at what the server must do by itself."""
 
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})
 
@@ -145,6 +149,21 @@ class _Server(uvicorn.Server):
         self._end = end
         self._background = background
         self._hub = hub
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._told_to_end = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        # uvicorn's own looks ten times a second whether it shall end: most of what a server at rest does. A tick whose
+        # number ten divides also sets the time that answers bear.
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._told_to_end.wait(), TICK_SECONDS)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        super().handle_exit(sig, frame)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._told_to_end.set)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

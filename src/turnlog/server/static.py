@@ -46,12 +46,10 @@ class _File:
     """One file of the web app."""
 
     def __init__(self, path: Path, *, immutable: bool) -> None:
-        self._path = path
+        # Now: a newer version that is installed meanwhile has other files, and pages of this one are still open.
+        self._body = path.read_bytes()
+        self._type = _TYPES.get(path.suffix, "application/octet-stream")
         self._immutable = immutable
-
-    @cached_property
-    def _body(self) -> bytes:
-        return self._path.read_bytes()
 
     @cached_property
     def _packed(self) -> bytes:
@@ -72,10 +70,9 @@ class _File:
         return response
 
     def _whole(self, request: Request) -> Response:
-        media_type = _TYPES.get(self._path.suffix, "application/octet-stream")
         if len(self._body) >= SMALLEST_PACKED and takes(request.headers, "gzip"):
-            return Response(self._packed, headers={"Content-Encoding": "gzip"}, media_type=media_type)
-        return Response(self._body, media_type=media_type)
+            return Response(self._packed, headers={"Content-Encoding": "gzip"}, media_type=self._type)
+        return Response(self._body, media_type=self._type)
 
 
 def add_web_app(app: FastAPI, folder: Path) -> None:

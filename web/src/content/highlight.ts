@@ -62,6 +62,20 @@ export function highlight(code: string, language: string): Run[] | null {
   return runs;
 }
 
+/** The same line by line, for lines that follow each other. */
+export function highlightLines(lines: string[], language: string): Run[][] | null {
+  const runs = highlight(lines.join("\n"), language);
+  if (!runs) return null;
+  const found: Run[][] = [[]];
+  for (const run of runs) {
+    run.text.split("\n").forEach((text, index) => {
+      if (index > 0) found.push([]);
+      if (text !== "") found.at(-1)?.push({ ...run, text });
+    });
+  }
+  return found;
+}
+
 type Node = ReturnType<typeof lowlight.highlight>["children"][number];
 
 function collect(nodes: Node[], className: string | undefined, runs: Run[]): void {

@@ -1,5 +1,6 @@
 /** That something could not be loaded, and what can be done. */
 
+import { Link } from "wouter";
 import { ApiError } from "@/api/client";
 
 export function Problem({ error, what }: { error: Error; what: string }) {
@@ -10,6 +11,13 @@ export function Problem({ error, what }: { error: Error; what: string }) {
       <p>
         {error instanceof ApiError ? error.message : "Is turnlog still running? Start it with: turnlog serve"}
       </p>
+      {missing && (
+        <p>
+          <Link href="/" className="link">
+            All sessions
+          </Link>
+        </p>
+      )}
     </div>
   );
 }

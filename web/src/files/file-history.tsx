@@ -7,6 +7,7 @@ import { getJson } from "@/api/client";
 import { FILES, sessionPage } from "@/api/paths";
 import type { FileAnswer, FileTouch, FileUse } from "@/api/types";
 import { Diff } from "@/content/diff";
+import { languageOf } from "@/content/languages";
 import { CopyButton } from "@/design/copy-button";
 import { Icon } from "@/design/icon";
 import { MoreButton } from "@/design/more-button";
@@ -14,7 +15,7 @@ import { Problem } from "@/design/problem";
 import { plural } from "@/format/numbers";
 import { formatExact, formatRelative } from "@/format/time";
 import { changesOf } from "@/session/parts/tool-changes";
-import { agentName } from "@/sessions/agent-name";
+import { AgentLabel } from "@/sessions/agent-label";
 import { titleOf } from "@/sessions/session-title";
 import { useTitle } from "@/shell/title";
 
@@ -77,7 +78,9 @@ function Use({ use: { session, calls, edits, last_at } }: { use: FileUse }) {
     <li>
       <Link href={sessionPage(session.id)} className="file-row">
         <span className="file-path">{titleOf(session)}</span>
-        <span className="file-figure">{agentName(session.agent)}</span>
+        <span className="file-figure">
+          <AgentLabel agent={session.agent} />
+        </span>
         <span className="file-figure">
           {plural(calls, "call")}
           {edits > 0 && `, ${plural(edits, "edit")}`}
@@ -96,6 +99,7 @@ function Touch({ touch: { call, part, path: whole }, path, title }: TouchProps) 
     const own = changes.filter((change) => whole.endsWith(change.path) || change.path.endsWith(path));
     return (own.length > 0 ? own : changes).flatMap((change) => change.lines);
   }, [part, path, whole]);
+  const shown = useMemo(() => lines.slice(0, LONGEST), [lines]);
   return (
     <section className="file-touch" aria-label={`${call.tool_name} in ${title}`}>
       <h2>
@@ -108,7 +112,7 @@ function Touch({ touch: { call, part, path: whole }, path, title }: TouchProps) 
           {call.started_at && formatRelative(call.started_at, new Date())}
         </span>
       </h2>
-      {lines.length > 0 && <Diff lines={lines.slice(0, LONGEST)} label={`Change of ${path}`} />}
+      {lines.length > 0 && <Diff lines={shown} label={`Change of ${path}`} language={languageOf(path)} />}
       {lines.length > LONGEST && (
         <p className="file-note">{plural(lines.length - LONGEST, "more line")} in the session.</p>
       )}

@@ -6,6 +6,7 @@ const DAY = 24 * HOUR;
 
 const EXACT = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long" });
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const SECOND = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const DAY_MONTH = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const DAY_MONTH_YEAR = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 const LONG_DAY = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long" });
@@ -24,6 +25,11 @@ export function formatExact(moment: string): string {
 /** "09:41" */
 export function formatClock(moment: string): string {
   return CLOCK.format(new Date(moment));
+}
+
+/** "09:41:07", of milliseconds since 1970 */
+export function formatSecond(at: number): string {
+  return SECOND.format(at);
 }
 
 /** "just now" · "12 min ago" · "5 h ago" · "3 d ago" · "21 Oct" · "21 Oct 2025" */

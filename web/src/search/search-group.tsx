@@ -3,7 +3,7 @@
 import { Link } from "wouter";
 import { sessionPage } from "@/api/paths";
 import type { SearchGroup as Group } from "@/api/types";
-import { agentName } from "@/sessions/agent-name";
+import { AgentLabel } from "@/sessions/agent-label";
 import { titleOf } from "@/sessions/session-title";
 import { SearchHit } from "./search-hit";
 
@@ -15,7 +15,8 @@ export function SearchGroup({ group: { session, hits }, now }: { group: Group; n
       <h2>
         <Link href={sessionPage(session.id)}>{title}</Link>
         <span className="hit-places" title={session.project ?? undefined}>
-          {[folder, agentName(session.agent)].filter(Boolean).join(" · ")}
+          {folder && `${folder} · `}
+          <AgentLabel agent={session.agent} />
         </span>
       </h2>
       <ul>

@@ -2,7 +2,7 @@
 
 import { useMemo } from "react";
 import { Icon } from "@/design/icon";
-import { formatExact } from "@/format/time";
+import { formatExact, formatSecond } from "@/format/time";
 import { useKeys } from "@/shell/keys";
 import { type Replay, SPEEDS } from "./use-replay";
 import "./replay-bar.css";
@@ -52,6 +52,7 @@ export function ReplayBar({ replay, first, last, onSeek }: ReplayBarProps) {
         aria-valuetext={at === null ? undefined : formatExact(new Date(at).toISOString())}
         onChange={(event) => onSeek(Number(event.target.value))}
       />
+      <time className="replay-clock">{at === null ? "" : formatSecond(at)}</time>
       <select
         className="field"
         aria-label="Speed"

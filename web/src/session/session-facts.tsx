@@ -5,19 +5,16 @@ import type { SessionItem } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { formatCount, formatTotalCost, plural } from "@/format/numbers";
 import { formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
-import { agentName } from "@/sessions/agent-name";
+import { AgentLabel } from "@/sessions/agent-label";
 import { Cost, Tokens } from "@/sessions/session-figures";
 import { StateBadge } from "@/sessions/state-badge";
-import { stateLabel } from "@/sessions/state-of";
 import { useClock } from "@/sessions/use-clock";
-
-const LIVE = "What the agent writes appears here as it is written";
-const NOT_LIVE = "The server cannot be reached just now; what is missed comes when it is back";
 
 interface SessionFactsProps {
   session: SessionItem;
+  /** Whether what the agent writes now would be seen. */
   live: boolean;
-  /** More facts, after whether it is live. */
+  /** More facts, after what it is doing. */
   children: ReactNode;
 }
 
@@ -27,18 +24,15 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
   const counts = session.counts ?? {};
   const duration = spanOf(session.created_at, session.updated_at);
   return (
-    <ul className="session-facts" tabIndex={0} aria-label="About this session">
-      <li className="live-note" data-live={live} title={live ? LIVE : NOT_LIVE}>
-        {live ? "live" : "not live"}
-      </li>
-      {children}
-      {session.state && stateLabel(session.state, now) && (
+    <ul className="session-facts" tabIndex={0} aria-label="About this session" data-live={live}>
+      {session.state && (
         <li>
-          <StateBadge session={session} now={now} />
+          <StateBadge session={session} now={now} always />
         </li>
       )}
+      {children}
       <li>
-        {agentName(session.agent)} {session.agent_version}
+        <AgentLabel agent={session.agent} version={session.agent_version} />
       </li>
       {session.project && <li title={session.project.path}>{session.project.name}</li>}
       {session.git_branch && (

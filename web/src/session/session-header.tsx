@@ -13,6 +13,8 @@ import { SessionFacts } from "./session-facts";
 import { SessionMenu } from "./session-menu";
 import "./session-header.css";
 
+const NOT_LIVE = "The server cannot be reached just now; what is missed comes when it is back";
+
 interface SessionHeaderProps {
   answer: SessionAnswer | undefined;
   /** Whether what the agent writes now would be seen. */
@@ -29,6 +31,11 @@ export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: Ses
         <Back answer={answer} />
         <div className="session-heading">
           <h1 title={answer && titleOf(answer.session)}>{answer ? titleOf(answer.session) : "\u00a0"}</h1>
+          {answer && !live && (
+            <span className="not-live" title={NOT_LIVE}>
+              not live
+            </span>
+          )}
         </div>
         <div className="session-actions" data-waiting={!answer || undefined}>
           {answer && <StarButton session={answer.session} />}

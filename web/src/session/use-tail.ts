@@ -1,6 +1,6 @@
 /** The end of a session that still grows: a reader who is there stays there; anyone else is told what came. */
 
-import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { VirtualizerHandle } from "virtua";
 import type { LoadedWindow } from "./use-session-window";
 import type { SessionWindow } from "./window";
@@ -18,19 +18,21 @@ export function useTail({ list, scroller, loaded: { window: session, generation 
   const atEnd = useRef(false);
   const seen = useRef<{ generation: number; session: SessionWindow | null }>({ generation, session });
   const [unseen, setUnseen] = useState(0);
+  const follow = useFollowing(scroller);
 
   const look = useCallback(() => {
-    if (!list.current) return;
+    if (!list.current || follow.isOn()) return;
     // The list knows its sizes; asking the page for them would make it lay itself out at once.
     const { scrollSize, scrollOffset, viewportSize } = list.current;
     atEnd.current = scrollSize - scrollOffset - viewportSize < NEAR;
     if (atEnd.current) setUnseen(0);
-  }, [list]);
+  }, [list, follow]);
 
   const goToEnd = useCallback(() => {
     setUnseen(0);
-    keepAtEnd(scroller.current);
-  }, [scroller]);
+    atEnd.current = true;
+    follow.begin();
+  }, [follow]);
 
   useLayoutEffect(() => {
     const before = seen.current;
@@ -40,9 +42,9 @@ export function useTail({ list, scroller, loaded: { window: session, generation 
       return;
     }
     const added = addedAtEnd(before.session, session);
-    if (atEnd.current && !before.session?.hasAfter) keepAtEnd(scroller.current);
+    if (atEnd.current && !before.session?.hasAfter) follow.begin();
     else if (added > 0) setUnseen((count) => count + added);
-  }, [scroller, session, generation]);
+  }, [follow, session, generation]);
 
   // Where one is changes too when rows turn out higher than they were thought to be.
   // biome-ignore lint/correctness/useExhaustiveDependencies: every jump makes another list
@@ -64,9 +66,52 @@ export function addedAtEnd(before: SessionWindow | null, after: SessionWindow): 
   return after.messages.filter(({ placement }) => placement.position > last).length;
 }
 
-/** Rows are measured as they are drawn, so the end moves for a moment. */
-function keepAtEnd(element: HTMLElement | null, times = 4): void {
-  if (!element) return;
-  element.scrollTop = element.scrollHeight;
-  if (times > 1) requestAnimationFrame(() => keepAtEnd(element, times - 1));
+/** For how long the end must stay where it is until one has arrived there: in milliseconds, and in frames. */
+const SETTLED = 300;
+const SETTLED_FRAMES = 5;
+
+/** What the reader does to go elsewhere. */
+const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"] as const;
+
+/**
+ * Goes to the end, and stays there while it moves: rows are measured as they are drawn, on a slow machine some frames
+ * later. Whatever the reader does meanwhile ends it.
+ */
+function useFollowing(scroller: RefObject<HTMLElement | null>) {
+  const frame = useRef<number | null>(null);
+  const follow = useMemo(() => {
+    const end = () => {
+      if (frame.current !== null) cancelAnimationFrame(frame.current);
+      frame.current = null;
+    };
+    const begin = () => {
+      end();
+      let height = -1;
+      let since = 0;
+      let frames = 0;
+      const step = () => {
+        const element = scroller.current;
+        if (!element) return end();
+        if (element.scrollHeight !== height) {
+          height = element.scrollHeight;
+          since = performance.now();
+          frames = 0;
+        }
+        frames += 1;
+        element.scrollTop = height;
+        const settled = frames > SETTLED_FRAMES && performance.now() - since > SETTLED;
+        frame.current = settled ? null : requestAnimationFrame(step);
+      };
+      step();
+    };
+    return { begin, end, isOn: () => frame.current !== null };
+  }, [scroller]);
+  useEffect(() => {
+    for (const hand of HANDS) addEventListener(hand, follow.end, { capture: true, passive: true });
+    return () => {
+      follow.end();
+      for (const hand of HANDS) removeEventListener(hand, follow.end, { capture: true });
+    };
+  }, [follow]);
+  return follow;
 }

@@ -12,7 +12,7 @@ import type { SessionItem, SessionPage } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { formatCount, plural } from "@/format/numbers";
 import { formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
-import { agentName } from "./agent-name";
+import { AgentLabel } from "./agent-label";
 import { Cost, Tokens } from "./session-figures";
 import { titleOf } from "./session-title";
 import { StateBadge } from "./state-badge";
@@ -99,7 +99,9 @@ function Places({ session, now }: { session: SessionItem; now: Date }) {
     <span className="session-places">
       <StateBadge session={session} now={now} />
       {relationship && <span className="session-kind">{relationship}</span>}
-      <span>{agentName(session.agent)}</span>
+      <span>
+        <AgentLabel agent={session.agent} />
+      </span>
       {session.project && <span title={session.project.path}>{session.project.name}</span>}
       {session.git_branch && <span>{session.git_branch}</span>}
       {session.annotations?.archived && <span>archived</span>}

@@ -1,11 +1,18 @@
-/** What a session is doing, where that is news: a dot, a word, and the call that is open. */
+/** What a session is doing: a dot, a word, and the call that is open. In lists only where that is news. */
 
 import type { SessionItem } from "@/api/types";
-import { evidenceOf, isActive, stateAt, stateLabel } from "./state-of";
+import { evidenceOf, isActive, pastState, stateAt, stateLabel } from "./state-of";
 import "./state-badge.css";
 
-export function StateBadge({ session: { state }, now }: { session: SessionItem; now: Date }) {
-  const label = state && stateLabel(state, now);
+interface StateBadgeProps {
+  session: SessionItem;
+  now: Date;
+  /** Also where it is no news. */
+  always?: boolean;
+}
+
+export function StateBadge({ session: { state }, now, always = false }: StateBadgeProps) {
+  const label = state && (stateLabel(state, now) ?? (always ? pastState(state, now) : null));
   if (!label) return null;
   const doing = isActive(state, now) ? state.doing : null;
   return (

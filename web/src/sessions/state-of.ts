@@ -1,7 +1,7 @@
 /** What a session does at this moment, from what the server said of it and the time that has passed since. */
 
 import type { SessionState, StateName } from "@/api/types";
-import { formatClock } from "@/format/time";
+import { formatClock, formatDate } from "@/format/time";
 
 /** A running session of which nothing more is heard is quiet, from the moment that the server named. */
 export function stateAt(state: SessionState | undefined, now: Date): StateName | null {
@@ -29,6 +29,13 @@ export function stateLabel(state: SessionState, now: Date): string | null {
   if (name === "killed") return state.detail ? `killed, ${state.detail}` : "killed";
   if (name === "quiet" && state.since) return `quiet since ${formatClock(state.since)}`;
   return null;
+}
+
+/** The same where it is no news. */
+export function pastState({ state, evidence, since }: SessionState, now: Date): string {
+  const day = since ? ` ${formatDate(new Date(since), now)}` : "";
+  if (state === "done") return evidence === "interrupt" ? "stopped" : "done";
+  return state === "killed" ? `killed${day}` : `quiet since${day || " long ago"}`;
 }
 
 const EVIDENCE: Record<string, string> = {

@@ -5,6 +5,7 @@ import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { PaletteKeys } from "@/palette/palette-keys";
 import { SessionsPage } from "@/sessions/sessions-page";
 import { KeyHelp } from "./key-help";
+import { PageBoundary } from "./page-boundary";
 import { SampleNotice } from "./sample-notice";
 import { StatusLine } from "./status-line";
 import { TopBar } from "./top-bar";
@@ -26,28 +27,30 @@ export function App() {
       <TopBar />
       <div className="shell-body">
         <SampleNotice status={status} />
-        <Suspense fallback={null}>
-          <Switch>
-            <Route path="/" component={SessionsPage} />
-            <Route path="/sessions">
-              <Redirect to="/" replace />
-            </Route>
-            <Route path="/sessions/:id">{({ id }) => <SessionPage key={id} id={id} />}</Route>
-            <Route path="/search" component={SearchPage} />
-            <Route path="/files" component={FilesPage} />
-            <Route path="/usage" component={UsagePage} />
-            <Route>
-              <div className="problem">
-                <h2>There is no such page</h2>
-                <p>
-                  <Link href="/" className="link">
-                    All sessions
-                  </Link>
-                </p>
-              </div>
-            </Route>
-          </Switch>
-        </Suspense>
+        <PageBoundary location={location}>
+          <Suspense fallback={null}>
+            <Switch>
+              <Route path="/" component={SessionsPage} />
+              <Route path="/sessions">
+                <Redirect to="/" replace />
+              </Route>
+              <Route path="/sessions/:id">{({ id }) => <SessionPage key={id} id={id} />}</Route>
+              <Route path="/search" component={SearchPage} />
+              <Route path="/files" component={FilesPage} />
+              <Route path="/usage" component={UsagePage} />
+              <Route>
+                <div className="problem">
+                  <h2>There is no such page</h2>
+                  <p>
+                    <Link href="/" className="link">
+                      All sessions
+                    </Link>
+                  </p>
+                </div>
+              </Route>
+            </Switch>
+          </Suspense>
+        </PageBoundary>
       </div>
       <StatusLine status={status} />
       <KeyHelp />

@@ -3,6 +3,7 @@
 import { useMemo } from "react";
 import { useKeys } from "./keys";
 
+/** Keys apart by blanks; "or" is a word between them. */
 const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
   {
     where: "Everywhere",
@@ -60,7 +61,7 @@ export function KeyHelp() {
               {keys.map(([key, does]) => (
                 <div key={key}>
                   <dt>
-                    <kbd>{key}</kbd>
+                    {key.split(" ").map((word) => (word === "or" ? word : <kbd key={word}>{word}</kbd>))}
                   </dt>
                   <dd>{does}</dd>
                 </div>

@@ -18,7 +18,7 @@ from turnlog.server.live.frames import session_frame, sessions_frame, word
 from turnlog.server.live.topic import Reader, Topic
 from turnlog.store.base import LONGEST_MEMORY, ChangeEntry, Store
 
-POLL_SECONDS = 0.25
+POLL_SECONDS = 0.5
 """Time between two looks for what other processes wrote, while anybody watches."""
 
 _log = logging.getLogger(__name__)

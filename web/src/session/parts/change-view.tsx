@@ -1,8 +1,9 @@
 /** What a call changed, file by file. */
 
-import type { ReactNode } from "react";
+import { type ReactNode, useMemo } from "react";
 import { Diff } from "@/content/diff";
 import { countChanges, type DiffLine } from "@/content/diff-lines";
+import { languageOf } from "@/content/languages";
 import type { ChangeVerb, FileChange } from "@/content/patches";
 import { plural } from "@/format/numbers";
 import { useSessionContext } from "../session-context";
@@ -21,7 +22,7 @@ export function Changes({ changes }: { changes: FileChange[] }) {
 /** The start of the changes: as much as one takes in while scrolling by. */
 export function ChangesGlance({ changes, onMore }: { changes: FileChange[]; onMore: () => void }) {
   const several = changes.length > 1;
-  const shares = shareOut(changes, several);
+  const shares = useMemo(() => shareOut(changes, several), [changes, several]);
   const hidden = changes.reduce(
     (sum, { lines }, index) => sum + lines.length - (shares[index]?.length ?? 0),
     0,
@@ -64,7 +65,7 @@ interface ChangeProps {
 function Change({ change, lines, titled = true }: ChangeProps) {
   const { cwd } = useSessionContext();
   const name = relativeTo(cwd, change.path) || "The change";
-  const shown = lines.length > LONGEST ? lines.slice(0, LONGEST) : lines;
+  const shown = useMemo(() => (lines.length > LONGEST ? lines.slice(0, LONGEST) : lines), [lines]);
   return (
     <figure className="change">
       {titled && (
@@ -77,7 +78,13 @@ function Change({ change, lines, titled = true }: ChangeProps) {
           <ChangeFigure changes={[change]} />
         </figcaption>
       )}
-      {shown.length > 0 && <Diff lines={shown} label={`Change of ${name}`} />}
+      {shown.length > 0 && (
+        <Diff
+          lines={shown}
+          label={`Change of ${name}`}
+          language={languageOf(change.movedTo ?? change.path)}
+        />
+      )}
       {shown.length < lines.length && (
         <p className="tool-note">
           {plural(lines.length - shown.length, "line")} not shown: see the raw records.
