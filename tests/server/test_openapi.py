@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from starlette.testclient import TestClient
 
@@ -145,3 +146,53 @@ def test_no_address_is_another_host(described: dict[str, Any]) -> None:
 @pytest.mark.parametrize("path", ["/docs", "/redoc", "/docs/oauth2-redirect"])
 def test_pages_that_load_scripts_from_elsewhere_are_not_there(client: TestClient, path: str) -> None:
     assert "cdn" not in client.get(path).text
+
+
+CLIENT_NAMES = {
+    "SessionItem": {"id", "external_id", "agent", "title", "cwd", "git_branch", "created_at", "updated_at"},
+    "Message": {"id", "role", "parts", "model", "usage", "created_at"},
+    "Usage": {"input", "output", "cache_read", "cache_write"},
+    "ToolCallPart": {"tool_call_id", "tool_name", "input", "results", "state", "started_at"},
+}
+"""What clients in other languages are written against."""
+
+
+def generated(schemas: dict[str, Any], name: str) -> type[msgspec.Struct]:
+    """A client's type, made of the schema alone: it takes no field that the schema does not know, and misses none."""
+    schema = schemas[name]
+    required = set(schema.get("required", ()))
+    fields = [(field, Any) if field in required else (field, Any, None) for field in schema["properties"]]
+    return msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
+
+
+def test_a_client_is_generated_from_the_schemas(client: TestClient, described: dict[str, Any]) -> None:
+    """R-C17: session, message, usage and tool call have these names, and every answer is read by what says so."""
+    schemas = described["components"]["schemas"]
+    types = {name: generated(schemas, name) for name in CLIENT_NAMES}
+    for name, names in CLIENT_NAMES.items():
+        assert names <= set(schemas[name]["properties"])
+    sessions = client.get("/api/sessions").json()["items"]
+    windows = [client.get(f"/api/sessions/{session['id']}/window").json() for session in sessions]
+    messages = [message for window in windows for message in window["items"]]
+    calls = [part for message in messages for part in message.get("parts", ()) if part["type"] == "tool-call"]
+    usages = [message["usage"] for message in messages if "usage" in message]
+    found = {"SessionItem": sessions, "Message": messages, "Usage": usages, "ToolCallPart": calls}
+    for name, values in found.items():
+        assert values
+        for value in values:
+            msgspec.convert(value, types[name])
+
+
+def test_vocabularies_are_strings(described: dict[str, Any]) -> None:
+    """R-C17: roles, states and kinds are words, so that a client's enumeration has its cases by their names."""
+    schemas = described["components"]["schemas"]
+    for name, field in (("Message", "role"), ("ToolCallPart", "state"), ("ToolCallPart", "kind")):
+        words = vocabulary(schemas, schemas[name]["properties"][field])
+        assert len(words) > 1
+        assert all(isinstance(word, str) for word in words)
+
+
+def vocabulary(schemas: dict[str, Any], schema: dict[str, Any]) -> list[Any]:
+    if "$ref" in schema:
+        return vocabulary(schemas, schemas[schema["$ref"].rpartition("/")[2]])
+    return schema["enum"]

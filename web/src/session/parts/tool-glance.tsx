@@ -68,7 +68,8 @@ export function reportOf(part: ToolCallPart): string | null {
   const result = part.kind === "subagent" ? part.results?.findLast((found) => !found.preliminary) : undefined;
   const texts = (result?.content ?? []).flatMap((content) => (content.type === "text" ? [content.text] : []));
   const said = unframe(texts.join("\n")).body.trim();
-  return said === "" ? null : cut(said, false);
+  // Some agents answer with JSON that only says that it was started, or is over.
+  return said === "" || said.startsWith("{") ? null : cut(said, false);
 }
 
 const LINES = 3;
