@@ -1,0 +1,182 @@
+"""The bundled logs of all agents in one store: every row that must hold for each of them alike, asked of the store."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from turnlog.agents import agent
+from turnlog.model import Message, Session, TextPart, ToolCallPart, ToolState
+from turnlog.server.sample import LOGS
+from turnlog.store import open_store
+from turnlog.store.base import PlacedMessage, SessionFilter, Store, ToolCallFilter
+from turnlog.store.connection import connect
+from turnlog.sync.scan import sync
+
+HOMES = {
+    "claude-code": ".claude",
+    "codex": ".codex",
+    "gemini-cli": ".gemini",
+    "klaude": ".klaude",
+    "opencode": ".local/share/opencode",
+}
+"""Where each agent keeps its logs, below the user's home."""
+
+every_agent = pytest.mark.parametrize("name", HOMES)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that has read the logs of a home in which every agent has written."""
+    folder = tmp_path_factory.mktemp("all")
+    for name, below in HOMES.items():
+        shutil.copytree(LOGS / name, folder / "home" / below)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(folder / "home"))
+        for variable in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_DATA_HOME"):
+            patch.delenv(variable, raising=False)
+        sync(folder / "turnlog.db")
+    return folder / "turnlog.db"
+
+
+@pytest.fixture(scope="module")
+def store(path: Path) -> Iterator[Store]:
+    with open_store(path) as found:
+        yield found
+
+
+def sessions(store: Store, name: str) -> list[Session]:
+    return [
+        *store.sessions(SessionFilter(agent=name), limit=200).items,
+        *store.sessions(SessionFilter(agent=name, relationship="subagent"), limit=200).items,
+    ]
+
+
+def placed(store: Store, name: str) -> list[PlacedMessage]:
+    return [found for session in sessions(store, name) for found in store.messages(session.id)]
+
+
+def messages(store: Store, name: str) -> list[Message]:
+    return [found.message for found in placed(store, name)]
+
+
+def calls(store: Store, name: str) -> list[ToolCallPart]:
+    return [part for message in messages(store, name) for part in message.parts if isinstance(part, ToolCallPart)]
+
+
+@every_agent
+def test_every_session_message_and_call_names_its_source(store: Store, path: Path, name: str) -> None:
+    """R-C1; R-C2: each was found at the agent's own place; R-S43."""
+    assert sessions(store, name)
+    assert {session.id for session in sessions(store, name)} == {
+        f"{name}:{session.external_id}" for session in sessions(store, name)
+    }
+    found = store.tool_calls(ToolCallFilter(agent=name), limit=200).items
+    assert {call.agent for call in found} == {name}
+    assert {call.tool_call_id for call in found} == {call.tool_call_id for call in calls(store, name)}
+    with closing(connect(path, read_only=True)) as connection:
+        rows = connection.execute("SELECT DISTINCT agent FROM messages").fetchall()
+    assert {row[0] for row in rows} == set(HOMES)
+
+
+@every_agent
+def test_other_homes_can_be_named_and_several_at_once(name: str, tmp_path: Path) -> None:
+    """R-C2, R-S20: with their sessions, and one that is not there is empty."""
+    for number in (1, 2):
+        shutil.copytree(LOGS / name, tmp_path / str(number))
+    roots = [tmp_path / "1", tmp_path / "missing", tmp_path / "2"]
+    found = list(agent(name).discover(roots))
+    assert {source.root for source in found} == {str(tmp_path / "1"), str(tmp_path / "2")}
+
+
+@every_agent
+def test_a_session_has_what_every_session_has(store: Store, name: str) -> None:
+    """R-C6, R-S22: ids, title, folder, times, owner; the branch where the agent tells of it."""
+    for session in sessions(store, name):
+        assert (session.agent, session.external_id != "") == (name, True)
+        # Codex gives a subagent its task encrypted: nothing readable was said to it.
+        encrypted = name == "codex" and any(link.kind == "subagent" for link in session.relationships)
+        assert session.title or encrypted
+        assert session.title == (session.title and session.title.strip())
+        assert session.cwd == "/home/dev/sample"
+        assert session.created_at is not None
+        assert session.updated_at is not None
+        assert session.created_at <= session.updated_at
+        assert session.ownership is not None
+        if session.title_source == "prompt" and not any(link.kind == "fork" for link in session.relationships):
+            first = next(m for m in (p.message for p in store.messages(session.id)) if m.role == "user")
+            said = " ".join(part.text for part in first.parts if isinstance(part, TextPart))
+            assert session.title is not None
+            assert session.title.rstrip("…") in " ".join(said.split())
+    branches = {session.git_branch for session in sessions(store, name)}
+    assert branches == ({"main"} if name in ("claude-code", "codex") else {None})
+
+
+@every_agent
+def test_a_message_has_what_every_message_has(store: Store, name: str) -> None:
+    """R-C7, R-C4, R-S24: id, session, role, time; parent, model and tokens where there are any."""
+    for session in sessions(store, name):
+        found = store.messages(session.id)
+        assert len({each.message.id for each in found}) == len(found)
+        assert all(before.membership.position < after.membership.position for before, after in pairwise(found))
+        assert {each.membership.session_id for each in found} == {session.id}
+        ids = {each.message.id for each in found}
+        parents = [each.membership.parent_id for each in found]
+        assert parents.count(None) < max(len(found), 2)
+        assert {parent for parent in parents if parent is not None} <= ids
+    for message in messages(store, name):
+        assert message.role in ("user", "assistant", "system", "developer")
+        assert message.created_at is not None
+        assert message.completed_at is None or message.completed_at >= message.created_at
+        assert message.role == "assistant" or (message.model, message.usage) == (None, None)
+    answers = [message for message in messages(store, name) if message.role == "assistant"]
+    assert answers
+    assert all(answer.model for answer in answers)
+    assert all(answer.usage is not None and (answer.usage.total or 0) > 0 for answer in answers)
+
+
+@every_agent
+def test_a_call_has_what_every_call_has(store: Store, name: str) -> None:
+    """R-C8, R-C9, R-S16: id, name, input, state, times; and as many are counted as there are parts."""
+    for call in calls(store, name):
+        assert call.tool_call_id
+        assert call.tool_name
+        assert call.input_value() is not None or call.input_text is not None
+        assert call.started_at is not None
+        assert call.results or call.provider_executed or call.state in (ToolState.INPUT_AVAILABLE, ToolState.ABORTED)
+        assert all(result.duration_ms is None or result.duration_ms >= 0 for result in call.results)
+    for session in sessions(store, name):
+        parts = [part for found in store.messages(session.id) for part in found.message.parts]
+        assert session.counts.tool_calls == sum(isinstance(part, ToolCallPart) for part in parts)
+
+
+@every_agent
+def test_a_subagent_names_the_call_that_it_answers_within(store: Store, name: str) -> None:
+    """R-C10."""
+    for session in sessions(store, name):
+        for relationship in session.relationships:
+            if relationship.kind == "subagent":
+                parent = relationship.parent_session_id
+                started = [
+                    part
+                    for found in store.messages(parent)
+                    for part in found.message.parts
+                    if isinstance(part, ToolCallPart) and part.child_session_id == session.id
+                ]
+                assert [part.tool_call_id for part in started] == [relationship.parent_tool_call_id]
+                assert relationship.parent_tool_call_id is not None
+
+
+@every_agent
+def test_what_was_thought_can_be_asked_for_by_itself(store: Store, name: str) -> None:
+    """R-S17, R-S41: as much as is in the parts."""
+    thought = sum(
+        len(part.text) for message in messages(store, name) for part in message.parts if part.type == "reasoning"
+    )
+    volumes = [store.reasoning(session.id) for session in sessions(store, name)]
+    assert sum(volume.characters for volume in volumes) == thought > 0
