@@ -144,7 +144,7 @@ def test_parts_and_what_lies_between_messages_are_shown() -> None:
         "hm",
         "withheld by the provider",
         "hello",
-        "Bash done",
+        "Bash ls done",
         "Image: shot.png · image/png · 5 bytes",
         "Source: A page · https://example.invalid/a",
         "Context compacted: auto",

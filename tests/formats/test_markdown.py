@@ -103,7 +103,7 @@ def test_headings_tell_turn_speaker_and_fate() -> None:
         "Turn 1",
         "Assistant · large · step 1 (rewound)",
         "Reasoning",
-        "Tool call: Bash · done",
+        "Tool call: Bash · ls · done",
     ]
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import UNSET
 
 from turnlog.formats.inert import fence, inline
-from turnlog.formats.told import Note, facts, pretty, speaker, told_event, told_part, told_result, told_state
+from turnlog.formats.told import Note, facts, pretty, speaker, subject, told_event, told_part, told_result, told_state
 from turnlog.model import (
     Fate,
     HistoryEvent,
@@ -99,7 +99,7 @@ class _Writer:
     def _call(self, call: ToolCallPart, message_id: str) -> Iterator[str]:
         arrived = [event.result for event in self._results.get((message_id, call.tool_call_id), ())]
         results = (*call.results, *arrived)
-        yield f"#### Tool call: {inline(call.tool_name)}{_and(call.title)} · {told_state(call, results)}"
+        yield f"#### Tool call: {inline(call.tool_name)}{_and(subject(call))} · {told_state(call, results)}"
         if call.child_session_id is not None:
             name = self._names.get(call.child_session_id)
             yield f"Subagent: {inline(name or call.child_session_id)}{_and(call.child_session_id if name else None)}"

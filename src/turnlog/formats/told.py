@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
+from msgspec import UNSET
 
 from turnlog.model import (
     CompactionEvent,
@@ -92,12 +93,14 @@ def told_result(result: ToolResult) -> Note:
     return _note("Result", result.status, "preliminary" if result.preliminary else None, code)
 
 
+DONE = "done"
+
 _STATES: dict[ToolState, str] = {
     ToolState.INPUT_STREAMING: "cut off",
     ToolState.INPUT_AVAILABLE: "no result",
     ToolState.APPROVAL_REQUESTED: "waiting for approval",
     ToolState.APPROVAL_RESPONDED: "no result",
-    ToolState.OUTPUT_AVAILABLE: "done",
+    ToolState.OUTPUT_AVAILABLE: DONE,
     ToolState.OUTPUT_ERROR: "failed",
     ToolState.OUTPUT_DENIED: "denied",
     ToolState.ABORTED: "aborted",
@@ -107,6 +110,31 @@ _STATES: dict[ToolState, str] = {
 def told_state(call: ToolCallPart, results: Iterable[ToolResult]) -> str:
     """How a call ended, with the results that a document shows below it."""
     return _STATES[state_after(call.state, [result.status for result in results])]
+
+
+_SUBJECTS = (
+    *("command", "cmd", "file_path", "filePath", "path", "absolute_path", "notebook_path", "dir_path"),
+    *("pattern", "query", "url", "description", "prompt", "skill"),
+)
+_LONGEST_SUBJECT = 120
+
+
+def subject(call: ToolCallPart) -> str | None:
+    """What a call is about, in one line: its title, else the field of its input that tells most."""
+    if call.title:
+        return call.title
+    if call.input is UNSET:
+        return None
+    try:
+        found: Any = msgspec.json.decode(call.input)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    told = next((value for name in _SUBJECTS if (value := fields.get(name))), None)
+    # Shells are called with a list whose last word is the command.
+    words = cast("list[Any]", told) if isinstance(told, list) else [told]
+    line = " ".join(words[-1][: 2 * _LONGEST_SUBJECT].split()) if isinstance(words[-1], str) else ""
+    return f"{line[:_LONGEST_SUBJECT]}…" if len(line) > _LONGEST_SUBJECT else line or None
 
 
 def facts(session: Session) -> Iterator[tuple[str, str]]:

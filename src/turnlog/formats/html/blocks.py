@@ -18,7 +18,18 @@ from msgspec import UNSET
 from turnlog.formats.edits import edit_diff
 from turnlog.formats.html.prose import prose
 from turnlog.formats.inert import escape, escape_inside, visible
-from turnlog.formats.told import Note, facts, pretty, speaker, told_event, told_part, told_result, told_state
+from turnlog.formats.told import (
+    DONE,
+    Note,
+    facts,
+    pretty,
+    speaker,
+    subject,
+    told_event,
+    told_part,
+    told_result,
+    told_state,
+)
 from turnlog.model import (
     Fate,
     FilePart,
@@ -96,13 +107,14 @@ class _Blocks:
 
     def _message(self, event: MessageEvent) -> Iterator[Block]:
         message, place = event.message, event.membership
-        words = speaker(event)
+        who, *words = speaker(event)
+        classes, turn = message.role, ""
         if place is not None and place.turn not in (None, self._turn):
             self._turn = place.turn
-            words.insert(0, f"Turn {place.turn}")
+            classes, turn = f"turn {classes}", f"Turn {place.turn} · "
         fate = f" ({place.fate.value})" if place is not None and place.fate is not Fate.ACTIVE else ""
-        heading = f'<h3 class="{message.role}">{escape(" · ".join(words) + fate)}</h3>'
-        yield Block(heading, _prompt(event))
+        told = escape_inside("".join(f" · {word}" for word in words) + fate)
+        yield Block(f'<h3 class="{classes}">{turn}<b>{who}</b>{told}</h3>', _prompt(event))
         for part in message.parts:
             yield self._said(part, message) if isinstance(part, TextPart) else self._part(part, message.id)
         if message.error is not None:
@@ -137,8 +149,11 @@ class _Blocks:
         results = (*call.results, *self._results.get((message_id, call.tool_call_id), ()))
         inside.append(_input(call, results))
         inside.extend(self._result(result, message_id) for result in results)
-        told = " · ".join(word for word in (call.title, told_state(call, results)) if word)
-        return _details("call", call.tool_name, told, "".join(inside))
+        state, about = told_state(call, results), subject(call)
+        told = f"<code>{escape_inside(about)}</code> " if about else ""
+        summary = f"<summary><b>{escape_inside(call.tool_name)}</b> {told}<i>{state}</i></summary>"
+        kind = "call" if state == DONE else "call undone"
+        return Block(f'<details class="{kind}">{summary}{"".join(inside)}</details>')
 
     def _subagent(self, session_id: str) -> str:
         title = self._places.get(session_id)
@@ -224,5 +239,5 @@ def _noted(note: Note, below: str = "") -> Block:
 
 
 def _details(kind: str, name: str, told: str, inside: str) -> Block:
-    summary = f"<summary><b>{escape(name)}</b> {escape(told)}</summary>"
+    summary = f"<summary><b>{escape_inside(name)}</b> {escape_inside(told)}</summary>"
     return Block(f'<details class="{kind}">{summary}{inside}</details>')

@@ -84,7 +84,7 @@
   // Search reads texts as the page would show them, also those that no element shows yet.
   const plain = (html) =>
     html
-      .replace(/<\/?(?:strong|em|code|s|a|del|ins)\b[^>]*>/g, "")
+      .replace(/<\/?(?:strong|em|code|s|a|b|i|del|ins)\b[^>]*>/g, "")
       .replace(/<[^>]*>/g, "\n")
       .replace(/&lt;/g, "<")
       .replace(/&gt;/g, ">")
