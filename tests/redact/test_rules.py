@@ -1,5 +1,7 @@
 """Every rule finds its secrets and nothing else, in time that grows with the text alone."""
 
+import random
+import string
 import time
 from collections import Counter
 
@@ -43,6 +45,8 @@ def test_placeholders_are_no_secrets(placeholder: str) -> None:
         "max_tokens=4096 and token_count: 123456",
         "const token = await getAccessToken2(user)",
         "password: string; secret?: boolean",
+        "private_key: PKCS7PrivateKeyTypes, certificate: x509.Certificate",
+        'nextLastSignificantToken = "?InterpolationInTemplate"',
         "PublicKeyToken=b77a5c561934e089",
         "the password is in the vault",
         "if (password == password2) return; token == otherToken123456",
@@ -53,6 +57,14 @@ def test_placeholders_are_no_secrets(placeholder: str) -> None:
 )
 def test_code_and_prose_stay(text: str) -> None:
     assert mask_text(text) == text
+
+
+def test_random_keys_are_no_words() -> None:
+    """Of many keys under a name, hardly any may look like words."""
+    made = random.Random(5)
+    for letters in (string.ascii_letters + string.digits, string.ascii_lowercase + string.digits):
+        keys = ["".join(made.choices(letters, k=24)) for _ in range(2000)]
+        assert sum(mask_text(f"api_key={key}") == f"api_key={key}" for key in keys) <= 20
 
 
 def test_the_shortest_token_is_masked() -> None:

@@ -21,7 +21,7 @@ from turnlog.model import (
 from turnlog.store.base import PlacedMessage, Store
 
 if TYPE_CHECKING:
-    # Some seventy patterns: compiled where secrets are to be taken out.
+    # A hundred patterns: compiled where secrets are to be taken out.
     from turnlog.redact import Masked, Redactor
 
 AnyT = TypeVar("AnyT")

@@ -31,6 +31,10 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]+(?:[._-][A-Za-z_]+)*\d?")
 """Words, maybe joined: `access_token`, `user.password`, `MY_KEY_2`."""
 
 
+_CAMEL_CASE = re.compile(r"[?!]?(?:[A-Z]{2,6}\d?(?=[A-Z][a-z]{2})|[A-Z][a-z]{2,}\d?|[a-z]{3,}(?!\d)|[._-])+")
+"""Words without anything between: `PKCS7PrivateKeyTypes`."""
+
+
 def is_placeholder(text: str) -> bool:
     """Whether a text stands where a secret would: `YOUR_API_KEY`, `xxxx`, `<token>`, `${VAR}`, `***`."""
     return _WORDS.fullmatch(text.lower()) is not None or _PLACEHOLDER.search(text) is not None or len(set(text)) <= 2
@@ -68,4 +72,5 @@ def _is_mixed(text: str) -> bool:
 
 
 def _is_expression(text: str) -> bool:
-    return _CODE.search(text) is not None or _IDENTIFIER.fullmatch(text) is not None
+    names = (_IDENTIFIER, _CAMEL_CASE)
+    return _CODE.search(text) is not None or any(name.fullmatch(text) is not None for name in names)
