@@ -27,12 +27,20 @@ _WORDS = re.compile(
 _CODE = re.compile(r"[()]|^(?:process|os|env|environ|self|this|config|settings|args|opts|options|params|ctx|data)[.\[]")
 """An expression that yields a secret is not the secret."""
 
-_IDENTIFIER = re.compile(r"[A-Za-z_]+(?:[._-][A-Za-z_]+)*\d?")
-"""Words, maybe joined: `access_token`, `user.password`, `MY_KEY_2`."""
-
-
-_CAMEL_CASE = re.compile(r"[?!]?(?:[A-Z]{2,6}\d?(?=[A-Z][a-z]{2})|[A-Z][a-z]{2,}\d?|[a-z]{3,}(?!\d)|[._-])+")
-"""Words without anything between: `PKCS7PrivateKeyTypes`."""
+_IDENTIFIER = re.compile(
+    r"""
+    [?!]?(?:
+        [A-Z]{2,6}\d?(?=[A-Z][a-z]{2})              # PKCS7 in PKCS7PrivateKey
+      | [A-Z]{2,18}\d?(?![A-Za-z0-9])               # MY_KEY
+      | [A-Z][a-z]{1,18}\d?                         # PrivateKey
+      | (?<![A-Za-z0-9])[a-z]{1,18}\d?              # access_token, user.password
+      | (?<![A-Za-z0-9])\d{1,3}(?![A-Za-z0-9])      # MY_KEY_2
+      | [._-]
+    )+
+    """,
+    re.VERBOSE,
+)
+"""Words, maybe joined, as names of variables and types are: a key has capitals and digits anywhere."""
 
 
 def is_placeholder(text: str) -> bool:
@@ -47,8 +55,9 @@ def entropy(text: str) -> float:
 
 
 def is_random(text: str) -> bool:
-    """Whether a value under a telling name is a key: letters and digits, of which no few repeat."""
-    return len(text) >= 12 and _is_mixed(text) and entropy(text) >= 3.0 and not _is_expression(text)
+    """Whether a value under a telling name is a key: letters and digits, or many letters of both cases; few repeat."""
+    looks_made = _is_mixed(text) or (len(text) >= 20 and text not in (text.lower(), text.upper()))
+    return len(text) >= 12 and looks_made and entropy(text) >= 3.0 and not _is_expression(text)
 
 
 def is_password(text: str) -> bool:
@@ -72,5 +81,4 @@ def _is_mixed(text: str) -> bool:
 
 
 def _is_expression(text: str) -> bool:
-    names = (_IDENTIFIER, _CAMEL_CASE)
-    return _CODE.search(text) is not None or any(name.fullmatch(text) is not None for name in names)
+    return _CODE.search(text) is not None or _IDENTIFIER.fullmatch(text) is not None
