@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Raw
 
 from turnlog.agents.base import Changes, Diagnostic
 from turnlog.model import ToolResult
 
 ValueT = TypeVar("ValueT")
+
+_LARGEST_FIELD = 4096
 
 
 class LineReading:
@@ -48,6 +53,26 @@ def aware(moment: datetime) -> datetime:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError:
         return _FIRST if moment.year == _FIRST.year else _LAST
+
+
+def names_of(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """The names of a record's fields, as its JSON has them."""
+    return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
+
+
+def other_fields(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Metadata with those of a record's fields that are not known (R-C11): `{"other_fields": {…}}`, or nothing.
+
+    What is larger than 4 KB stays in the archived record, and its size is told.
+    """
+    others = {name: _small(value) for name, value in fields.items() if name not in known}
+    found = {name: value for name, value in others.items() if value is not None}
+    return {"other_fields": found} if found else {}
+
+
+def _small(value: Any) -> Any:
+    json = bytes(value) if isinstance(value, Raw) else msgspec.json.encode(value)
+    return {"bytes": len(json)} if len(json) > _LARGEST_FIELD else msgspec.json.decode(json)
 
 
 def in_order_of_arrival(results: Sequence[ToolResult]) -> list[ToolResult]:

@@ -26,7 +26,7 @@ class GeminiCli:
 
     name = NAME
     display_name = "Gemini CLI"
-    parser_version = 3
+    parser_version = 4
     command = COMMAND
 
     def roots(self) -> Sequence[Path]:

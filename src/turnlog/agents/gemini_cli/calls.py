@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.gemini_cli.contents import Piece, Response, part_of, pieces_of, responses_in, signature_of
 from turnlog.agents.gemini_cli.reading import aware_or_none
 from turnlog.agents.gemini_cli.records import CALLS, Call, Record, compact, fields_of
+from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.agents.gemini_cli.tools import (
     FINAL,
     KINDS,
@@ -22,8 +23,12 @@ from turnlog.agents.gemini_cli.tools import (
     status_of,
 )
 from turnlog.agents.jsonl import clean_json
+from turnlog.agents.reading import names_of, other_fields
 from turnlog.model import Part, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.tools import STATE_OF_STATUS
+
+_FIELDS = names_of(Call) | {"renderOutputAsMarkdown"}
+"""What is read of a call, and how the terminal shows its output."""
 
 
 class LoggedCall(NamedTuple):
@@ -35,14 +40,16 @@ class LoggedCall(NamedTuple):
     length: int
     proof: Piece | None = None
     """The API's own part of the call, which may hold a signature."""
+    fields: dict[str, Raw] = {}
+    """All of its JSON."""
 
 
 def calls_in(record: Record, json: bytes, position: int, pieces: Sequence[Piece]) -> list[LoggedCall]:
     """The calls of an answer: those with a record of their own, then those that stand only in its content."""
     proofs = {piece.part.function_call.id: piece for piece in pieces if piece.part.function_call is not None}
     found = [
-        LoggedCall(call.id or f"@{place}", call, place, length, proofs.get(call.id))
-        for call, place, length in _recorded(record, json, position)
+        LoggedCall(call.id or f"@{place}", call, place, length, proofs.get(call.id), fields)
+        for call, place, length, fields in _recorded(record, json, position)
     ]
     known = {call.id for call in found}
     for piece in pieces:
@@ -54,10 +61,10 @@ def calls_in(record: Record, json: bytes, position: int, pieces: Sequence[Piece]
     return found
 
 
-def _recorded(record: Record, json: bytes, position: int) -> Iterator[tuple[Call, int, int]]:
+def _recorded(record: Record, json: bytes, position: int) -> Iterator[tuple[Call, int, int, dict[str, Raw]]]:
     for raw, at, length in places_of(record.tool_calls or (), json, position):
         found = CALLS.decode(bytes(raw))
-        yield (Call() if isinstance(found, str) else found.record), at, length
+        yield (Call() if isinstance(found, str) else found.record), at, length, fields_of(clean_json(bytes(raw)))
 
 
 def places_of(items: Sequence[Raw], json: bytes, position: int) -> Iterator[tuple[Raw, int, int]]:
@@ -88,6 +95,7 @@ def call_part(call: LoggedCall, part_id: str, model: str | None, asked_at: datet
         started_at=_start_of(wire, asked_at),
         provider=signature_of(call.proof, model) if call.proof is not None else None,
         results=() if result is None else (result,),
+        metadata={NAME: others} if (others := other_fields(call.fields, _FIELDS)) else {},
     )
 
 

@@ -7,7 +7,7 @@ its own is told whole each time, and a checkpoint's copy only where it has what 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -19,9 +19,11 @@ from turnlog.agents.gemini_cli.calls import LoggedCall, call_part, calls_in, is_
 from turnlog.agents.gemini_cli.contents import Piece, pieces_of, spoken_in
 from turnlog.agents.gemini_cli.kinds import KINDS, Becomes
 from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
-from turnlog.agents.gemini_cli.records import Call, Record, Thought, Tokens
+from turnlog.agents.gemini_cli.records import Call, Record, Thought, Tokens, fields_of
 from turnlog.agents.gemini_cli.sources import NAME, session_id
 from turnlog.agents.gemini_cli.state import Entry
+from turnlog.agents.jsonl import clean_json
+from turnlog.agents.reading import names_of, other_fields
 from turnlog.model import (
     ErrorEvent,
     InterruptEvent,
@@ -46,6 +48,7 @@ _ASKS_SUBAGENT = (
 
 CONTEXT = "<session_context>"
 SUMMARY = "<state_snapshot>"
+_FIELDS = names_of(Record)
 _LEFTOVER = "[Function Response:"
 _CANCELLED = "Request cancelled."
 _TITLE_LENGTH = 200
@@ -176,7 +179,7 @@ def _tell_user(reading: Reading, logged: Logged, said: Said, entry: Entry) -> No
         parts=tuple(contents.part_of(piece, f"{message_id}.{piece.rank}") for piece in said.pieces),
         origin=entry.origin,
         created_at=aware_or_none(record.timestamp),
-        metadata={NAME: {"display": shown}} if shown and shown != said.text else {},
+        metadata=_metadata_of(logged, {"display": shown} if shown and shown != said.text else {}),
     )
     reading.add_message(logged.key, message, entry, ((logged.position, logged.length, None),))
     if entry.origin in SPOKEN:
@@ -243,8 +246,16 @@ def _tell_answer(reading: Reading, logged: Logged, said: Said, entry: Entry) -> 
         created_at=None if repeats else aware_or_none(record.timestamp),
         model=record.model,
         usage=usage_of(record.tokens),
+        metadata=_metadata_of(logged, {}),
     )
     reading.add_message(logged.key, message, entry, tuple(refs))
+
+
+def _metadata_of(logged: Logged, facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts that only this agent tells; a later round's JSON is only its calls'."""
+    if not logged.is_later_round and not logged.is_copy:
+        facts = facts | other_fields(fields_of(clean_json(logged.json)), _FIELDS)
+    return {NAME: facts} if facts else {}
 
 
 def _spoken_parts(record: Record, said: Said, message_id: str) -> list[Part]:

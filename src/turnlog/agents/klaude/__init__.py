@@ -22,7 +22,7 @@ class Klaude:
 
     name = NAME
     display_name = "klaude-code"
-    parser_version = 2
+    parser_version = 3
 
     def roots(self) -> Sequence[Path]:
         """The `.klaude` folder, where it holds logs."""

@@ -15,6 +15,7 @@ from turnlog.agents.klaude.contents import cost_of, file_part, parts_of, text_of
 from turnlog.agents.klaude.reading import Reading
 from turnlog.agents.klaude.records import Data, Usage, fields_of
 from turnlog.agents.klaude.sources import NAME
+from turnlog.agents.reading import names_of, other_fields
 from turnlog.model import (
     Message,
     Origin,
@@ -66,6 +67,9 @@ _DEVELOPER_FIELDS = (
 )
 
 
+_FIELDS = names_of(Data) | {"role", *_DEVELOPER_FIELDS}
+
+
 def read_system(reading: Reading, kind: str, data: Data) -> None:
     """R-K7: system messages are stored, and shown by nobody."""
     _add(reading, kind, data, "system", Origin.HARNESS, {})
@@ -75,7 +79,7 @@ def read_developer(reading: Reading, kind: str, data: Data) -> None:
     """What the harness put in, and the checkpoints of the old rewinds."""
     fields = fields_of(reading.json)
     known = {name: fields[name] for name in _DEVELOPER_FIELDS if name in fields and fields[name] != Raw(b"null")}
-    metadata: dict[str, Any] = {NAME: msgspec.json.decode(msgspec.json.encode(known))} if known else {}
+    metadata: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(known))
     is_output = data.command_output is not UNSET and data.command_output != Raw(b"null")
     text = _add(reading, kind, data, "developer", Origin.COMMAND_OUTPUT if is_output else Origin.HARNESS, metadata)
     for number in _CHECKPOINT.findall(text):
@@ -91,7 +95,7 @@ def read_user(reading: Reading, kind: str, data: Data) -> None:
     reading.begin_turn(origin)
     if origin is Origin.PROMPT:
         reading.note_title(text)
-    metadata: dict[str, Any] = {NAME: {"source": data.source}} if data.source not in (None, "user") else {}
+    metadata: dict[str, Any] = {"source": data.source} if data.source not in (None, "user") else {}
     _add(reading, kind, data, "user" if origin is Origin.PROMPT else "developer", origin, metadata, said=text)
 
 
@@ -103,11 +107,17 @@ def read_assistant(reading: Reading, kind: str, data: Data) -> None:
         role="assistant",
         parts=begun(parts_of(data.parts or (), message_id, data.usage.provider if data.usage else None), data),
         response_id=data.response_id,
-        metadata={NAME: {"phase": data.phase}} if data.phase is not None else {},
+        metadata=_metadata_of(reading, {"phase": data.phase} if data.phase is not None else {}),
         **answer_facts(data, data.usage),
     )
     reading.add_message(message, step=reading.next_step())
     reading.changes.counts.messages += 1
+
+
+def _metadata_of(reading: Reading, facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts that only this agent tells (R-C11)."""
+    facts = facts | other_fields(fields_of(reading.json), _FIELDS)
+    return {NAME: facts} if facts else {}
 
 
 def begun(parts: Iterable[Part], data: Data) -> tuple[Part, ...]:
@@ -150,6 +160,7 @@ def read_result(reading: Reading, kind: str, data: Data) -> None:
         error_text=text if status != "success" else None,
         exit_code=_exit_code(data),
         completed_at=time_of(data.created_at),
+        metadata=_metadata_of(reading, {}),
     )
     _add_result(reading, call_id, result)
     for child in _sessions_in(data.ui_extra):
@@ -188,7 +199,7 @@ def _add(
         parts=parts,
         origin=origin,
         created_at=time_of(data.created_at),
-        metadata=metadata,
+        metadata=_metadata_of(reading, metadata),
     )
     reading.add_message(message, said=said)
     reading.changes.counts.messages += 1

@@ -34,7 +34,7 @@ class OpenCode:
 
     name = NAME
     display_name = "OpenCode"
-    parser_version = 4
+    parser_version = 5
     command = COMMAND
     turn_signs = TURN_SIGNS
 

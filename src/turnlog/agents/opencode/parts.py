@@ -10,6 +10,7 @@ from turnlog.agents.opencode.kinds import PARTS
 from turnlog.agents.opencode.providers import provider_of
 from turnlog.agents.opencode.rows import Row, time_of
 from turnlog.agents.opencode.tools import read_call
+from turnlog.agents.reading import other_fields
 from turnlog.model import DataPart, Part, ReasoningPart, TextPart, UnknownPart
 from turnlog.model.codec import to_json
 
@@ -18,6 +19,7 @@ _DATA = frozenset(kind for kind, becomes in PARTS.items() if becomes == "data")
 
 
 _PLACES = frozenset({"id", "sessionID", "messageID"})
+_FIELDS = _PLACES | {"type", "text", "synthetic", "ignored", "time", "metadata", "providerMetadata"}
 
 
 class ReadPart(NamedTuple):
@@ -52,7 +54,7 @@ def _own(part: Row) -> Row:
 
 
 def _text(part: Row, part_id: str, model: str | None, *, over: bool) -> TextPart:
-    flags = {name: True for name in ("synthetic", "ignored") if part.get(name) is True}
+    flags = {name: True for name in ("synthetic", "ignored") if part.get(name) is True} | other_fields(part, _FIELDS)
     return TextPart(
         id=part_id,
         text=_string(part.get("text")),
@@ -70,6 +72,7 @@ def _reasoning(part: Row, part_id: str, model: str | None, *, over: bool) -> Rea
         state=_state(part, over=over),
         duration_ms=end - start if start and end >= start else None,
         provider=provider_of(part.get("metadata"), model),
+        metadata={NAME: others} if (others := other_fields(part, _FIELDS)) else {},
     )
 
 

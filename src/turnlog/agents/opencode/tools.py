@@ -12,6 +12,7 @@ from turnlog.agents.opencode.ids import NAME, moment, whole
 from turnlog.agents.opencode.outputs import spilled_to
 from turnlog.agents.opencode.providers import provider_of
 from turnlog.agents.opencode.rows import Row, list_of, object_of, text_of
+from turnlog.agents.reading import other_fields
 from turnlog.model import Part, ResultStatus, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.codec import to_json
 
@@ -47,6 +48,10 @@ _INVALID = "invalid"
 """The tool that stands for a call of a tool that is not there, or with arguments that do not fit."""
 
 _ENDED = ("completed", "error")
+_FIELDS = frozenset({"id", "sessionID", "messageID", "type", "callID", "tool", "state", "metadata"})
+_STATE_FIELDS = frozenset(
+    {"status", "input", "raw", "output", "title", "metadata", "time", "error", "attachments"},
+)
 _DENIED = ("rejected permission", "specified a rule which prevents", "permission denied", "user dismissed")
 _ABORTED = ("tool execution aborted", "tool execution interrupted", "tool execution was interrupted", "aborted")
 
@@ -81,7 +86,7 @@ def read_call(part: Row, part_id: str, model: str | None, *, over: bool) -> Read
         provider_executed=object_of(part.get("metadata")).get("providerExecuted") is True,
         provider=provider_of(part.get("metadata"), model),
         results=() if result is None else (result,),
-        metadata=_metadata(name, {} if status in _ENDED else facts),
+        metadata=_metadata(name, {} if status in _ENDED else facts, other_fields(part, _FIELDS)),
     )
     raw = state.get("raw")
     if status == "pending" and isinstance(raw, str) and raw and not given:
@@ -118,8 +123,12 @@ def _result(call_id: str, name: str, state: Row, facts: Row, time: Row, *, over:
         exit_code=exit_code if type(exit_code) is int else None,
         completed_at=moment(time.get("end")),
         duration_ms=end - start if start and end >= start else None,
-        metadata={NAME: {"compacted": compacted}} if compacted else {},
+        metadata={NAME: told} if (told := _told_of_result(state, compacted)) else {},
     )
+
+
+def _told_of_result(state: Row, compacted: object) -> dict[str, Any]:
+    return {**({"compacted": compacted} if compacted else {}), **other_fields(state, _STATE_FIELDS)}
 
 
 def _status(status: object, error: str | None) -> ResultStatus:
@@ -153,8 +162,8 @@ def _content(call_id: str, text: str | None, attachments: object) -> tuple[Part,
     return tuple(content)
 
 
-def _metadata(name: str, running: Row) -> dict[str, Any]:
-    known: Row = {"recorded_as": name} if name == _INVALID else {}
+def _metadata(name: str, running: Row, others: dict[str, Any]) -> dict[str, Any]:
+    known: Row = {**({"recorded_as": name} if name == _INVALID else {}), **others}
     if running.get("output"):
         known["output"] = running["output"]
     return {NAME: known} if known else {}
