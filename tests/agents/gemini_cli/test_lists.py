@@ -121,6 +121,32 @@ def test_a_compaction_keeps_what_it_summed_up_and_doubles_nothing(log: Path) -> 
     assert [place.turn for place in history.memberships] == [None, 1, 1, 2, 2, 3, 3, 3, 3, 3]
 
 
+def test_prompts_that_a_compaction_joins_are_still_the_same(log: Path) -> None:
+    """A prompt without an answer and the one behind it are one message in the list that a compaction writes."""
+    joined = user("u34", [{"text": "three"}, {"text": "four"}])
+    summed_up = [
+        CONTEXT,
+        user("s", "<state_snapshot>all of it</state_snapshot>"),
+        answer("ack", [{"text": "Got it. Thanks for the additional context!"}], model=None),
+        joined,
+        answer("g4-copy", "d", model=None),
+    ]
+    history = read(
+        log,
+        *FIRST,
+        user("u3", "three"),
+        user("u4", "four"),
+        answer("g4", "d"),
+        checkpoint(*summed_up),
+        checkpoint(*summed_up),
+    )
+    assert "u34" not in fates(history)
+    assert [fates(history)[name] for name in ("u1", "u2", "u3", "u4", "g4")] == [
+        *(Fate.COMPACTED, Fate.COMPACTED, Fate.ACTIVE, Fate.ACTIVE, Fate.ACTIVE),
+    ]
+    assert max(place.turn or 0 for place in history.memberships) == 4
+
+
 def test_a_resume_after_a_compaction_knows_the_copies(log: Path) -> None:
     bare = {"functionCall": {"id": "c1", "name": "glob", "args": {"pattern": "*"}}}
     again = checkpoint(

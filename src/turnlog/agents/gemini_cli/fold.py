@@ -190,7 +190,7 @@ def _apply(reading: Reading, update: Update, kind: str, raw: Raw) -> None:
 
 
 def _note_facts(reading: Reading, summary: str | None, directories: Sequence[str] | None) -> None:
-    if summary:
+    if summary and not reading.is_subagent:
         reading.session.titles["summary"] = summary
     if directories and reading.session.project_path is None:
         reading.note_folder(directories[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from turnlog.agents.gemini_cli.messages import Logged, Said, is_context, read_message, said_by
+from turnlog.agents.gemini_cli.messages import Logged, Said, is_context, read_message, said_by, text_checksum
 from turnlog.agents.gemini_cli.reading import Reading
 from turnlog.model import CompactionEvent, Origin, RewindEvent
 
@@ -37,7 +37,7 @@ def replace(reading: Reading, items: Sequence[Logged]) -> None:
         return
     state.reopened = False
     _find_copies(reading, said)
-    keys = [state.aliases.get(logged.key, logged.key) for logged in items]
+    keys = [key for logged in items for key in _originals(reading, logged.key)]
     kept = set(keys)
     dropped = [key for key in state.active if key not in kept and state.entries[key].is_message]
     summary = _summary_in(reading, said) if dropped else None
@@ -45,6 +45,12 @@ def replace(reading: Reading, items: Sequence[Logged]) -> None:
         _tell_compaction(reading, reading.message_id(summary), [key for key in keys if _is_message(reading, key)])
     _read_new(reading, said, summary)
     _set_active(reading, list(dict.fromkeys(keys)), branched=bool(dropped))
+
+
+def _originals(reading: Reading, key: str) -> list[str]:
+    """What the log has had of a message in a list before: mostly itself."""
+    state = reading.state
+    return state.joined.get(key) or [state.aliases.get(key, key)]
 
 
 def rewind(reading: Reading, to: str) -> None:
@@ -88,6 +94,12 @@ def _find_copies(reading: Reading, items: Sequence[_Item]) -> None:
     for logged, said in reversed(items):
         if logged.key in state.entries or logged.key in state.aliases:
             continue
+        several = _prompts_in(reading, logged, said, pool)
+        if several:
+            state.joined[logged.key] = several
+            state.aliases[logged.key] = several[-1]
+            del pool[-len(several) :]
+            continue
         wanted = (logged.record.type, said.checksum)
         while pool and (key_type(pool[-1]), state.entries[pool[-1]].key) != wanted:
             if not _is_ahead(reading, pool, wanted):
@@ -95,6 +107,17 @@ def _find_copies(reading: Reading, items: Sequence[_Item]) -> None:
             pool.pop()
         if pool and (key_type(pool[-1]), state.entries[pool[-1]].key) == wanted:
             state.aliases[logged.key] = pool.pop()
+
+
+def _prompts_in(reading: Reading, logged: Logged, said: Said, pool: Sequence[str]) -> list[str]:
+    """The last prompts, when a message says just what they said, a piece each: they had no answer between them."""
+    texts = [piece.part.text for piece in said.pieces if piece.is_text]
+    count = len(texts)
+    last = list(pool[-count:])
+    if logged.record.type != "user" or count < 2 or count != len(said.pieces) or len(last) < count:
+        return []
+    found = [(key_type(key), reading.state.entries[key].key) for key in last]
+    return last if found == [("user", text_checksum(text or "")) for text in texts] else []
 
 
 def _is_ahead(reading: Reading, pool: Sequence[str], wanted: tuple[str | None, int]) -> bool:

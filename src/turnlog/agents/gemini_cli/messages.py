@@ -98,6 +98,11 @@ class Said(NamedTuple):
         return crc32(f"{self.text}|{calls}|{answers}".encode(errors="replace"))
 
 
+def text_checksum(text: str) -> int:
+    """The checksum of a message that says nothing but a text."""
+    return Said([], [], [], text).checksum
+
+
 def said_by(logged: Logged) -> Said:
     """Take a message apart."""
     pieces = pieces_of(logged.record.content)

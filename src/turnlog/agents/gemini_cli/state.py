@@ -41,6 +41,8 @@ class State(msgspec.Struct):
     """The conversation as the agent would show it: keys of entries."""
     aliases: dict[str, str] = {}
     """Key of a copy that a compaction made -> key of the original."""
+    joined: dict[str, list[str]] = {}
+    """Key of a copy that a compaction made of several prompts in a row -> keys of the originals."""
     answered: dict[str, None] = {}
     """Calls with a result."""
     leaf: str | None = None
