@@ -149,3 +149,13 @@ def test_doctor_knows_that_sessions_in_a_database_are_no_files(run: Command, hom
     diagnostics, root = opencode()
     assert [found["path"] for found in diagnostics if isinstance(found, dict)] == [str(database)]
     assert root["pending"] == 1
+
+
+def test_doctor_tells_of_folders_that_it_cannot_look_into(run: Command, home: Path) -> None:
+    projects = home / ".claude/projects"
+    projects.parent.mkdir()
+    projects.symlink_to("projects")
+    result = run("doctor", "--json")
+    assert result.exit_code == 6
+    [found] = json.loads(result.stdout)["diagnostics"]
+    assert (found["path"], found["reason"]) == (str(home / ".claude"), os.strerror(40))

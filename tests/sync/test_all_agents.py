@@ -180,3 +180,35 @@ def test_what_was_thought_can_be_asked_for_by_itself(store: Store, name: str) ->
     )
     volumes = [store.reasoning(session.id) for session in sessions(store, name)]
     assert sum(volume.characters for volume in volumes) == thought > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("claude-code", "projects"),
+        ("codex", "sessions"),
+        ("gemini-cli", "tmp"),
+        ("klaude", "projects"),
+        ("opencode", "opencode.db"),
+    ],
+)
+def test_what_lies_where_nobody_can_look_is_not_gone(
+    name: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is told of each time until it can be looked into again, and the other agents are read all the same."""
+    home, database = tmp_path / "home", tmp_path / "turnlog.db"
+    monkeypatch.setenv("HOME", str(home))
+    for each, below in HOMES.items():
+        shutil.copytree(LOGS / each, home / below)
+    everything = sync(database)
+    hidden = home / HOMES[name] / folder
+    hidden.rename(tmp_path / "away")
+    hidden.symlink_to(hidden.name)  # a link to itself leads nowhere, for whoever may read anything too
+    for _ in range(2):
+        summary = sync(database)
+        assert [problem.path for problem in summary.problems if "links" in problem.reason] == [str(hidden.parent)]
+        assert summary.vanished == 0
+        assert 0 < summary.sources < everything.sources
+    hidden.unlink()
+    (tmp_path / "away").rename(hidden)
+    assert sync(database).problems == []

@@ -1,12 +1,30 @@
 """Looking into an agent's folders, in the same order everywhere and without following symbolic links.
 
-Whatever is missing or may not be read holds nothing.
+What is missing holds nothing. What may not be looked into holds nothing either, and is told to whoever asks
+(`noting_folders_out_of_reach`): what lies there is neither found nor gone.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+_out_of_reach: ContextVar[dict[str, str] | None] = ContextVar("out_of_reach", default=None)
+
+
+@contextmanager
+def noting_folders_out_of_reach() -> Generator[dict[str, str]]:
+    """Folder -> why it could not be looked into, for all that are met inside the `with`."""
+    found: dict[str, str] = {}
+    token = _out_of_reach.set(found)
+    try:
+        yield found
+    finally:
+        _out_of_reach.reset(token)
 
 
 def entries(path: str) -> list[os.DirEntry[str]]:
@@ -14,8 +32,34 @@ def entries(path: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(path) as found:
             return sorted(found, key=lambda entry: entry.name)
-    except OSError:
+    except OSError as error:
+        _note(path, error)
         return []
+
+
+def holds_folder(home: Path, *names: str) -> bool:
+    """Whether one of these folders is in a home."""
+    return any(stat.S_ISDIR(_mode(home / name)) for name in names)
+
+
+def holds_file(home: Path, name: str) -> bool:
+    """Whether a plain file of this name is in a home, perhaps by a link."""
+    return stat.S_ISREG(_mode(home / name))
+
+
+def _mode(path: Path) -> int:
+    """What a path leads to; 0 when it leads nowhere or cannot be followed."""
+    try:
+        return path.stat().st_mode
+    except OSError as error:
+        _note(str(path.parent), error)
+        return 0
+
+
+def _note(folder: str, error: OSError) -> None:
+    found = _out_of_reach.get()
+    if found is not None and not isinstance(error, FileNotFoundError | NotADirectoryError):
+        found[folder] = error.strerror or str(error)
 
 
 def folders(path: str) -> Iterator[os.DirEntry[str]]:

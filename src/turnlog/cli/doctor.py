@@ -107,9 +107,7 @@ def _store(store: Store) -> StoreDocument:
 def _add_diagnostics(document: DoctorDocument, store: Store, sources: Iterable[SourceInfo], limit: int) -> None:
     """Files that could not be read on the last pass, then records that could not be understood."""
     problems: list[DiagnosticDocument] = [
-        {"path": source.path, "line": None, "offset": None, "severity": "error", "reason": source.problem}
-        for source in sources
-        if source.problem is not None
+        _problem(source.path, source.problem) for source in sources if source.problem is not None
     ]
     page = store.diagnostics(limit=max(limit, 1))
     records: list[DiagnosticDocument] = [
@@ -147,21 +145,27 @@ def _unknown_kinds_and_fingerprints(store_path: Path) -> tuple[list[UnknownKindD
 
 
 def _found(agent: Agent, known: dict[str, Fingerprint], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:
+    from turnlog.agents.folders import noting_folders_out_of_reach
+
     told = {found["path"] for found in diagnostics}
     roots: list[RootDocument] = []
-    for root in agent.roots():
-        sources = pending = 0
-        for source in agent.discover([root]):
-            sources += 1
-            pending += _is_pending(source, known)
-            reason = None if source.path in told else _unreadable(agent, source)
-            if reason is not None:
-                diagnostics.append(
-                    {"path": source.path, "line": None, "offset": None, "severity": "error", "reason": reason}
-                )
-        days = _retention_days(root) if agent.name == "claude-code" else None
-        roots.append({"path": str(root), "sources": sources, "pending": pending, "retention_days": days})
+    with noting_folders_out_of_reach() as out_of_reach:
+        for root in agent.roots():
+            sources = pending = 0
+            for source in agent.discover([root]):
+                sources += 1
+                pending += _is_pending(source, known)
+                reason = None if source.path in told else _unreadable(agent, source)
+                if reason is not None:
+                    diagnostics.append(_problem(source.path, reason))
+            days = _retention_days(root) if agent.name == "claude-code" else None
+            roots.append({"path": str(root), "sources": sources, "pending": pending, "retention_days": days})
+    diagnostics += [_problem(folder, reason) for folder, reason in out_of_reach.items()]
     return {"agent": agent.name, "display_name": agent.display_name, "roots": roots}
+
+
+def _problem(path: str, reason: str) -> DiagnosticDocument:
+    return {"path": path, "line": None, "offset": None, "severity": "error", "reason": reason}
 
 
 def _is_pending(source: Source, known: dict[str, Fingerprint]) -> bool:

@@ -21,6 +21,7 @@ import msgspec
 
 from turnlog.agents import agents as registered_agents
 from turnlog.agents.base import Agent, Source
+from turnlog.agents.folders import noting_folders_out_of_reach
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect, without_indexes, write_transaction
 from turnlog.store.search.base import search_path
@@ -142,7 +143,9 @@ class Syncer:
         started = time.monotonic()
         summary = SyncSummary()
         known = known_fingerprints(self._connection)
-        found = list(_find(self._sources(roots)))
+        with noting_folders_out_of_reach() as out_of_reach:
+            found = list(_find(self._sources(roots)))
+        summary.problems += [Problem(folder, reason) for folder, reason in out_of_reach.items()]
         summary.sources = len(found)
         on_progress("find", len(found), len(found))
         changed = [item for item in found if known.get(item.source.path) != item.fingerprint]
@@ -295,9 +298,12 @@ def _groups(changed: list[_Found]) -> Iterator[list[_Found]]:
 def _note_vanished(
     connection: sqlite3.Connection, found: list[_Found], roots: Sequence[Path] | None, summary: SyncSummary
 ) -> None:
-    """Note known files that are no longer there; a pass over some roots says nothing about the others."""
+    """Note known files that are no longer there; a pass over some roots says nothing about the others.
+
+    Nor does one that could not look where they lie.
+    """
     present = {item.source.path for item in found}
-    unreadable = tuple(f"{problem.path}#" for problem in summary.problems)
+    unreadable = tuple(f"{problem.path}{end}" for problem in summary.problems for end in ("#", os.sep))
     folders = None if roots is None else tuple(f"{root.absolute()}{os.sep}" for root in roots)
     gone = [
         path

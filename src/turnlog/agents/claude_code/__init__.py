@@ -18,6 +18,7 @@ from turnlog.agents.claude_code.sidecars import SidecarFold
 from turnlog.agents.claude_code.sources import NAME, find_sources
 from turnlog.agents.claude_code.stream import StreamFold
 from turnlog.agents.claude_code.turn_signs import TURN_SIGNS
+from turnlog.agents.folders import holds_folder
 from turnlog.agents.hooked import HookFold
 
 
@@ -32,7 +33,7 @@ class ClaudeCode:
 
     def roots(self) -> Sequence[Path]:
         """The configuration folders that hold logs."""
-        return [root for root in paths.claude_roots() if (root / "projects").is_dir()]
+        return [root for root in paths.claude_roots() if holds_folder(root, "projects")]
 
     def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
         """Sessions, subagents, sidecars and spilled outputs below the roots."""

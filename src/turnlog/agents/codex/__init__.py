@@ -19,6 +19,7 @@ from turnlog.agents.codex.results import structured_result
 from turnlog.agents.codex.sidecars import SidecarFold
 from turnlog.agents.codex.sources import FOLDERS, NAME, find_sources
 from turnlog.agents.codex.turn_signs import TURN_SIGNS
+from turnlog.agents.folders import holds_folder
 from turnlog.agents.hooked import HookFold
 from turnlog.agents.printed_fold import PrintedFold, detect_printed
 
@@ -34,7 +35,7 @@ class Codex:
 
     def roots(self) -> Sequence[Path]:
         """The homes that hold logs."""
-        return [root for root in paths.codex_roots() if any((root / folder).is_dir() for folder in FOLDERS)]
+        return [root for root in paths.codex_roots() if holds_folder(root, *FOLDERS)]
 
     def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
         """Rollouts and sidecars below the roots."""

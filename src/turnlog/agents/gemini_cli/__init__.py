@@ -9,6 +9,7 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, Source, SourceKind
+from turnlog.agents.folders import holds_folder
 from turnlog.agents.gemini_cli.calls import structured_result
 from turnlog.agents.gemini_cli.command import COMMAND
 from turnlog.agents.gemini_cli.detection import detect_log
@@ -31,7 +32,7 @@ class GeminiCli:
 
     def roots(self) -> Sequence[Path]:
         """The `.gemini` folders that hold logs."""
-        return [root for root in paths.gemini_roots() if (root / "tmp").is_dir()]
+        return [root for root in paths.gemini_roots() if holds_folder(root, "tmp")]
 
     def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
         """Logs, subagents, spilled outputs and the log of prompts below the roots."""

@@ -9,6 +9,7 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Changes, Detection, Fold, Source, SourceKind
+from turnlog.agents.folders import holds_folder
 from turnlog.agents.klaude.fold import KlaudeFold
 from turnlog.agents.klaude.kinds import CONVERSATION_ITEMS, HISTORY_EVENTS
 from turnlog.agents.klaude.messages import structured_result
@@ -26,7 +27,7 @@ class Klaude:
 
     def roots(self) -> Sequence[Path]:
         """The `.klaude` folder, where it holds logs."""
-        return [root for root in paths.klaude_roots() if (root / "projects").is_dir()]
+        return [root for root in paths.klaude_roots() if holds_folder(root, "projects")]
 
     def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
         """Logs, the facts beside them, and images below the roots."""

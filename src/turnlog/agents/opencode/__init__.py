@@ -9,6 +9,7 @@ import msgspec
 
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.folders import holds_file
 from turnlog.agents.hooked import HookFold
 from turnlog.agents.opencode.command import COMMAND
 from turnlog.agents.opencode.database import open_database
@@ -40,15 +41,14 @@ class OpenCode:
 
     def roots(self) -> Sequence[Path]:
         """The data folders that hold histories, and the folders of databases that the environment names."""
-        folders = (*paths.opencode_roots(), *(path.parent for path in paths.opencode_databases() if path.is_file()))
-        named = {path.parent for path in paths.opencode_databases() if path.is_file()}
-        return [root for root in dict.fromkeys(folders) if root in named or is_home(root)]
+        named = [path.parent for path in _named_databases()]
+        return [root for root in dict.fromkeys((*paths.opencode_roots(), *named)) if root in named or is_home(root)]
 
     def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
         """A source for each session and each spilled output, and one for each database."""
-        named = paths.opencode_databases() if roots is None else ()
+        named = _named_databases() if roots is None else []
         for root in self.roots() if roots is None else roots:
-            yield from find_sources(root, [path for path in named if path.parent == root and path.is_file()])
+            yield from find_sources(root, [path for path in named if path.parent == root])
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A database has the tables, a file of the storage its place, an export its `info` and `messages`."""
@@ -108,3 +108,8 @@ class OpenCode:
     def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
         """See `RowAgent.restore_rows`."""
         return restore_rows(source, log, to)
+
+
+def _named_databases() -> list[Path]:
+    """The databases that the environment names and that are there."""
+    return [path for path in paths.opencode_databases() if holds_file(path.parent, path.name)]

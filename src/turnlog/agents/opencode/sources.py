@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from turnlog.agents.base import Source, SourceKind, Version
+from turnlog.agents.folders import entries, holds_file, holds_folder
 from turnlog.agents.opencode.ids import NAME, session_id
 from turnlog.agents.opencode.outputs import OUTPUTS, find_outputs
 from turnlog.agents.opencode.storage import Place, find_places, place_of, session_at, version_of
@@ -38,7 +39,7 @@ def find_sources(root: Path, databases: list[Path]) -> Iterator[Source]:
 def sources_at(path: Path, root: Path) -> Iterator[Source]:
     """See `RowAgent.sources_at`: of a database or its log all sessions, of a file of the storage its own."""
     database = path.with_name(_BESIDE.sub("", path.name))
-    if database.is_file() and not path.name.endswith(".json"):
+    if holds_file(database.parent, database.name) and not path.name.endswith(".json"):
         if path.parent.name == OUTPUTS:
             found = find_outputs(root, databases_in(root))
             yield from (source for source in found if source.path == str(path))
@@ -53,16 +54,13 @@ def sources_at(path: Path, root: Path) -> Iterator[Source]:
 
 def databases_in(root: Path) -> list[Path]:
     """The databases of a data folder: one for each release channel."""
-    try:
-        names = sorted(entry.name for entry in root.iterdir())
-    except OSError:
-        return []
-    return [root / name for name in names if _DATABASE.fullmatch(name) and (root / name).is_file()]
+    names = [entry.name for entry in entries(str(root))]
+    return [root / name for name in names if _DATABASE.fullmatch(name) and holds_file(root, name)]
 
 
 def is_home(root: Path) -> bool:
     """Whether a folder holds histories of OpenCode."""
-    return bool(databases_in(root)) or any((root / name).is_dir() for name in ("storage", "project"))
+    return bool(databases_in(root)) or holds_folder(root, "storage", "project")
 
 
 def in_database(path: str) -> tuple[Path, str] | None:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from turnlog.agents.base import Version
+from turnlog.agents.folders import entries, folders, holds_file, is_file
 from turnlog.agents.opencode.rows import PROJECT, TO_DOS, Row, as_text, document_of, time_of
 from turnlog.agents.opencode.snapshot import MessageRows, Snapshot, listed
 from turnlog.agents.opencode.timeline import Copy, Listed
@@ -102,7 +103,7 @@ def session_at(path: Path, root: Path) -> str | None:
 
 
 def _session_of_message(base: Path, message: str) -> str | None:
-    return next((folder.name for folder in _folders(base) if (folder / f"{message}{_JSON}").is_file()), None)
+    return next((folder.name for folder in _folders(base) if holds_file(folder, f"{message}{_JSON}")), None)
 
 
 def find_places(root: Path) -> Iterator[tuple[Path, Place]]:
@@ -221,29 +222,19 @@ def _statuses(place: Place) -> Iterator[tuple[str, os.stat_result]]:
             yield str(path), path.stat()
         except OSError:
             continue
-    for message in _entries(place.message_folder):
+    for message in entries(str(place.message_folder)):
         if message.name.endswith(_JSON):
             yield message.path, message.stat(follow_symlinks=False)
-            for part in _entries(place.part_folder(message.name.removesuffix(_JSON))):
+            for part in entries(str(place.part_folder(message.name.removesuffix(_JSON)))):
                 yield part.path, part.stat(follow_symlinks=False)
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """What is in a folder, by name; nothing when it is missing or may not be read."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []
-
-
 def _files(folder: Path) -> Iterator[Path]:
-    for entry in _entries(folder):
-        if entry.name.endswith(_JSON) and entry.is_file(follow_symlinks=False):
+    for entry in filter(is_file, entries(str(folder))):
+        if entry.name.endswith(_JSON):
             yield Path(entry.path)
 
 
 def _folders(folder: Path) -> Iterator[Path]:
-    for entry in _entries(folder):
-        if entry.is_dir(follow_symlinks=False):
-            yield Path(entry.path)
+    for entry in folders(str(folder)):
+        yield Path(entry.path)
