@@ -110,9 +110,12 @@ def _needs_unwrapping(value: Any) -> bool:
 
 def has_foreign_keys(value: UIValue) -> bool:
     """Whether it holds what only `to_plain` can put where it stood."""
-    if value.extra or isinstance(value, UnknownUIPart | UnknownChunk):
+    if value.extra:
         return True
-    return any(_holds_foreign_keys(getattr(value, name)) for name in _NESTED_NAMES.get(type(value), ()))
+    nested = _NESTED_NAMES.get(type(value), ())
+    if not nested:
+        return nested is None
+    return any([_holds_foreign_keys(getattr(value, name)) for name in nested])
 
 
 def _holds_foreign_keys(value: Any) -> bool:
@@ -229,4 +232,10 @@ _MESSAGE_FIELDS: dict[str, Callable[[Any], bool]] = {
     "parts": lambda value: isinstance(value, list | tuple),
 }
 
-_NESTED_NAMES = {**{struct: tuple(fields) for struct, fields in _NESTED.items()}, UIMessage: ("parts",)}
+_NESTED_NAMES: dict[type[UIValue], tuple[str, ...] | None] = {
+    **{struct: tuple(fields) for struct, fields in _NESTED.items()},
+    UIMessage: ("parts",),
+    UnknownUIPart: None,
+    UnknownChunk: None,
+}
+"""The fields that hold other values; None for what is foreign altogether."""

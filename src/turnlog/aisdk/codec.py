@@ -29,7 +29,7 @@ from turnlog.errors import ShapeError
 JsonInput: TypeAlias = bytes | str | dict[str, Any]
 """JSON text, or what a JSON reader made of it."""
 
-_encoder = msgspec.json.Encoder()
+_encode_exactly = msgspec.json.Encoder().encode
 _chunk_decoder: msgspec.json.Decoder[TaggedChunk] = msgspec.json.Decoder(TaggedChunk)
 _EXTRA_KEY = JSON_PROPERTY.encode()
 
@@ -86,7 +86,7 @@ def encode(value: UIValue | Sequence[UIValue]) -> bytes:
         return b"[" + b",".join([encode(item) for item in value]) + b"]"
     if not has_foreign_keys(value):
         try:
-            return _encoder.encode(value)
+            return _encode_exactly(value)
         except UnicodeEncodeError:
             pass
     return _encode_plain(to_plain(value))
@@ -146,7 +146,7 @@ def _is_plainly_valid(chunk: TaggedChunk, release: SdkVersion) -> bool:
 
 def _encode_plain(plain: Any) -> bytes:
     try:
-        return _encoder.encode(plain)
+        return _encode_exactly(plain)
     except UnicodeEncodeError:
         return json.dumps(_finite(plain), separators=(",", ":"), allow_nan=False).encode("ascii")
 

