@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
+import pytest
+
+import claude_files
+import codex_files
 import gemini_files
 import klaude_files
 import opencode_files
-from turnlog.agents.reading import other_fields
+from turnlog.agents.base import Changes
+from turnlog.agents.claude_code import records as claude_records
+from turnlog.agents.codex import records as codex_records
+from turnlog.agents.reading import names_of, other_fields
 from turnlog.model import Message, ToolCallPart
 
 NEWS: dict[str, Any] = {"colour": "red", "nested": {"deep": [1, None]}, "nothing": None, "large": "x" * 5000}
@@ -20,6 +29,66 @@ def test_what_is_known_is_left_out_and_what_is_large_is_told_by_its_size() -> No
     """R-C11"""
     assert other_fields({"id": "1", **NEWS}, frozenset({"id"})) == {"other_fields": KEPT}
     assert other_fields({"id": "1"}, frozenset({"id"})) == {}
+
+
+def test_claude_code_keeps_them_on_messages() -> None:
+    """R-C11"""
+    log = claude_files.Log()
+    records = [
+        log.user("Hi", **NEWS),
+        log.assistant("a", claude_files.text("Hm"), effort="high", **NEWS),
+        log.assistant("a", claude_files.call("c"), **NEWS),
+    ]
+    assert [message.metadata for message in claude_files.fold(*records).messages.values()] == [
+        {"claude-code": {"other_fields": KEPT}},
+        {"claude-code": {"effort": "high", "other_fields": KEPT}},
+    ]
+
+
+def test_lines_of_one_answer_may_differ_in_them_and_be_read_apart() -> None:
+    """R-C11: nothing is lost of what they agree on or only one has; of two values the same stays."""
+    log = claude_files.Log()
+    words = ("one", "two", "three")
+    news: list[dict[str, Any]] = [
+        {"shared": {"same": 1, word: True}, "number": number, word: number} for number, word in enumerate(words)
+    ]
+    records = [log.assistant("a", claude_files.text(word), **each) for word, each in zip(words, news, strict=True)]
+    kept = {"number": 0, "shared": {"same": 1, "one": True, "two": True, "three": True}, "one": 0, "two": 1, "three": 2}
+    at_once = claude_files.fold(*records)
+    fold, offset, pieces = claude_files.AGENT.fold(claude_files.session_source(), None), 0, list[Changes]()
+    for line in claude_files.lines(*records).splitlines(keepends=True):
+        pieces.append(fold.feed(line, offset))
+        offset += len(line)
+    apart = claude_files.gather(*reversed(pieces))
+    assert [message.metadata for message in at_once.messages.values()] == [{"claude-code": {"other_fields": kept}}]
+    assert at_once.messages["a"].metadata == apart.messages["a"].metadata
+
+
+def test_codex_keeps_them_on_messages() -> None:
+    """R-C11"""
+    found = codex_files.fold(
+        codex_files.meta(),
+        codex_files.prompt("Hi", **NEWS),
+        codex_files.answer("Hm", **NEWS),
+        codex_files.call("c", **NEWS),
+    )
+    assert [message.metadata for message in found.messages.values()] == [{"codex": {"other_fields": KEPT}}] * 2
+
+
+@pytest.mark.parametrize(
+    ("page", "read", "complete"),
+    [
+        ("claude-code", claude_records.Record, claude_records.CompleteRecord),
+        ("codex", codex_records.Item, codex_records.CompleteItem),
+    ],
+)
+def test_fields_that_are_known_and_not_read_are_on_the_page(
+    page: str, read: type[msgspec.Struct], complete: type[msgspec.Struct]
+) -> None:
+    """R-S23"""
+    text = (Path(__file__).parents[2] / "docs/formats" / f"{page}.md").read_text()
+    listed = re.findall(r"`(\w+)`", text.split("Known, and not read here:", 1)[1].split("\n\n", 1)[0])
+    assert sorted(listed) == sorted(names_of(complete) - names_of(read))
 
 
 def test_gemini_cli_keeps_them_on_messages_and_calls() -> None:

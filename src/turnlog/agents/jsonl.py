@@ -18,9 +18,13 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_ar
 import msgspec
 
 from turnlog.agents.base import Changes, Diagnostic
+from turnlog.agents.reading import names_of, other_fields
 from turnlog.model.codec import to_json
 
 RecordT = TypeVar("RecordT", bound=msgspec.Struct)
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for a text that is no record."""
 
 _EDGES = b" \t\r\n\x00"
 _BOM = b"\xef\xbb\xbf"
@@ -39,16 +43,26 @@ Reading: TypeAlias = tuple[RecordT, bytes, int, int, int]
 class JsonLines(Generic[RecordT]):
     """Reads records of one struct type, whose every field has a default."""
 
-    def __init__(self, kind: type[RecordT], *, first_keys: Sequence[str], plausible: Callable[[RecordT], bool]) -> None:
+    def __init__(
+        self,
+        kind: type[RecordT],
+        *,
+        first_keys: Sequence[str],
+        plausible: Callable[[RecordT], bool],
+        complete: type[RecordT] | None = None,
+    ) -> None:
         """Say what a record looks like, for finding one behind the torn beginning of another.
 
         Args:
             kind: The struct to decode into.
             first_keys: Names that a record's JSON may begin with.
             plausible: Whether an object found inside a broken line is a record, not a piece of one.
+            complete: A kind of it that refuses fields it does not declare. What a record has besides, which costs
+                nothing where there is nothing, is then put into its field `others` (R-C11).
         """
         self._kind = kind
         self._decode = msgspec.json.Decoder(kind).decode
+        self._known = None if complete is None else KeepingDecoder(kind, complete)
         self._plausible = plausible
         keys = b"|".join(re.escape(key.encode()) for key in first_keys)
         self._start = re.compile(rb'\{\s*"(?:' + keys + rb')"\s*:')
@@ -59,14 +73,14 @@ class JsonLines(Generic[RecordT]):
         The first line stands at byte `offset` and has the number `number` (from 1). What could not be read is told
         in `changes.diagnostics` and counted in `changes.counts`.
         """
-        decode = self._decode
+        decode = self._decode if self._known is None else self._known.decode
         position = offset
         last = number + len(lines) - 1
         for line_number, text in enumerate(lines, number):
             length = len(text)
             try:
                 record = decode(text)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            except UNREADABLE:
                 if text or line_number < last:
                     yield from _OddLine(self, text, position, line_number, changes, torn=line_number == last).read()
             else:
@@ -91,12 +105,15 @@ class JsonLines(Generic[RecordT]):
 
     def _typed(self, text: bytes) -> _Decoded[RecordT] | str:
         problems: list[_Problem] = []
+        decode = self._decode if self._known is None else self._known.decode
         try:
-            return _Decoded(self._decode(text), text, problems)
+            return _Decoded(decode(text), text, problems)
         except msgspec.ValidationError:
             record = _salvage(text, self._kind, "$", problems)
         if not isinstance(record, self._kind):
             return "not a JSON object"
+        if self._known is not None:
+            record = self._known.with_others(record, text)
         return _Decoded(record, text, problems)
 
     def _repaired(self, text: bytes) -> _Decoded[RecordT] | None:
@@ -113,6 +130,30 @@ class JsonLines(Generic[RecordT]):
     def is_plausible(self, record: RecordT) -> bool:
         """Whether an object found inside a broken line is a record."""
         return self._plausible(record)
+
+
+class KeepingDecoder(Generic[RecordT]):
+    """Decodes records, and keeps what of them is not declared: see `JsonLines`."""
+
+    def __init__(self, kind: type[RecordT], complete: type[RecordT]) -> None:
+        self._decode_complete = msgspec.json.Decoder(complete).decode
+        self._decode_lenient = msgspec.json.Decoder(kind).decode
+        self._names = names_of(complete)
+
+    def decode(self, text: bytes | msgspec.Raw) -> RecordT:
+        """A sound record; raises one of `UNREADABLE` for any other text."""
+        try:
+            return self._decode_complete(text)
+        except msgspec.ValidationError:
+            return self.with_others(self._decode_lenient(text), text)
+
+    def with_others(self, record: RecordT, text: bytes | msgspec.Raw) -> RecordT:
+        """The record with what else its JSON says."""
+        fields = _decode_fields(clean_json(bytes(text)))
+        return msgspec.structs.replace(record, others=other_fields(fields, self._names) or None)
+
+
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def clean_json(text: bytes) -> bytes:

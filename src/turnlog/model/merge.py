@@ -174,7 +174,7 @@ def _join(left: Any, right: Any, default: Any) -> Any:
     if right is None or right == default:
         return left
     if _is_mapping(left) and _is_mapping(right):
-        return _join_mappings(left, right)
+        return join_mappings(left, right)
     return min(left, right, key=encode)
 
 
@@ -182,7 +182,8 @@ def _is_mapping(value: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 
 
-def _join_mappings(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+def join_mappings(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    """Both, field by field as `merge_messages` joins metadata, sorted by name."""
     joined = dict(left)
     for key, value in right.items():
         joined[key] = value if key not in joined or joined[key] == value else _join(joined[key], value, None)

@@ -32,6 +32,7 @@ from turnlog.model import (
     ToolState,
     Usage,
 )
+from turnlog.model.merge import join_mappings
 from turnlog.model.tools import STATE_OF_STATUS, state_after
 from turnlog.model.usage import merge_usage
 
@@ -123,6 +124,7 @@ class MessageDraft:
         "model",
         "open",
         "origin",
+        "others",
         "parts",
         "raw_stop_reason",
         "record_ids",
@@ -155,6 +157,7 @@ class MessageDraft:
         self.cost: Cost | None = None
         self.error: MessageError | None = None
         self.metadata: dict[str, Any] = {}
+        self.others: dict[str, Any] = {}
 
     def add_facts(self, record: Record, message: WireMessage) -> None:
         """What a line says about the message as a whole."""
@@ -195,6 +198,8 @@ class MessageDraft:
             self.metadata["skill"] = record.attribution_skill
         if record.attribution_mcp_server is not None:
             self.metadata["mcp_server"] = record.attribution_mcp_server
+        if record.others:
+            self.others = join_mappings(self.others, record.others)
 
     def _usage(self) -> Usage | None:
         """Lines with a stop reason have the final counts; of several of one rank the larger counts."""
@@ -233,6 +238,7 @@ class MessageDraft:
         numbers = list(parts)
         if numbers != sorted(numbers):
             parts = dict(sorted(parts.items()))
+        metadata = self.metadata | self.others
         message = Message(
             id=self.id,
             role="assistant",
@@ -249,7 +255,7 @@ class MessageDraft:
             usage=self._usage(),
             cost=self.cost,
             error=self.error,
-            metadata={"claude-code": self.metadata} if self.metadata else {},
+            metadata={"claude-code": metadata} if metadata else {},
         )
         place = self.open
         return MessageChange(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from turnlog.agents.claude_code.kinds import TYPES
-from turnlog.agents.claude_code.records import FIRST_KEYS, Record
+from turnlog.agents.claude_code.records import FIRST_KEYS, CompleteRecord, Record
 from turnlog.agents.jsonl import JsonLines, clean_json
 
 
@@ -13,7 +13,7 @@ def _is_record(record: Record) -> bool:
     return record.type in TYPES
 
 
-read_lines = JsonLines(Record, first_keys=FIRST_KEYS, plausible=_is_record).read
+read_lines = JsonLines(Record, first_keys=FIRST_KEYS, plausible=_is_record, complete=CompleteRecord).read
 """Reads records out of bytes: see `turnlog.agents.jsonl.JsonLines.read`."""
 
 decode_record = msgspec.json.Decoder(Record).decode

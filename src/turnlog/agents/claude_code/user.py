@@ -170,7 +170,7 @@ def _origin_of(parts: tuple[Part, ...], spoken: str) -> Origin:
 
 
 def _metadata_of(record: Record, spoken: str, origin: Origin) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = dict(record.others or {})
     command = command_of(spoken, origin)
     if command is not None:
         facts["command"] = {"name": command.name, "arguments": command.arguments}

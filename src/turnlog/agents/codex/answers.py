@@ -24,6 +24,7 @@ from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import OpenCall, OpenMessage
 from turnlog.agents.codex.tools import KINDS, tool_name
 from turnlog.model import FilePart, ProviderData, ReasoningPart, TextPart, ToolKind, ToolResult, ToolState
+from turnlog.model.merge import join_mappings
 
 _STATES = {"completed": ToolState.OUTPUT_AVAILABLE, "failed": ToolState.OUTPUT_ERROR}
 """Of a call that the provider ran, by the word of its item; its result is not logged."""
@@ -55,7 +56,7 @@ def read_answer(reading: Reading, item: Item) -> None:
     )
     _put(draft, number, part)
     reading.state.answer_key = identity.text_key(text)
-    _note_item(reading, draft, number)
+    _note_item(reading, draft, number, item)
 
 
 def read_reasoning(reading: Reading, item: Item) -> None:
@@ -64,7 +65,7 @@ def read_reasoning(reading: Reading, item: Item) -> None:
     draft = draft_for(reading, item.id, "\0".join(texts) or item.encrypted_content or "")
     number = _number_of_item(draft.open, item.id, texts)
     _put(draft, number, reasoning_part(item, f"{draft.id}.{number}", reading.state.model))
-    _note_item(reading, draft, number)
+    _note_item(reading, draft, number, item)
 
 
 def read_call(reading: Reading, item: Item) -> None:
@@ -78,7 +79,7 @@ def read_call(reading: Reading, item: Item) -> None:
     if item.id is not None and item.id != call.id:
         call.provider = ProviderData(name=PROVIDER, model=reading.state.model, opaque={"id": item.id})
     reading.state.remember_call(call.id, OpenCall(draft.id, name, call.number))
-    _note_item(reading, draft, call.number)
+    _note_item(reading, draft, call.number, item)
 
 
 def read_server_call(reading: Reading, item: Item) -> None:
@@ -95,7 +96,7 @@ def read_server_call(reading: Reading, item: Item) -> None:
         call.input = Raw(msgspec.json.encode({"revised_prompt": item.revised_prompt}))
     if item.result is not None:
         call.add_result(image_result(reading, call.id, item.result))
-    _note_item(reading, draft, number)
+    _note_item(reading, draft, number, item)
 
 
 def image_result(reading: Reading, call_id: str, encoded: str) -> ToolResult:
@@ -238,7 +239,9 @@ def _next(place: OpenMessage) -> int:
     return number
 
 
-def _note_item(reading: Reading, draft: MessageDraft, number: int) -> None:
+def _note_item(reading: Reading, draft: MessageDraft, number: int, item: Item) -> None:
+    if item.others:
+        draft.metadata = join_mappings(draft.metadata, item.others)
     draft.open.items += 1
     draft.records.append((reading.position, reading.length, number))
     draft.at(reading.at)

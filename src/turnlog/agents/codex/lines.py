@@ -12,6 +12,7 @@ from turnlog.agents.codex.records import (
     FIRST_KEYS,
     Communication,
     Compacted,
+    CompleteItem,
     Event,
     Item,
     Line,
@@ -19,7 +20,7 @@ from turnlog.agents.codex.records import (
     TurnContext,
     UsageRecord,
 )
-from turnlog.agents.jsonl import JsonLines, clean_json
+from turnlog.agents.jsonl import UNREADABLE, JsonLines, KeepingDecoder, clean_json
 
 PayloadT = TypeVar("PayloadT", bound=msgspec.Struct)
 
@@ -37,17 +38,14 @@ read_lines = JsonLines(Line, first_keys=FIRST_KEYS, plausible=_is_record).read
 decode_line = msgspec.json.Decoder(Line).decode
 
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-
-
 class Payload(Generic[PayloadT]):
     """Decodes the payload of one family of records."""
 
-    def __init__(self, kind: type[PayloadT]) -> None:
+    def __init__(self, kind: type[PayloadT], complete: type[PayloadT] | None = None) -> None:
         self._kind = kind
-        self.decode = msgspec.json.Decoder(kind).decode
+        self.decode = (msgspec.json.Decoder(kind) if complete is None else KeepingDecoder(kind, complete)).decode
         """Decodes a sound payload, and raises one of `UNREADABLE` for any other: where every call counts."""
-        self._tolerant = JsonLines(kind, first_keys=("type",), plausible=lambda record: True)
+        self._tolerant = JsonLines(kind, first_keys=("type",), plausible=lambda record: True, complete=complete)
 
     def read(self, raw: Raw | bytes, tell: Tell) -> PayloadT:
         """The payload; what of it cannot be read is told and left out."""
@@ -68,7 +66,7 @@ class Payload(Generic[PayloadT]):
         return found.record
 
 
-ITEMS = Payload(Item)
+ITEMS = Payload(Item, CompleteItem)
 EVENTS = Payload(Event)
 decode_item = ITEMS.decode
 decode_event = EVENTS.decode

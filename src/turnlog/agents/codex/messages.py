@@ -74,6 +74,7 @@ def read_message(reading: Reading, item: Item) -> None:
         parts=parts_of(item.content, message_id, lambda index: raw_at(reading.payload, "content", index)),
         origin=origin,
         created_at=reading.at,
+        metadata={NAME: item.others} if item.others else {},
     )
     if known:
         reading.add_again(message, reading.position)
@@ -155,7 +156,7 @@ def read_agent_message(reading: Reading, item: Item) -> None:
     is_task = trigger and state.is_subagent
     text = text_of(item.content)
     message_id = _id_of(reading, item, "user", f"{item.author}\0{item.recipient}\0{text}")
-    facts = {"author": item.author, "recipient": item.recipient}
+    facts = {**(item.others or {}), "author": item.author, "recipient": item.recipient}
     reading.add_message(
         Message(
             id=message_id,

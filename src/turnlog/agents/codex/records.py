@@ -98,6 +98,15 @@ class Item(msgspec.Struct, gc=False):
     timestamp: datetime | None = None
     git: Git | None = None
     record_type: str | None = None
+    others: dict[str, Any] | None = msgspec.field(name="", default=None)
+    """Metadata: the fields that no version seen so far writes (`CompleteItem`)."""
+
+
+class CompleteItem(Item, gc=False, forbid_unknown_fields=True):
+    """An item with all fields that have been seen: what has another one is no such item."""
+
+    execution: Raw | UnsetType = UNSET
+    """Who looks for tools (`tool_search_call`): not read."""
 
 
 class WireUsage(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
