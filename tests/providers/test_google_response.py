@@ -143,13 +143,13 @@ def test_an_early_end_and_an_error_keep_what_came() -> None:
 
 FILTERED = {
     "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR",
-    "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
+    "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION", "PUP_LIMITED_DISABLED",
 }  # fmt: skip
 FAILED = {
     "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE",
     "MALFORMED_RESPONSE", "NO_IMAGE", "IMAGE_OTHER", "OTHER",
 }  # fmt: skip
-NORMAL = {"STOP": "stop", "MAX_TOKENS": "length"}
+NORMAL = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "pause"}
 
 
 @pytest.mark.parametrize("raw", [reason.value for reason in FinishReason])

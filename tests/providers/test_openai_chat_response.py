@@ -1,5 +1,6 @@
 """Responses of Chat Completions and OpenRouter, whole and streamed (R-K28)."""
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -9,6 +10,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from provider_messages import asking, result, user
 from provider_streams import byte_by_byte, pieces, sse
+from turnlog.aisdk.writer import ChunkWriter, write_chunks
 from turnlog.errors import ShapeError
 from turnlog.model import FilePart, Message, ReasoningPart, TextPart, ToolCallPart, ToolState, Usage
 from turnlog.model.stream import ReasoningDelta, StepFinish, StreamError, TextDelta, ToolInputAvailable
@@ -139,6 +141,60 @@ def test_calls_without_an_index_are_told_apart_by_their_ids() -> None:
         streaming.feed(chunk)
     streaming.finish()
     assert streaming.message == openai_chat.from_response(WHOLE)
+
+
+Quirk = Callable[[Json], None]
+
+
+def _repeat_empty_names(delta: Json) -> None:
+    """As DashScope: what was said before is said again, empty."""
+    if "id" not in delta:
+        delta |= {"id": "", "type": "", "function": {"name": "", **delta.get("function", {})}}
+
+
+def _count_nothing(delta: Json) -> None:
+    """As Gemini behind Chat Completions: every call is the first."""
+    delta["index"] = 0
+
+
+def fed(all_chunks: list[Json]) -> Message:
+    """The message of a stream, of which every event must have its place on a chat page."""
+    streaming = openai_chat.open_stream()
+    told = [event for chunk in all_chunks for event in streaming.feed(chunk)]
+    assert list(write_chunks([*told, *streaming.finish()], ChunkWriter(strict=True)))
+    return streaming.message
+
+
+@pytest.mark.parametrize("quirk", [_repeat_empty_names, _count_nothing])
+def test_calls_are_told_apart_whatever_a_server_repeats(quirk: Quirk) -> None:
+    all_chunks = chunks(WHOLE)
+    for call in [call for each in all_chunks for choice in each["choices"] for call in _calls_of(choice)]:
+        quirk(call)
+    assert fed(all_chunks) == openai_chat.from_response(WHOLE)
+
+
+def _calls_of(choice: Json) -> list[Json]:
+    return choice["delta"].get("tool_calls", [])
+
+
+def test_a_new_id_in_every_chunk_does_not_cut_the_answer() -> None:
+    all_chunks = [{**chunk, "id": f"other-{number}"} for number, chunk in enumerate(chunks(WHOLE))]
+    assert fed(all_chunks) == openai_chat.from_response({**WHOLE, "id": "other-0"})
+
+
+def test_thinking_may_be_a_piece_of_the_content() -> None:
+    """As Mistral's models that reason."""
+    thought = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]
+    message = openai_chat.from_response(body({"content": [*thought, {"type": "text", "text": "so"}]}, "stop"))
+    assert [(part.type, getattr(part, "text", "")) for part in message.parts] == [("reasoning", "hm"), ("text", "so")]
+    deltas: list[Json] = [{"content": thought}, {"content": [{"type": "text", "text": "so"}]}, {}]
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "the-model", "usage": USAGE}
+    ends = [None, None, "stop"]
+    streamed = [
+        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}
+        for delta, end in zip(deltas, ends, strict=True)
+    ]
+    assert fed(streamed).parts == message.parts
 
 
 def test_an_early_end_and_an_error_keep_what_came() -> None:

@@ -1,17 +1,24 @@
 """What streams of all providers have in common (R-K10, R-K28)."""
 
+import copy
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from random import Random
+from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from provider_messages import asking
+from turnlog.aisdk.writer import ChunkWriter, write_chunks
 from turnlog.errors import ShapeError
-from turnlog.model.stream import Abort, StreamError
+from turnlog.model.codec import decode_message, encode
+from turnlog.model.stream import Abort, RunFinish, StreamError
 from turnlog.providers import provider, provider_names
 from turnlog.providers.sse import SseDecoder
 
+DATA = Path(__file__).parents[1] / "data/provider_streams"
 EVENTS: list[Any] = [{"a": "ä\n🤔"}, {"b": [1, 2]}, {}]
 LINES = [': hello\n\nevent: x\ndata: {"a": "ä\\n🤔"}\n\n', 'data:{"b":\ndata: [1, 2]}\n\n', "id: 1\ndata: {}\n\n"]
 
@@ -45,6 +52,56 @@ def test_every_provider_reads_responses(name: str) -> None:
     stream = provider(name).open_stream(requested_model="alias")
     assert stream.finish(aborted=True) == [Abort()]
     assert (stream.message.stop_reason, stream.message.requested_model) == ("aborted", "alias")
+
+
+JUNK: list[Any] = [None, True, -1, 1.5, 10**30, "", "x", "\ud800", "NaN", [], {}, [None], [{}], {"a": 1}]
+"""What a field of an event may hold that is not of its kind."""
+
+
+def recorded_events(name: str) -> list[Any]:
+    decoder = SseDecoder()
+    return decoder.feed((DATA / f"{name}.sse").read_bytes())
+
+
+def spoil(value: Any, random: Random) -> None:
+    """Put junk somewhere into an event."""
+    while isinstance(value, dict | list) and value:
+        held = cast("Any", value)
+        key: Any = random.choice(list(held)) if isinstance(value, dict) else random.randrange(len(held))
+        if not isinstance(held[key], dict | list) or not held[key] or random.random() < 0.3:
+            held[key] = copy.deepcopy(random.choice(JUNK))
+            return
+        value = held[key]
+
+
+def disorder(events: list[Any], random: Random) -> list[Any]:
+    """The events with some left out, said twice, swapped or spoiled."""
+    for _ in range(random.randint(1, 4)):
+        first, second = random.randrange(len(events)), random.randrange(len(events))
+        match random.randrange(4):
+            case 0:
+                del events[first]
+            case 1:
+                events.insert(second, copy.deepcopy(events[first]))
+            case 2:
+                events[first], events[second] = events[second], events[first]
+            case _:
+                spoil(events[first], random)
+    return events
+
+
+@pytest.mark.parametrize("name", provider_names())
+@settings(max_examples=40, deadline=None)
+@given(random=st.randoms(use_true_random=False))
+def test_a_stream_in_disorder_has_one_end_and_a_message_that_can_be_kept(name: str, random: Random) -> None:
+    """R-K28."""
+    stream = provider(name).open_stream()
+    told = [event for each in disorder(recorded_events(name), random) for event in stream.feed(each)]
+    told += stream.finish()
+    assert [type(event) for event in told if isinstance(event, RunFinish | Abort)] == [RunFinish]
+    assert list(write_chunks(told, ChunkWriter()))
+    message = decode_message(encode(stream.message))
+    assert provider(name).to_request([message], asking()).body
 
 
 @pytest.mark.parametrize("name", provider_names())

@@ -74,6 +74,11 @@ def rest(value: Json, known: Iterable[str]) -> Json:
     return {name: item for name, item in value.items() if name not in left_out and item not in (None, [], {})}
 
 
+def grown(head: Json, more: Json, name: str = "id") -> Json:
+    """What a stream has told of its response: later words count, but not for its id, by which parts are named."""
+    return {**head, **more, **({name: head[name]} if word(head.get(name)) else {})}
+
+
 def metadata(provider: str, value: Json, known: Iterable[str]) -> Json:
     """`rest` under the provider's name; empty where there is none."""
     more = rest(value, known)

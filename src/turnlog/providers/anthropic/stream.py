@@ -8,7 +8,7 @@ from typing import Any
 from turnlog.model import Part, ToolCallPart
 from turnlog.model.stream import StreamEvent
 from turnlog.providers.anthropic.response import from_response, is_result, part_of, result_of
-from turnlog.providers.body import OPEN, UNNAMED, Json, count, fields, objects, rest, text, word
+from turnlog.providers.body import OPEN, UNNAMED, Json, count, fields, grown, objects, rest, text, word
 from turnlog.providers.streaming import (
     ResponseStream,
     StreamReading,
@@ -81,7 +81,7 @@ class _Assembler:
         return {**self._message, "content": blocks}
 
     def _start(self, event: Json) -> list[StreamEvent]:
-        self._message = dict(fields(event.get("message")))
+        self._message = grown(self._message, fields(event.get("message")))
         return []
 
     def _open(self, event: Json) -> list[StreamEvent]:

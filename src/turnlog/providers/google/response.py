@@ -51,6 +51,7 @@ PROVIDER = "google"
 STOP_REASONS: dict[str, StopReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
+    "CONTINUATION": "pause",
     **dict.fromkeys(
         (
             "SAFETY",
@@ -61,6 +62,8 @@ STOP_REASONS: dict[str, StopReason] = {
             "SPII",
             "MODEL_ARMOR",
             "JAILBREAK",
+            "ESCALATION",
+            "PUP_LIMITED_DISABLED",
             "IMAGE_SAFETY",
             "IMAGE_PROHIBITED_CONTENT",
             "IMAGE_RECITATION",

@@ -10,7 +10,7 @@ from typing import Any
 
 from turnlog.model import Part, SourceUrlPart, ToolCallPart
 from turnlog.model.stream import StreamEvent
-from turnlog.providers.body import OPEN, Json, fields, objects, rest, text, word
+from turnlog.providers.body import OPEN, Json, fields, grown, objects, rest, text, word
 from turnlog.providers.google.response import from_response, is_plain, joined, part_of, with_output
 from turnlog.providers.streaming import (
     ResponseStream,
@@ -46,7 +46,7 @@ class _Assembler:
 
     def add(self, event: Json) -> list[StreamEvent]:
         self.error = event.get("error")
-        self._head |= rest(event, ("candidates", "error"))
+        self._head = grown(self._head, rest(event, ("candidates", "error")), "responseId")
         feedback = fields(event.get("promptFeedback"))
         self.complete = self.complete or word(feedback.get("blockReason")) is not None
         told: list[StreamEvent] = []

@@ -43,6 +43,9 @@ from turnlog.providers.body import (
 )
 from turnlog.providers.reasoning import REASONING_FIELDS
 
+THOUGHTS = (*REASONING_FIELDS, "thinking")
+"""Where reasoning may stand; `thinking` is what `flat` makes of a list."""
+
 STOP_REASONS: dict[str, StopReason] = {
     "stop": "stop",
     "length": "length",
@@ -67,7 +70,7 @@ _ANSWER = (
     "annotations",
     "images",
     "reasoning_details",
-    *REASONING_FIELDS,
+    *THOUGHTS,
 )
 
 
@@ -79,7 +82,7 @@ def answer_of(body: bytes | str | Mapping[str, Any], provider: str, requested_mo
     error = error_of(found.get("error")) or error_of(choice.get("error"))
     if not isinstance(found.get("choices"), list) and error is None:
         raise ShapeError("the response has no list of choices", json_path="$.choices")
-    said = fields(choice.get("message"))
+    said = flat(fields(choice.get("message")))
     raw_stop = word(choice.get("finish_reason"))
     more = metadata(provider, {**found, **choice, **said, "other_choices": choices[1:]}, (*_BODY, *_CHOICE, *_ANSWER))
     return answer(
@@ -119,10 +122,12 @@ class _Reader:
     def _reasoning(self, answer: Json) -> list[Part]:
         """One part: the details hold the text too, where there are any."""
         details = objects(answer.get("reasoning_details"))
-        field = next((name for name in REASONING_FIELDS if text(answer.get(name))), None)
+        field = next((name for name in THOUGHTS if text(answer.get(name))), None)
         if not details and field is None:
             return []
-        opaque: Json = {"reasoning_details": details} if details else {"reasoning_field": field}
+        opaque: Json = {"reasoning_details": details} if details else {}
+        if not details and field in REASONING_FIELDS:
+            opaque = {"reasoning_field": field}
         written = text(answer.get(field)) if field else "".join([_detail_text(detail) for detail in details])
         return [
             ReasoningPart(
@@ -138,7 +143,7 @@ class _Reader:
         state = "streaming" if OPEN in answer else "done"
         citations = tuple([_citation(each) for each in objects(answer.get("annotations"))])
         said: list[Part] = []
-        written = _content(answer.get("content"))
+        written = text(answer.get("content"))
         if written:
             said.append(TextPart(id=f"{self._id}:text", text=written, citations=citations, state=state))
         if refusal := text(answer.get("refusal")):
@@ -175,9 +180,14 @@ def _named(file: FilePart, part_id: str) -> FilePart:
     return FilePart(id=part_id, media_type=file.media_type, data=file.data, url=file.url)
 
 
-def _content(value: Any) -> str:
-    """The text; some servers send a list of pieces."""
-    return text(value) or "".join([text(piece.get("text")) for piece in objects(value)])
+def flat(said: Json) -> Json:
+    """An answer or a delta, its content as text. Some servers send a list of pieces, thinking among them (Mistral)."""
+    if not isinstance(said.get("content"), list):
+        return said
+    pieces = objects(said["content"])
+    thought = "".join([text(inner.get("text")) for piece in pieces for inner in objects(piece.get("thinking"))])
+    written = "".join([text(piece.get("text")) for piece in pieces])
+    return {**said, "content": written, **({"thinking": thought} if thought else {})}
 
 
 def _detail_text(detail: Json) -> str:

@@ -6,12 +6,11 @@ from typing import Any
 
 from turnlog.model import ReasoningPart, TextPart, ToolCallPart
 from turnlog.model.stream import StreamEvent
-from turnlog.providers.body import OPEN, UNNAMED, Json, count, fields, objects, rest, text, word
-from turnlog.providers.openai_chat.answers import answer_of
-from turnlog.providers.reasoning import REASONING_FIELDS
+from turnlog.providers.body import OPEN, UNNAMED, Json, count, fields, grown, objects, rest, text, word
+from turnlog.providers.openai_chat.answers import THOUGHTS, answer_of, flat
 from turnlog.providers.streaming import part_delta, part_end, part_start, part_whole
 
-_JOINED = ("content", "refusal", *REASONING_FIELDS)
+_JOINED = ("content", "refusal", *THOUGHTS)
 """Fields of a delta that lengthen the answer's."""
 
 _LISTED = ("annotations", "images")
@@ -33,12 +32,14 @@ class ChunkAssembler:
         self._rest: Json = {}
         self._calls: dict[int, Json] = {}
         self._arguments: dict[int, list[str]] = {}
+        self._places: dict[int | None, int] = {}
+        """Which call the index of a delta without an id means."""
         self._details: list[Json] = []
         self._open: dict[str, ReasoningPart | TextPart | ToolCallPart] = {}
 
     def add(self, event: Json) -> list[StreamEvent]:
         """Take a chunk."""
-        self._head |= rest(event, _CHUNK)
+        self._head = grown(self._head, rest(event, _CHUNK))
         if fields(event.get("usage")):
             self._head["usage"] = event["usage"]
         told: list[StreamEvent] = []
@@ -53,10 +54,10 @@ class ChunkAssembler:
         if not self._head and not self._choice:
             return {"choices": []}
         is_open = {} if self.complete else {OPEN: True}
-        grown = {name: "".join(pieces) for name, pieces in self._grown.items()}
+        joined = {name: "".join(pieces) for name, pieces in self._grown.items()}
         details = {"reasoning_details": self._details} if self._details else {}
         calls = {"tool_calls": [self._call(index) for index in sorted(self._calls)]} if self._calls else {}
-        answer = {"role": "assistant", **self._rest, **grown, **details, **calls, **self._lists, **is_open}
+        answer = {"role": "assistant", **self._rest, **joined, **details, **calls, **self._lists, **is_open}
         return {**self._head, "choices": [{**self._choice, "message": answer}]}
 
     def _call(self, index: int) -> Json:
@@ -66,7 +67,7 @@ class ChunkAssembler:
         return {**call, kind: called, **({} if self.complete else {OPEN: True})}
 
     def _take(self, choice: Json) -> list[StreamEvent]:
-        told = self._delta(fields(choice.get("delta")))
+        told = self._delta(flat(fields(choice.get("delta"))))
         self._choice |= rest(choice, ("index", "delta"))
         if word(choice.get("finish_reason")) is None or self.complete:
             return told
@@ -92,9 +93,9 @@ class ChunkAssembler:
         return told
 
     def _thought(self, delta: Json, details: list[Json]) -> list[StreamEvent]:
-        written = next((more for name in REASONING_FIELDS if (more := text(delta.get(name)))), "")
+        written = next((more for name in THOUGHTS if (more := text(delta.get(name)))), "")
         # Details repeat what a field of its own tells.
-        if not any(name in self._grown for name in REASONING_FIELDS):
+        if not any(name in self._grown for name in THOUGHTS):
             written = "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
         return self._grow("reasoning", ReasoningPart(id=f"{self._id}:reasoning", text=""), written)
 
@@ -116,8 +117,8 @@ class ChunkAssembler:
         if known.get("type") == "custom":
             kind, name = "custom", "input"
         called = fields(delta.get(kind))
-        known |= rest(delta, ("index", "function", "custom"))
-        known[kind] = {**fields(known.get(kind)), **rest(called, (name,))}
+        known |= _said(rest(delta, ("index", "function", "custom")))
+        known[kind] = {**fields(known.get(kind)), **_said(rest(called, (name,)))}
         more = text(called.get(name))
         self._arguments.setdefault(index, []).append(more)
         part = ToolCallPart(
@@ -129,15 +130,17 @@ class ChunkAssembler:
         return [*started, *part_delta(part, more)]
 
     def _index_of(self, delta: Json) -> int:
-        """Which call is meant. Some servers leave the index out: an id begins a call, what has none goes on."""
-        index = count(delta.get("index"))
-        if index is not None:
-            return index
+        """Which call is meant. Some servers leave the index out, or have one for all: a new id begins a call."""
+        index, call_id = count(delta.get("index")), word(delta.get("id"))
         last = max(self._calls, default=-1)
-        same = next((place for place, call in self._calls.items() if call.get("id") == delta.get("id")), None)
-        if delta.get("id") is None:
-            return max(last, 0)
-        return last + 1 if same is None else same
+        if call_id is None:
+            return self._places.get(index, max(last, 0) if index is None else index)
+        place = next((place for place, call in self._calls.items() if call.get("id") == call_id), None)
+        if place is None:
+            is_free = index is not None and word(self._calls.get(index, {}).get("id")) is None
+            place = index if is_free and index is not None else last + 1
+        self._places[index] = place
+        return place
 
     def _add_detail(self, detail: Json) -> None:
         """Pieces of one detail are joined: same index and type."""
@@ -164,3 +167,8 @@ class ChunkAssembler:
     @property
     def _id(self) -> str:
         return word(self._head.get("id")) or UNNAMED
+
+
+def _said(told: Json) -> Json:
+    """Without empty words: where some servers repeat `"id": ""`, they say nothing new."""
+    return {name: value for name, value in told.items() if value != ""}

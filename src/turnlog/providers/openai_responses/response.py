@@ -49,6 +49,8 @@ PROVIDER = "openai"
 STOP_REASONS: dict[str, StopReason] = {
     "completed": "stop",
     "max_output_tokens": "length",
+    "max_messages": "length",
+    "steered": "pause",
     "content_filter": "content_filter",
     "failed": "error",
     "cancelled": "aborted",

@@ -11,7 +11,7 @@ from typing import Any
 
 from turnlog.model import Part, ReasoningPart, TextPart, ToolCallPart
 from turnlog.model.stream import StreamEvent
-from turnlog.providers.body import OPEN, Json, count, fields, objects, text
+from turnlog.providers.body import OPEN, Json, count, fields, grown, objects, text
 from turnlog.providers.openai_responses.response import from_response, item_parts
 from turnlog.providers.streaming import ResponseStream, StreamReading, part_delta, part_end, part_start, part_whole
 
@@ -84,11 +84,11 @@ class _Assembler:
         return item
 
     def _begin(self, event: Json) -> list[StreamEvent]:
-        self._response = dict(fields(event.get("response")))
+        self._response = grown(self._response, fields(event.get("response")))
         return []
 
     def _end(self, event: Json) -> list[StreamEvent]:
-        self._response = {**self._response, **fields(event.get("response"))}
+        self._response = grown(self._response, fields(event.get("response")))
         self.complete = True
         self.error = self._response.get("error")
         return []
