@@ -15,7 +15,21 @@ import pytest
 from opencode_files import recorded, write_database
 from turnlog.agents import agent as agent_named
 from turnlog.agents import agents
-from turnlog.model import Message, Origin, RecordEvent, Session, ToolCallPart, ToolState, UnknownPart
+from turnlog.model import (
+    CompactionEvent,
+    ErrorEvent,
+    InterruptEvent,
+    Message,
+    MessageEvent,
+    Origin,
+    RecordEvent,
+    RunMetadataEvent,
+    Session,
+    ToolCallPart,
+    ToolResultEvent,
+    ToolState,
+    UnknownPart,
+)
 from turnlog.store import open_store
 from turnlog.store.base import PlacedMessage, SessionFilter, Store, ToolCallFilter
 from turnlog.sync.scan import sync
@@ -30,7 +44,7 @@ class Log:
     place: str
     """Its home, below the user's."""
     cases: tuple[str, ...]
-    """Folders of recorded homes, or of recorded rows: a tour of the tools, a subagent, an interruption."""
+    """Folders of recorded homes, or of recorded rows: a tour, a subagent, an interruption or compaction."""
     tokens: tuple[str, int, int, int, int]
     """Words of an answer, and its tokens by the script: input, read from the cache, words, thoughts."""
 
@@ -53,7 +67,7 @@ LOGS = {
     ),
     "opencode": Log(
         ".local/share/opencode",
-        tuple(f"opencode/1.18.33/{name}" for name in ("basic-chat", "subagent", "interrupt")),
+        tuple(f"opencode/1.18.33/{name}" for name in ("basic-chat", "subagent", "compact")),
         ("I remember", 15, 3000, 7, 4),
     ),
     "klaude": Log(".klaude", ("klaude/versions/2.43.0",), ("Fixed: it ", 200, 1800, 40, 0)),
@@ -258,3 +272,18 @@ def test_a_subagent_names_the_call_that_it_answers_within(name: str) -> None:
             assert relation.parent_tool_call_id is not None
             assert store.child_sessions(relation.parent_session_id)[relation.parent_tool_call_id] == child.id
             assert relation.parent_tool_call_id in {call.tool_call_id for call in calls_of(name)}
+
+
+@every_agent
+def test_a_history_is_one_list_of_messages_and_what_happened(name: str) -> None:
+    """R-K7, R-S43: in the order in which it arrived, with what the harness said and facts about the run."""
+    with opened(name) as (store, sessions):
+        for session in sessions:
+            history = store.history(session.id)
+            told = [event.message.id for event in history if isinstance(event, MessageEvent)]
+            assert sorted(told) == sorted(placed.message.id for placed in store.messages(session.id))
+            positions = [event.position for event in history]
+            assert positions == sorted(positions)
+        kinds = {type(event) for session in sessions for event in store.history(session.id)}
+    assert {MessageEvent, ToolResultEvent} <= kinds
+    assert kinds & {RunMetadataEvent, InterruptEvent, ErrorEvent, CompactionEvent}
