@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,22 @@ from browser_visit import SECONDS
 
 
 @contextmanager
-def serving(home: Path, data: Path, *, port: int = 0, seconds: float = SECONDS) -> Generator[str]:
+def serving(
+    home: Path,
+    data: Path,
+    *arguments: str,
+    port: int = 0,
+    seconds: float = SECONDS,
+    environment: Mapping[str, str] | None = None,
+) -> Generator[str]:
     """Where `turnlog serve` answers, once it has read and indexed everything in this home."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "turnlog", "serve", "--no-browser", "--port", str(port)],
+        [sys.executable, "-m", "turnlog", "serve", "--no-browser", "--port", str(port), *arguments],
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"HOME": str(home), "TURNLOG_DATA_DIR": str(data), "PYTHONUNBUFFERED": "1"},
+        env=os.environ
+        | {"HOME": str(home), "TURNLOG_DATA_DIR": str(data), "PYTHONUNBUFFERED": "1"}
+        | dict(environment or {}),
     )
     assert process.stdout is not None
     try:
@@ -40,8 +49,10 @@ def serving(home: Path, data: Path, *, port: int = 0, seconds: float = SECONDS) 
 def _wait_until_searchable(address: str, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     status: dict[str, Any] = {}
+    place, _, token = address.partition("/?token=")
+    request = urllib.request.Request(f"{place}/api/status", headers={"Authorization": f"Bearer {token}"})
     while time.monotonic() < deadline:
-        with urllib.request.urlopen(f"{address}/api/status", timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=5) as answer:
             status = json.load(answer)
         # The bundled sample is there before the server is.
         is_read = status["sample"] or status["sync"]["passes"] > 0

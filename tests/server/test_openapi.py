@@ -39,6 +39,7 @@ ADDRESSES = {
     "/api/sessions/{session_id}/export",
     "/api/sessions/{session_id}/files",
     "/api/sessions/{session_id}/outline",
+    "/api/sessions/{session_id}/prompt",
     "/api/sessions/{session_id}/replay",
     "/api/sessions/{session_id}/spills/{name}",
     "/api/sessions/{session_id}/ui-messages",

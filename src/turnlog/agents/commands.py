@@ -20,6 +20,10 @@ def words(*lines: str) -> frozenset[str]:
     return frozenset(" ".join(lines).split())
 
 
+SESSION: Final = "{session}"
+"""Where the id of a session stands in a form."""
+
+
 class CommandForm(msgspec.Struct, frozen=True, kw_only=True):
     """The command line of an agent. Options are written as they are typed: `-m`, `--model`."""
 
@@ -45,6 +49,8 @@ class CommandForm(msgspec.Struct, frozen=True, kw_only=True):
     """Options with any number of values."""
     resume: tuple[str, ...] = ()
     """What stands between the program and the id of a session that is to go on; nothing where it cannot."""
+    prompted: tuple[str, ...] = ()
+    """Its arguments to go on with a session (`SESSION`) without a screen, with a prompt on standard input."""
 
 
 class CommandFacts(NamedTuple):
@@ -90,6 +96,13 @@ def resume_command(form: CommandForm, external_id: str) -> list[str] | None:
     if not form.resume or external_id.startswith("-"):
         return None
     return [form.program, *form.resume, external_id]
+
+
+def prompted_command(form: CommandForm, external_id: str) -> list[str] | None:
+    """The command that answers a prompt on its standard input in a session; None where the agent cannot."""
+    if not form.prompted or external_id.startswith("-"):
+        return None
+    return [form.program, *(external_id if word == SESSION else word for word in form.prompted)]
 
 
 def read_command(form: CommandForm, arguments: Sequence[str]) -> CommandFacts:

@@ -22,6 +22,7 @@ from turnlog.cli.options import examples, store_option
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on.  [default: 8765, or a free one]")
 @click.option("--token", help="What visitors must present. Made up where it is needed and not given.")
 @click.option("--sync/--no-sync", default=True, help="Whether logs are read while it runs.")
+@click.option("--prompts", is_flag=True, help="Let the page write prompts, which the session's agent answers.")
 @click.option("--browser/--no-browser", default=True, help="Whether to open the page.")
 @store_option
 @click.pass_context
@@ -31,12 +32,16 @@ def serve(
     port: int | None,
     token: str | None,
     sync: bool,
+    prompts: bool,
     browser: bool,
     store_path: Path,
 ) -> None:
     """Open turnlog in the browser, and keep it up to date until Ctrl-C.
 
     Only this machine can reach it, and nothing leaves the machine. With --host others can, who know the token.
+
+    With --prompts a session can go on in the page: its agent is started in its folder, without a screen, and may do
+    what its own settings allow without asking.
 
     Where no agent has written a log yet, a small sample is shown, in a store of its own.
     """
@@ -59,6 +64,7 @@ def serve(
         token=token,
         sync=sync and not sample,
         sample=sample,
+        prompts=prompts and not sample,
         open_browser=browser,
         announce=lambda address: click.echo(f"turnlog is at {address}"),
     )

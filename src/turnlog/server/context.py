@@ -19,6 +19,7 @@ from turnlog.server.frames import json_response
 from turnlog.server.hooks import HookReader
 from turnlog.server.live.hub import Hub
 from turnlog.server.progress import Progress
+from turnlog.server.prompts import Prompts
 from turnlog.server.settings import Settings
 from turnlog.store.base import Store
 from turnlog.store.search.searcher import Searcher
@@ -36,6 +37,7 @@ class Context:
         self.settings = settings
         self.hub = Hub(store)
         self.hooks = HookReader(store_path, self.hub.wake)
+        self.prompts = Prompts(store_path) if settings.prompts else None
         self._progress = progress
         self._lock = threading.Lock()
         self._counts: tuple[int, StoreCounts] | None = None
@@ -60,6 +62,8 @@ class Context:
 
     def close(self) -> None:
         """Close what was opened for the application."""
+        if self.prompts is not None:
+            self.prompts.close()
         self.hub.close()
         self.hooks.close()
         self.searcher.close()

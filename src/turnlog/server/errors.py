@@ -59,8 +59,10 @@ _STORE_ERRORS: dict[type[Exception], _Kind] = {
 
 _HTTP_ERRORS = {
     400: "invalid_json",
+    403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
+    409: "conflict",
     413: "too_large",
     415: "unsupported_media_type",
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from turnlog import agents
-from turnlog.agents.commands import CommandAgent, CommandForm, resume_command
+from turnlog.agents.commands import CommandAgent, CommandForm, prompted_command, resume_command
 from turnlog.errors import TurnlogError
 from turnlog.model import Session
 from turnlog.runs.states import session_states
@@ -27,12 +27,22 @@ def session_items(store: Store, sessions: Iterable[Session]) -> list[SessionItem
     ]
 
 
+def prompt_command(session: Session) -> list[str] | None:
+    """How its agent answers a prompt in it without a screen."""
+    form = _form_of(session)
+    return None if form is None else prompted_command(form, session.external_id)
+
+
 def _resume(session: Session) -> list[str] | None:
+    form = _form_of(session)
+    return None if form is None else resume_command(form, session.external_id)
+
+
+def _form_of(session: Session) -> CommandForm | None:
     """How its agent goes on with it; a subagent's session goes on only within its parent's."""
-    form = _command_form(session.agent)
-    if form is None or any(link.kind == "subagent" for link in session.relationships):
+    if any(link.kind == "subagent" for link in session.relationships):
         return None
-    return resume_command(form, session.external_id)
+    return _command_form(session.agent)
 
 
 @cache

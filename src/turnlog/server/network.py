@@ -65,9 +65,11 @@ def is_loopback(host: str) -> bool:
 
 
 def require_token(settings: Settings) -> None:
-    """Raise ValueError for an address off loopback without a token."""
+    """Raise ValueError for an address off loopback without a token, and for prompts there or without one."""
     if settings.token is None and not is_loopback(settings.host):
         raise ValueError(f"a server on {settings.host} needs a token")
+    if settings.prompts and (settings.token is None or not is_loopback(settings.host)):
+        raise ValueError("a server that takes prompts is on loopback, and needs a token")
 
 
 def new_token() -> str:

@@ -25,7 +25,7 @@ from turnlog.server.answers.messages import (
     UIMessagePage,
     WindowPage,
 )
-from turnlog.server.answers.runs import Run, RunPage
+from turnlog.server.answers.runs import PromptAnswer, Run, RunPage
 from turnlog.server.answers.search import SearchAnswer
 from turnlog.server.answers.sessions import OutlineAnswer, SessionAnswer, SessionItem, SessionPage
 from turnlog.server.answers.status import StatusAnswer
@@ -48,6 +48,7 @@ ANSWERS: tuple[type[msgspec.Struct], ...] = (
     ModelsAnswer,
     OutlineAnswer,
     ProjectsAnswer,
+    PromptAnswer,
     RawRecords,
     Run,
     RunPage,

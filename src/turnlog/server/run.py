@@ -39,6 +39,7 @@ def serve(
     token: str | None = None,
     sync: bool = True,
     sample: bool = False,
+    prompts: bool = False,
     open_browser: bool = True,
     announce: Callable[[str], None] = print,
 ) -> None:
@@ -51,17 +52,21 @@ def serve(
         token: What requests must present. Off loopback a random one is made when none is given.
         sync: Whether logs are read in the background, now and as they are written.
         sample: Whether the store is the bundled sample; said to the page.
+        prompts: Whether the page may let an agent go on with a session; on loopback only, and every request needs a
+            token.
         open_browser: Whether to open the page.
         announce: Told the address, with the token in it, once it answers.
 
     Raises:
         StoreError: The store cannot be opened.
-        TurnlogError: The address cannot be bound.
+        TurnlogError: The address cannot be bound, or others could write prompts.
     """
-    if token is None and not is_loopback(host):
+    if prompts and not is_loopback(host):
+        raise TurnlogError("prompts are taken on this machine only: leave out --host, or --prompts")
+    if token is None and (prompts or not is_loopback(host)):
         token = new_token()
     progress = Progress()
-    app = create_app(store_path, Settings(host=host, token=token, sample=sample), progress)
+    app = create_app(store_path, Settings(host=host, token=token, sample=sample, prompts=prompts), progress)
     hub: Hub = app.state.context.hub
     background = Background(store_path, progress, on_saved=hub.wake) if sync else None
     with bind(host, port) as listener, ExitStack() as announcement:

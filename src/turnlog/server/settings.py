@@ -19,5 +19,7 @@ class Settings(NamedTuple):
     """What every request must present; None asks for nothing (loopback only)."""
     sample: bool = False
     """Whether the store is the bundled sample."""
+    prompts: bool = False
+    """Whether the page may let an agent go on with a session (loopback only, with a token)."""
     static_folder: Path = STATIC_FOLDER
     """The built web app."""

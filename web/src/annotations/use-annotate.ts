@@ -1,7 +1,7 @@
 /** Saying something about a session: a star, a name, tags, a note. It is kept in turnlog, never in the agent's log. */
 
 import { type QueryClient, useMutation, useQueryClient } from "@tanstack/react-query";
-import { patchJson } from "@/api/client";
+import { sendJson } from "@/api/client";
 import { sessionPath } from "@/api/paths";
 import type { Annotations, SessionItem } from "@/api/types";
 
@@ -19,7 +19,7 @@ export function saidAbout(session: SessionItem): Said {
 export function useAnnotate(session: SessionItem) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: (changes: Partial<Said>) => patchJson<SessionItem>(sessionPath(session.id), changes),
+    mutationFn: (changes: Partial<Said>) => sendJson<SessionItem>("PATCH", sessionPath(session.id), changes),
     onSuccess: () => refresh(queries),
   });
 }

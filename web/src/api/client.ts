@@ -32,11 +32,17 @@ export async function getText(path: string, signal?: AbortSignal): Promise<strin
   return response.text();
 }
 
-export async function patchJson<Answer>(path: string, body: unknown): Promise<Answer> {
+export async function sendJson<Answer>(
+  method: "PATCH" | "POST" | "DELETE",
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
   const response = await fetch(path, {
-    method: "PATCH",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
+    method,
+    ...(body !== undefined && {
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    }),
   });
   if (!response.ok) throw new ApiError(response.status, await problemOf(response));
   return (await response.json()) as Answer;

@@ -19,6 +19,11 @@ export function sessionPath(id: string): string {
   return `${SESSIONS}/${encodeURIComponent(id)}`;
 }
 
+/** Where a session goes on. */
+export function promptPath(id: string): string {
+  return `${sessionPath(id)}/prompt`;
+}
+
 export function messagePath(id: string): string {
   return `/api/messages/${encodeURIComponent(id)}`;
 }

@@ -699,9 +699,19 @@ export interface StoreCounts {
   last_sync_at: string | null;
 }
 
+export interface PromptAnswer {
+  /** The server takes prompts, and the agent goes on with sessions. */
+  can_go_on: boolean;
+  running: boolean;
+  /** Why the last prompt failed. */
+  problem: string | null;
+}
+
 export interface StatusAnswer {
   version: string;
   sample: boolean;
+  /** Whether sessions may go on from the page. */
+  prompts: boolean;
   change_sequence: number;
   sync: SyncProgress;
   search: SearchProgress;

@@ -10,6 +10,7 @@ import { Drawer } from "@/design/drawer";
 import { Problem } from "@/design/problem";
 import { titleOf } from "@/sessions/session-title";
 import { useTitle } from "@/shell/title";
+import { Composer } from "./composer";
 import { DisclosureProvider } from "./disclosure";
 import { Find } from "./find";
 import { Outline } from "./outline";
@@ -161,6 +162,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
             />
           )}
         </Timeline>
+        <Composer sessionId={id} />
         <Drawer open={drawer} onClose={() => setDrawer(false)} label="Prompts">
           {sidebar}
         </Drawer>

@@ -1,10 +1,11 @@
 """The command line of Claude Code, as `claude --help` of 2.1.329 tells it."""
 
-from turnlog.agents.commands import CommandForm, words
+from turnlog.agents.commands import SESSION, CommandForm, words
 
 COMMAND = CommandForm(
     program="claude",
     resume=("--resume",),
+    prompted=("-p", "--resume", SESSION),
     packages=("@anthropic-ai/claude-code",),
     model=words("--model"),
     system_prompt=words("--system-prompt --append-system-prompt"),

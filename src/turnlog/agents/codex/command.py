@@ -1,10 +1,11 @@
 """The command line of Codex, as `codex exec --help` of 0.169.0 tells it."""
 
-from turnlog.agents.commands import CommandForm, words
+from turnlog.agents.commands import SESSION, CommandForm, words
 
 COMMAND = CommandForm(
     program="codex",
     resume=("resume",),
+    prompted=("exec", "resume", SESSION, "-"),
     packages=("@openai/codex",),
     subcommands=(("exec", "resume"), ("e", "resume"), ("exec",), ("e",), ("resume",), ()),
     resumes=frozenset({("exec", "resume"), ("e", "resume"), ("resume",)}),

@@ -1,10 +1,11 @@
 """The command line of Gemini CLI 0.61."""
 
-from turnlog.agents.commands import CommandForm, words
+from turnlog.agents.commands import SESSION, CommandForm, words
 
 COMMAND = CommandForm(
     program="gemini",
     resume=("--resume",),
+    prompted=("--resume", SESSION),
     packages=("@google/gemini-cli",),
     joins_words=True,
     prompt=words("-p --prompt -i --prompt-interactive"),

@@ -1,10 +1,11 @@
 """The command line of OpenCode 1.18."""
 
-from turnlog.agents.commands import CommandForm, words
+from turnlog.agents.commands import SESSION, CommandForm, words
 
 COMMAND = CommandForm(
     program="opencode",
     resume=("--session",),
+    prompted=("run", "--session", SESSION),
     packages=("opencode-ai",),
     subcommands=(("run",), ()),
     joins_words=True,

@@ -53,6 +53,17 @@ class Run(Answer, frozen=True, kw_only=True):
         )
 
 
+class PromptAnswer(Answer, frozen=True, kw_only=True):
+    """Whether a session goes on from the page."""
+
+    can_go_on: bool
+    """Whether it may: the server takes prompts, and the agent goes on with sessions."""
+    running: bool
+    """Whether its agent answers a prompt."""
+    problem: str | None
+    """Why the last prompt failed."""
+
+
 class RunPage(Answer, frozen=True, kw_only=True):
     """A piece of the list of runs."""
 

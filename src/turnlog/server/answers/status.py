@@ -60,6 +60,8 @@ class StatusAnswer(Answer, frozen=True, kw_only=True):
 
     version: str
     sample: bool
+    prompts: bool
+    """Whether sessions may go on from the page."""
     change_sequence: int
     sync: SyncProgress
     search: SearchProgress

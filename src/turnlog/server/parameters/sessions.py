@@ -61,6 +61,14 @@ class ExportQuery(Question):
 Tag = Annotated[str, Field(min_length=1, max_length=100)]
 
 
+class PromptBody(BaseModel):
+    """What the agent is asked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str = Field(min_length=1, max_length=1_000_000)
+
+
 class AnnotationsBody(BaseModel):
     """What is said about a session from now on: what is left out stays as it is, null and nothing empty it."""
 

@@ -71,13 +71,14 @@ def get_outline(request: Request, context: ContextOf, session_id: str) -> Respon
     return write(request, OutlineAnswer(items=[OutlineEntry.of(entry) for entry in entries]), etag)
 
 
-async def _takes_json(request: Request) -> None:
+async def takes_json(request: Request) -> None:
+    """Refuse a body of any other kind: a form of another site can send those."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, "the body must be application/json")
 
 
-@router.patch("/{session_id}", responses=answers_with(SessionItem), dependencies=[Depends(_takes_json)])
+@router.patch("/{session_id}", responses=answers_with(SessionItem), dependencies=[Depends(takes_json)])
 def patch_session(request: Request, context: ContextOf, session_id: str, body: AnnotationsBody) -> Response:
     """Change what is said about a session: its title, star, tags, note, and whether it is archived."""
     context.store.annotate(session_id, **body.to_change())

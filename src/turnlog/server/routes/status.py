@@ -20,6 +20,7 @@ def get_status(request: Request, context: ContextOf) -> Response:
     answer = StatusAnswer(
         version=__version__,
         sample=context.settings.sample,
+        prompts=context.prompts is not None,
         change_sequence=sequence,
         sync=context.sync(),
         search=SearchProgress(pending=context.pending()),

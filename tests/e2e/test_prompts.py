@@ -1,0 +1,119 @@
+"""A session goes on from its page: what one writes is answered by the session's own agent, and its log tells of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser_server import serving
+from browser_visit import Visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+SESSION = "11111111-1111-4111-8111-111111111111"
+
+AGENT = """#!{python}
+import json, sys, time, uuid
+prompt = sys.stdin.read()
+if prompt == "fail":
+    sys.exit("Credit balance is too low")
+last = {last!r}
+def write(kind, content):
+    global last
+    record = {{"type": kind, "uuid": str(uuid.uuid4()), "parentUuid": last, "sessionId": {session!r},
+               "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()), "cwd": {folder!r},
+               "version": "2.1.98", "message": {{"role": kind, "content": content}}}}
+    last = record["uuid"]
+    if kind == "assistant":
+        answered = {{"id": "msg_" + str(uuid.uuid4()), "model": "claude-sonnet-4-5", "stop_reason": "end_turn"}}
+        record["message"] |= answered
+    with open({log!r}, "a") as file:
+        file.write(json.dumps(record) + "\\n")
+write("user", prompt)
+while prompt == "wait":
+    time.sleep(0.05)
+write("assistant", [{{"type": "text", "text": "You said: " + prompt}}])
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with a session in it, and a program that goes on with it."""
+    folder, programs = tmp_path / "work", tmp_path / "bin"
+    folder.mkdir()
+    programs.mkdir()
+    log = tmp_path / "home" / ".claude" / "projects" / "work" / f"{SESSION}.jsonl"
+    log.parent.mkdir(parents=True)
+    first = "00000000-0000-4000-8000-000000000001"
+    record = {
+        "type": "user",
+        "uuid": first,
+        "sessionId": SESSION,
+        "cwd": str(folder),
+        "timestamp": "2026-11-20T10:00:00.000Z",
+        "version": "2.1.98",
+        "message": {"role": "user", "content": "Begin"},
+    }
+    log.write_text(json.dumps(record) + "\n")
+    program = programs / "claude"
+    program.write_text(
+        AGENT.format(python=sys.executable, last=first, session=SESSION, folder=str(folder), log=str(log))
+    )
+    program.chmod(0o755)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def page(browser: Browser, home: Path, tmp_path: Path) -> Iterator[Page]:
+    environment = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    context = browser.new_context()
+    with serving(home, tmp_path / "data", "--prompts", environment=environment) as address:
+        place, _, token = address.partition("/?token=")
+        visit = Visit(context, place)
+        # As the address that `serve` prints does: it turns the token into a cookie.
+        yield visit.open(f"/sessions/claude-code:{SESSION}?token={token}")
+    context.close()
+
+
+def test_the_agent_answers_in_the_page(page: Page) -> None:
+    field = page.get_by_role("textbox", name="Next prompt")
+    field.fill("Paint it green")
+    field.press("Enter")
+    expect(page.locator(".prompt", has_text="Paint it green")).to_be_visible()
+    expect(page.get_by_text("You said: Paint it green")).to_be_visible()
+    expect(field).to_have_value("")
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    assert "token" not in page.url
+
+
+def test_a_line_break_sends_nothing_and_stopping_ends_the_agent(page: Page) -> None:
+    field = page.get_by_role("textbox", name="Next prompt")
+    expect(page.get_by_role("button", name="Send")).to_be_disabled()
+    field.press("x")
+    field.press("Shift+Enter")
+    expect(field).to_have_value("x\n")
+    field.fill("wait")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator(".prompt", has_text="wait")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    expect(page.get_by_text("You said")).to_have_count(0)
+
+
+def test_why_the_agent_failed_is_told(page: Page) -> None:
+    page.get_by_role("textbox", name="Next prompt").fill("fail")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("alert")).to_contain_text("Credit balance is too low")
+
+
+def test_a_server_that_takes_no_prompts_shows_no_field(visit: Visit) -> None:
+    page = visit.open("/sessions/claude-code:0bbbbbbb-0000-4000-8000-000000000002")
+    expect(page.locator(".session-facts[data-live=true]")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Next prompt")).to_have_count(0)
+    assert visit.asked_for("/prompt") == []
