@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class ProblemDocument(TypedDict):
-    """A file that could not be read."""
+    """A file, or a folder of files, that could not be read."""
 
     path: str
     reason: str
