@@ -66,7 +66,7 @@ def import_file(store_path: Path, path: Path, on_progress: Progress = lambda pha
     detection = detect(path)
     if not _rows_of(detection):
         with path.open("rb") as file:
-            return import_stream(store_path, file, path.name, on_progress)
+            return import_stream(store_path, file, str(path), on_progress)
     store_path.absolute().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     summary = _read(store_path, path.absolute(), detection, on_progress)
     summary.seconds = time.monotonic() - started

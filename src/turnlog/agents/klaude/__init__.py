@@ -40,11 +40,11 @@ class Klaude:
         if source is not None and source.kind is not SourceKind.SESSION:
             return Detection(agent=NAME, source=source)
         lines = head.split(b"\n")
-        records = LINES.read(lines[:-1] if len(lines) > 1 else lines, 0, 1, Changes())
+        records = list(LINES.read(lines[:-1] if len(lines) > 1 else lines, 0, 1, Changes()))
         kinds = [record.type for record, *_ in records if isinstance(record.data, msgspec.Raw)]
         ours = next((kind for kind in kinds if kind in HISTORY_EVENTS or kind in CONVERSATION_ITEMS), None)
         if ours is None:
-            return Detection(reason="no record of a known class with data" if kinds else "no line is a JSON object")
+            return Detection(reason="no record of a known class with data" if records else "no line is a JSON object")
         is_old = any(kind in CONVERSATION_ITEMS for kind in kinds)
         return Detection(agent=NAME, version="1.x" if is_old else "2.x", source=source or _elsewhere(path))
 
