@@ -15,6 +15,7 @@ from turnlog.aisdk.sse import SseDecoder
 from turnlog.errors import ConversionError, ShapeError
 
 STREAMS = 1700
+"""For each version others."""
 SEED = 20261121
 
 
@@ -102,7 +103,7 @@ def test_streams_however_they_are_written(judge: Judge, version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_generated_streams(judge: Judge, version: int) -> None:
-    random = Random(SEED)
+    random = Random(SEED + version)
     streams = [stream(random) for _ in range(STREAMS)]
     items = [{"sse": sse(texts), "all": position % 10 == 0} for position, texts in enumerate(streams)]
     answers = judge.ask("read", version, items)

@@ -95,7 +95,7 @@ def random_options(random: Random) -> dict[str, Any]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_generated_messages(judge: Judge, version: int) -> None:
     """R-S1 to R-S11, R-S14, R-H17."""
-    random = Random(SEED)
+    random = Random(SEED + version)
     items = [{"messages": [message(random)]} for _ in range(MESSAGES)] + [{"messages": other} for other in OTHERS]
     differing = disagreements(judge, version, items)
     assert len(differing) == 0, f"{len(differing)} differ\n" + "\n\n".join(differing[:3])
@@ -103,7 +103,7 @@ def test_generated_messages(judge: Judge, version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_generated_messages_with_schemas(judge: Judge, version: int) -> None:
-    random = Random(SEED + 1)
+    random = Random(SEED + 10 + version)
     items = [
         {"messages": [message(random) for _ in range(random.randrange(1, 3))], **random_options(random)}
         for _ in range(MESSAGES // 2)

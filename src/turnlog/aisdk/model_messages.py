@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
-import msgspec
-
 from turnlog.aisdk.building import to_plain
 from turnlog.aisdk.model_calls import Calls, ToModelOutput
 from turnlog.aisdk.model_rules import (
@@ -20,6 +18,7 @@ from turnlog.aisdk.model_rules import (
     Rules,
     is_tool,
     kept_parts,
+    look_for_raw_input,
     options,
     parts_of,
     pick,
@@ -58,9 +57,8 @@ def to_model_messages(
     rules = RULES[sdk_version(version).major]
     converter = _Converter(rules, tools or {}, convert_data_part)
     plain = [_plain(message) for message in messages]
-    if rules.looks_at_all_parts:
-        for message in plain:
-            parts_of(message)
+    if rules.looks_for_raw_input:
+        look_for_raw_input(plain)
     for message in kept_parts(plain, rules, ignore_incomplete=ignore_incomplete_tool_calls):
         converter.add(message)
     return converter.done
@@ -93,7 +91,7 @@ class _Converter:
         for part in texts:
             own: Any = part.get("providerMetadata")
             merged |= cast("Fields", own) if isinstance(own, dict) else {}
-        content = "".join([_joined(part.get("text")) for part in texts])
+        content = "".join([text for part in texts if isinstance(text := part.get("text"), str)])
         self.done.append({"role": "system", "content": content} | ({"providerOptions": merged} if merged else {}))
 
     def _user_part(self, part: Fields) -> Fields | None:
@@ -190,8 +188,3 @@ def _url(part: Fields) -> Fields:
     if not isinstance(url, str):
         raise ConversionError("a file without an address")
     return {"type": "url", "url": normalize_url(url)}
-
-
-def _joined(text: Any) -> str:
-    """A text as `join` writes it."""
-    return text if isinstance(text, str) else "" if text is None else msgspec.json.encode(text).decode()

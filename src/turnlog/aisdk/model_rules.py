@@ -28,8 +28,8 @@ class Rules(NamedTuple):
     """Whether addresses are parsed and files are tagged."""
     answers_denials: bool = False
     drops_old_requests: bool = False
-    looks_at_all_parts: bool = False
-    """Whether every message must have parts, also one whose parts say nothing to a model."""
+    looks_for_raw_input: bool = False
+    """Whether parts are looked for a field that will go, before anything else."""
 
 
 _CONTENT = frozenset({"text", "reasoning", "file"})
@@ -49,7 +49,7 @@ RULES = {
         urls=True,
         answers_denials=True,
         drops_old_requests=True,
-        looks_at_all_parts=True,
+        looks_for_raw_input=True,
     ),
 }
 
@@ -74,6 +74,19 @@ def is_tool(part: Any) -> bool:
     """Whether a UI part is a tool part, declared or dynamic."""
     kind = type_of(part)
     return kind == "dynamic-tool" or kind.startswith("tool-")
+
+
+def look_for_raw_input(messages: list[Fields]) -> None:
+    """Raise ConversionError where a message has no parts: up to the first that holds the old `rawInput`."""
+    for message in messages:
+        if any(_has_raw_input(part) for part in parts_of(message)):
+            return
+
+
+def _has_raw_input(part: Any) -> bool:
+    if not isinstance(part, dict) or "rawInput" not in part or not isinstance(cast("Fields", part).get("type"), str):
+        return False
+    return is_tool(part) and state_of(cast("Fields", part)) == "output-error"
 
 
 def state_of(part: Fields) -> str | None:
