@@ -359,3 +359,44 @@ def test_the_same_words_before_and_after_a_compaction_are_two_messages() -> None
     summary = line("compacted", {"message": "They said hi."})
     gathered = fold(meta(), prompt("a"), answer("Go on."), summary, answer("Go on."), summary, answer("Go on."))
     assert texts(gathered) == ["a", "Go on.", "They said hi.", "Go on.", "They said hi.", "Go on."]
+
+
+def review(*heard: bytes) -> tuple[bytes, ...]:
+    """What stands between the beginning and the end of a review, and those."""
+    return (event("entered_review_mode"), *heard, event("exited_review_mode"))
+
+
+def test_what_is_heard_of_a_thread_that_reviews_is_in_that_ones_log() -> None:
+    """R-S24: from 0.5x to 0.14x its tokens were told here too, by its own totals."""
+    first, second, reviewed = counts(100, 0, 20, 0), counts(200, 0, 40, 0), counts(70, 0, 7, 0)
+    asked = event("user_message", message="Review it")
+    gathered = fold(
+        meta(),
+        prompt("a"),
+        answer("b"),
+        token_count(first, first),
+        *review(asked, asked, event("agent_reasoning", text="Hm"), token_count(reviewed, reviewed)),
+        prompt("c"),
+        token_count(first, first),
+        answer("d"),
+        token_count(second, first),
+    )
+    assert texts(gathered) == ["a", "b", "c", "d"]
+    assert [message.usage.total for message in answers(gathered) if message.usage is not None] == [120, 120]
+
+
+def test_a_review_in_the_thread_itself_is_told_and_paid_here() -> None:
+    """R-S24: up to 0.49 nothing but events tells of it, and the totals go on."""
+    first, second = counts(100, 0, 20, 0), counts(200, 0, 40, 0)
+    heard = review(token_count(first, first), event("agent_reasoning", text="Hm"), token_count(second, first))
+    gathered = fold(meta(), prompt("a"), answer("b"), token_count(first, first), *heard, prompt("c"))
+    assert texts(gathered) == ["a", "b", "Hm", "c"]
+    assert [message.usage.total for message in answers(gathered) if message.usage is not None] == [120, 120]
+
+
+def test_a_review_that_was_killed_ends_where_the_thread_goes_on() -> None:
+    asked = event("user_message", message="Review it")
+    gathered = fold(
+        meta(), prompt("a"), event("entered_review_mode"), asked, prompt("b"), event("agent_message", message="c")
+    )
+    assert texts(gathered) == ["a", "b", "c"]

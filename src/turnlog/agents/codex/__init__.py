@@ -29,7 +29,7 @@ class Codex:
 
     name = NAME
     display_name = "Codex"
-    parser_version = 5
+    parser_version = 6
     command = COMMAND
     turn_signs = TURN_SIGNS
 

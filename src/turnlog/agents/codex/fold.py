@@ -85,7 +85,10 @@ def _hear_reasoning(reading: Reading, item: TurnItem) -> Told:
 
 
 _REVIEWS = {"entered_review_mode": True, "exited_review_mode": False}
-"""Events between which another thread reviews."""
+"""Events between which a review is made."""
+
+_OF_REVIEWER = frozenset({*_TWINS, "token_count"})
+"""What a log hears of a thread that reviews."""
 
 _ITEM_TWINS: dict[str, Callable[[Reading, TurnItem], Told]] = {
     "UserMessage": messages.read_user_item,
@@ -199,6 +202,8 @@ def _read_bare(reading: Reading, line: Line) -> None:
 
 def _read_item(reading: Reading, item: Item) -> None:
     kind = item.type
+    if reading.state.reviewing:
+        session.note_review(reading, under_way=False)
     if item.passthrough is not None and item.passthrough.turn_id is not None:
         session.note_turn(reading, item.passthrough.turn_id)
     if kind == "message":
@@ -213,6 +218,9 @@ def _read_item(reading: Reading, item: Item) -> None:
 
 def _read_event(reading: Reading, event: Event) -> None:
     kind = event.type
+    if reading.state.reviewed_apart and kind in _OF_REVIEWER:
+        add_record(reading, f"event_msg/{kind}", reading.payload)
+        return
     reader = _EVENTS.get(kind)
     if reader is not None:
         reader(reading, event)
@@ -230,7 +238,7 @@ def _read_event(reading: Reading, event: Event) -> None:
         elif kind == "thread_name_updated" and event.thread_name:
             reading.session.titles["custom"] = event.thread_name
         elif kind in _REVIEWS:
-            reading.state.reviewing = _REVIEWS[kind]
+            session.note_review(reading, under_way=_REVIEWS[kind])
     if told == "duplicates":
         reading.changes.counts.duplicates += 1
     elif told == "messages":

@@ -128,6 +128,7 @@ def _is_of_another_thread(reading: Reading) -> bool:
     Up to 0.14x nothing but its place says so.
     """
     if reading.state.reviewing:
+        reading.state.reviewed_apart = True
         return True
     thread = fields_of(reading.payload).get("thread_id")
     return thread is not None and msgspec.json.decode(thread) not in (reading.external_id, reading.thread)

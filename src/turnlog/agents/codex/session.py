@@ -141,6 +141,11 @@ def note_turn(reading: Reading, turn_id: str | None) -> None:
     reading.begin_turn_key(turn_id, None)
 
 
+def note_review(reading: Reading, *, under_way: bool) -> None:
+    """A review begins or ends; it also ends where the thread itself goes on, when it was killed."""
+    reading.state.reviewing, reading.state.reviewed_apart = under_way, False
+
+
 def note_pause(reading: Reading) -> None:
     """Where no turn has an id, a pause in what was copied at one go ends it."""
     state = reading.state

@@ -114,7 +114,9 @@ class State(msgspec.Struct, omit_defaults=True):
     recorded: bool = False
     """The newest response was counted by a `token_usage_record`: a `token_count` tells the same once more."""
     reviewing: bool = False
-    """Another thread reviews: prompts without an item are its own."""
+    """A review is under way."""
+    reviewed_apart: bool = False
+    """Another thread makes it, and what the log hears of it is in that one's log."""
     trigger: bool = False
     """The next message between agents begins a turn."""
     rolled_back: bool = False
