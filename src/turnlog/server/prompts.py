@@ -7,10 +7,13 @@ that it is on record; one of a session at a time. They end with the server.
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -127,8 +130,13 @@ class _Run:
     def stop(self) -> None:
         """Tell it to end; kill it where it does not."""
         self._is_stopped = True
-        self._process.terminate()
+        self._signal(signal.SIGTERM)
         try:
             self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        """To all of its processes: agents that npm installs are children of a wrapper, and outlive it."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
