@@ -5,7 +5,7 @@ from turnlog.agents.commands import SESSION, CommandForm, words
 COMMAND = CommandForm(
     program="codex",
     resume=("resume",),
-    prompted=("exec", "resume", SESSION, "-"),
+    prompted=("exec", "resume", "--skip-git-repo-check", SESSION, "-"),
     packages=("@openai/codex",),
     subcommands=(("exec", "resume"), ("e", "resume"), ("exec",), ("e",), ("resume",), ()),
     resumes=frozenset({("exec", "resume"), ("e", "resume"), ("resume",)}),
