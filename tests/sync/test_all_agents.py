@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -212,3 +215,30 @@ def test_what_lies_where_nobody_can_look_is_not_gone(
     hidden.unlink()
     (tmp_path / "away").rename(hidden)
     assert sync(database).problems == []
+
+
+CALLS_IN_LOG: dict[str, Callable[[dict[str, Any]], str | None]] = {
+    "claude-code": lambda record: record["message"]["id"] if record.get("type") == "assistant" else None,
+    "gemini-cli": lambda record: record["id"] if record.get("type") == "gemini" else None,
+    "klaude": lambda record: record["data"]["created_at"] if record.get("type") == "AssistantMessage" else None,
+    "opencode": lambda record: record["id"] if record.get("type") == "step-finish" else None,
+}
+"""What names a call of the model in a record of the agent's own; Codex names none."""
+
+
+@pytest.mark.parametrize("name", CALLS_IN_LOG)
+def test_a_call_of_the_model_is_one_message_with_its_usage_and_why_it_stopped(store: Store, name: str) -> None:
+    """R-K4, R-S15: however many records tell of it, and its parts are in their order."""
+    if name == "opencode":
+        with closing(sqlite3.connect(LOGS / name / "opencode.db")) as connection:
+            records = [json.loads(data) | {"id": id} for id, data in connection.execute("SELECT id, data FROM part")]
+    else:
+        records = [json.loads(line) for log in (LOGS / name).rglob("*.jsonl") for line in log.read_bytes().splitlines()]
+    made = {CALLS_IN_LOG[name](record) for record in records} - {None}
+    answers = {message.id: message for message in messages(store, name) if message.role == "assistant"}
+    assert len(answers) == len(made) > 0
+    for answer in answers.values():
+        assert answer.usage is not None
+        assert (answer.stop_reason is None) == (name == "gemini-cli")
+        kinds = [part.type for part in answer.parts]
+        assert kinds == sorted(kinds, key=["reasoning", "text", "tool-call"].index)
