@@ -278,3 +278,16 @@ def test_tokens_that_no_price_can_be_paid_for_cost_nothing_that_is_known(tmp_pat
     with open_store(tmp_path / "turnlog.db") as store:
         totals = store.usage(by="model").totals
         assert totals.unpriced_calls + totals.unknown_calls == totals.calls > 0
+
+
+@pytest.mark.parametrize("name", FILE_AGENTS)
+def test_logs_whose_first_record_is_broken_stay_sessions_of_their_own(name: str) -> None:
+    """It may be the only one that names the session: those of two files must not become one."""
+    seen: set[str] = set()
+    for source, lines in logs(name):
+        changes = read(agent(name), source, [b"{broken\n", *lines[1:]])
+        found = {change.placement.session_id for change in changes.messages}
+        assert found
+        assert found.isdisjoint(seen)
+        assert f"{name}:" not in found
+        seen |= found

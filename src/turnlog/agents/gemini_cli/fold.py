@@ -7,6 +7,7 @@ What a later record drops stays; of two readings of one message the fuller count
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 import msgspec
 from msgspec import Raw
@@ -40,6 +41,7 @@ class GeminiCliFold:
         """See `turnlog.agents.base.Fold.feed`."""
         reading = Reading(
             self._state,
+            unnamed=PurePath(self._source.path).stem,
             is_subagent=self._source.kind is SourceKind.SUBAGENT,
             parent=parent_of(self._source),
             project=self._project,

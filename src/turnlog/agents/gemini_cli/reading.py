@@ -36,7 +36,9 @@ _LARGEST_OFFSET = (1 << _OFFSET_BITS) - 1
 class Reading(LineReading):
     """One feed."""
 
-    def __init__(self, state: State, *, is_subagent: bool, parent: str | None, project: str | None) -> None:
+    def __init__(
+        self, state: State, *, unnamed: str, is_subagent: bool, parent: str | None, project: str | None
+    ) -> None:
         super().__init__(Changes())
         self.state = state
         self.is_subagent = is_subagent or state.parent is not None
@@ -44,6 +46,7 @@ class Reading(LineReading):
         """Whether this is a file of JSON, whose messages count as records."""
         self.merges_rounds = False
         """Whether an answer may hold the calls of several requests: see `rounds`."""
+        self._unnamed = unnamed
         self._parent = parent or state.parent
         self._project = project
 
@@ -51,8 +54,8 @@ class Reading(LineReading):
 
     @property
     def external_id(self) -> str:
-        """The session's own id; that of a log that names none is empty."""
-        return self.state.session or ""
+        """The session's own id; until a record tells it (headers may be damaged) the file's name, no other has it."""
+        return self.state.session or self._unnamed
 
     @property
     def session_id(self) -> str:
