@@ -253,6 +253,22 @@ def test_calls_under_way_show_what_is_known_of_them(tmp_path: Path) -> None:
     assert answer.metadata == {"opencode": {"agent": "build", "variant": "high"}}
 
 
+def test_a_tool_that_says_nothing_in_words_gives_its_facts(tmp_path: Path) -> None:
+    """R-C8: as the model was told, in a recorded run."""
+    state: dict[str, Any] = {
+        "status": "completed",
+        "input": {},
+        "content": [],
+        "structured": {"name": "notes.txt", "content": "a\n"},
+    }
+    call: dict[str, Any] = {"type": "tool", "id": "c1", "name": "read", "state": state, "time": {}}
+    model = {"id": "m", "providerID": "p"}
+    (answer,) = made_up(tmp_path, {"type": "assistant", "agent": "build", "model": model, "content": [call]})
+    (part,) = answer.parts
+    assert isinstance(part, ToolCallPart)
+    assert part.output_text == '{"name":"notes.txt","content":"a\\n"}'
+
+
 def test_a_row_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     broken = row(0, "user", text="Hi")
     broken["data"] = "no JSON"

@@ -35,7 +35,7 @@ class OpenCode:
 
     name = NAME
     display_name = "OpenCode"
-    parser_version = 5
+    parser_version = 6
     command = COMMAND
     turn_signs = TURN_SIGNS
 

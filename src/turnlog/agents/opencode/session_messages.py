@@ -11,6 +11,7 @@ from typing import Any
 
 from turnlog.agents.opencode.rows import Row, document_of, list_of, object_of, text_of
 from turnlog.agents.opencode.timeline import SHELL_NOTE
+from turnlog.model.codec import to_json
 
 SESSION_MESSAGE = "session_message"
 
@@ -124,15 +125,18 @@ def _call(part: Row) -> Row:
 
 
 def _outcome(state: Row) -> Row:
+    """What came back. A tool that says nothing in words gives the model its facts."""
     content = [object_of(piece) for piece in list_of(state.get("content"))]
     texts = [piece["text"] for piece in content if isinstance(piece.get("text"), str)]
     files = [*(piece for piece in content if "uri" in piece), *map(object_of, list_of(state.get("attachments")))]
-    paths = list_of(state.get("outputPaths"))
+    paths, facts = list_of(state.get("outputPaths")), object_of(state.get("structured"))
+    if not content and facts and state.get("status") == "completed":
+        texts = [bytes(to_json(facts)).decode()]
     return {
         "output": "\n".join(texts) if texts else None,
         "error": text_of(object_of(state.get("error")).get("message")),
         "attachments": [_file(file) for file in files],
-        "metadata": object_of(state.get("structured")) | ({"outputPath": paths[0]} if paths else {}),
+        "metadata": facts | ({"outputPath": paths[0]} if paths else {}),
     }
 
 
