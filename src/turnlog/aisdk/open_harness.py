@@ -7,26 +7,30 @@ the runtime emits; one that breaks the rules is logged and skipped.
 
 from __future__ import annotations
 
-import json
 import logging
 import uuid
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable
+from typing import NamedTuple
 
-import msgspec
 from msgspec import Raw
 
+from turnlog.aisdk.open_harness_events import (
+    BadEvent,
+    RuntimeEvent,
+    content_of,
+    exact_json,
+    kind_of,
+    result_of,
+    text_of,
+)
 from turnlog.aisdk.versions import Version
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.aisdk.writer_base import Chunks
 from turnlog.errors import StreamStateError
 from turnlog.model import stream as events
-from turnlog.model.parts import ToolResult
 from turnlog.model.stream import StreamEvent
 
 logger = logging.getLogger(__name__)
-
-RuntimeEvent = Mapping[str, Any]
 
 UNKNOWN_ERROR = "Unknown error"
 ABORTED = "The agent was aborted."
@@ -48,10 +52,6 @@ class TransportOptions(NamedTuple):
     send_node_outputs: bool = False
     """What nodes return as `data-node-output` parts: `{nodeId, runId, output}`."""
     generate_message_id: Callable[[], str] = _uuid4
-
-
-class _Refused(Exception):
-    pass
 
 
 class _ToolCall(NamedTuple):
@@ -92,15 +92,15 @@ class OpenHarnessAdapter:
         if self.closed:
             return []
         try:
-            kind = _check(event)
+            kind = kind_of(event)
             handler = _HANDLERS.get(kind)
             written = [] if handler is None else handler(self, event)
-        except _Refused as refusal:
+        except BadEvent as refusal:
             logger.warning("an Open Harness event was skipped: %s", refusal)
             if self._strict:
                 raise StreamStateError(str(refusal), chunk_type=str(event)[:80]) from None
             return []
-        node = _text(event, "nodeId") or ""
+        node = text_of(event, "nodeId") or ""
         return [chunk for each in written for chunk in self.writer.write(each, node)]
 
     def close(self) -> Chunks:
@@ -110,7 +110,7 @@ class OpenHarnessAdapter:
     # Text and reasoning
 
     def _delta(self, event: RuntimeEvent, kind: str) -> list[StreamEvent]:
-        content = _content(event)
+        content = content_of(event)
         if not content or not self._is_sent(kind):
             return []
         key = (str(event["nodeId"]), kind)
@@ -120,7 +120,7 @@ class OpenHarnessAdapter:
 
     def _whole(self, event: RuntimeEvent, kind: str) -> list[StreamEvent]:
         """The end of what streamed; all of it where nothing did."""
-        content = _content(event)
+        content = content_of(event)
         if not self._is_sent(kind):
             return []
         key = (str(event["nodeId"]), kind)
@@ -161,10 +161,10 @@ class OpenHarnessAdapter:
 
     def _tool(self, event: RuntimeEvent) -> list[StreamEvent]:
         """A call, its output, or both at once; events of one call are told by its id, or else by name and input."""
-        result = _result(event)
+        result = result_of(event)
         known = self._known_call(event, has_result=result is not None)
         if known is not None and result is None:
-            raise _Refused(f"call {known.id!r} has its input already")
+            raise BadEvent(f"call {known.id!r} has its input already")
         call = known or self._new_call(event)
         written = list[StreamEvent]()
         if known is None:
@@ -177,26 +177,26 @@ class OpenHarnessAdapter:
         return written
 
     def _known_call(self, event: RuntimeEvent, *, has_result: bool) -> _ToolCall | None:
-        given = _text(event, "toolCallId")
+        given = text_of(event, "toolCallId")
         if given is not None:
             found = next((call for call in self._open_calls if call.id == given), None)
             if found is None and given in self._call_ids:
-                raise _Refused(f"call {given!r} has its output already")
+                raise BadEvent(f"call {given!r} has its output already")
             return found
         if not has_result:
             return None
         node, name = str(event["nodeId"]), str(event["toolName"])
         same = [call for call in self._open_calls if (call.node, call.name) == (node, name)]
         if "toolInput" in event:
-            wanted = _exact(event["toolInput"])
+            wanted = exact_json(event["toolInput"])
             same = [call for call in same if bytes(call.input) == bytes(wanted)]
         return same[0] if same else None
 
     def _new_call(self, event: RuntimeEvent) -> _ToolCall:
         name = str(event["toolName"])
         self._count += 1
-        call_id = _text(event, "toolCallId") or f"{event['runId']}-{name}-{self._count}"
-        call = _ToolCall(call_id, str(event["nodeId"]), name, _exact(event.get("toolInput", {})))
+        call_id = text_of(event, "toolCallId") or f"{event['runId']}-{name}-{self._count}"
+        call = _ToolCall(call_id, str(event["nodeId"]), name, exact_json(event.get("toolInput", {})))
         self._call_ids.add(call_id)
         self._open_calls.append(call)
         return call
@@ -213,14 +213,14 @@ class OpenHarnessAdapter:
         if not self.options.send_node_outputs:
             return []
         told = {name: event.get(name) for name in ("nodeId", "runId", "output")}
-        self._leave_parts(_text(event, "nodeId") or "")
-        return [events.DataEvent(name="node-output", data=_exact(told))]
+        self._leave_parts(text_of(event, "nodeId") or "")
+        return [events.DataEvent(name="node-output", data=exact_json(told))]
 
     def _error(self, event: RuntimeEvent) -> list[StreamEvent]:
         """The run may go on (R-O9): only its own end closes the stream."""
         self._parts.clear()
-        text = _text(event, "message") or _text(event, "error") or UNKNOWN_ERROR
-        return [events.StreamError(error_text=text, kind=_text(event, "errorType"))]
+        text = text_of(event, "message") or text_of(event, "error") or UNKNOWN_ERROR
+        return [events.StreamError(error_text=text, kind=text_of(event, "errorType"))]
 
     # The end
 
@@ -232,16 +232,16 @@ class OpenHarnessAdapter:
         return [events.RunStart(metadata={"nodes": {str(event["nodeId"]): metadata}})] if metadata else []
 
     def _agent_paused(self, event: RuntimeEvent) -> list[StreamEvent]:
-        session = _text(event, "sessionId")
+        session = text_of(event, "sessionId")
         told: list[StreamEvent] = [] if session is None else [events.RunStart(metadata={"sessionId": session})]
         return told if self._flow is not None else [*told, events.Pause()]
 
     def _agent_aborted(self, event: RuntimeEvent) -> list[StreamEvent]:
-        text = _text(event, "reason") or ABORTED
+        text = text_of(event, "reason") or ABORTED
         return [events.StreamError(error_text=text, kind="aborted"), events.RunFinish(stop_reason="aborted")]
 
     def _flow_start(self, event: RuntimeEvent) -> list[StreamEvent]:
-        self._flow = _text(event, "flowName") or ""
+        self._flow = text_of(event, "flowName") or ""
         return self._flow_status(event, "running")
 
     def _flow_resumed(self, event: RuntimeEvent) -> list[StreamEvent]:
@@ -252,7 +252,7 @@ class OpenHarnessAdapter:
         return status if self._flow is None else [*status, events.Pause()]
 
     def _flow_complete(self, event: RuntimeEvent) -> list[StreamEvent]:
-        failed = _text(event, "status") in ("failed", "aborted")
+        failed = text_of(event, "status") in ("failed", "aborted")
         reason = "error" if failed else "stop"
         return [*self._flow_status(event, "aborted" if failed else "complete"), events.RunFinish(stop_reason=reason)]
 
@@ -263,8 +263,8 @@ class OpenHarnessAdapter:
         if not self.options.send_flow_metadata:
             return []
         self._parts.clear()
-        told = {"status": status, "flowName": _text(event, "flowName") or self._flow or ""}
-        return [events.DataEvent(name="flow-status", data=_exact(told))]
+        told = {"status": status, "flowName": text_of(event, "flowName") or self._flow or ""}
+        return [events.DataEvent(name="flow-status", data=exact_json(told))]
 
 
 class _PartEvents(NamedTuple):
@@ -299,57 +299,3 @@ _HANDLERS: dict[str, Callable[[OpenHarnessAdapter, RuntimeEvent], list[StreamEve
     "flow:aborted": OpenHarnessAdapter._flow_aborted,
 }
 """Event type -> what it means; every other type says nothing to a client."""
-
-
-def _check(event: object) -> str:
-    """The type of an event; raise where it breaks the rules (R-O14)."""
-    if not isinstance(event, Mapping):
-        raise _Refused("it is no object")
-    fields = cast("RuntimeEvent", event)
-    kind = _text(fields, "type")
-    if kind is None:
-        raise _Refused("it has no type")
-    required = [*(("runId", "nodeId") if kind.startswith("agent:") else ()), *(_REQUIRED.get(kind, ()))]
-    missing = [name for name in required if _text(fields, name) is None]
-    if missing:
-        raise _Refused(f"{kind} without {' and '.join(missing)}")
-    return kind
-
-
-_REQUIRED = {"agent:tool": ("toolName",)}
-
-
-def _text(event: RuntimeEvent, name: str) -> str | None:
-    value = event.get(name)
-    return value if isinstance(value, str) and value else None
-
-
-def _content(event: RuntimeEvent) -> str:
-    content = event.get("content", "")
-    if not isinstance(content, str):
-        raise _Refused(f"{event['type']} whose content is no text")
-    return content
-
-
-def _result(event: RuntimeEvent) -> ToolResult | None:
-    error = event.get("error")
-    if error:
-        text = error if isinstance(error, str) else bytes(_exact(error)).decode()
-        return ToolResult(id="", status="error", error_text=text)
-    if "toolOutput" not in event:
-        return None
-    return ToolResult(id="", structured=_exact(event["toolOutput"]))
-
-
-def _exact(value: Any) -> Raw:
-    try:
-        return Raw(_encode(value))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise _Refused(f"it holds no JSON: {error}") from error
-
-
-def _encode(value: Any) -> bytes:
-    try:
-        return msgspec.json.encode(value, order="deterministic")
-    except UnicodeEncodeError:  # half a character: JSON can say it, UTF-8 cannot
-        return json.dumps(value, allow_nan=False, sort_keys=True).encode("ascii")

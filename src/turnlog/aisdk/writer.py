@@ -18,15 +18,11 @@ from msgspec import UNSET, Struct
 
 from turnlog.aisdk.chunks import (
     AbortChunk,
-    DataChunk,
     ErrorChunk,
-    FileChunk,
     FinishChunk,
     FinishReason,
     FinishStepChunk,
     MessageMetadataChunk,
-    SourceDocumentChunk,
-    SourceUrlChunk,
     StartChunk,
     StartStepChunk,
     TextDeltaChunk,
@@ -36,20 +32,13 @@ from turnlog.aisdk.losses import Loss
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import Version, sdk_version, supports
 from turnlog.aisdk.writer_base import Chunks, RefusedEvent
+from turnlog.aisdk.writer_content import Content
 from turnlog.aisdk.writer_parts import Delta, End, OpenParts, Start
 from turnlog.aisdk.writer_steps import Steps
 from turnlog.aisdk.writer_tools import ToolCalls
-from turnlog.aisdk.writer_values import (
-    FINISH_REASONS,
-    UnusableValue,
-    address_of,
-    check_fields,
-    metadata_of,
-    plain_json,
-)
+from turnlog.aisdk.writer_values import FINISH_REASONS, UnusableValue, check_fields, plain_json
 from turnlog.errors import StreamStateError
 from turnlog.model import stream as events
-from turnlog.model.parts import SourceUrlPart
 from turnlog.model.stream import StreamEvent, TextDelta
 
 logger = logging.getLogger(__name__)
@@ -110,7 +99,7 @@ class ChunkWriter:
         self._event = -1
         self._started = self._in_step = self._failed = False
         self._parts = OpenParts(self._lose, strict=strict)
-        self._data_ids = set[tuple[str, str]]()
+        self._content = Content(self.release, self._lose)
         self._steps = Steps(continued)
 
     @property
@@ -296,53 +285,20 @@ class ChunkWriter:
         self._send_all(_TOOL_STEPS[type(event)](self._tools, event))
 
     def _file(self, event: events.FileEvent, lane: str) -> None:
-        address = address_of(event.file)
-        if address is None:
-            raise RefusedEvent("a client cannot reach the file: neither bytes nor an http(s) or data URL")
-        metadata = metadata_of(event.file.provider)
-        if event.file.filename is not None:
-            self._lose("file-name", "a stream has no field for the name of a file")
-        if metadata is not UNSET and "file-metadata" not in self._features:
-            self._lose("file-metadata", "this release keeps no metadata on streamed files")
-            metadata = UNSET
+        chunk = self._content.file(event)
         self._send_all(self._parts.end_lane(lane))
-        self._send(FileChunk(url=address, media_type=event.file.media_type, provider_metadata=metadata))
+        self._send(chunk)
 
     def _source(self, event: events.SourceEvent, lane: str) -> None:
-        source, metadata = event.source, metadata_of(event.source.provider)
-        check_fields(source)
+        chunk = self._content.source(event)
         self._send_all(self._parts.end_lane(lane))
-        if isinstance(source, SourceUrlPart):
-            title = UNSET if source.title is None else source.title
-            self._send(
-                SourceUrlChunk(source_id=source.source_id, url=source.url, title=title, provider_metadata=metadata)
-            )
-            return
-        self._send(
-            SourceDocumentChunk(
-                source_id=source.source_id,
-                media_type=source.media_type,
-                title=source.title,
-                filename=UNSET if source.filename is None else source.filename,
-                provider_metadata=metadata,
-            )
-        )
+        self._send(chunk)
 
     def _data(self, event: events.DataEvent, lane: str) -> None:
-        data = plain_json(event.data)
-        known = event.id is not None and (event.name, event.id) in self._data_ids
-        if not event.transient and not known:
+        chunk, is_part = self._content.data(event)
+        if is_part:
             self._send_all(self._parts.end_lane(lane))
-            if event.id is not None:
-                self._data_ids.add((event.name, event.id))
-        self._send(
-            DataChunk(
-                type=f"data-{event.name}",
-                data=data,
-                id=UNSET if event.id is None else event.id,
-                transient=True if event.transient else UNSET,
-            )
-        )
+        self._send(chunk)
 
 
 def write_chunks(stream: Iterable[StreamEvent], writer: ChunkWriter) -> Iterator[UIMessageChunk]:
@@ -354,7 +310,7 @@ def write_chunks(stream: Iterable[StreamEvent], writer: ChunkWriter) -> Iterator
     yield from writer.close()
 
 
-_FEATURES = ("abort-reason", "file-metadata", "finish-reason", "finish-reason-interrupted")
+_FEATURES = ("abort-reason", "finish-reason", "finish-reason-interrupted")
 
 _TOOL_STEPS: dict[type, Callable[[ToolCalls, Any], Chunks]] = {
     events.ToolInputDelta: ToolCalls.add_input,
