@@ -13,7 +13,7 @@ from plain_history import SESSION, SUBAGENT, prompt
 from plain_store import at, read_home
 from secret_examples import EXAMPLES
 from turnlog import paths
-from turnlog.cassette.player import play
+from turnlog.cassette.server import play
 from turnlog.cassette.tape import AskedText, load_cassette, requests_of
 from turnlog.cli.export import FORMATS as NAMES
 from turnlog.exports import FORMATS

@@ -1,21 +1,19 @@
 """Plays a cassette: gives each request the recorded answer, or says where it leaves the recording.
 
-The bookkeeping of what was played, without a socket, and `play`, which puts it behind one.
+The bookkeeping of what was played; `server` puts it behind a socket.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from turnlog.cassette.apis import Api
 from turnlog.cassette.conversation import Conversation
 from turnlog.cassette.matching import Mismatch, compare
-from turnlog.cassette.tape import Cassette, EarlierAnswer, Entry, Exchange, Track, load_cassette, requests_of
+from turnlog.cassette.tape import Cassette, EarlierAnswer, Entry, Exchange, Track, requests_of
 from turnlog.model import Message, TextPart
 from turnlog.providers.body import Json, word
 
@@ -86,6 +84,13 @@ class Player:
             self.failures.append(self._refusal(attempts, unknown))
             return None
 
+    def take_back(self, answer: Message) -> None:
+        """Take an answer for not given: nobody got all of it, and who asked may ask again."""
+        with self._lock:
+            for playing in self._tracks:
+                if playing.played and playing.track.exchanges[playing.played - 1].answer is answer:
+                    playing.played -= 1
+
     def unplayed(self) -> list[str]:
         """What of the cassette was not asked for."""
         return [
@@ -118,19 +123,3 @@ class Player:
         track = playing.track
         place = f"exchange {playing.played + 1} of {len(track.exchanges)} of {track.session}"
         return f"{told} is not the recorded one ({place})\n{mismatch.diff}"
-
-
-@contextmanager
-def play(cassette: Cassette | Path | str, *, ignore: Sequence[str] = (), aside: str | None = None) -> Generator[Player]:
-    """Serve a cassette, or the file of one, at `Player.url` until the block is left.
-
-    Raises:
-        SourceError: The file cannot be read, or is no cassette (FormatError).
-    """
-    from turnlog.cassette.server import serving
-
-    name = "in memory" if isinstance(cassette, Cassette) else Path(cassette).name
-    tape = cassette if isinstance(cassette, Cassette) else load_cassette(cassette)
-    player = Player(tape, name, ignore=ignore, aside=aside)
-    with serving(player):
-        yield player

@@ -39,6 +39,12 @@ def object_of(body: bytes | str | Mapping[str, Any]) -> Json:
     return dict(cast("Mapping[str, Any]", value))
 
 
+def require_list(found: Json, name: str, *instead: object) -> None:
+    """Raise ShapeError for what is no response: it has no list of this name, and nothing `instead` of it."""
+    if not isinstance(found.get(name), list) and all(excuse is None for excuse in instead):
+        raise ShapeError(f"the response has no list `{name}`", json_path=f"$.{name}")
+
+
 def text(value: Any) -> str:
     """A text; empty for what is none."""
     return repair_text(value) if isinstance(value, str) else ""

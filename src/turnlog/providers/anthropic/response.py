@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from turnlog.errors import ShapeError
 from turnlog.model import (
     Citation,
     DataPart,
@@ -42,6 +41,7 @@ from turnlog.providers.body import (
     metadata,
     object_of,
     objects,
+    require_list,
     rest,
     text,
     word,
@@ -70,8 +70,7 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
     """The assistant message of a response body. Raises as `Provider.from_response` says."""
     found = object_of(body)
     error = error_of(found.get("error"))
-    if not isinstance(found.get("content"), list) and error is None:
-        raise ShapeError("the response has no list of blocks", json_path="$.content")
+    require_list(found, "content", error)
     raw_stop = word(found.get("stop_reason"))
     parts = parts_of(objects(found.get("content")), word(found.get("id")) or UNNAMED, word(found.get("model")))
     return answer(

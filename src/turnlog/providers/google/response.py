@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from turnlog.errors import ShapeError
 from turnlog.model import (
     FilePart,
     Message,
@@ -42,6 +41,7 @@ from turnlog.providers.body import (
     metadata,
     object_of,
     objects,
+    require_list,
     text,
     word,
 )
@@ -99,8 +99,7 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
     candidate = candidates[0] if candidates else {}
     blocked = word(fields(found.get("promptFeedback")).get("blockReason"))
     error = error_of(found.get("error"))
-    if not isinstance(found.get("candidates"), list) and error is None and blocked is None:
-        raise ShapeError("the response has no list of candidates", json_path="$.candidates")
+    require_list(found, "candidates", error, blocked)
     message_id, model = word(found.get("responseId")) or UNNAMED, word(found.get("modelVersion"))
     parts = parts_of(objects(fields(candidate.get("content")).get("parts")), message_id, model, OPEN in candidate)
     raw_stop = word(candidate.get("finishReason")) or blocked

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from turnlog.errors import ShapeError
 from turnlog.model import (
     Citation,
     Cost,
@@ -38,6 +37,7 @@ from turnlog.providers.body import (
     metadata,
     object_of,
     objects,
+    require_list,
     text,
     word,
 )
@@ -80,8 +80,7 @@ def answer_of(body: bytes | str | Mapping[str, Any], provider: str, requested_mo
     choices = objects(found.get("choices"))
     choice = choices[0] if choices else {}
     error = error_of(found.get("error")) or error_of(choice.get("error"))
-    if not isinstance(found.get("choices"), list) and error is None:
-        raise ShapeError("the response has no list of choices", json_path="$.choices")
+    require_list(found, "choices", error)
     said = flat(fields(choice.get("message")))
     raw_stop = word(choice.get("finish_reason"))
     more = metadata(provider, {**found, **choice, **said, "other_choices": choices[1:]}, (*_BODY, *_CHOICE, *_ANSWER))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from turnlog.errors import ShapeError
 from turnlog.model import (
     Citation,
     DataPart,
@@ -40,6 +39,7 @@ from turnlog.providers.body import (
     metadata,
     object_of,
     objects,
+    require_list,
     text,
     word,
 )
@@ -84,8 +84,7 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
     """The assistant message of a response body. Raises as `Provider.from_response` says."""
     found = object_of(body)
     error = error_of(found.get("error"))
-    if not isinstance(found.get("output"), list) and error is None:
-        raise ShapeError("the response has no list of items", json_path="$.output")
+    require_list(found, "output", error)
     parts = parts_of(objects(found.get("output")), word(found.get("id")) or UNNAMED, word(found.get("model")))
     raw_stop = word(fields(found.get("incomplete_details")).get("reason")) or word(found.get("status"))
     return answer(
