@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Request, Response, expect
@@ -37,7 +38,7 @@ class Visit:
 
     def slow_down(self, factor: int) -> None:
         """Give the page a processor this many times as slow, from here on."""
-        developer_tools = self.page.context.new_cdp_session(self.page)
+        developer_tools: Any = self.page.context.new_cdp_session(self.page)
         developer_tools.send("Emulation.setCPUThrottlingRate", {"rate": factor})
 
     def asked_for(self, part: str) -> list[str]:
@@ -58,9 +59,28 @@ class Visit:
             self.problems.append(f"{response.status} for {response.url}")
 
 
+SETTLED = """element => new Promise(done => {
+  let seen = '', frames = 0, since = 0;
+  const look = () => {
+    const now = `${element.scrollTop} ${element.scrollHeight} ${element.clientHeight}`;
+    if (now !== seen) [seen, frames, since] = [now, 0, performance.now()];
+    frames += 1;
+    if (frames > 15 && performance.now() - since > 400) done();
+    else requestAnimationFrame(look);
+  };
+  look();
+})"""
+
+
+def settle(page: Page, scroller: Locator | None = None) -> None:
+    """Until a session, or what else scrolls, has stood still: for a while, and for frames, of which slow machines
+    draw few."""
+    (scroller or page.locator(".timeline")).evaluate(SETTLED)
+
+
 def scroll_outline(outline: Locator, prompt: int) -> None:
     """Bring a prompt of the long session into sight: of an outline only what is in sight is on the page."""
     outline.get_by_role("button").first.wait_for()
     # It goes to where one is by itself, once it is drawn.
-    outline.page.wait_for_timeout(300)
+    settle(outline.page, outline)
     outline.evaluate("(outline, share) => { outline.scrollTop = outline.scrollHeight * share }", (prompt - 4) / TURNS)

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser_server import serving
-from browser_visit import Visit
+from browser_visit import Visit, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -59,7 +59,7 @@ def test_every_session_opens_with_all_that_is_in_it(visit: Visit, sessions: list
         page = open_session(visit, session)
         expect(page.locator(".message").first).to_be_visible()
         page.keyboard.press("x")
-        page.wait_for_timeout(300)
+        settle(page)
         assert page.get_by_text("This could not be drawn").count() == 0, session["id"]
         shown = page.locator(".entry > .message").evaluate_all("all => all.map(message => message.dataset.message)")
         assert len(shown) == len(set(shown)), session["id"]

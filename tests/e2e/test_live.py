@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 
 from browser_history import GROWING_ID, append_call, append_turn, write_home
 from browser_server import serving
-from browser_visit import Visit
+from browser_visit import Visit, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -61,11 +61,11 @@ def test_who_reads_the_end_stays_there_and_who_does_not_is_told(visit: Visit, ag
         expect(page.locator(".prompt", has_text=f"Floor {floor} please")).to_be_attached()
     timeline = page.get_by_role("region", name="Session", exact=True)
     expect(page.locator(".prompt", has_text="Floor 11 please")).to_be_in_viewport()
-    page.wait_for_timeout(300)
+    settle(page)
     assert timeline.evaluate(AT_END)
     page.keyboard.press("Home")
     expect(page.get_by_text("One floor stands.")).to_be_in_viewport()
-    page.wait_for_timeout(300)
+    settle(page)
     append_turn(agent_home, "The roof please")
     told = page.get_by_role("button", name="2 new messages below")
     expect(told).to_be_visible()

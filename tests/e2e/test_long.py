@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser_history import HUGE_CALLS, HUGE_ID, HUGE_TURNS, write_huge_home
 from browser_server import serving
-from browser_visit import Visit
+from browser_visit import Visit, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -65,7 +65,7 @@ def test_it_scrolls_without_a_stall(page: Page) -> None:
     """What is counted is the page's own time, with all that is loaded on the way: other programs run beside it."""
     page.evaluate(f"location.hash = 'msg_huge_{MIDDLE}'")
     expect(page.get_by_text(f"I look at shelf {MIDDLE}.", exact=True)).to_be_in_viewport()
-    page.wait_for_timeout(500)
+    settle(page)
     before = _task_seconds(page)
     rows = page.evaluate(SCROLL)
     assert (_task_seconds(page) - before) / 240 < 0.030

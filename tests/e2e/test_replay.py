@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from browser_history import LONG_ID, VARIED_ID
-from browser_visit import Visit
+from browser_visit import Visit, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -36,16 +36,18 @@ def test_a_replay_is_stepped_and_scrubbed(visit: Visit) -> None:
     middle = slider.evaluate("slider => Math.round((Number(slider.min) + Number(slider.max)) / 2)")
     slider.fill(str(middle))
     expect(page.locator(".prompt", has_text="Prompt number 15").first).to_be_visible()
-    page.wait_for_timeout(500)
+    settle(page)
     states: list[str] = []
     for _ in range(5):
+        reached = slider.input_value()
         page.keyboard.press(".")
-        page.wait_for_timeout(150)
+        expect(slider).not_to_have_value(reached)
+        settle(page)
         states.append(page.locator(".tool-row").last.inner_text().split("\n")[-1])
     assert {"no result", "done"} <= set(states), "a call is there before its result"
-    reached = int(slider.input_value())
+    reached = slider.input_value()
     page.keyboard.press(",")
-    page.wait_for_timeout(150)
-    assert int(slider.input_value()) < reached
+    expect(slider).not_to_have_value(reached)
+    assert int(slider.input_value()) < int(reached)
     page.keyboard.press("Escape")
     expect(player).to_be_hidden()

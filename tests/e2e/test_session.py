@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from browser_history import HARSH_ID, LONG_ID, NEEDLE, NEEDLE_TURN, TURNS, VARIED_ID
-from browser_visit import Visit, scroll_outline
+from browser_visit import Visit, scroll_outline, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -26,7 +26,7 @@ def test_a_long_session_is_loaded_piece_by_piece(visit: Visit) -> None:
     timeline.hover()
     for _ in range(12):
         page.mouse.wheel(0, 1500)
-        page.wait_for_timeout(60)
+        settle(page)
     expect(page.get_by_text("I look at shelf 1.", exact=True)).to_have_count(0)
     assert len(visit.asked_for("/window")) > len(windows)
     assert page.locator(".entry").count() < 60
@@ -61,17 +61,17 @@ def test_what_is_read_stays_in_place_while_more_is_added_above(visit: Visit) -> 
     outline.get_by_role("button", name="Prompt number 150:").click()
     expect(page.get_by_text("I look at shelf 150.", exact=True)).to_be_in_viewport()
     # A jump holds its place while rows are measured.
-    page.wait_for_timeout(500)
+    settle(page)
     held: list[Route] = []
     page.route(re.compile(r"/window\?before="), lambda route: held.append(route))
     timeline = page.get_by_role("region", name="Session")
     with page.expect_request(re.compile(r"/window\?before=")):
         timeline.evaluate("timeline => { timeline.scrollTop = 500 }")
-    page.wait_for_timeout(300)
+    settle(page)
     before, height = timeline.evaluate(FIRST_IN_SIGHT), timeline.evaluate("timeline => timeline.scrollHeight")
     with page.expect_response(re.compile(r"/window\?before=")):
         held[0].continue_()
-    page.wait_for_timeout(500)
+    settle(page)
     assert timeline.evaluate("timeline => timeline.scrollHeight") > height + 2000
     after = timeline.evaluate(FIRST_IN_SIGHT)
     assert after[0] == before[0]
@@ -107,7 +107,7 @@ def test_find_goes_into_folded_outputs_far_away(visit: Visit) -> None:
 def test_find_steps_through_the_hits_in_their_order(visit: Visit) -> None:
     page = visit.open(f"{LONG}#msg_0aaaaaaa_00401")
     expect(page.get_by_text("I look at shelf 101.", exact=True)).to_be_in_viewport()
-    page.wait_for_timeout(500)
+    settle(page)
     page.keyboard.press("Control+f")
     page.get_by_role("textbox", name="Find in this session").fill('"shelf 101"')
     count = page.locator(".find-count")
@@ -293,6 +293,7 @@ def test_a_subagent_opens_in_place(visit: Visit) -> None:
     page.locator(".tool-row", has_text="Look around").click()
     child = page.get_by_role("region", name="Session of the subagent")
     expect(child.get_by_text("All doors are shut.")).to_be_visible()
+    settle(page)
     child.locator(".tool-row", has_text="doors/*").click()
     expect(child.locator(".found-path")).to_have_text(["doors/front", "doors/back"])
     assert page.url.endswith(VARIED)
