@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 import pytest
 
+from claude_files import Gathered, gather
 from turnlog.agents import agent
 from turnlog.agents.base import Agent, Changes, Source, are_rows
 from turnlog.model import ToolCallPart
@@ -291,3 +292,25 @@ def test_logs_whose_first_record_is_broken_stay_sessions_of_their_own(name: str)
         assert found.isdisjoint(seen)
         assert f"{name}:" not in found
         seen |= found
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli"])
+def test_records_that_come_twice_say_what_they_say_once_however_they_are_read(name: str) -> None:
+    """Some versions write a line twice; whether one feed or two see both must not matter."""
+    for source, lines in logs(name):
+        twice = [line for line in lines for _ in range(2)]
+        pieces: list[Changes] = []
+        state, offset = None, 0
+        for line in twice:
+            fold = agent(name).fold(source, state)
+            pieces.append(fold.feed(line, offset))
+            state, offset = fold.state(), offset + len(line)
+        whole = gather(read(agent(name), source, twice))
+        assert gather(*pieces).as_json() == whole.as_json()
+        once = gather(read(agent(name), source, lines))
+        assert calls_in(whole) == calls_in(once)
+
+
+def calls_in(found: Gathered) -> list[str]:
+    parts = [part for message in found.messages.values() for part in message.parts]
+    return sorted(part.tool_call_id for part in parts if isinstance(part, ToolCallPart))

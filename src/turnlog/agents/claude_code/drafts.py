@@ -264,7 +264,7 @@ class MessageDraft:
                 session_id=self.session_id,
                 position=place.position,
                 records=tuple(self.records),
-                record_ids=tuple(self.record_ids),
+                record_ids=tuple(dict.fromkeys(self.record_ids)),
                 parent_id=message_in(place.parent),
                 parent_record=record_in(place.parent),
                 turn=place.turn,

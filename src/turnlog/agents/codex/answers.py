@@ -191,7 +191,13 @@ def draft_for(reading: Reading, item_id: str | None, text: str, *, is_call: bool
 def add_call(
     reading: Reading, draft: MessageDraft, call_id: str | None, name: str, number: int | None = None
 ) -> CallDraft:
-    """Put a call behind the parts that the message has."""
+    """Put a call behind the parts that the message has; one that is told of again is the same call."""
+    known = reading.calls.get(call_id) if call_id is not None else None
+    if known is not None and known.draft is draft:
+        return known
+    told = reading.state.calls.get(call_id) if call_id is not None else None
+    if number is None and told is not None and told.message_id == draft.id:
+        number = told.number
     if number is None:
         number = _next(draft.open)
     part_id = f"{draft.id}.{number}"
