@@ -151,3 +151,12 @@ def test_the_event_is_the_structured_result() -> None:
     found = AGENT.structured_result(record, "call_m_fail1")
     assert found is not None
     assert msgspec.json.decode(found) == json.loads(record)["msg"]
+
+
+def test_settings_of_another_shape_cost_only_themselves(tmp_path: Path) -> None:
+    """R-S34"""
+    path = run(tmp_path, {"type": "agent_message", "message": "hello"})
+    path.write_text(path.read_text().replace('"gpt-5"', '["gpt-5"]'))
+    found, _ = read(path)
+    assert [message.requested_model for message in messages(found)] == [None, None]
+    assert [diagnostic.json_path for diagnostic in found.diagnostics] == ["$.model"]

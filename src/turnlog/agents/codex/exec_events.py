@@ -11,7 +11,6 @@ import hashlib
 from collections.abc import Callable
 from zlib import crc32
 
-import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.codex.exec_calls import content_of_pieces
@@ -20,7 +19,6 @@ from turnlog.agents.codex.exec_state import ExecState, HeldLine, opened
 from turnlog.agents.codex.kinds import KINDS as LOG_KINDS
 from turnlog.agents.codex.lines import Payload, fields_of
 from turnlog.agents.codex.tools import milliseconds_of, status_of
-from turnlog.agents.jsonl import clean_json
 from turnlog.agents.printed import Printed, kept_fields
 from turnlog.model import (
     InterruptEvent,
@@ -60,7 +58,7 @@ def hold_settings(state: ExecState, line: ExecLine, json: bytes, position: int) 
     """Keep a run's first line until the second tells which session it is of."""
     if not is_settings(line):
         return False
-    state.settings = HeldLine(json.decode(errors="replace"), position, len(json))
+    state.settings = HeldLine(json.decode(errors="replace"), position, len(json), line.model, line.workdir)
     return True
 
 
@@ -109,9 +107,8 @@ def _tell_settings(state: ExecState, printed: Printed) -> None:
     printed.json, printed.position, printed.length = held.json.encode(), held.position, held.length
     fields = fields_of(printed.json)
     printed.add_fact("settings", kept_fields(fields, _SETTINGS))
-    settings = msgspec.json.decode(clean_json(printed.json), type=ExecLine)
-    state.model = settings.model
-    printed.session.cwd = printed.session.project_path = settings.workdir
+    state.model = held.model
+    printed.session.cwd = printed.session.project_path = held.folder
     printed.json, printed.position, printed.length = here
 
 

@@ -25,6 +25,8 @@ class HeldLine(msgspec.Struct, array_like=True):
     json: str
     position: int
     length: int
+    model: str | None = None
+    folder: str | None = None
 
 
 class ExecState(StreamState):
