@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from chat_script import ANSWER, ASKING, GOING_ON, HALF, Script, drain, post, user
+from shared_streams import SHARED, SharedStreams, each_shared_streams
 from turnlog.aisdk import UIMessage, validate_ui_messages
 from turnlog.aisdk.building import to_plain
 from turnlog.chat import (
@@ -18,7 +19,6 @@ from turnlog.chat import (
     MemoryKeeper,
     NativeKeeper,
     RunRequest,
-    SqliteStreamStore,
     Streams,
     endpoint,
 )
@@ -280,12 +280,12 @@ def test_what_a_page_says_in_turnlogs_name_is_not_believed(keeper: ChatKeeper) -
     asyncio.run(run())
 
 
-def test_another_process_resumes_stops_and_is_refused(keeper: ChatKeeper, tmp_path: Path) -> None:
-    """Two chats over one file of streams stand for two processes: they share nothing else."""
+@pytest.mark.parametrize("kind", SHARED)
+def test_another_process_resumes_stops_and_is_refused(keeper: ChatKeeper, tmp_path: Path, kind: str) -> None:
+    """Two chats over one place of streams stand for two processes: they share nothing else."""
 
-    async def run() -> None:
-        stores = [SqliteStreamStore(tmp_path / "streams.db") for _ in range(2)]
-        here, there = [Chat(Script((*HALF, None)), keeper, Streams(store)) for store in stores]
+    async def run(shared: SharedStreams) -> None:
+        here, there = [Chat(Script((*HALF, None)), keeper, Streams(shared.open())) for _ in range(2)]
         told = asyncio.create_task(drain(await here.post(post())))
         await asyncio.sleep(0.4)
         with pytest.raises(ConflictError):
@@ -297,7 +297,7 @@ def test_another_process_resumes_stops_and_is_refused(keeper: ChatKeeper, tmp_pa
         assert await there.resume("chat") is None
         await here.close()
         await there.close()
-        for store in stores:
-            store.close()
 
-    asyncio.run(run())
+    with asyncio.Runner() as runner:
+        for shared in each_shared_streams(kind, tmp_path, runner):
+            runner.run(run(shared))
