@@ -139,6 +139,22 @@ def test_a_log_that_is_read_later_takes_the_chats_place(agent: FakeAgent, home: 
     assert talk(claude(agent), path) == ids
 
 
+def test_a_chat_that_is_saved_behind_its_log_takes_no_place(agent: FakeAgent, home: Path, path: Path) -> None:
+    ids = talk(claude(agent), path, asking(agent, log_of(home), "q1", "find the heron"))
+    messages, later = asyncio.run(reloaded(path)), home / "later.db"
+    sync(later)
+
+    async def save() -> None:
+        keeper = NativeKeeper(later)
+        await keeper.save("chat", messages)
+        keeper.close()
+
+    asyncio.run(save())
+    assert listed(later) == [LOG]
+    assert found(later, "heron") == {LOG}
+    assert [message.id for message in asyncio.run(reloaded(later))] == ids
+
+
 def test_what_the_log_does_not_have_yet_is_the_chats(agent: FakeAgent, home: Path, path: Path) -> None:
     talk(claude(agent), path, asking(agent, log_of(home), "q1", "find the heron", cut=3))
     sync(path)
