@@ -29,6 +29,18 @@ _SPELLINGS: dict[str, tuple[str, ...]] = {
 REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
 """Where servers that speak Chat Completions put an answer's reasoning."""
 
+_FORMATS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("anthropic", frozenset({"anthropic", "openrouter"})),
+    ("openai", frozenset({"openai", "azure", "openrouter"})),
+    ("azure", frozenset({"openai", "azure", "openrouter"})),
+    ("google", frozenset({"google", "gemini", "vertex", "googleVertex", "openrouter"})),
+    ("xai", frozenset({"openrouter"})),
+)
+"""How the format of a proof begins (`anthropic`, `openai-responses-v1`) -> the providers that give such ones."""
+
+_UNTOLD = "unknown"
+"""The name of a provider where a log has a proof and does not tell whose."""
+
 _PROOFS = ("signature", "data", "encrypted_content", "thought_signature", "reasoning_details")
 
 
@@ -40,15 +52,24 @@ def provider_of(part: Part, message: Message) -> ProviderData | None:
 def is_own(part: Part, message: Message, providers: frozenset[str] | None, model: str) -> bool:
     """Whether a part was made by this very model, at one of these providers (None: at any).
 
-    A part without a provider's mark is known by the message's model alone; without any model it is foreign.
+    A part without a provider's mark is known by the message's model alone; without any model it is foreign. The format
+    of a proof says more than the name beside it, which may be that of whoever ran the model for a router.
     """
     provider = provider_of(part, message)
-    if provider is not None and providers is not None and provider.name not in providers:
+    if provider is not None and providers is not None and not _is_of(provider, providers):
         return False
     maker = (part.provider.model if part.provider else None) or message.model
     if maker is None and provider is not None:
         maker = provider.model
     return maker is not None and same_model(maker, model)
+
+
+def _is_of(provider: ProviderData, providers: frozenset[str]) -> bool:
+    told = provider.opaque.get("format")
+    known = next((names for begin, names in _FORMATS if isinstance(told, str) and told.startswith(begin)), None)
+    if known is not None:
+        return bool(known & providers)
+    return provider.name in providers or provider.name == _UNTOLD
 
 
 def proof(part: Part, name: str) -> Any:

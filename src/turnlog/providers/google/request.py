@@ -121,10 +121,18 @@ class _Writer:
         return [_text(as_text(part))]
 
     def _sign_calls(self, parts: list[WirePart], message: Message) -> None:
-        """The first call of a step must be signed; where its signature is not known, it says so."""
-        first = next((part for part in parts if "functionCall" in part), None)
-        if first is not None and "thoughtSignature" not in first and not self._is_old:
-            first["thoughtSignature"] = _UNSIGNED
+        """The first call of a step must be signed; where its signature is not known, it says so.
+
+        Some agents keep the signature of a call with the thought right before it.
+        """
+        place = next((place for place, part in enumerate(parts) if "functionCall" in part), None)
+        if place is None or "thoughtSignature" in parts[place] or self._is_old:
+            return
+        before = parts[place - 1] if place else {}
+        if before.get("thought") and "thoughtSignature" in before:
+            parts[place]["thoughtSignature"] = before["thoughtSignature"]
+        else:
+            parts[place]["thoughtSignature"] = _UNSIGNED
             self._report.mend("added-signature", message.id, "its call has no signature of this model's")
 
     def _add_responses(self, calls: list[ToolCallPart], message: Message) -> None:

@@ -167,7 +167,7 @@ def _is_short(item: Item) -> bool:
 
 def _reasoning(part: ReasoningPart) -> Item:
     """A reasoning item. The API wants an id; where the log has none, one is made of the content."""
-    sealed = proof(part, "encrypted_content")
+    sealed = proof(part, "encrypted_content") or proof(part, "signature")
     digest = hashlib.sha256(f"{part.id}\0{sealed}\0{part.text}".encode(errors="replace")).hexdigest()
     text = proof(part, "summary") or part.text
     summary = [{"type": "summary_text", "text": text}] if text else []

@@ -78,6 +78,11 @@ class _Writer(ChatWriter):
         return {"reasoning_details": details} if details else {}
 
 
+def _is_sealed(facts: dict[str, Any]) -> bool:
+    """Whether what an agent calls a signature is the whole thought, sealed, as OpenAI gives it."""
+    return str(facts.get("format", "")).startswith(("openai", "azure", "xai"))
+
+
 def _details_of(part: Part) -> list[dict[str, Any]]:
     whole = proof(part, "reasoning_details")
     if whole is not None:
@@ -85,9 +90,10 @@ def _details_of(part: Part) -> list[dict[str, Any]]:
     if not isinstance(part, ReasoningPart):
         return []
     facts = {name: value for name in ("id", "format") if (value := proof(part, name)) is not None}
-    sealed = proof(part, "data") or proof(part, "encrypted_content")
-    if sealed is not None:
-        return [{"type": "reasoning.encrypted", "data": sealed, **facts}]
     signature = proof(part, "signature")
+    sealed = proof(part, "data") or proof(part, "encrypted_content") or (signature if _is_sealed(facts) else None)
+    if sealed is not None:
+        summary = {"type": "reasoning.summary", "summary": part.text, **facts}
+        return [*([summary] if part.text.strip() else []), {"type": "reasoning.encrypted", "data": sealed, **facts}]
     signed = {"signature": signature} if signature is not None else {}
     return [{"type": "reasoning.text", "text": part.text, **signed, **facts}]

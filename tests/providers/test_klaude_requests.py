@@ -1,0 +1,215 @@
+"""Sessions of klaude-code, from its lines to the request that goes on with them, at each provider.
+
+klaude-code names no API beside what a model thought: the model's name and the signature's format tell whose it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from klaude_files import SESSION, answer, call, lines, record, result, text, user
+from provider_rules import check_rules
+from sdk_types import check_with_sdk
+from turnlog.logs import read_session
+from turnlog.providers import provider, provider_names
+from turnlog.providers.base import Conversion, RequestOptions
+from turnlog.providers.context import select_context
+
+MODELS = {
+    "anthropic": "claude-x",
+    "openai-chat": "deepseek-x",
+    "openrouter": "anthropic/claude-x",
+    "responses": "gpt-x",
+    "gemini": "gemini-3-x",
+}
+FORMATS = {
+    "anthropic": "anthropic",
+    "openrouter": "anthropic-claude-v1",
+    "responses": "openai-responses-v1",
+    "gemini": "google",
+}
+
+
+def convert(tmp_path: Path, name: str, *records: Any, model: str | None = None) -> Conversion:
+    """The request that goes on with a session of these records."""
+    log = tmp_path / f".klaude/projects/p/sessions/{SESSION}/events.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(lines(*records))
+    context = select_context(read_session(log))
+    made = provider(name).to_request(context.messages, RequestOptions(model=model or MODELS[name]))
+    check_rules(name, made.body)
+    check_with_sdk(name, made.body)
+    return msgspec.structs.replace(made, repairs=(*context.repairs, *made.repairs))
+
+
+def thought(words: str, model: str | None, **fields: Any) -> dict[str, Any]:
+    return {"type": "thinking_text", "text": words, "model_id": model, **fields}
+
+
+def signature(name: str, model: str | None = None, *, told: bool = True) -> dict[str, Any]:
+    """A signature of the model that is asked at this provider."""
+    made = {"type": "thinking_signature", "signature": "c2ln", "model_id": model or MODELS[name]}
+    return {**made, "format": FORMATS[name]} if told else made
+
+
+def answered(made: Conversion) -> Any:
+    """What the answer became: the items, blocks, parts or the message behind the question."""
+    body = made.body
+    if "input" in body:
+        return body["input"][1:]
+    if "contents" in body:
+        return body["contents"][1]["parts"]
+    said = body["messages"][1]
+    return said["content"] if isinstance(said["content"], list) else said
+
+
+SIGNED: dict[str, Any] = {
+    "anthropic": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}, {"type": "text", "text": "a"}],
+    "openrouter": {
+        "role": "assistant",
+        "content": "a",
+        "reasoning_details": [
+            {"type": "reasoning.text", "text": "hm", "signature": "c2ln", "format": "anthropic-claude-v1"}
+        ],
+    },
+    "gemini": [{"text": "hm", "thought": True, "thoughtSignature": "c2ln"}, {"text": "a"}],
+}
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("name", SIGNED)
+def test_signed_thinking_goes_back_to_its_model(tmp_path: Path, name: str, told: bool) -> None:
+    """R-K6, R-K24, R-K25, R-K26."""
+    made = convert(
+        tmp_path, name, user("u", "q"), answer("a", thought("hm", MODELS[name]), signature(name, told=told), text("a"))
+    )
+    expected = copy.deepcopy(SIGNED[name])
+    if name == "openrouter" and not told:
+        del expected["reasoning_details"][0]["format"]
+    assert answered(made) == expected
+    assert made.losses == ()
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_what_openai_sealed_goes_back_sealed(tmp_path: Path, told: bool) -> None:
+    """R-K6, R-K27: klaude-code calls it a signature."""
+    made = convert(
+        tmp_path,
+        "responses",
+        user("u", "q"),
+        answer("a", thought("hm", "gpt-x", id="rs_1"), signature("responses", told=told), text("a")),
+    )
+    assert answered(made)[0] == {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [{"type": "summary_text", "text": "hm"}],
+        "encrypted_content": "c2ln",
+    }
+    assert made.losses == ()
+
+
+def test_behind_openrouter_it_is_an_encrypted_detail(tmp_path: Path) -> None:
+    """R-K24."""
+    sealed = {**signature("responses"), "model_id": "openai/gpt-x"}
+    made = convert(
+        tmp_path,
+        "openrouter",
+        user("u", "q"),
+        answer("a", thought("hm", "openai/gpt-x"), sealed, text("a")),
+        model="openai/gpt-x",
+    )
+    assert answered(made)["reasoning_details"] == [
+        {"type": "reasoning.summary", "summary": "hm", "format": "openai-responses-v1"},
+        {"type": "reasoning.encrypted", "data": "c2ln", "format": "openai-responses-v1"},
+    ]
+
+
+@pytest.mark.parametrize("name", ["anthropic", "responses"])
+def test_a_signature_without_its_thought_is_kept(tmp_path: Path, name: str) -> None:
+    """R-K6."""
+    made = convert(tmp_path, name, user("u", "q"), answer("a", signature(name), text("a")))
+    kept = answered(made)[0]
+    assert kept.get("signature") == "c2ln" or kept.get("encrypted_content") == "c2ln"
+    assert made.losses == ()
+
+
+def test_gemini_gets_a_call_with_the_signature_that_came_before_it(tmp_path: Path) -> None:
+    """R-K26."""
+    said = answer("a", thought("hm", "gemini-3-x"), signature("gemini"), call("c1", '{"b":1}'))
+    made = convert(tmp_path, "gemini", user("u", "q"), said, result("c1"))
+    assert answered(made)[-1] == {"functionCall": {"name": "Bash", "args": {"b": 1}}, "thoughtSignature": "c2ln"}
+    assert made.repairs == ()
+
+
+@pytest.mark.parametrize("name", provider_names())
+def test_another_model_reads_thinking_and_no_signature(tmp_path: Path, name: str) -> None:
+    """R-K24, R-K25, R-K26, R-K27."""
+    sealed = {"type": "thinking_signature", "signature": "U0VDUkVU", "model_id": "another", "format": "anthropic"}
+    made = convert(tmp_path, name, user("u", "q"), answer("a", thought("hm", "another"), sealed, text("a")))
+    assert "U0VDUkVU" not in repr(made.body)
+    assert [loss.kind for loss in made.losses] == [
+        "reasoning-omitted" if name == "openai-chat" else "reasoning-as-text"
+    ]
+
+
+def test_a_signature_of_another_format_is_not_sent(tmp_path: Path) -> None:
+    """R-K25: what made it has the model's name, and is another provider."""
+    sealed = {**signature("anthropic"), "format": "google"}
+    made = convert(tmp_path, "anthropic", user("u", "q"), answer("a", thought("hm", "claude-x"), sealed, text("a")))
+    assert [loss.kind for loss in made.losses] == ["reasoning-as-text"]
+
+
+def test_reasoning_goes_back_into_its_field(tmp_path: Path) -> None:
+    """R-K24."""
+    said = answer("a", thought("hm", "deepseek-x", reasoning_field="reasoning"), text("a"))
+    made = convert(tmp_path, "openai-chat", user("u", "q"), said)
+    assert answered(made) == {"role": "assistant", "content": "a", "reasoning": "hm"}
+
+
+@pytest.mark.parametrize("name", provider_names())
+def test_developer_text_stands_where_klaude_code_puts_it(tmp_path: Path, name: str) -> None:
+    """R-K22, R-K23."""
+
+    def developer(identity: str, words: str, **data: Any) -> dict[str, Any]:
+        return record("DeveloperMessage", id=identity, role="developer", parts=[text(words)], **data)
+
+    made = convert(
+        tmp_path,
+        name,
+        developer("d0", "LEADING"),
+        user("u", "ASKED"),
+        developer("d1", "BEFORE", attachment_position="prepend"),
+        developer("d2", "BEHIND"),
+        answer("a", call("c1")),
+        result("c1", output="OUTPUT"),
+        developer("d3", "REMINDER"),
+    )
+    told = repr(made.body)
+    assert told.count("LEADING") == 1
+    places = [told.index(word) for word in ("BEFORE", "ASKED", "BEHIND", "OUTPUT", "REMINDER")]
+    assert places == sorted(places)
+    assert [repair.kind for repair in made.repairs if repair.kind != "added-signature"] == ["leading-developer"]
+
+
+@pytest.mark.parametrize("name", provider_names())
+def test_damage_is_mended_at_every_provider(tmp_path: Path, name: str) -> None:
+    """R-K22, R-K29: unanswered calls, results of none, two results of one, answers that say nothing."""
+    made = convert(
+        tmp_path,
+        name,
+        user("u", "q"),
+        answer("a", call("c1"), call("c2")),
+        result("c2"),
+        result("c2", output="more"),
+        result("lost"),
+        answer("b", stop_reason="aborted"),
+        user("v", "again"),
+        answer("e", stop_reason="error"),
+    )
+    kinds = {repair.kind for repair in made.repairs}
+    assert {"unanswered-call", "joined-results", "orphan-result", "empty-message"} <= kinds
