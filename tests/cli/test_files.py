@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cli_runner import Command
+from cli_runner import Command, on_terminal
 from plain_agent import Log
 from plain_store import at, read_home
 from turnlog.model import Message, ToolCallPart, ToolKind, ToolState
@@ -65,3 +65,11 @@ def test_people_see_a_table(run: Command) -> None:
 
 def test_a_path_and_filters_do_not_go_together(run: Command) -> None:
     assert run("files", "a.py", "--session", "files").exit_code == 2
+
+
+def test_a_terminal_gets_ids_and_paths_that_fit() -> None:
+    """An id that can be typed again, and the end of a path, which tells it from the next."""
+    code, written = on_terminal("files", "till.py", columns=70)
+    assert (code, "plain:files" in written, "files" in written) == (0, False, True)
+    narrow = on_terminal("files", columns=64)[1]
+    assert "…k/webshop/till.py" in narrow

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.lookup import find_session, open_existing
+from turnlog.cli.lookup import abbreviations, external_id, find_session, open_existing
 from turnlog.cli.options import examples, json_option, store_option
 from turnlog.cli.shapes import FilesDocument, FileUseDocument
-from turnlog.cli.terminal import Column, write_json, write_table
+from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
 from turnlog.store.base import FileFilter, FileUse, TouchedFile
 
 
@@ -103,9 +103,10 @@ def _write_uses(uses: tuple[FileUse, ...]) -> None:
         Column("Calls", right=True),
         Column("Changes", right=True),
     )
+    short = abbreviations(external_id(use.session_id) for use in uses) if is_terminal() else {}
     rows = [
         (
-            use.session_id,
+            short.get(external_id(use.session_id), use.session_id),
             figures.moment(use.first_at),
             figures.moment(use.last_at),
             ", ".join(use.kinds),

@@ -74,6 +74,11 @@ def _abbreviates(text: str, external_id: str) -> bool:
     )
 
 
+def external_id(session_id: str) -> str:
+    """The id without its agent's name."""
+    return session_id.partition(":")[2] or session_id
+
+
 def abbreviations(external_ids: Iterable[str]) -> dict[str, str]:
     """The shortest abbreviation of each id that no other of these has."""
     left = set(external_ids)

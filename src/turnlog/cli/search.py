@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, complete_session, find_session, open_existing
+from turnlog.cli.lookup import abbreviations, complete_session, external_id, find_session, open_existing
 from turnlog.cli.options import examples, json_option, period_options, store_option
 from turnlog.cli.shapes import HitDocument, SearchDocument
 from turnlog.cli.terminal import is_terminal, one_line, plain, write_json
@@ -107,10 +107,10 @@ def _hit_document(hit: Hit) -> HitDocument:
 
 
 def _write_hits(page: SearchPage) -> None:
-    short = abbreviations(hit.places[0].session_id.partition(":")[2] for hit in page.hits)
+    short = abbreviations(external_id(hit.places[0].session_id) for hit in page.hits)
     for hit in page.hits:
         session_id = hit.places[0].session_id
-        shown = short[session_id.partition(":")[2]] if is_terminal() else session_id
+        shown = short[external_id(session_id)] if is_terminal() else session_id
         click.echo("  ".join([click.style(one_line(shown), fg="cyan"), *_facts(hit)]))
         click.echo(f"  {_marked(hit)}")
     for note in _notes(page):

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, open_existing
+from turnlog.cli.lookup import abbreviations, external_id, open_existing
 from turnlog.cli.options import examples, json_option, period_options, store_option
 from turnlog.cli.shapes import UsageDocument, UsageNumbers
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
@@ -107,11 +107,14 @@ _NAMES: dict[UsageBy, tuple[str, ...]] = {
 }
 """Titles of the columns that name a row, where it is not one with the title of what a row is."""
 
+_WHOLE = ("Day", "Session", "Subagent")
+"""Names that are copied to ask further, and never cut."""
+
 
 def _write_report(report: UsageReport) -> None:
     titles = _NAMES.get(report.by, (report.by.capitalize(),))
     columns = (
-        *(Column(title, gives_way=title not in ("Day", "Session", "Subagent")) for title in titles),
+        *(Column(title, gives_way=title not in _WHOLE, is_path=title == "Path") for title in titles),
         Column("Calls", right=True),
         Column("Input", right=True),
         Column("Cache write", right=True),
@@ -129,18 +132,14 @@ def _row_names(report: UsageReport) -> Iterator[tuple[str, ...]]:
     unnamed = NO_SUBAGENT if report.by == "subagent" else UNNAMED
     names = [row.name or unnamed for row in report.rows]
     are_sessions = report.by in ("session", "subagent")
-    short = abbreviations(_external(name) for name in names) if are_sessions and is_terminal() else {}
+    short = abbreviations(external_id(name) for name in names) if are_sessions and is_terminal() else {}
     for name, row in zip(names, report.rows, strict=True):
         if are_sessions:
-            yield short.get(_external(name), name), row.label or figures.UNKNOWN
+            yield short.get(external_id(name), name), row.label or figures.UNKNOWN
         elif report.by == "project":
             yield row.label or unnamed, row.name or figures.UNKNOWN
         else:
             yield (name,)
-
-
-def _external(session_id: str) -> str:
-    return session_id.partition(":")[2] or session_id
 
 
 def _cells(totals: UsageTotals) -> tuple[str, ...]:

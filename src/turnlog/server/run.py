@@ -104,11 +104,16 @@ def bind(host: str, port: int | None) -> socket.socket:
         return _listen(host, DEFAULT_PORT if port is None else port)
     except OSError as error:
         if port is not None:
-            raise TurnlogError(f"cannot listen on {host}, port {port}: {error.strerror or error}") from error
+            raise TurnlogError(f"cannot listen on {host}, port {port}: {_why(error)}") from error
     try:
         return _listen(host, 0)
     except OSError as error:
-        raise TurnlogError(f"cannot listen on {host}: {error.strerror or error}") from error
+        raise TurnlogError(f"cannot listen on {host}: {_why(error)}") from error
+
+
+def _why(error: OSError) -> str:
+    """Without what asyncio adds: the address has been named."""
+    return (error.strerror or str(error)).partition(" (while attempting")[0]
 
 
 def _listen(host: str, port: int) -> socket.socket:
