@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from turnlog.agents.gemini_cli.messages import Logged, Said, is_context, read_message, said_by, text_checksum
+from turnlog.agents.gemini_cli.logged import Logged, Said, is_context, said_by, text_checksum
+from turnlog.agents.gemini_cli.messages import read_message
 from turnlog.agents.gemini_cli.reading import Reading
 from turnlog.model import CompactionEvent, Origin, RewindEvent
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.agents.gemini_cli.calls import places_of
-from turnlog.agents.gemini_cli.messages import Logged
+from turnlog.agents.gemini_cli.logged import Logged
 from turnlog.agents.gemini_cli.reading import aware_or_none
 from turnlog.agents.gemini_cli.records import CALLS, Call
 
