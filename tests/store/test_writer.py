@@ -357,10 +357,12 @@ def test_deleting_a_session_deletes_all_that_hangs_on_it(store: ToyStore) -> Non
         ("SELECT 1 FROM events WHERE kind = 'orphan-result' AND session_key = 1", "events_by_kind"),
         ("SELECT 1 FROM links WHERE child_id = 'c'", "PRIMARY KEY"),
         ("SELECT 1 FROM links WHERE parent_id = 'p'", "links_by_parent"),
+        ("SELECT 1 FROM runs WHERE session_id = 's'", "runs_by_session"),
+        ("SELECT 1 FROM runs ORDER BY created_at DESC", "runs_by_creation"),
     ],
 )
 def test_questions_walk_an_index(store: ToyStore, question: str, index: str) -> None:
-    """R-S27: by session, role, tool, type; and what writing itself looks up."""
+    """R-S27: by session, run, role, tool, type; and what writing itself looks up."""
     plan = " | ".join(row[3] for row in store.rows(f"EXPLAIN QUERY PLAN {question}"))
     assert index in plan, plan
     assert "TEMP B-TREE" not in plan

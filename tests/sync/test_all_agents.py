@@ -242,3 +242,24 @@ def test_a_call_of_the_model_is_one_message_with_its_usage_and_why_it_stopped(st
         assert (answer.stop_reason is None) == (name == "gemini-cli")
         kinds = [part.type for part in answer.parts]
         assert kinds == sorted(kinds, key=["reasoning", "text", "tool-call"].index)
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "klaude"])
+def test_a_field_that_nobody_knows_stays_with_its_message(name: str, tmp_path: Path) -> None:
+    """R-C11: in the records that the message names, as the agent wrote it; and it changes nothing else."""
+    home = tmp_path / "home"
+    shutil.copytree(LOGS / name, home)
+    lines: set[bytes] = set()
+    for log in home.rglob("*.jsonl"):
+        grown = [line[:-1] + b', "of_tomorrow": {"depth": 3.50}}' for line in log.read_bytes().splitlines()]
+        log.write_bytes(b"\n".join(grown) + b"\n")
+        lines |= set(grown)
+    summary = sync(tmp_path / "turnlog.db", roots=[home], agents=[agent(name)])
+    assert (summary.problems, summary.diagnostics) == ([], 0)
+    with open_store(tmp_path / "turnlog.db") as store:
+        for message in messages(store, name):
+            # Gemini CLI rewrites lists of messages in one record: a message has the part of it that is its own.
+            records = [record.data for record in store.records(message.id)]
+            assert all(record in lines or any(record in line for line in lines) for record in records)
+            assert name == "gemini-cli" or lines.issuperset(records)
+            assert records
