@@ -72,6 +72,14 @@ def test_data_addresses_are_bytes() -> None:
     assert [part.data if isinstance(part, FilePart) else None for part in messages[0].parts] == [b"x", None, None]
 
 
+def test_files_on_the_machine_are_asked_for() -> None:
+    here, gone = (FilePart(media_type="image/png", url=f"file:///{name}.png") for name in ("here", "gone"))
+    options = RequestOptions(model=MODEL, load_file=lambda part: PNG if part is here else None)
+    (message,) = load_blobs([user(here, gone)], options, Report())
+    assert message.parts == (FilePart(media_type="image/png", data=PNG), gone)
+    assert load_blobs([user(here)], RequestOptions(model=MODEL), Report()) == [user(here)]
+
+
 def test_what_is_whole_stays_as_it_is() -> None:
     history = [user("q", image()), assistant("a", call("c1", result("r")))]
     assert loaded(*history) == (history, [])

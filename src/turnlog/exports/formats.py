@@ -89,6 +89,7 @@ class _History(NamedTuple):
 
 def _request(name: str) -> Callable[[Source, str | None], Output]:
     def write(source: Source, model: str | None) -> Output:
+        from turnlog.exports.local_files import load_local_file
         from turnlog.providers import provider
         from turnlog.providers.base import RequestOptions
         from turnlog.providers.context import select_context
@@ -96,7 +97,7 @@ def _request(name: str) -> Callable[[Source, str | None], Output]:
         placed = source.placed()
         history = _History([message for message, _ in placed], [place for _, place in placed], source.events())
         context = select_context(history)
-        options = RequestOptions(model=model or _last_model(context.messages))
+        options = RequestOptions(model=model or _last_model(context.messages), load_file=load_local_file)
         made = provider(name).to_request(context.messages, options)
         repairs = (*context.repairs, *made.repairs)
         return Output(

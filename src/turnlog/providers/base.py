@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from turnlog.errors import LossyConversionError
-from turnlog.model import BlobRef, Message
+from turnlog.model import BlobRef, FilePart, Message
 from turnlog.model.base import Value
 from turnlog.model.codec import to_plain_json
 from turnlog.providers.streaming import ResponseStream, StreamReading
@@ -69,6 +69,9 @@ Dialect = Literal["deepseek", "kimi", "minimax", "qwen"]
 LoadBlob = Callable[[BlobRef], bytes]
 """Gives the bytes of a content that a store keeps outside the message."""
 
+LoadFile = Callable[[FilePart], bytes | None]
+"""Gives the bytes of a file that the history knows by its path on a machine; None where they cannot be had."""
+
 
 class Loss(Value, frozen=True, kw_only=True):
     """Something of the history that the request does not carry."""
@@ -111,6 +114,8 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
     cache_control: Mapping[str, Any] | None = None
     """Anthropic, and OpenRouter for Claude: put on the last block of the system prompt and of the conversation."""
     load_blob: LoadBlob | None = None
+    load_file: LoadFile | None = None
+    """Asked for files with a `file:` address; without it such a file is told as missing."""
     empty_result: str = "(no output)"
     """Text of a result that has none."""
     aborted_result: str = "The tool call was interrupted; there is no result."

@@ -15,20 +15,21 @@ from msgspec import UNSET
 
 from turnlog.errors import TurnlogError
 from turnlog.model import BlobRef, FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
-from turnlog.providers.base import LoadBlob, Report, RequestOptions
+from turnlog.providers.base import Report, RequestOptions
 
 TextT = TypeVar("TextT", TextPart, ReasoningPart)
 
 
 def load_blobs(messages: Iterable[Message], options: RequestOptions, report: Report) -> list[Message]:
     """The messages with every content in its place, as far as `options.load_blob` has it."""
-    loader = _Loader(options.load_blob, report)
+    loader = _Loader(options, report)
     return [loader.message(message) for message in messages]
 
 
 class _Loader:
-    def __init__(self, load: LoadBlob | None, report: Report) -> None:
-        self._load = load
+    def __init__(self, options: RequestOptions, report: Report) -> None:
+        self._load = options.load_blob
+        self._load_file = options.load_file
         self._report = report
 
     def message(self, message: Message) -> Message:
@@ -63,7 +64,12 @@ class _Loader:
         return msgspec.structs.replace(call, input=UNSET, input_text=text, input_blob=None)
 
     def _file(self, part: FilePart) -> FilePart:
-        data = self._load_or_none(part.blob) if part.blob is not None else _data_of_url(part.url)
+        if part.blob is not None:
+            data = self._load_or_none(part.blob)
+        elif self._load_file is not None and part.url is not None and part.url.startswith("file:"):
+            data = self._load_file(part)
+        else:
+            data = _data_of_url(part.url)
         return part if data is None else msgspec.structs.replace(part, data=data, blob=None, url=None)
 
     def _whole(self, blob: BlobRef | None, part_id: str | None, message: Message) -> bytes | None:
