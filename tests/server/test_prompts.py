@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,20 @@ def test_one_prompt_at_a_time_and_it_can_be_stopped(page: TestClient, started: P
     assert page.delete(f"/api/sessions/{SESSION}/prompt").status_code == 200
     assert ended(page)["problem"] is None
     assert len(started.read_text().splitlines()) == 1
+
+
+def test_an_agent_at_work_in_a_terminal_is_left_alone(
+    page: TestClient, started: Path, store: Path, folder: Path, tmp_path: Path
+) -> None:
+    log = next((tmp_path / "home").rglob("*.jsonl"))
+    record = json.loads(log.read_text()) | {"uuid": "00000000-0000-4000-8000-000000000002"}
+    record |= {"timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z")}
+    with log.open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    sync(store, roots=[tmp_path / "home" / ".claude"])
+    answer = page.post(f"/api/sessions/{SESSION}/prompt", json={"text": "go on"})
+    assert (answer.status_code, answer.json()["error"]["type"]) == (409, "conflict")
+    assert not started.exists()
 
 
 def test_a_folder_that_is_gone_is_told(page: TestClient, started: Path, folder: Path) -> None:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from starlette.responses import Response
 
 from turnlog.errors import ConflictError
+from turnlog.runs.states import session_states
 from turnlog.server.answers.runs import PromptAnswer
 from turnlog.server.context import Context, ContextOf, write
 from turnlog.server.items import prompt_command
@@ -33,6 +34,9 @@ def post_prompt(request: Request, context: ContextOf, session_id: str, body: Pro
     command = prompt_command(session)
     if command is None:
         raise HTTPException(409, f"{session.agent} cannot go on with this session")
+    state = session_states(context.store, [session_id]).get(session_id)
+    if state is not None and state.state == "running":
+        raise HTTPException(409, "the session's agent is at work: two at once would spoil its log")
     try:
         prompts.begin(session, command, body.text)
     except ConflictError as error:
