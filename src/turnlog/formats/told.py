@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -119,6 +120,12 @@ _SUBJECTS = (
 _LONGEST_SUBJECT = 120
 
 
+@cache
+def _subjects() -> msgspec.json.Decoder[msgspec.Struct]:
+    """Reads these fields of an input, and passes over all others: they may be whole files."""
+    return msgspec.json.Decoder(msgspec.defstruct("Subjects", [(name, Any, None) for name in _SUBJECTS]))
+
+
 def subject(call: ToolCallPart) -> str | None:
     """What a call is about, in one line: its title, else the field of its input that tells most."""
     if call.title:
@@ -126,11 +133,10 @@ def subject(call: ToolCallPart) -> str | None:
     if call.input is UNSET:
         return None
     try:
-        found: Any = msgspec.json.decode(call.input)
+        fields = _subjects().decode(call.input)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    fields = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-    told = next((value for name in _SUBJECTS if (value := fields.get(name))), None)
+    told = next((value for name in _SUBJECTS if (value := getattr(fields, name))), None)
     # Shells are called with a list whose last word is the command.
     words = cast("list[Any]", told) if isinstance(told, list) else [told]
     line = " ".join(words[-1][: 2 * _LONGEST_SUBJECT].split()) if isinstance(words[-1], str) else ""
