@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 from importlib import import_module
@@ -76,6 +77,8 @@ def test_without_a_store_reading_says_how_to_make_one(run: Command, home: Path) 
         (ConflictError("changed"), 4, "changed"),
         (StoreBusyError("busy"), 5, "busy"),
         (PermissionError(13, "Permission denied", "/x"), 1, "/x: Permission denied"),
+        (sqlite3.DatabaseError("malformed"), 1, "the store cannot be used: malformed"),
+        (sqlite3.OperationalError("disk I/O error"), 1, "the store cannot be used: disk I/O error"),
         (OSError(28, "No space left on device"), 1, "cannot write the output: No space left on device"),
         (KeyboardInterrupt(), INTERRUPTED, "interrupted"),
     ],
@@ -92,6 +95,16 @@ def test_each_kind_of_failure_has_its_exit_code_and_one_line(
     result = run("usage")
     assert (result.exit_code, result.stdout) == (code, "")
     assert result.stderr == f"turnlog: {told}\n"
+
+
+@pytest.mark.usefixtures("store")
+def test_a_mistake_of_our_own_is_told_in_full(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise sqlite3.IntegrityError("UNIQUE constraint failed")
+
+    monkeypatch.setattr("turnlog.store.sqlite.SqliteStore.usage", fail)
+    with pytest.raises(sqlite3.IntegrityError):
+        run("usage")
 
 
 def test_what_a_failure_quotes_is_harmless(run: Command, store: Path) -> None:

@@ -90,6 +90,17 @@ class Commands(click.Group):
             # Whoever read has gone: nothing more can be said, not even what is still buffered.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(PIPE_CLOSED) from error
+        except Exception as error:
+            if not _is_of_the_store(error):
+                raise
+            _fail(f"the store cannot be used: {error}", EXIT_CODES[TurnlogError])
+
+
+def _is_of_the_store(error: Exception) -> bool:
+    """Whether SQLite could not read or write its file; what else it says is a mistake of ours, and told in full."""
+    # Whoever opened a store has imported it; nobody else waits for that.
+    sqlite = sys.modules.get("sqlite3")
+    return sqlite is not None and (isinstance(error, sqlite.OperationalError) or type(error) is sqlite.DatabaseError)
 
 
 def _reason(error: OSError) -> str:
