@@ -36,7 +36,13 @@ export function ReplayBar({ replay, first, last, onSeek }: ReplayBarProps) {
       <button type="button" className="button" onClick={() => step(-1)} aria-label="Step back" title="Key: ,">
         <Icon name="back" size={14} />
       </button>
-      <button type="button" className="button" onClick={toggle} title="Key: space">
+      <button
+        type="button"
+        className="button"
+        onClick={toggle}
+        aria-label={playing ? "Pause" : "Play"}
+        title="Key: space"
+      >
         <Icon name={playing ? "pause" : "play"} size={14} /> <span>{playing ? "Pause" : "Play"}</span>
       </button>
       <button type="button" className="button" onClick={() => step(1)} aria-label="Step on" title="Key: .">

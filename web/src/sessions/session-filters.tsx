@@ -47,7 +47,7 @@ export function SessionFiltersBar({ filters, onChange }: SessionFiltersBarProps)
       </span>
       <FilterSelect
         label="Show"
-        everything="All but archived"
+        everything="Not archived"
         value={filters.show}
         choices={SHOWN}
         onChange={(show) => onChange({ show })}
