@@ -164,3 +164,17 @@ def told(store: Path) -> Any:
         ]
         placed = [(item.message, item.membership.turn, item.membership.position) for item in opened.messages(SESSION)]
     return json.loads(msgspec.json.encode((sessions, placed)))
+
+
+@pytest.mark.parametrize("kind", [{}, [], None, 5])
+def test_parts_of_a_kind_that_is_no_text_cost_only_themselves(kind: Any) -> None:
+    """R-S34: what they hold is kept as it is."""
+    events = [json.loads(line) for line in RUN.read_bytes().splitlines()]
+    for event in events:
+        if event.get("part", {}).get("type") == "text":
+            event["part"]["type"] = kind
+    changes = read(RUN, b"".join(json.dumps(event).encode() + b"\n" for event in events))
+    assert changes.diagnostics == []
+    assert set(messages_of(changes)) == set(messages_of(read(RUN)))
+    unknown = [part for message in messages_of(changes).values() for part in message.parts if _is_unknown(part)]
+    assert {part.kind for part in unknown if isinstance(part, UnknownPart)} == {str(kind)}

@@ -162,7 +162,7 @@ class _Told:
         key = str(part.get("messageID"))
         created = {"time": {"created": time_of_id(key, at)}, "role": "user"}
         info = self._messages.setdefault(key, {"id": key, "sessionID": part.get("sessionID"), **created})
-        if part.get("type") in _ASSISTANTS or part.get("synthetic") is not True:
+        if str(part.get("type")) in _ASSISTANTS or part.get("synthetic") is not True:
             info["role"] = "assistant"
         if part.get("type") == "step-finish":
             info["time"]["completed"] = at
