@@ -58,4 +58,4 @@ def client(library: Path, open_client: Callable[..., TestClient]) -> TestClient:
 @pytest.fixture
 def plain_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Register the agent of the tests' logs."""
-    monkeypatch.setattr("turnlog.agents.agents", lambda: [PlainAgent()])
+    monkeypatch.setattr("turnlog.agents.agent", {"plain": PlainAgent()}.__getitem__)
