@@ -71,3 +71,15 @@ def test_a_spool_that_was_not_read_yet_never_goes(store: Path) -> None:
     with Syncer(store, agents=[]) as syncer:
         syncer.scan()
     assert old.exists()
+
+
+@pytest.mark.parametrize("event", ["7", "null", '"text"', "[1]", "true"])
+def test_what_a_hook_was_given_that_is_no_event_costs_only_its_line(store: Path, event: str) -> None:
+    """R-S34: an agent may give its hook anything, and without a server it waits as it is."""
+    spool = tell(store, "s1", "before")
+    with spool.open("a") as file:
+        file.write(f'{{"at": 1795227000000, "event": {event}}}\n')
+    tell(store, "s1", "after")
+    summary = sync(store)
+    assert (summary.problems, summary.diagnostics) == ([], 1)
+    assert prompts(store) == ["before", "after"]

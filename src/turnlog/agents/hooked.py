@@ -19,6 +19,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.base import (
     HOOKED_FROM,
     Changes,
+    Diagnostic,
     EventChange,
     Link,
     MessageChange,
@@ -147,8 +148,8 @@ class HookFold:
         """See `turnlog.agents.base.Fold.feed`."""
         lines = data.split(b"\n")
         told = Told(self._hooks, self._state)
-        for line, json, position, length, _ in _read_lines(lines, offset, self._state.lines + 1, told.changes):
-            told.enter(line, json, position, length)
+        for line, json, position, length, number in _read_lines(lines, offset, self._state.lines + 1, told.changes):
+            told.enter(line, json, position, length, number)
         self._state.lines += len(lines) if lines[-1] else len(lines) - 1
         return told.finish()
 
@@ -167,9 +168,16 @@ class Told:
         self._record = (0, 0)
         self._messages: dict[str, MessageChange] = {}
 
-    def enter(self, line: HookLine, json: bytes, offset: int, length: int) -> None:
-        """Read a line."""
-        self.event = line.event or HookEvent()
+    def enter(self, line: HookLine, json: bytes, offset: int, length: int, number: int) -> None:
+        """Read a line. What an agent gave its hook may be anything; what is no object tells of no session."""
+        if line.event is None:
+            self.changes.counts.unreadable += 1
+            # Of another shape it was told of already.
+            if all(found.offset != offset for found in self.changes.diagnostics[-1:]):
+                found = Diagnostic(offset=offset, length=length, line=number, reason="no event of a hook")
+                self.changes.diagnostics.append(found)
+            return
+        self.event = line.event
         self._milliseconds = min(max(line.at, 0.0), 4e12)
         self.at = datetime.fromtimestamp(self._milliseconds / 1000, UTC)
         self._json, self._record = json, (offset, length)
