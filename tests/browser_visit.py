@@ -84,3 +84,5 @@ def scroll_outline(outline: Locator, prompt: int) -> None:
     # It goes to where one is by itself, once it is drawn.
     settle(outline.page, outline)
     outline.evaluate("(outline, share) => { outline.scrollTop = outline.scrollHeight * share }", (prompt - 4) / TURNS)
+    # A click while its rows are measured would miss.
+    settle(outline.page, outline)
