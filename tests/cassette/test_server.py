@@ -118,8 +118,17 @@ def test_parallel_questions_get_their_own_answers(name: str) -> None:
 # -- sockets
 
 
+LONG = "x" * 1_000_000
+"""An answer that does not fit into what the kernel keeps for a connection when it is streamed: some 6 MB."""
+
+
 def connect(player: Player) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", int(player.url.rpartition(":")[2])), timeout=10)
+    """A connection that takes little before it is read from."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(10)
+    connection.connect(("127.0.0.1", int(player.url.rpartition(":")[2])))
+    return connection
 
 
 def request(body: Any) -> bytes:
@@ -138,14 +147,14 @@ def wait_until(holds: Callable[[], bool]) -> None:
 def test_an_answer_that_broke_off_is_given_again(capfd: pytest.CaptureFixture[str]) -> None:
     """R-S42: a client whose connection broke asks the same again."""
     body = {"messages": [{"role": "user", "content": ASKED}], "stream": True}
-    with play(cassette("x" * 100_000)) as player:
+    with play(cassette(LONG)) as player:
         for _ in range(3):
             with connect(player) as broken:
                 broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                 broken.sendall(request(body))
                 assert broken.recv(10)
             wait_until(lambda: "2 of 2 answers" in player.unplayed()[0])
-        assert asyncio.run(_anthropic(player.url, ASKED, True)) == "x" * 100_000
+        assert asyncio.run(_anthropic(player.url, ASKED, True)) == LONG
         assert player.failures == []
     assert capfd.readouterr().err == ""
 
