@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from browser_history import write_home
 from browser_server import serving
@@ -64,3 +67,32 @@ def test_a_session_is_on_the_screen_before_its_log_is_written(visit: Visit, addr
     expect(page.locator(".session-facts")).to_contain_text("claude-")
     expect(page.get_by_text("First line of the answer.")).to_have_count(3)
     expect(page.locator(".prompt", has_text="Tell me something")).to_have_count(1)
+
+
+def test_what_changed_before_the_stream_is_up_is_shown_too(visit: Visit, address: str, agent_home: Path) -> None:
+    """R-C20: on a slow machine the log may come between the page and its stream."""
+    name = f"claude-code:{RECORDED.events[0]['session_id']}"
+    tell(address, "SessionStart", "UserPromptSubmit", "MessageDisplay", "PreToolUse", "Notification")
+    wait_for_state(address, name, "waiting")
+    held: list[Route] = []
+    visit.page.route("**/api/sessions/*/events*", lambda route: held.append(route))
+    page = visit.open(f"/sessions/{name}")
+    expect(page.locator(".session-facts")).to_contain_text("waits for leave")
+    tell(address, "Stop", "SessionEnd")
+    shutil.copytree(RECORDED.home / "projects", agent_home / ".claude" / "projects", dirs_exist_ok=True)
+    wait_for_state(address, name, "done")
+    assert held
+    visit.page.unroute("**/api/sessions/*/events*")  # lets go of what is held
+    expect(page.locator(".session-facts")).to_contain_text("claude-")
+    expect(page.locator(".session-facts")).not_to_contain_text("waits for leave")
+
+
+def wait_for_state(address: str, name: str, state: str) -> None:
+    """Until the store says so of the session, and knows what it knows of it."""
+    deadline = time.monotonic() + 15
+    while time.monotonic() < deadline:
+        with suppress(urllib.error.HTTPError), urllib.request.urlopen(f"{address}/api/sessions/{name}") as answer:
+            if json.load(answer)["session"]["state"]["state"] == state:
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"{name} is not {state}")

@@ -8,11 +8,15 @@ import { useEffect, useRef, useState } from "react";
 /** What a stream tells: changes, and that what is shown must be read anew. */
 export interface StreamReader<Change> {
   onChange: (change: Change) => void;
-  onResync: () => void;
+  /** With the number of the change sequence from which on changes are told. */
+  onResync: (sequence: number) => void;
 }
 
 /** Milliseconds until a stream that was refused is asked for again; one that broke off comes back by itself. */
 const AGAIN = 2_000;
+
+/** Milliseconds after which a stream that does not begin is given up and asked for anew. */
+const PATIENCE = 5_000;
 
 /** Whether the stream at `path` is up, whose changes are events of the type `kind`. */
 export function useEventStream<Change>(
@@ -32,7 +36,7 @@ export function useEventStream<Change>(
       kind,
       {
         onChange: (change) => newest.current.onChange(change),
-        onResync: () => newest.current.onResync(),
+        onResync: (sequence) => newest.current.onResync(sequence),
       },
       setUp,
     );
@@ -65,9 +69,11 @@ class Stream<Change> {
     if (this.source) return;
     const source = new EventSource(this.last === null ? this.path : `${this.path}?after=${this.last}`);
     this.source = source;
+    this.timer = setTimeout(() => this.reopen(), PATIENCE);
     source.addEventListener("ready", (event) => {
+      clearTimeout(this.timer);
       // The first time: what was written between the reading of what is shown and now.
-      if (this.last === null) this.reader.onResync();
+      if (this.last === null) this.reader.onResync(Number(event.lastEventId));
       this.last = event.lastEventId;
       this.onUp(true);
     });
@@ -77,7 +83,7 @@ class Stream<Change> {
     });
     source.addEventListener("resync", (event) => {
       this.last = event.lastEventId;
-      this.reader.onResync();
+      this.reader.onResync(Number(event.lastEventId));
     });
     source.onerror = () => {
       this.onUp(false);
@@ -85,6 +91,11 @@ class Stream<Change> {
       this.close();
       this.timer = setTimeout(() => this.open(), AGAIN);
     };
+  }
+
+  private reopen(): void {
+    this.close();
+    this.open();
   }
 
   close(): void {

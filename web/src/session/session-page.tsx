@@ -184,8 +184,16 @@ function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamRea
     if (told.rows.length + told.events.length > 0) queries.invalidateQueries({ queryKey: ["outline", id] });
     for (const child of told.children) queries.invalidateQueries({ queryKey: ["child", child.id] });
   };
+  // The facts and the outline, too, may be from before what the stream tells.
+  const onResync = (sequence: number) => {
+    reader.onResync(sequence);
+    const read = queries.getQueryData<SessionAnswer>(["session", id])?.change_sequence ?? -1;
+    if (read >= sequence) return;
+    queries.invalidateQueries({ queryKey: ["session", id] });
+    queries.invalidateQueries({ queryKey: ["outline", id] });
+  };
   return useEventStream<SessionChange>(`${sessionPath(id)}/events`, "session", window !== null, {
     onChange,
-    onResync: reader.onResync,
+    onResync,
   });
 }
