@@ -99,6 +99,7 @@ def test_a_change_of_a_log_is_in_the_list_without_asking(visit: Visit, agent_hom
     page = visit.open("/")
     row = page.locator(f'a[href="/sessions/{GROWING_ID}"]')
     messages = row.locator(".session-figure").nth(1)
+    expect(messages).to_be_visible()
     before = int(messages.inner_text().split()[0])
     append_turn(agent_home, "And the last shelf?")
     expect(messages).to_have_text(re.compile(rf"^{before + 2}\b"))

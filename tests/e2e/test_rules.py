@@ -126,7 +126,7 @@ def test_the_outline_is_a_drawer_on_a_phone(browser: Browser, address: str) -> N
     scroll_outline(page.locator(".drawer-body"), 90)
     page.get_by_role("dialog", name="Prompts").get_by_role("button", name="Prompt number 90:").tap()
     page.get_by_text("I look at shelf 90.", exact=True).wait_for()
-    assert page.get_by_role("dialog", name="Prompts").is_hidden()
+    expect(page.get_by_role("dialog", name="Prompts")).to_be_hidden()
     context.close()
     assert visit.problems == []
 
