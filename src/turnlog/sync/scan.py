@@ -226,7 +226,7 @@ def _find(sources: Iterable[tuple[Agent, Source]]) -> Iterator[_Found]:
             yield _Found(agent, source, Fingerprint(*source.version))
             continue
         try:
-            yield _Found(agent, source, Fingerprint.of(Path(source.path).stat()))
+            yield _Found(agent, source, Fingerprint.of(os.stat(source.path)))  # noqa: PTH116  # a path object costs more than the look
         except FileNotFoundError:
             continue  # gone between the scan and the look: the next pass will note it
         except OSError:
