@@ -15,7 +15,7 @@ export interface StreamReader<Change> {
 /** Milliseconds until a stream that was refused is asked for again; one that broke off comes back by itself. */
 const AGAIN = 2_000;
 
-/** Milliseconds after which a stream that does not begin is given up and asked for anew. */
+/** Milliseconds after which a stream that does not begin is given up and asked for anew; each time twice as many. */
 const PATIENCE = 5_000;
 
 /** Whether the stream at `path` is up, whose changes are events of the type `kind`. */
@@ -55,6 +55,7 @@ export function useEventStream<Change>(
 class Stream<Change> {
   private source: EventSource | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private patience = PATIENCE;
   /** The last number of the change sequence that was told; null before the first. */
   private last: string | null = null;
 
@@ -69,9 +70,10 @@ class Stream<Change> {
     if (this.source) return;
     const source = new EventSource(this.last === null ? this.path : `${this.path}?after=${this.last}`);
     this.source = source;
-    this.timer = setTimeout(() => this.reopen(), PATIENCE);
+    this.timer = setTimeout(() => this.reopen(), this.patience);
     source.addEventListener("ready", (event) => {
       clearTimeout(this.timer);
+      this.patience = PATIENCE;
       // The first time: what was written between the reading of what is shown and now.
       if (this.last === null) this.reader.onResync(Number(event.lastEventId));
       this.last = event.lastEventId;
@@ -94,6 +96,7 @@ class Stream<Change> {
   }
 
   private reopen(): void {
+    this.patience *= 2;
     this.close();
     this.open();
   }
