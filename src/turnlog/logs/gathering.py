@@ -27,6 +27,7 @@ from turnlog.history.order import place_results
 from turnlog.model import HistoryEvent, Membership, Message, Provenance, ToolCallPart, ToolResultEvent
 from turnlog.model.merge import merge_messages
 from turnlog.model.tree import Placed
+from turnlog.store.asking import AskedSession, AskingCall, asked_session, asking_calls, find_calls, with_call
 from turnlog.store.joining import (
     add_late_result,
     join_links,
@@ -122,9 +123,42 @@ class Gathering:
         """Relationships by either side."""
         return [
             link
-            for link in self._links.values()
+            for link in self._with_found_calls()
             if parent in (None, link.parent_session_id) and child in (None, link.child_session_id)
         ]
+
+    def _with_found_calls(self) -> list[Link]:
+        """All links, those of subagents of which no record names the call with the one that asked them."""
+        named = {link.child_session_id for link in self._links.values() if link.tool_call_id is not None}
+        unnamed: dict[str, list[str]] = defaultdict(list)
+        for link in self._links.values():
+            if link.kind == "subagent" and link.child_session_id not in named:
+                unnamed[link.parent_session_id].append(link.child_session_id)
+        found = {
+            parent: find_calls(self._free_calls(parent), self._asked(children)) for parent, children in unnamed.items()
+        }
+        return [
+            link
+            if link.kind != "subagent"
+            or (call := found.get(link.parent_session_id, {}).get(link.child_session_id)) is None
+            else with_call(link, call)
+            for link in self._links.values()
+        ]
+
+    def _free_calls(self, session_id: str) -> list[AskingCall]:
+        """The session's calls of subagents that no record names a child of, in order."""
+        taken = {link.tool_call_id for link in self._links.values() if link.parent_session_id == session_id}
+        calls = [call for message in self._in_order(session_id) for call in asking_calls(message)]
+        return [call for call in calls if call.tool_call_id not in taken]
+
+    def _asked(self, session_ids: Iterable[str]) -> list[AskedSession]:
+        firsts = ((session_id, next(iter(self._in_order(session_id)), None)) for session_id in session_ids)
+        asked = (first and asked_session(session_id, first) for session_id, first in firsts)
+        return [found for found in asked if found is not None]
+
+    def _in_order(self, session_id: str) -> list[Message]:
+        places = sorted(self._places.get(session_id, {}).items(), key=lambda item: item[1].placement.position)
+        return [self._messages[message_id] for message_id, _ in places]
 
     def _session(self, session_id: str) -> None:
         self.sessions.setdefault(session_id, SessionChange(session_id=session_id))
@@ -180,7 +214,7 @@ class Gathering:
         origins = self._origins(session_id)
         return {
             link.tool_call_id: link.child_session_id
-            for link in sorted(self._links.values(), key=lambda link: link.child_session_id, reverse=True)
+            for link in sorted(self._with_found_calls(), key=lambda link: link.child_session_id, reverse=True)
             if link.kind == "subagent" and link.tool_call_id is not None and link.parent_session_id in origins
         }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import msgspec
 
 from turnlog.agents import agent as agent_named
 from turnlog.agents import agents, detect
-from turnlog.agents.base import SessionChange, Source, SourceKind, are_rows
+from turnlog.agents.base import Changes, SessionChange, Source, SourceKind, are_rows
 from turnlog.agents.packing import unpack
 from turnlog.errors import FormatError, NotFoundError, SourceError
 from turnlog.history.order import order_history
@@ -114,9 +114,6 @@ def extract_tool_calls(messages: Iterable[Message]) -> list[ToolCallPart]:
 _TOLD_ALONE = frozenset({SourceKind.SESSION, SourceKind.SUBAGENT, SourceKind.STREAM})
 """Kinds of files that are a session's history by themselves."""
 
-_BESIDE_NOBODY = frozenset({SourceKind.SESSION, SourceKind.STREAM})
-"""Kinds of files that belong to no log beside which they lie: another session, or the same one told again."""
-
 
 class _Reader:
     """Reads one session's files into a gathering."""
@@ -136,10 +133,29 @@ class _Reader:
         if are_rows(self._agent, self._source):
             self._read_around()
             return
+        logs: list[Source] = []
         for path in _files_beside(Path(self._source.path), self.session_id.partition(":")[2]):
             source = detect(path).source
-            if source is not None and source.agent == self._source.agent and source.kind not in _BESIDE_NOBODY:
+            if source is None or source.agent != self._source.agent or source.kind is SourceKind.STREAM:
+                continue
+            if source.kind is SourceKind.SESSION:
+                logs.append(source)
+            else:
                 self._read(source)
+        self._read_subagents([(source, *self._fold(source)) for source in logs])
+
+    def _read_subagents(self, logs: Sequence[tuple[Source, bytes, Changes]]) -> None:
+        """Of logs that look like those of sessions, take those of its subagents, and of theirs."""
+        known, waiting = {self.session_id}, list(logs)
+        while True:
+            found = [log for log in waiting if _child_of(known, log[2]) is not None]
+            if not found:
+                return
+            for source, data, changes in found:
+                self._bytes[source.path] = data
+                self._gathering.add(source, changes)
+                known.add(_child_of(known, changes) or "")
+            waiting = [log for log in waiting if log not in found]
 
     def _read_around(self) -> None:
         """Read what else there is of the session, the sessions that it started, and those that they started."""
@@ -187,14 +203,18 @@ class _Reader:
 
     def _read(self, source: Source) -> list[str]:
         """Fold one file, or the log of rows; return the sessions it tells of."""
+        self._bytes[source.path], changes = self._fold(source)
+        self._gathering.add(source, changes)
+        return _told_of(changes)
+
+    def _fold(self, source: Source) -> tuple[bytes, Changes]:
+        """What one file or the log of rows holds, unpacked, and what it tells."""
         if are_rows(self._agent, source):
-            data = self._bytes[source.path] = read_log(self._agent, source)
+            data = unpacked = read_log(self._agent, source)
         else:
             data = _read_file(Path(source.path))
-            self._bytes[source.path] = unpack(source.path, data).data
-        changes = self._agent.fold(source).feed(data, 0)
-        self._gathering.add(source, changes)
-        return [*changes.sessions, *(change.placement.session_id for change in changes.messages)]
+            unpacked = unpack(source.path, data).data
+        return unpacked, self._agent.fold(source).feed(data, 0)
 
     def _with_structured(self, message: Message, membership: Membership) -> Message:
         ranges = {record.offset: record for record in membership.records}
@@ -300,6 +320,17 @@ def _files_beside(log: Path, external_id: str) -> Iterator[Path]:
     for file in _plain_files(log.parent, (entry.name for entry in log.parent.iterdir())):
         if file != log and (file.name.startswith(f"{log.stem}.") or _names(file, external_id)):
             yield file
+
+
+def _told_of(changes: Changes) -> list[str]:
+    return [*changes.sessions, *(change.placement.session_id for change in changes.messages)]
+
+
+def _child_of(parents: Collection[str], changes: Changes) -> str | None:
+    """The subagent of one of these sessions that a log is of; None when it is not, or tells of others too."""
+    links = (link for link in changes.links if link.kind == "subagent" and link.parent_session_id in parents)
+    child = next((link.child_session_id for link in links), None)
+    return child if child is not None and set(_told_of(changes)) <= {child} else None
 
 
 def _files_below(top: Path) -> Iterator[Path]:

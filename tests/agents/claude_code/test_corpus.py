@@ -25,11 +25,11 @@ COSTS = sorted(path.name for path in (DATA / "costs").iterdir())
 FOLDERS = [("versions", name) for name in VERSIONS] + [("scenarios", name) for name in SCENARIOS]
 LOGS = (SourceKind.SESSION, SourceKind.SUBAGENT)
 
-LEFT_OPEN = {"toolu_hand1"}
-"""A hand-written log with a call that nobody answers."""
+LEFT_OPEN = {"toolu_hand1", "toolu_subK1"}
+"""A hand-written log with a call that nobody answers, and that of a subagent which was killed."""
 
-KILLED = {"toolu_s1", "toolu_s2", "toolu_s5"}
-"""Of 2.1.33: interrupted or killed while the tool ran, of which the log says nothing."""
+KILLED = {"toolu_s1", "toolu_s2", "toolu_s5", "toolu_x3", "toolu_x4"}
+"""Of 2.1.33 and 2.1.76: interrupted or killed while the tool ran, of which the log says nothing."""
 
 
 def logs(*folder: str) -> list[Source]:

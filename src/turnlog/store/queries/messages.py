@@ -182,8 +182,8 @@ def children_of_calls(connection: sqlite3.Connection, session_id: str) -> dict[s
     rows = connection.execute(
         "WITH RECURSIVE origin (id) AS (SELECT ? UNION SELECT l.parent_id FROM links l JOIN origin o"
         " ON l.child_id = o.id AND l.kind <> 'subagent')"
-        " SELECT l.tool_call_id, l.child_id FROM links l JOIN origin o ON l.parent_id = o.id"
-        " WHERE l.kind = 'subagent' AND l.tool_call_id IS NOT NULL ORDER BY l.child_id DESC",
+        " SELECT coalesce(l.tool_call_id, l.found_call_id) AS call, l.child_id FROM links l JOIN origin o"
+        " ON l.parent_id = o.id WHERE l.kind = 'subagent' AND call IS NOT NULL ORDER BY l.child_id DESC",
         (session_id,),
     )
     return dict(rows.fetchall())

@@ -293,7 +293,9 @@ def _models(connection: sqlite3.Connection, keys: list[int]) -> dict[int, list[s
 
 def _links(connection: sqlite3.Connection, side: str, ids: list[str]) -> list[SessionLink]:
     rows = connection.execute(
-        f"SELECT child_id, kind, parent_id, tool_call_id, message_id, inferred FROM links l WHERE {side} IN"
+        "SELECT child_id, kind, parent_id, coalesce(tool_call_id, found_call_id),"
+        " coalesce(message_id, found_message_id), inferred OR found_call_id IS NOT NULL"
+        f" FROM links l WHERE {side} IN"
         f" ({_marks(ids)}) AND {NEAREST} ORDER BY inferred, kind, parent_id, child_id",
         ids,
     )

@@ -15,6 +15,7 @@ from concurrent.futures import Executor
 
 from turnlog.agents.base import Changes, Diagnostic, MessageChange, ResultChange
 from turnlog.store.writing import answers, hooked, lineage, streams
+from turnlog.store.writing.asked import find_asking_calls
 from turnlog.store.writing.branches import Branches
 from turnlog.store.writing.event_rows import EventRows
 from turnlog.store.writing.link_rows import (
@@ -123,6 +124,7 @@ class Batch:
         shared = sessions.shared | lineage.sharing(self._connection, self._linked)
         relinked = self._settle_shared(shared) if shared else set[str]()
         lineage.attach_parents(self._connection, sessions.created | self._linked, relinked)
+        find_asking_calls(self._connection, sessions.touched | self._linked)
         saved = transaction.saved
         saved.sessions = sessions.touched
         saved.new_sessions = len(sessions.created)
