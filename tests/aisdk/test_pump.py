@@ -7,48 +7,68 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from hypothesis import example, given
+from hypothesis import strategies as st
 
-from stream_events import STREAMS
+from stream_events import IDS, STREAMS, TEXTS
+from turnlog.aisdk.chunks import TextDeltaChunk
+from turnlog.aisdk.frames import Frames
 from turnlog.aisdk.pump import MOST_BYTES, pump
 from turnlog.aisdk.sse import SseEncoder
 from turnlog.aisdk.streaming import stream_chunks, stream_events
 from turnlog.aisdk.writer import ChunkWriter
-from turnlog.model.stream import RunFinish, StreamEvent, TextDelta, TextStart, ToolInputStart
+from turnlog.model.stream import ReasoningDelta, RunFinish, StreamEvent, TextDelta, TextStart, ToolInputStart
 
 
 class Sink:
-    """Keeps everything; frames are taken whenever it is waited."""
+    """Keeps everything; frames are taken in the next turn of the event loop, and whenever it is waited."""
 
     def __init__(self) -> None:
-        self.frames: list[bytes] = []
+        self.frames = Frames(self.begin)
         self.is_full = False
         self.taken: list[bytes] = []
+        self.numbers = 0
         self.begun = 0
         self.most = 0
 
     def begin(self) -> None:
         self.begun += 1
+        asyncio.get_running_loop().call_soon(self._take)
 
     async def wait(self) -> None:
-        self.most = max(self.most, sum(map(len, self.frames)))
-        self.taken += self.frames
-        self.frames.clear()
+        self._take()
+
+    def _take(self) -> None:
+        number, data = self.frames.take()
+        self.most = max(self.most, len(data))
+        self.numbers += number
+        self.taken += [frame + b"\n\n" for frame in data.split(b"\n\n")[:-1]]
 
 
-async def telling(told: Sequence[StreamEvent], failure: BaseException | None = None) -> AsyncIterator[StreamEvent]:
+async def telling(
+    told: Sequence[StreamEvent | None], failure: BaseException | None = None
+) -> AsyncIterator[StreamEvent]:
     for event in told:
-        yield event
+        if event is None:
+            await asyncio.sleep(0)
+        else:
+            yield event
     if failure is not None:
         raise failure
 
 
-def short(told: Sequence[StreamEvent], writer: ChunkWriter, failure: BaseException | None = None) -> list[bytes]:
+def short(told: Sequence[StreamEvent | None], writer: ChunkWriter, failure: BaseException | None = None) -> list[bytes]:
     sink = Sink()
-    asyncio.run(pump(telling(told, failure), writer, sink))
-    return [*sink.taken, *sink.frames]
+
+    async def run() -> None:
+        await pump(telling(told, failure), writer, sink)
+        await sink.wait()
+
+    asyncio.run(run())
+    assert sink.numbers == len(sink.taken)
+    return sink.taken
 
 
-def long(told: Sequence[StreamEvent], writer: ChunkWriter, failure: BaseException | None = None) -> list[bytes]:
+def long(told: Sequence[StreamEvent | None], writer: ChunkWriter, failure: BaseException | None = None) -> list[bytes]:
     async def run() -> list[bytes]:
         encode = SseEncoder().encode
         return [encode(chunk) async for chunk in stream_chunks(telling(told, failure), writer)]
@@ -57,13 +77,19 @@ def long(told: Sequence[StreamEvent], writer: ChunkWriter, failure: BaseExceptio
 
 
 START, HALF = TextStart(id="a"), TextDelta(id="a", delta="\ud83d")
+GROWING: st.SearchStrategy[list[StreamEvent | None]] = st.lists(
+    st.none() | st.builds(TextDelta, id=IDS, delta=TEXTS) | st.builds(ReasoningDelta, id=IDS, delta=TEXTS)
+)
+ANYTHING: st.SearchStrategy[list[StreamEvent | None]] = STREAMS.map(lambda told: [event for event, _ in told])
+TOLD = st.lists(ANYTHING | GROWING, max_size=5).map(lambda pieces: [event for piece in pieces for event in piece])
+"""Any events and, where None stands, a turn of the event loop."""
 
 
-@given(STREAMS)
+@given(TOLD)
 @example([START, HALF, TextDelta(id="a", delta="x"), TextDelta(id="b", delta="y"), TextDelta(id="a", delta="z")])
 @example([START, TextDelta(id="a", delta="x"), ToolInputStart(tool_call_id="c", tool_name="t"), HALF, HALF])
 @example([TextDelta(id="a", delta=""), START, TextDelta(id="a", delta=""), RunFinish(), TextDelta(id="a", delta="x")])
-def test_both_ways_tell_the_same(told: list[StreamEvent]) -> None:
+def test_both_ways_tell_the_same(told: list[StreamEvent | None]) -> None:
     one, other = ChunkWriter(7, message_id="m"), ChunkWriter(7, message_id="m")
     assert short(told, one) == long(told, other)
     assert one.losses == other.losses
@@ -85,6 +111,13 @@ def test_the_source_waits_where_much_is_not_taken() -> None:
     assert len(sink.taken) > 1900
     assert sink.begun > 10
     assert sink.most < MOST_BYTES + 300
+
+
+def test_nothing_is_no_frame() -> None:
+    frames = Frames(lambda: None)
+    frames.grow(TextDeltaChunk(id="a", delta=""))
+    assert frames.take() == (0, b"")
+    assert not frames
 
 
 def test_a_response_straight_from_events_is_whole() -> None:

@@ -11,39 +11,29 @@ import logging
 from collections.abc import AsyncIterable, Callable
 from typing import Final, Protocol, TypeAlias
 
-import orjson
-
 from turnlog.aisdk.chunks import TextDeltaChunk, UIMessageChunk
-from turnlog.aisdk.codec import encode_chunk
-from turnlog.aisdk.sse import SseEncoder
+from turnlog.aisdk.frames import Frames
 from turnlog.aisdk.writer import FAILED, ChunkWriter
-from turnlog.model.stream import StreamEvent, TextDelta, TextStart
+from turnlog.aisdk.writer_parts import Delta, Start
+from turnlog.model.stream import ReasoningDelta, StreamEvent, TextDelta
 
 logger = logging.getLogger(__name__)
 
-MOST_FRAMES: Final = 256
-"""So many frames of one turn of the event loop are enough: then the readers have theirs."""
-
-
 MOST_BYTES: Final = 16_384
-"""The same of the bytes that one event tells."""
+"""So much of one turn of the event loop is enough: then the readers have theirs."""
 
 
 class Sink(Protocol):
-    """Where frames go, one event of server-sent events each."""
+    """Where frames go."""
 
     @property
-    def frames(self) -> list[bytes]:
-        """Those that nobody has taken yet. Who takes them clears the list, which stays the same one."""
+    def frames(self) -> Frames:
+        """Those that nobody has taken yet. It calls whoever sees to it that somebody takes them."""
         ...
 
     @property
     def is_full(self) -> bool:
-        """Whether to wait, however little there is in the list."""
-        ...
-
-    def begin(self) -> None:
-        """Something is put into the empty list: see to it that somebody takes it."""
+        """Whether to wait, however little there is."""
         ...
 
     async def wait(self) -> None:
@@ -57,15 +47,6 @@ ErrorText: TypeAlias = Callable[[Exception], str]
 def no_details(error: Exception) -> str:
     """What a client reads of an error in the server: nothing of it."""
     return FAILED
-
-
-def put(sink: Sink, frame: bytes, size: int = 0) -> int:
-    """Add a frame to those that have this size; the size with it, which begins anew where they were taken."""
-    if not sink.frames:
-        sink.begin()
-        size = 0
-    sink.frames.append(frame)
-    return size + len(frame)
 
 
 async def pump(
@@ -82,9 +63,8 @@ async def pump(
     Raises:
         asyncio.CancelledError: This task was cancelled. The stream has no end then: the writer's is to be put.
     """
-    encode = SseEncoder().encode
     try:
-        last = await _pump(source, writer, sink, encode)
+        last = await _pump(source, writer, sink)
     except asyncio.CancelledError:
         if is_cancelled():
             raise
@@ -95,36 +75,31 @@ async def pump(
     finally:
         await close_source(source)
     for chunk in last:
-        put(sink, encode(chunk))
+        sink.frames.put(chunk)
 
 
-async def _pump(
-    source: AsyncIterable[StreamEvent], writer: ChunkWriter, sink: Sink, encode: Callable[[UIMessageChunk], bytes]
-) -> list[UIMessageChunk]:
-    frames, dumps = sink.frames, orjson.dumps
-    open_id: object = _NONE
-    head, told, size, is_full = b"", 0, 0, False
+async def _pump(source: AsyncIterable[StreamEvent], writer: ChunkWriter, sink: Sink) -> list[UIMessageChunk]:
+    frames = sink.frames
+    deltas = frames.deltas
+    text_id = reasoning_id = _NONE
+    size, overhead, is_full = 0, 0, False
     async for event in source:
-        # An open text can only end by what the writer is told: until then it need not see the text's deltas.
-        if type(event) is TextDelta and event.id == open_id and type(delta := event.delta) is str and delta:
-            try:
-                frame = b"".join((head, dumps(delta), _TAIL))
-                told += 1
-            except orjson.JSONEncodeError:  # half a character, whose other half is in the next delta
-                frame = b"".join([encode(chunk) for chunk in writer.write(event)])
-            if not frames:
-                sink.begin()
-                size, is_full = 0, sink.is_full
-            frames.append(frame)
-            size += len(frame)
+        # An open part can only end by what the writer is told: until then it need not see the part's deltas.
+        if (
+            (type(event) is TextDelta and event.id == text_id)
+            or (type(event) is ReasoningDelta and event.id == reasoning_id)
+        ) and (type(delta := event.delta) is str and delta):
+            if not deltas:
+                size, is_full = frames.begin(), sink.is_full
+            deltas.append(delta)
+            size += len(delta) + overhead
         else:
-            writer.pass_by(told)
-            told = 0
+            writer.pass_by(frames.stop_growing())
             for chunk in writer.write(event):
-                size = put(sink, encode(chunk), size)
+                size = frames.put(chunk)
             if writer.closed:
                 return []
-            open_id, head = _open_text(writer, event)
+            text_id, reasoning_id, overhead = _let_grow(frames, writer, event)
             is_full = sink.is_full
         if size >= MOST_BYTES or is_full:
             await sink.wait()
@@ -132,17 +107,16 @@ async def _pump(
     return writer.close()
 
 
-_NONE = object()
-_TAIL: Final = b"}\n\n"
+def _let_grow(frames: Frames, writer: ChunkWriter, event: StreamEvent) -> tuple[object, object, int]:
+    """The source's id of the text and of the reasoning that an event leaves open, and what a frame adds to a delta."""
+    part = writer.growing(event) if isinstance(event, Start | Delta) else None
+    if part is None or not isinstance(event, Start | Delta):
+        return _NONE, _NONE, 0
+    overhead = frames.grow(part)
+    return (event.id, _NONE, overhead) if isinstance(part, TextDeltaChunk) else (_NONE, event.id, overhead)
 
 
-def _open_text(writer: ChunkWriter, event: StreamEvent) -> tuple[object, bytes]:
-    """The source's id of the text that an event leaves open, and how the frames of its deltas begin."""
-    chunk_id = writer.open_text(event.id) if isinstance(event, TextStart | TextDelta) else None
-    if chunk_id is None or not isinstance(event, TextStart | TextDelta):
-        return _NONE, b""
-    head = encode_chunk(TextDeltaChunk(id=chunk_id, delta="")).removesuffix(b'""}')
-    return event.id, b"data: " + head
+_NONE: Final = object()
 
 
 def is_cancelled() -> bool:

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, AsyncIterable
 from types import MappingProxyType
 from typing import Final
 
-import orjson
+import msgspec
 from msgspec import UNSET
 
 from turnlog.aisdk.chunks import ReasoningDeltaChunk, TextDeltaChunk, ToolInputDeltaChunk, UIMessageChunk
@@ -38,6 +38,7 @@ _MOST_PREFIXES = 256
 _DELTA_END = b"}\n\n"
 _DONE_DATA = b"[DONE]"
 _NEWLINE, _RETURN = b"\n\r"
+_encode_text = msgspec.json.Encoder().encode
 
 
 class SseEncoder:
@@ -69,8 +70,8 @@ class SseEncoder:
         if type(delta) is not str:
             raise ShapeError(f"a {chunk.type} chunk without text", json_path="$.delta")
         try:
-            return b"".join((self._prefix, orjson.dumps(delta), _DELTA_END))  # half the time of a format
-        except orjson.JSONEncodeError:  # half a character, whose other half is in the next delta
+            return b"".join((self._prefix, _encode_text(delta), _DELTA_END))  # half the time of a format
+        except UnicodeEncodeError:  # half a character, whose other half is in the next delta
             return _encode_event(chunk)
 
     def _turn_to(self, chunk: TextDeltaChunk | ReasoningDeltaChunk | ToolInputDeltaChunk, part_id: str) -> None:

@@ -12,8 +12,9 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine
 from typing import Any
 
 from turnlog.aisdk.chunks import AbortChunk, ErrorChunk, UIMessageChunk
-from turnlog.aisdk.pump import MOST_BYTES, ErrorText, close_source, is_cancelled, no_details, pump, put
-from turnlog.aisdk.sse import DONE, KEEP_ALIVE, STREAM_OPEN, SseEncoder
+from turnlog.aisdk.frames import Frames
+from turnlog.aisdk.pump import MOST_BYTES, ErrorText, close_source, is_cancelled, no_details, pump
+from turnlog.aisdk.sse import DONE, KEEP_ALIVE, STREAM_OPEN
 from turnlog.aisdk.writer import FAILED, ChunkWriter
 from turnlog.model.stream import StreamEvent
 
@@ -87,12 +88,12 @@ async def _drain(
     try:
         if keep_alive is not None:
             yield STREAM_OPEN
-        while pieces := await pipe.take():
+        while data := await pipe.take():
             if coalesce:
-                yield b"".join(pieces)
+                yield data
             else:
-                for piece in pieces:
-                    yield piece
+                for frame in data.split(b"\n\n")[:-1]:
+                    yield frame + b"\n\n"
         yield DONE
     finally:
         pipe.keep_alive(None)
@@ -103,8 +104,9 @@ class _Pipe:
     """Encoded chunks between a source that makes them and a reader that takes all there are."""
 
     def __init__(self) -> None:
-        self.frames: list[bytes] = []
+        self.frames = Frames(self._wake_reader)
         self.is_full = False
+        self._loop = asyncio.get_running_loop()
         self._ended = False
         self._reader: asyncio.Future[None] | None = None
         self._filler: asyncio.Future[None] | None = None
@@ -113,19 +115,17 @@ class _Pipe:
 
     async def fill(self, chunks: AsyncIterable[UIMessageChunk]) -> None:
         """Encode everything, waiting where the reader is slow."""
-        encode, size = SseEncoder().encode, 0
         try:
             async for chunk in chunks:
-                size = put(self, encode(chunk), size)
-                if size >= MOST_BYTES:
+                if self.frames.put(chunk) >= MOST_BYTES:
                     await self.wait()
         except asyncio.CancelledError:
             if is_cancelled():
                 raise
-            put(self, encode(AbortChunk()))
+            self.frames.put(AbortChunk())
         except Exception:
             logger.exception("a stream of chunks failed")
-            put(self, encode(ErrorChunk(error_text=FAILED)))
+            self.frames.put(ErrorChunk(error_text=FAILED))
         finally:
             self._end()
             await close_source(chunks)
@@ -139,20 +139,23 @@ class _Pipe:
 
     def _end(self) -> None:
         self._ended = True
-        self.begin()
+        self._wake_reader()
 
-    async def take(self) -> list[bytes]:
-        """What is there, at least one piece; nothing at the end."""
+    def _wake_reader(self) -> None:
+        waiting, self._reader = self._reader, None
+        _wake(waiting)
+
+    async def take(self) -> bytes:
+        """What is there, at least one frame; nothing at the end."""
         while not self.frames:
             if self._ended:
-                return []
-            self._reader = asyncio.get_running_loop().create_future()
+                return b""
+            self._reader = self._loop.create_future()
             await self._reader
-        pieces = self.frames.copy()
-        self.frames.clear()
-        self._last_taken = asyncio.get_running_loop().time()
+        data = self.frames.take()[1]
+        self._last_taken = self._loop.time()
         _wake(self._filler)
-        return pieces
+        return data
 
     def keep_alive(self, seconds: float | None) -> None:
         """Put a comment wherever nothing was taken for so long; None stops it."""
@@ -160,29 +163,24 @@ class _Pipe:
             self._timer.cancel()
             self._timer = None
         if seconds is not None:
-            self._last_taken = asyncio.get_running_loop().time()
+            self._last_taken = self._loop.time()
             self._set_timer(seconds, seconds)
 
     def _set_timer(self, seconds: float, left: float) -> None:
         # One timer for the whole stream: setting one for every chunk would cost more than the chunk.
-        self._timer = asyncio.get_running_loop().call_later(left, self._on_timer, seconds)
+        self._timer = self._loop.call_later(left, self._on_timer, seconds)
 
     def _on_timer(self, seconds: float) -> None:
-        idle = asyncio.get_running_loop().time() - self._last_taken
+        idle = self._loop.time() - self._last_taken
         if idle >= seconds and not self.frames and not self._ended:
-            put(self, KEEP_ALIVE)
+            self.frames.put_frame(KEEP_ALIVE)
             idle = 0.0
         self._set_timer(seconds, max(seconds - idle, 0.01))
-
-    def begin(self) -> None:
-        """There is something to take."""
-        waiting, self._reader = self._reader, None
-        _wake(waiting)
 
     async def wait(self) -> None:
         """Wait until the reader has taken what there is."""
         while self.frames:
-            self._filler = asyncio.get_running_loop().create_future()
+            self._filler = self._loop.create_future()
             await self._filler
 
 

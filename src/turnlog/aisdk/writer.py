@@ -23,6 +23,7 @@ from turnlog.aisdk.chunks import (
     FinishReason,
     FinishStepChunk,
     MessageMetadataChunk,
+    ReasoningDeltaChunk,
     StartChunk,
     StartStepChunk,
     TextDeltaChunk,
@@ -116,13 +117,12 @@ class ChunkWriter:
                 return [TextDeltaChunk(id=part.chunk_id, delta=event.delta)]
         return self._write_any(event, lane)
 
-    def open_text(self, source_id: str) -> str | None:
-        """The client's id of the text that is open under this id of its source."""
-        part = self._parts.text(source_id, "")
-        return None if part is None or self.closed else part.chunk_id
+    def growing(self, event: Start | Delta) -> TextDeltaChunk | ReasoningDeltaChunk | None:
+        """A delta without text of the part of an event, if it is open now: others tell the same of its next deltas."""
+        return None if self.closed else self._parts.growing(event)
 
     def pass_by(self, number: int) -> None:
-        """So many deltas of an open text were told without `write`."""
+        """So many deltas of an open part were told without `write`."""
         self._event += number
 
     def close(self) -> Chunks:

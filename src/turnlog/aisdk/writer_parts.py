@@ -79,6 +79,12 @@ class OpenParts:
         part = self._by_key.get(("text", source_id))
         return part if part is not None and part.lane == lane else None
 
+    def growing(self, event: Start | Delta) -> TextDeltaChunk | ReasoningDeltaChunk | None:
+        """A delta without text of the open part of an event, in the main lane."""
+        key = (_KIND_OF[type(event)], event.id)
+        part = self._by_key.get(key)
+        return None if part is None or part.lane else _KINDS[key[0]].delta(id=part.chunk_id, delta="")
+
     def start(self, event: Start, lane: str) -> Chunks:
         """A part begins."""
         key = (_KIND_OF[type(event)], event.id)

@@ -12,9 +12,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from typing import Final
 
-from turnlog.aisdk.chunks import UIMessageChunk
-from turnlog.aisdk.pump import put
-from turnlog.aisdk.sse import DONE, KEEP_ALIVE, SseEncoder
+from turnlog.aisdk.frames import Frames
+from turnlog.aisdk.sse import DONE, KEEP_ALIVE
 from turnlog.chat.stream_stores import StoredFrames, StreamStore
 
 MOST_BYTES: Final = 65_536
@@ -41,9 +40,9 @@ class LiveStream:
         """Stopped before it had begun."""
         self.ended = False
         self._store = store
-        self._encode = SseEncoder().encode
-        self.frames: list[bytes] = []
-        """Encoded chunks of this turn of the event loop."""
+        self._loop = asyncio.get_running_loop()
+        self.frames = Frames(self._seal_soon)
+        """The chunks of this turn of the event loop."""
         self._pieces: list[StoredFrames] = []
         self._last = 0
         """Number of the last sealed frame."""
@@ -57,27 +56,23 @@ class LiveStream:
         self._saving: asyncio.Future[None] | None = None
         """Set by the next try to give the store something; the source waits for it."""
 
-    def put(self, chunk: UIMessageChunk) -> None:
-        """Add a chunk; readers get it in the next turn of the event loop."""
-        put(self, self._encode(chunk))
-
     @property
     def is_full(self) -> bool:
         """Whether there is a lot that the store has not got."""
         return self._size > MOST_UNSAVED
 
-    def begin(self) -> None:
-        """Something is put into `frames`: readers get it in the next turn of the event loop; many, one turn later."""
-        asyncio.get_running_loop().call_soon(self._seal if self._reading < MANY_READERS else self._seal_soon)
-
     def _seal_soon(self) -> None:
-        asyncio.get_running_loop().call_soon(self._seal)
+        """Readers get what is put in the next turn of the event loop; many, one turn later."""
+        self._loop.call_soon(self._seal if self._reading < MANY_READERS else self._seal_later)
+
+    def _seal_later(self) -> None:
+        self._loop.call_soon(self._seal)
 
     async def wait(self) -> None:
         """Let the readers have their turn, and the store where it has a lot to do."""
         await asyncio.sleep(0)
         if self.is_full:
-            self._saving = self._saving or asyncio.get_running_loop().create_future()
+            self._saving = self._saving or self._loop.create_future()
             await self._saving
 
     @property
@@ -114,7 +109,7 @@ class LiveStream:
                     beats = self._beats
                     yield KEEP_ALIVE
                 else:
-                    waiting = asyncio.get_running_loop().create_future()
+                    waiting = self._loop.create_future()
                     self._readers.append(waiting)
                     await waiting
         finally:
@@ -143,8 +138,7 @@ class LiveStream:
     def _seal(self) -> None:
         if not self.frames:
             return
-        piece = StoredFrames(self._last + 1, len(self.frames), b"".join(self.frames))
-        self.frames.clear()
+        piece = StoredFrames(self._last + 1, *self.frames.take())
         self._pieces.append(piece)
         self._last += piece.number
         self._size += len(piece.data)

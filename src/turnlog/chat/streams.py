@@ -276,7 +276,7 @@ class Streams:
 
 def _put_all(live: LiveStream, chunks: list[UIMessageChunk]) -> None:
     for chunk in chunks:
-        live.put(chunk)
+        live.frames.put(chunk)
 
 
 async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:

@@ -58,7 +58,7 @@ class TextStart(_StreamEvent, frozen=True, kw_only=True, tag="text-start"):
     provider: ProviderData | None = None
 
 
-class TextDelta(_StreamEvent, frozen=True, kw_only=True, tag="text-delta"):
+class TextDelta(_StreamEvent, frozen=True, kw_only=True, tag="text-delta", gc=False):
     """More text for the open part `id`."""
 
     id: str
@@ -79,7 +79,7 @@ class ReasoningStart(_StreamEvent, frozen=True, kw_only=True, tag="reasoning-sta
     provider: ProviderData | None = None
 
 
-class ReasoningDelta(_StreamEvent, frozen=True, kw_only=True, tag="reasoning-delta"):
+class ReasoningDelta(_StreamEvent, frozen=True, kw_only=True, tag="reasoning-delta", gc=False):
     """More thinking for the open part `id`."""
 
     id: str
@@ -101,7 +101,7 @@ class ToolInputStart(_StreamEvent, frozen=True, kw_only=True, tag="tool-input-st
     provider_executed: bool = False
 
 
-class ToolInputDelta(_StreamEvent, frozen=True, kw_only=True, tag="tool-input-delta"):
+class ToolInputDelta(_StreamEvent, frozen=True, kw_only=True, tag="tool-input-delta", gc=False):
     """More text of the arguments."""
 
     tool_call_id: str
