@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
-from turnlog.agents import GROUP, agent, agents
+from turnlog.agents import GROUP, agent, agents, detect
 from turnlog.agents.base import Agent
 from turnlog.errors import TurnlogError
 
@@ -54,3 +55,20 @@ def test_an_unknown_name_is_told_with_those_there_are() -> None:
 def test_no_agent_is_imported_before_it_is_asked_for() -> None:
     program = "import sys, turnlog.agents; print([name for name in sys.modules if 'claude' in name])"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+LONG = b"x" * 200_000
+PROMPTS = {
+    "claude-code": b'{"message":{"role":"user","content":"%s"},"type":"user","uuid":"u","sessionId":"s"}',
+    "codex": b'{"type":"session_meta","payload":{"id":"t","base_instructions":{"text":"%s"}}}',
+    "klaude": b'{"type":"UserMessage","data":{"parts":[{"type":"text","text":"%s"}]}}',
+}
+
+
+@pytest.mark.parametrize("name", PROMPTS)
+@pytest.mark.parametrize("before", [b"", b"no JSON\n" * 6_000], ids=["at once", "behind damage"])
+def test_the_first_line_may_be_longer_than_what_is_looked_at_first(name: str, before: bytes, tmp_path: Path) -> None:
+    """R-S21: an image or a long prompt may begin a log."""
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(before + PROMPTS[name] % LONG + b"\n{}\n")
+    assert detect(log).agent == name

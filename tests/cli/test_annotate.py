@@ -40,6 +40,11 @@ def test_what_is_said_is_kept_piece_by_piece(run: Command) -> None:
     assert (emptied["title"], emptied["starred"], emptied["note"]) == (None, False, None)
 
 
+def test_a_tag_is_one_line(run: Command) -> None:
+    assert said(run, "--tag", " two\n words ", "--tag", " ")["tags"] == ["two words"]
+    assert said(run, "--untag", "two words")["tags"] == []
+
+
 def test_lists_ask_for_stars_and_tags_and_leave_out_what_is_put_away(run: Command) -> None:
     said(run, "--star", "--tag", "work")
     assert listed(run, "--starred") == listed(run, "--tag", "work") == [SESSION]

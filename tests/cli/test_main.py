@@ -60,6 +60,19 @@ def test_wrong_use_exits_with_2(run: Command) -> None:
         assert run(*arguments).exit_code == 2
 
 
+@pytest.mark.parametrize("arguments", [("usage", "--csv"), ("doctor", "--report"), ("show", SESSION, "--raw")])
+def test_what_is_no_json_cannot_be_asked_for_as_json(arguments: tuple[str, ...], run: Command, store: Path) -> None:
+    result = run(*arguments, "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--json cannot be combined" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["sessions", "search", "files", "runs", "doctor"])
+def test_more_than_any_number_can_count_is_wrong_use(name: str, run: Command, store: Path) -> None:
+    result = run(name, "--limit", "9" * 30)
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
 def test_without_a_store_reading_says_how_to_make_one(run: Command, home: Path) -> None:
     for arguments in (["usage"], ["sessions"], ["show", "x"], ["restore", "x", "--to", "d"], ["rebuild"]):
         result = run(*arguments)

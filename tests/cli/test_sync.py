@@ -103,6 +103,10 @@ def test_without_logs_it_says_where_they_are_looked_for(run: Command, monkeypatc
     assert "No logs found. `turnlog agents`" in run("sync").stdout
 
 
+def test_a_root_that_is_no_agents_home_is_told_what_one_is(run: Command, tmp_path: Path) -> None:
+    assert "A root is an agent's home" in run("sync", "--root", str(tmp_path)).stdout
+
+
 def test_the_users_own_logs_are_found_read_searched_and_priced(claude_log: Path) -> None:
     assert in_pipe("sync").returncode == 0
     assert paths.database_path().exists()

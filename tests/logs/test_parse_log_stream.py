@@ -167,3 +167,11 @@ def test_calls_stand_in_the_order_of_their_messages() -> None:
     ]
     assert calls[0].input_value() == {"command": "ls"}
     assert calls[0].output_text == "a.txt"
+
+
+@pytest.mark.parametrize("size", [61, 4096, 1 << 30])
+def test_the_first_line_may_be_longer_than_what_is_looked_at_first(size: int) -> None:
+    """R-S32: an image or a long prompt may begin a log."""
+    long = PROMPT.replace(b"h\xc3\xa9llo", b"x" * 100_000)
+    messages = latest(parse(cut(long + b"\n" + CALL + b"\n", size)))
+    assert list(messages) == ["u1", "m1"]

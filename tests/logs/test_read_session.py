@@ -215,6 +215,15 @@ def test_discover_lists_logs_with_project_and_session(tmp_path: Path) -> None:
     assert {source.kind for source in sources} == {SourceKind.SESSION, SourceKind.SUBAGENT, SourceKind.SIDECAR}
 
 
+def test_discover_takes_one_root_as_it_is(tmp_path: Path) -> None:
+    """R-S20"""
+    log = tmp_path / "projects" / "-work" / "s.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text("")
+    assert [source.path for source in discover(tmp_path)] == [str(log)]
+    assert discover(str(tmp_path)) == discover([tmp_path])
+
+
 def test_discover_looks_in_the_users_own_homes(home: Path) -> None:
     """R-S20."""
     assert discover() == []

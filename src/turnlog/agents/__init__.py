@@ -26,8 +26,14 @@ _BUILT_IN = {
     "opencode": "turnlog.agents.opencode:OpenCode",
 }
 
-_HEAD_SIZE = 1 << 16
+HEAD_SIZE = 1 << 16
 """Bytes at a file's beginning that tell who wrote it."""
+
+MORE_SIZE = 1 << 16
+"""Bytes behind the line in which those end that are looked at too where they tell nobody's: a log may begin with a
+line that is longer, or with many that any agent could have written."""
+
+_LONGEST_LINE = 1 << 28
 
 
 def agent(name: str) -> Agent:
@@ -55,9 +61,16 @@ def detect(path: Path) -> Detection:
     """Which agent wrote the file, in which version, by what stands in it; or why nobody can tell (R-S21)."""
     try:
         with path.open("rb") as file:
-            head = file.read(_HEAD_SIZE)
+            head = file.read(HEAD_SIZE)
+            found = _whose(path, head)
+            if found.agent is None and len(head) == HEAD_SIZE:
+                found = _whose(path, head + file.readline(_LONGEST_LINE) + file.read(MORE_SIZE))
     except OSError as error:
         return Detection(reason=f"cannot be read: {error.strerror or error}")
+    return found
+
+
+def _whose(path: Path, head: bytes) -> Detection:
     if not head:
         return Detection(reason="empty")
     reasons: list[str] = []

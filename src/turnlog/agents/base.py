@@ -298,7 +298,10 @@ class Agent(Protocol):
         ...
 
     def detect(self, path: Path, head: bytes) -> Detection:
-        """Whether `head`, the first 64 KB of the file at `path`, is this agent's. Nothing is opened."""
+        """Whether `head`, the beginning of the file at `path`, is this agent's. Nothing is opened.
+
+        It is 64 KB; where nobody takes these, the rest of their last line and as much again.
+        """
         ...
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:

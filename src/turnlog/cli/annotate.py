@@ -12,7 +12,7 @@ from turnlog.cli import figures
 from turnlog.cli.lookup import complete_session, find_session, open_existing
 from turnlog.cli.options import examples, json_option, store_option
 from turnlog.cli.shapes import AnnotationsDocument
-from turnlog.cli.terminal import plain, write_json
+from turnlog.cli.terminal import one_line, plain, write_json
 from turnlog.store.base import Annotations, AnnotationsChange
 
 
@@ -52,8 +52,9 @@ def annotate(
 
 
 def _changed(tags: Iterable[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
-    gone = {*removed, ""}
-    return [tag for tag in (*tags, *added) if tag not in gone]
+    """The tags as they will be. One is a line, whatever the shell gave; spaces around it are none of it."""
+    gone = {*removed, *map(one_line, removed), ""}
+    return [tag for tag in (*tags, *map(one_line, added)) if tag not in gone]
 
 
 def _document(session_id: str, said: Annotations) -> AnnotationsDocument:

@@ -18,7 +18,7 @@ import click
 
 from turnlog import __version__
 from turnlog.cli import figures
-from turnlog.cli.options import examples, json_option, store_option
+from turnlog.cli.options import examples, json_option, limit_option, store_option
 from turnlog.cli.report import report
 from turnlog.cli.shapes import (
     DiagnosticDocument,
@@ -44,7 +44,7 @@ RETENTION_DAYS = 30
 @click.command(
     epilog=examples("turnlog doctor", "turnlog doctor --report", "turnlog doctor --limit 1000 --json | jq .diagnostics")
 )
-@click.option("--limit", type=click.IntRange(0), default=20, show_default=True, help="How many unread records to list.")
+@limit_option(20, least=0, meaning="How many unread records to list.")
 @click.option("--report", "as_report", is_flag=True, help="Write what a bug report needs: no paths, no content.")
 @json_option
 @store_option
@@ -54,6 +54,8 @@ def doctor(ctx: click.Context, limit: int, as_report: bool, as_json: bool, store
 
     Exits with 6 when files or records could not be read. Nothing of them is lost: their bytes are in the archive.
     """
+    if as_report and as_json:
+        raise click.UsageError("--report and --json cannot be combined.")
     if as_report:
         click.echo(plain(report(store_path)))
         return

@@ -8,7 +8,7 @@ import click
 
 from turnlog.cli import figures
 from turnlog.cli.lookup import abbreviations, external_id, find_session, open_existing
-from turnlog.cli.options import examples, json_option, store_option
+from turnlog.cli.options import examples, json_option, limit_option, store_option
 from turnlog.cli.shapes import FilesDocument, FileUseDocument
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
 from turnlog.store.base import FileFilter, FileUse, TouchedFile
@@ -28,7 +28,7 @@ from turnlog.store.base import FileFilter, FileUse, TouchedFile
 @click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
 @click.option("--contains", metavar="TEXT", help="Only files whose path contains this.")
 @click.option("--changed", is_flag=True, help="Only what changed files, not what read them.")
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="How many at most.")
+@limit_option(100)
 @json_option
 @store_option
 def files(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -35,6 +36,17 @@ def store_option(command: CommandT) -> CommandT:
 def json_option(command: CommandT) -> CommandT:
     """`--json`: a document of `turnlog.cli.shapes` instead of text."""
     return click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")(command)
+
+
+MOST_ROWS = 1_000_000_000
+"""What `--limit` may ask for: more than any store has."""
+
+
+def limit_option(default: int, *, least: int = 1, meaning: str = "How many at most.") -> Callable[[CommandT], CommandT]:
+    """`--limit`: how many rows are listed."""
+    return click.option(
+        "--limit", type=click.IntRange(least, MOST_ROWS), default=default, show_default=True, help=meaning
+    )
 
 
 def period_options(*, utc: bool = False) -> Callable[[CommandT], CommandT]:
@@ -80,13 +92,16 @@ class When(click.ParamType[datetime]):
         month = re.fullmatch(r"(\d{4})-(\d\d)", text)
         if month is not None:
             first = date(int(month[1]), int(month[2]), 1)
-            return self._midnight((first + timedelta(days=31)).replace(day=1) if self._end else first)
+            return self._day(first.replace(day=monthrange(first.year, first.month)[1]) if self._end else first)
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
             return self._day(date.fromisoformat(text))
         moment = datetime.fromisoformat(text)
         return moment if moment.tzinfo is not None else self._aware(moment)
 
     def _day(self, day: date) -> datetime:
+        if self._end and day == date.max:
+            # No day comes after it.
+            return datetime.max.replace(tzinfo=UTC)
         return self._midnight(day + timedelta(days=self._end))
 
     def _midnight(self, day: date) -> datetime:

@@ -10,7 +10,7 @@ import click
 
 from turnlog.cli import figures
 from turnlog.cli.lookup import open_existing
-from turnlog.cli.options import examples, json_option, period_options, store_option
+from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
 from turnlog.cli.shapes import RunDocument, RunImportDocument, RunsDocument
 from turnlog.cli.terminal import PARTIAL, Column, is_terminal, one_line, plain, write_json, write_table
 from turnlog.store.base import RunFilter
@@ -39,7 +39,7 @@ STATUSES = ("pending", "running", "completed", "failed", "cancelled")
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs that stand so.")
 @click.option("--session", metavar="SESSION", help="Only runs of this session, by its whole id.")
 @period_options()
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
+@limit_option(50)
 @click.option("--cursor", help="Go on where `next_cursor` of the last page says.")
 @json_option
 @store_option

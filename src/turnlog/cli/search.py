@@ -10,7 +10,7 @@ import click
 
 from turnlog.cli import figures
 from turnlog.cli.lookup import abbreviations, complete_session, external_id, find_session, open_existing
-from turnlog.cli.options import examples, json_option, period_options, store_option
+from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
 from turnlog.cli.shapes import HitDocument, SearchDocument
 from turnlog.cli.terminal import is_terminal, one_line, plain, write_json
 from turnlog.store.search.base import FIELDS, Hit, SearchFilter, SearchPage, SearchSort, search_path
@@ -35,7 +35,7 @@ from turnlog.store.search.base import FIELDS, Hit, SearchFilter, SearchPage, Sea
 @click.option("--image", "has_image", is_flag=True, default=None, help="Only where there is an image.")
 @period_options()
 @click.option("--sort", type=click.Choice(get_args(SearchSort)), default="newest", show_default=True)
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
+@limit_option(20)
 @click.option("--cursor", help="Go on where `next_cursor` of the last page says.")
 @json_option
 @store_option

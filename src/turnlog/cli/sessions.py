@@ -9,7 +9,7 @@ import click
 
 from turnlog.cli import figures
 from turnlog.cli.lookup import abbreviations, find_session, open_existing
-from turnlog.cli.options import examples, json_option, period_options, store_option
+from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
 from turnlog.cli.terminal import Column, is_terminal, write_json_text, write_table
 from turnlog.store.base import Page, SessionFilter, SessionSort
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--subagents", is_flag=True, help="List subagents too.")
 @period_options()
 @click.option("--sort", type=click.Choice(get_args(SessionSort)), default="updated", show_default=True)
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="How many at most.")
+@limit_option(50)
 @click.option("--cursor", help="Go on where `next_cursor` of the last page says.")
 @json_option
 @store_option

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +48,7 @@ def sync(ctx: click.Context, roots: tuple[Path, ...], as_json: bool, store_path:
     if as_json:
         write_json(_document(summary))
     else:
-        _write_summary(summary)
+        _write_summary(summary, roots)
     if summary.problems:
         ctx.exit(PARTIAL)
 
@@ -89,9 +89,12 @@ def _document(summary: SyncSummary) -> SyncDocument:
     }
 
 
-def _write_summary(summary: SyncSummary) -> None:
+def _write_summary(summary: SyncSummary, roots: Sequence[Path]) -> None:
     if not summary.sources:
-        click.echo("No logs found. `turnlog agents` says where they are looked for.")
+        hint = (
+            "A root is an agent's home, as ~/.claude is." if roots else "`turnlog agents` says where they should lie."
+        )
+        click.echo(f"No logs found. {hint}")
         return
     took = figures.duration(round(summary.seconds * 1000))
     read = f"{figures.count(summary.changed)} of {figures.plural(summary.sources, 'file')}"

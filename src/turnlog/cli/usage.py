@@ -59,6 +59,8 @@ def usage(
     Costs are computed from tokens and the prices of the day (docs/pricing.md). A `+` behind a cost says that some
     calls have no known price and are not in it.
     """
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json cannot be combined.")
     wanted = UsageFilter(since=since, until=until, agent=agent, project=project, model=model)
     with open_existing(store_path) as store:
         report = store.usage(by, wanted)

@@ -20,11 +20,13 @@ __all__ = [
 ]
 
 
-def discover(roots: Iterable[str | Path] | None = None) -> list[Source]:
+def discover(roots: str | Path | Iterable[str | Path] | None = None) -> list[Source]:
     """Every log of every agent on this machine, and what lies beside them (R-S20).
 
     Args:
-        roots: Homes of agents (as `~/.claude`) to look in instead of the agents' own; one that is missing has none.
+        roots: A home of an agent (as `~/.claude`), or several, to look in instead of the agents' own; one that is
+            missing has none.
     """
-    homes = None if roots is None else [Path(root) for root in roots]
+    named = [roots] if isinstance(roots, str | Path) else roots
+    homes = None if named is None else [Path(root) for root in named]
     return [source for agent in agents() for source in agent.discover(homes)]

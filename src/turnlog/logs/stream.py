@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator
 from pathlib import Path
 
+from turnlog.agents import HEAD_SIZE, MORE_SIZE, agents
 from turnlog.agents import agent as agent_named
-from turnlog.agents import agents
 from turnlog.agents.base import Fold, Source
 from turnlog.errors import FormatError
 from turnlog.logs.gathering import Gathering
 from turnlog.model import Message
-
-_HEAD_SIZE = 1 << 16
-"""Bytes of a stream by which its agent must be told, as for files."""
 
 _NAMELESS = Path("-")
 
@@ -97,9 +94,9 @@ class _Lines:
         if end < 2 * self._looked_at and not last:
             return False
         self._looked_at = end
-        head = bytes(self._pending[: min(end, _HEAD_SIZE)])
+        head = bytes(self._pending[: self._pending.find(b"\n", HEAD_SIZE + MORE_SIZE, end) + 1 or end])
         found = (candidate.detect(_NAMELESS, head) for candidate in agents())
         self._source = next((detection.source for detection in found if detection.source is not None), None)
-        if self._source is None and (last or end >= _HEAD_SIZE):
+        if self._source is None and (last or end >= HEAD_SIZE + MORE_SIZE):
             raise FormatError("the stream is no agent's log")
         return self._source is not None

@@ -317,3 +317,13 @@ def test_the_state_stays_small_however_long_the_log() -> None:
         fold.feed(data.replace(b"_mock", b"_mock%d" % number), number * len(data))
         sizes.append(len(fold.state()))
     assert max(sizes[12:]) < 1.2 * sizes[11] < 60_000
+
+
+def test_logs_that_lost_their_beginning_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    line = b'{"type":"response_item","payload":{"type":"message","role":"user","content":[]}}\n'
+    for name in ("one", "two"):
+        log = tmp_path / f"{name}.jsonl"
+        log.write_bytes(line)
+        source = detect(log).source
+        assert source is not None
+        assert source.session_id == f"codex:{name}"

@@ -58,9 +58,12 @@ def _version_in(record: Line) -> str | None:
 
 
 def _source(path: Path, known: Source | None, head: bytes) -> Source:
-    """A log that was copied under another name is that of the thread which its records name."""
+    """A log that was copied under another name is that of the thread which its records name.
+
+    Where its beginning was lost and none does, its own name is all that tells it from others.
+    """
     if known is not None:
         return known
     place = path.absolute()
     found = Source(agent=NAME, path=str(place), root=str(place.parent), appendable=not is_packed(path.name))
-    return renamed(found, thread_named_in(head))
+    return renamed(found, thread_named_in(head) or path.stem)
