@@ -87,3 +87,23 @@ def test_find_reaches_the_far_end(page: Page) -> None:
     expect(page.locator(".find-count")).to_have_text("1")
     field.press("Enter")
     expect(page.locator(".tool-output", has_text="thelastjarofall")).to_be_in_viewport()
+
+
+def test_a_replay_begins_anywhere_and_asks_for_little(page: Page) -> None:
+    """Playing, scrubbing and stepping there cost the same as at the start."""
+    page.evaluate(f"location.hash = 'msg_huge_{MIDDLE}'")
+    expect(page.get_by_text(f"I look at shelf {MIDDLE}.", exact=True)).to_be_in_viewport()
+    settle(page)
+    answers: list[str] = []
+    page.on("response", lambda response: answers.append(response.url) if "/replay" in response.url else None)
+    page.get_by_role("button", name="Replay").click()
+    player = page.get_by_role("region", name="Replay")
+    player.get_by_label("Speed").select_option("16")
+    expect(page.get_by_text(f"I look at shelf {MIDDLE + 2}.", exact=True)).to_be_in_viewport()
+    player.get_by_role("button", name="Pause").click()
+    slider = player.get_by_role("slider")
+    slider.fill(slider.evaluate("slider => slider.max"))
+    expect(page.get_by_text(f"Shelf {HUGE_TURNS} is done.", exact=True)).to_be_in_viewport()
+    page.keyboard.press(",")
+    expect(page.get_by_text(f"Shelf {HUGE_TURNS} is done.", exact=True)).to_have_count(0)
+    assert 0 < len(answers) < 12

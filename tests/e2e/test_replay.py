@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from browser_history import LONG_ID, VARIED_ID
+from browser_history import LONG_ID, TURNS, VARIED_ID
 from browser_visit import Visit, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -49,5 +49,39 @@ def test_a_replay_is_stepped_and_scrubbed(visit: Visit) -> None:
     page.keyboard.press(",")
     expect(slider).not_to_have_value(reached)
     assert int(slider.input_value()) < int(reached)
+    page.keyboard.press("Escape")
+    expect(player).to_be_hidden()
+
+
+def test_who_jumps_while_it_is_replayed_is_there_then(visit: Visit) -> None:
+    page = visit.open(f"/sessions/{LONG_ID}")
+    page.get_by_role("button", name="Replay").click()
+    player = page.get_by_role("region", name="Replay")
+    page.keyboard.press(" ")
+    expect(player.get_by_role("button", name="Play", exact=True)).to_be_visible()
+    page.get_by_role("navigation", name="Prompts").get_by_text("Prompt number 20", exact=False).first.click()
+    expect(page.locator(".prompt", has_text="Prompt number 20").first).to_be_in_viewport()
+    reached = int(player.get_by_role("slider").input_value())
+    page.keyboard.press("p")
+    expect(page.locator(".prompt", has_text="Prompt number 19").first).to_be_in_viewport()
+    assert int(player.get_by_role("slider").input_value()) < reached
+    expect(page.locator(".prompt", has_text="Prompt number 20")).to_have_count(0)
+
+
+def test_a_replay_is_led_from_the_keyboard(visit: Visit) -> None:
+    page = visit.open(f"/sessions/{LONG_ID}")
+    page.emulate_media(reduced_motion="reduce")
+    page.get_by_role("button", name="Replay").press("Enter")
+    player = page.get_by_role("region", name="Replay")
+    expect(player.get_by_role("button", name="Pause")).to_be_visible()
+    page.keyboard.press(" ")
+    expect(player.get_by_role("button", name="Play", exact=True)).to_be_focused()
+    slider = player.get_by_role("slider")
+    slider.focus()
+    page.keyboard.press("End")
+    expect(page.locator(".prompt", has_text=f"Prompt number {TURNS}")).to_be_visible()
+    page.keyboard.press("Home")
+    expect(page.locator(".prompt", has_text="Prompt number 1").first).to_be_visible()
+    expect(page.locator(".prompt", has_text=f"Prompt number {TURNS}")).to_have_count(0)
     page.keyboard.press("Escape")
     expect(player).to_be_hidden()

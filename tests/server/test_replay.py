@@ -21,21 +21,36 @@ def test_a_replay_is_what_the_library_makes_of_the_history(client: TestClient, l
     with open_store(library) as store:
         shown = replay(store.history(MAIN), response_metadata=True)
     assert [item["event"]["type"] for item in page["items"]] == [event.__struct_config__.tag for event in shown]
-    assert (page["start"], page["total"], page["next_start"]) == (0, len(shown), None)
+    assert (page["before"], page["after"]) == (None, None)
 
 
-def test_pages_are_slices_of_the_whole_with_the_same_pauses(client: TestClient) -> None:
-    whole = client.get(ADDRESS).json()
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_pages_either_way_are_slices_of_the_whole_with_the_same_pauses(client: TestClient, limit: int) -> None:
+    whole = client.get(ADDRESS).json()["items"]
+    assert _pages(client, "after", limit) == whole
+    backwards = _pages(client, "before", limit, before=10**9)
+    assert sorted(backwards, key=whole.index) == whole
+
+
+def _pages(client: TestClient, way: str, limit: int, **first: int) -> list[dict[str, Any]]:
+    """All events, page by page."""
     pieces: list[dict[str, Any]] = []
-    start: int | None = 0
-    while start is not None:
-        page = client.get(ADDRESS, params={"start": start, "limit": 2}).json()
-        assert len(page["items"]) <= 2
+    asked: dict[str, int] | None = first
+    while asked is not None:
+        page = client.get(ADDRESS, params={"limit": limit, **asked}).json()
         pieces += page["items"]
-        start = page["next_start"]
-    assert pieces == whole["items"]
-    beyond = client.get(ADDRESS, params={"start": 10_000}).json()
-    assert (beyond["items"], beyond["next_start"]) == ([], None)
+        asked = None if page[way] is None else {way: page[way]}
+    return pieces
+
+
+def test_a_page_stands_around_a_position_and_none_beyond_the_end(client: TestClient) -> None:
+    whole = client.get(ADDRESS).json()["items"]
+    middle = whole[len(whole) // 2]["event"]["position"]
+    page = client.get(ADDRESS, params={"around": middle, "limit": 2}).json()["items"]
+    assert middle in {item["event"]["position"] for item in page}
+    assert len(page) < len(whole)
+    beyond = client.get(ADDRESS, params={"after": 10**9}).json()
+    assert beyond == {"items": [], "before": None, "after": None}
 
 
 def test_pauses_are_those_of_then_scaled_and_capped(client: TestClient) -> None:
@@ -46,17 +61,14 @@ def test_pauses_are_those_of_then_scaled_and_capped(client: TestClient) -> None:
     assert events[1]["delay"] == pytest.approx(min((times[1] - times[0]).total_seconds() / 60, 1.5))
 
 
-def test_the_models_view_leaves_out_what_was_compacted(client: TestClient) -> None:
-    full, model = (client.get(ADDRESS, params={"view": view}).json()["total"] for view in ("full", "model"))
-    assert 0 < model < full
-
-
 def test_an_unchanged_session_is_not_sent_again(client: TestClient) -> None:
     etag = client.get(ADDRESS).headers["etag"]
     assert client.get(ADDRESS, headers={"If-None-Match": etag}).status_code == 304
 
 
-@pytest.mark.parametrize("wrong", [{"speed": 0}, {"speed": "nan"}, {"max_pause": -1}, {"view": "all"}, {"start": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"speed": 0}, {"speed": "nan"}, {"max_pause": -1}, {"after": "the end"}, {"around": 1, "after": 1}]
+)
 def test_what_cannot_be_is_422(client: TestClient, wrong: dict[str, str | int]) -> None:
     assert client.get(ADDRESS, params=wrong).status_code == 422
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { HistoryEvent, Message } from "@/api/types";
-import { momentsOf, pauseBetween, windowAt } from "@/session/replay";
+import { momentsOf, windowAt } from "@/session/replay";
 import type { SessionWindow } from "@/session/window";
 import { message, placement, toolCall } from "./samples";
 
@@ -37,10 +37,25 @@ const whole: SessionWindow = {
   hasAfter: true,
 };
 
-it("comes as it came: messages, results and events, but no quiet record", () => {
-  expect(momentsOf(whole).map(({ position }) => position)).toEqual([10, 20, 30, 40, 50]);
-  expect(momentsOf(whole)[2]?.at).toBe(Date.parse("2026-11-21T10:00:05Z"));
-  expect(momentsOf(whole)[4]?.at).toBeNull();
+it("comes as the server tells it: each position once, without what is not shown", () => {
+  const told = (type: string, position: number, delay: number, created_at?: string) => ({
+    delay,
+    event: { type, position, ...(created_at && { created_at }) },
+  });
+  const moments = momentsOf([
+    told("user", 10, 0, "2026-11-21T10:00:00Z"),
+    told("run-metadata", 15, 0.5, "2026-11-21T10:00:01Z"),
+    told("turn-start", 20, 0.25),
+    told("assistant", 20, 0.25, "2026-11-21T10:00:02Z"),
+    told("interrupt", 50, 0),
+  ]);
+  expect(moments.map(({ position }) => position)).toEqual([10, 20, 50]);
+  expect(moments.map(({ delay }) => delay)).toEqual([0, 1, 0]);
+  expect(moments.map(({ at }) => at)).toEqual([
+    Date.parse("2026-11-21T10:00:00Z"),
+    Date.parse("2026-11-21T10:00:02Z"),
+    null,
+  ]);
 });
 
 describe("what is there at a moment", () => {
@@ -59,21 +74,5 @@ describe("what is there at a moment", () => {
   it("ends there", () => {
     expect(windowAt(whole, 40).events.map(({ position }) => position)).toEqual([15]);
     expect(windowAt(whole, 40).hasAfter).toBe(false);
-  });
-});
-
-describe("the pause between two moments", () => {
-  const at = (seconds: number | null) => ({ position: 0, at: seconds === null ? null : seconds * 1000 });
-
-  it("is as long as it was then, faster, and never long", () => {
-    expect(pauseBetween(at(10), at(12), 1)).toBe(2000);
-    expect(pauseBetween(at(10), at(12), 4)).toBe(500);
-    expect(pauseBetween(at(10), at(4000), 1)).toBe(3000);
-  });
-
-  it("is none where a time is not known, or goes back", () => {
-    expect(pauseBetween(at(null), at(12), 1)).toBe(0);
-    expect(pauseBetween(null, at(12), 1)).toBe(0);
-    expect(pauseBetween(at(12), at(10), 1)).toBe(0);
   });
 });

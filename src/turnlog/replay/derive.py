@@ -56,16 +56,20 @@ Place: TypeAlias = dict[str, Any]
 """Fields that every event of a replay has: position, time, message, turn, step, fate."""
 
 
-def replay(events: Iterable[HistoryEvent], *, response_metadata: bool = False) -> list[ReplayEvent]:
+def replay(
+    events: Iterable[HistoryEvent], *, response_metadata: bool = False, interrupted: Iterable[str] = ()
+) -> list[ReplayEvent]:
     """What a screen is told when a history is shown again.
 
     Args:
         events: A whole history in causal order (`turnlog.history.history`, `read_session(...).events`,
-            `Store.history`). What is derived needs all of it; a page is a slice of the answer.
+            `Store.history`), or a passage with what it depends on (`Store.passage`): of what is derived from that, the
+            events from `first` up to `end` are those of the whole.
         response_metadata: Tell after each answer what it took (R-K20), which screens rarely show.
+        interrupted: Ids of messages of which a record outside a passage says that the user stopped them.
     """
     listed = list(events)
-    found = find_interruptions(listed)
+    found = find_interruptions(listed, interrupted)
     derivation = _Derivation(response_metadata=response_metadata)
     shown: list[ReplayEvent] = []
     for index, event in enumerate(listed):

@@ -8,7 +8,7 @@ tells of none: what ended it need not be the user.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -35,9 +35,12 @@ class Interruptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where interruptions are shown, told by records (their own indexes) or derived."""
 
 
-def find_interruptions(events: Sequence[HistoryEvent]) -> Interruptions:
-    """Where interruptions of a whole history are shown."""
-    told = {event.message_id for event in events if isinstance(event, InterruptEvent)}
+def find_interruptions(events: Sequence[HistoryEvent], interrupted: Iterable[str] = ()) -> Interruptions:
+    """Where interruptions of a whole history are shown, or of a passage: `replay` says what it must hold.
+
+    `interrupted` are messages that records outside a passage tell of.
+    """
+    told = {event.message_id for event in events if isinstance(event, InterruptEvent)} | set(interrupted)
     aborted = _aborted_results(events)
     derived: set[int] = set()
     repeated: set[int] = set()

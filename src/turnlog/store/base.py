@@ -21,6 +21,7 @@ from turnlog.store.shapes.sessions import (
     AnnotationsChange,
     MessagePlace,
     OutlineEntry,
+    Passage,
     PlacedMessage,
     SessionFilter,
     SessionLink,
@@ -78,6 +79,7 @@ __all__ = [
     "ModelSummary",
     "OutlineEntry",
     "Page",
+    "Passage",
     "PlacedMessage",
     "ProjectSummary",
     "RawRecord",
@@ -202,6 +204,18 @@ class Store(Protocol):
 
     def history(self, session_id: str, *, resolve_blobs: bool = True) -> list[HistoryEvent]:
         """All that happened, in the order in which it arrived, results as events of their own."""
+        ...
+
+    def passage(
+        self,
+        session_id: str,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        around: int | None = None,
+        limit: int = 40,
+    ) -> Passage:
+        """A passage of the history, counted in messages, with what it takes to understand it; large contents cut."""
         ...
 
     def events(self, session_id: str, *, position: int | None = None, type: str | None = None) -> list[HistoryEvent]:

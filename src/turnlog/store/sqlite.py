@@ -34,6 +34,7 @@ from turnlog.store.base import (
     ModelSummary,
     OutlineEntry,
     Page,
+    Passage,
     PlacedMessage,
     ProjectSummary,
     RawRecord,
@@ -60,6 +61,7 @@ from turnlog.store.connection import connect, write_transaction
 
 if TYPE_CHECKING:
     from turnlog.model import Fate, HistoryEvent, Membership, Message, Ownership, Session, ToolKind
+    from turnlog.store.queries.passage import ArrivalCache
     from turnlog.store.queries.states import TurnCache
     from turnlog.store.runs import Run
     from turnlog.store.states import TurnFacts
@@ -79,6 +81,7 @@ class SqliteStore:
         self._connections: dict[threading.Thread, sqlite3.Connection] = {}
         self._closed = False
         self._turns: TurnCache | None = None
+        self._arrivals: ArrivalCache | None = None
         try:
             self._connection()
         except SchemaTooNewError:
@@ -227,6 +230,25 @@ class SqliteStore:
 
         with self._snapshot() as connection:
             return load_history(connection, session_id, resolve_blobs=resolve_blobs)
+
+    def passage(
+        self,
+        session_id: str,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        around: int | None = None,
+        limit: int = 40,
+    ) -> Passage:
+        """A passage of the history, with what it takes to understand it."""
+        from turnlog.store.queries.messages import Span
+        from turnlog.store.queries.passage import ArrivalCache, load_passage
+
+        if self._arrivals is None:
+            self._arrivals = ArrivalCache()
+        with self._snapshot() as connection:
+            arrivals = self._arrivals.load(connection, session_id)
+            return load_passage(connection, session_id, Span(after, before, around, limit), arrivals)
 
     def events(self, session_id: str, *, position: int | None = None, type: str | None = None) -> list[HistoryEvent]:
         """What happened besides messages and results of known calls."""

@@ -19,6 +19,11 @@ export function sessionPath(id: string): string {
   return `${SESSIONS}/${encodeURIComponent(id)}`;
 }
 
+/** What came when in a session. */
+export function replayPath(id: string): string {
+  return `${sessionPath(id)}/replay`;
+}
+
 /** Where a session goes on. */
 export function promptPath(id: string): string {
   return `${sessionPath(id)}/prompt`;

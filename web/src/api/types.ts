@@ -504,6 +504,18 @@ export interface WindowPage {
   has_after: boolean;
 }
 
+/** An event of a replay: of what it says, the page wants when it came. */
+export interface ReplayedEvent {
+  delay: number;
+  event: { type: string; position?: number; created_at?: string };
+}
+
+export interface ReplayPage {
+  items: ReplayedEvent[];
+  before: number | null;
+  after: number | null;
+}
+
 export interface Membership {
   session_id: string;
   message_id: string;

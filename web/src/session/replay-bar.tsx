@@ -1,6 +1,6 @@
 /** What a player has: play and pause, a step either way, how fast, and where. */
 
-import { useMemo } from "react";
+import { useEffect, useMemo, useRef } from "react";
 import { Icon } from "@/design/icon";
 import { formatExact, formatSecond } from "@/format/time";
 import { useKeys } from "@/shell/keys";
@@ -31,6 +31,9 @@ export function ReplayBar({ replay, first, last, onSeek }: ReplayBarProps) {
     [toggle, step, stop],
   );
   useKeys(handlers);
+  // Whoever starts a replay has its keys at hand: on the button that started it, space would start it anew.
+  const toggler = useRef<HTMLButtonElement>(null);
+  useEffect(() => toggler.current?.focus(), []);
   return (
     <section className="replay-bar" aria-label="Replay">
       <button type="button" className="button" onClick={() => step(-1)} aria-label="Step back" title="Key: ,">
@@ -39,6 +42,7 @@ export function ReplayBar({ replay, first, last, onSeek }: ReplayBarProps) {
       <button
         type="button"
         className="button"
+        ref={toggler}
         onClick={toggle}
         aria-label={playing ? "Pause" : "Play"}
         title="Key: space"

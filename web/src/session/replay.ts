@@ -1,44 +1,40 @@
 /**
- * A session shown again as it came: what was there at a moment, and how long until the next. A call is there before its
- * results are, and each result comes when it came.
+ * A session shown again as it came: the moments at which something came, as the server tells them, and what of the
+ * session was there at one of them. A call is there before its results are, and each result comes when it came.
  */
 
-import type { Part, ToolCallPart, ToolResult } from "@/api/types";
+import type { ReplayedEvent, ToolCallPart } from "@/api/types";
 import type { PlacedMessage, SessionWindow } from "./window";
 
-/** Something that came: a message, a result, an event. */
+/** A place at which something came. */
 export interface Moment {
   position: number;
+  /** Seconds to wait before it. */
+  delay: number;
   /** Milliseconds since 1970; null where the log has no time. */
   at: number | null;
 }
 
-/** Seconds that are waited at most, however long it took then: a pause says that time passed, not how much. */
-const LONGEST_PAUSE = 3;
+/** What says something of the run, and is not shown on its own. */
+const QUIET = new Set(["run-metadata"]);
 
-/** What came, in order, each position once. */
-export function momentsOf(window: SessionWindow): Moment[] {
-  const moments = new Map<number, number | null>();
-  const note = (position: number, time: string | undefined) => {
-    if ((moments.get(position) ?? null) === null) moments.set(position, time ? Date.parse(time) : null);
-  };
-  for (const { message, placement } of window.messages) {
-    note(placement.position, message.created_at);
-    const results = new Map(resultsOf(message.parts ?? []).map((result) => [result.id, result]));
-    for (const [id, position] of placement.results) note(position, results.get(id)?.completed_at);
+/** Where something came, in order, each position once; to wait for what is not shown is to wait for what follows. */
+export function momentsOf(events: ReplayedEvent[]): Moment[] {
+  const moments: Moment[] = [];
+  let waited = 0;
+  for (const { delay, event } of events) {
+    waited += delay;
+    if (QUIET.has(event.type)) continue;
+    const { position = 0 } = event;
+    const at = event.created_at ? Date.parse(event.created_at) : null;
+    const last = moments.at(-1);
+    if (last?.position === position) {
+      last.delay += waited;
+      last.at ??= at;
+    } else moments.push({ position, delay: waited, at });
+    waited = 0;
   }
-  for (const event of window.events) {
-    if (event.type !== "record" && event.type !== "run-metadata") note(event.position ?? 0, event.created_at);
-  }
-  return [...moments]
-    .map(([position, at]) => ({ position, at }))
-    .sort((one, other) => one.position - other.position);
-}
-
-/** Milliseconds to wait between two moments at a speed. */
-export function pauseBetween(before: Moment | null, next: Moment, speed: number): number {
-  if (before?.at == null || next.at === null) return 0;
-  return Math.min(Math.max(next.at - before.at, 0) / speed, LONGEST_PAUSE * 1000);
+  return moments;
 }
 
 /** The window as it was when nothing behind this position had come yet. */
@@ -67,8 +63,4 @@ function callWithout(call: ToolCallPart, to_come: ReadonlySet<string>): ToolCall
   const results = (call.results ?? []).filter((result) => !to_come.has(result.id));
   if (results.length === (call.results?.length ?? 0)) return call;
   return { ...call, results, state: results.length > 0 ? "output-available" : "input-available" };
-}
-
-function resultsOf(parts: Part[]): ToolResult[] {
-  return parts.flatMap((part) => (part.type === "tool-call" ? (part.results ?? []) : []));
 }

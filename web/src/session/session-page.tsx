@@ -26,7 +26,7 @@ import { useGoTo } from "./use-go-to";
 import { useJumpKeys } from "./use-jump-keys";
 import { useReplay } from "./use-replay";
 import { type LoadedWindow, useSessionWindow } from "./use-session-window";
-import { holds } from "./window";
+import { useTravel } from "./use-travel";
 
 export default function SessionPage({ id }: { id: string }) {
   const answer = useQuery({
@@ -81,9 +81,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
     },
     [open],
   );
-  const jumpTo = useCallback((to: number) => jump(placeAt(to)), [jump]);
   const { linked, flashing, problem, link } = useAnchor(id, jump);
-  useJumpKeys({ sessionId: id, outline: landmarks, position, jump });
   const showHit = useCallback(
     ({ message_id, position, part }: SearchHit, words: string[]) => {
       link({ messageId: message_id, part });
@@ -94,31 +92,24 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const live = useGrowth(id, loaded.window, { onChange: change, onResync: renew });
 
   const cwd = answer?.session.cwd ?? answer?.session.project?.path;
-  const [replay, shown] = useReplay(loaded, loadAfter);
-  const { seek } = replay;
-  const { window: real } = loaded;
-  const onSeek = useCallback(
-    (to: number) => {
-      seek(to);
-      // Of what is loaded the timeline has only what has come by now.
-      if (real && holds(real, to)) jump(placeAt(to));
-      else open(placeAt(to));
-    },
-    [seek, jump, open, real],
-  );
-  const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline: landmarks, jump });
+  const [replay, shown] = useReplay({ id, loaded, loadAfter, open });
+  const travel = useTravel({ replay, loaded, shown, jump, open });
+  const travelTo = useCallback((to: number) => travel(placeAt(to)), [travel]);
+  useJumpKeys({ sessionId: id, outline: landmarks, position, jump: travel });
+  const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline: landmarks, jump: travel });
   const state = answer?.session.state;
   const running = state?.state === "running" ? (state.doing?.tool_call_id ?? null) : null;
   const context = useMemo(
     () => ({ sessionId: id, cwd, running, linked, flashing, goTo }),
     [id, cwd, running, linked, flashing, goTo],
   );
+  const failure = problem ?? loaded.error ?? replay.error;
   const { children: subagents = [], forks = [] } = answer ?? {};
   // Known once both are there: a column that comes and goes would move what is being read.
   const bare = answer !== undefined && outline?.length === 0 && subagents.length + forks.length === 0;
   const sidebar = outline && (
     <>
-      <Outline entries={outline} position={position} onJump={jumpTo} />
+      <Outline entries={outline} position={position} onJump={travelTo} />
       <Relatives subagents={subagents} forks={forks} />
     </>
   );
@@ -132,7 +123,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
           onFind={() => setFinding(true)}
           onOutline={() => setDrawer(true)}
         />
-        {(problem ?? loaded.error) && <p className="session-problem">{(problem ?? loaded.error)?.message}</p>}
+        {failure && <p className="session-problem">{failure.message}</p>}
         <nav className="session-outline" aria-label="Prompts">
           {sidebar}
         </nav>
@@ -158,7 +149,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
               replay={replay}
               first={answer?.first_position ?? 0}
               last={answer?.last_position ?? 0}
-              onSeek={onSeek}
+              onSeek={travelTo}
             />
           )}
         </Timeline>

@@ -1,8 +1,11 @@
 /** Plays a session: where it stands, and what moves it on. */
 
 import { useCallback, useEffect, useMemo, useState } from "react";
-import { type Moment, momentsOf, pauseBetween, windowAt } from "./replay";
+import { type Place, placeAt } from "./place";
+import { type Moment, windowAt } from "./replay";
+import { useMoments } from "./use-moments";
 import type { LoadedWindow } from "./use-session-window";
+import { holds } from "./window";
 
 export const SPEEDS = [1, 2, 4, 8, 16];
 
@@ -13,6 +16,7 @@ export interface Replay {
   speed: number;
   /** When what was shown last came. */
   at: number | null;
+  error: Error | null;
   start: (position: number) => void;
   stop: () => void;
   toggle: () => void;
@@ -21,46 +25,64 @@ export interface Replay {
   setSpeed: (speed: number) => void;
 }
 
+interface Session {
+  id: string;
+  loaded: LoadedWindow;
+  loadAfter: () => void;
+  open: (place: Place) => void;
+}
+
 /** The replay, and what is to be shown of what is loaded. */
-export function useReplay(loaded: LoadedWindow, loadAfter: () => void): [Replay, LoadedWindow] {
+export function useReplay({ id, loaded, loadAfter, open }: Session): [Replay, LoadedWindow] {
   const [position, setPosition] = useState<number | null>(null);
+  const [origin, setOrigin] = useState<number | null>(null);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState(4);
   const { window: session } = loaded;
-  const active = position !== null;
-  const moments = useMemo(() => (session && active ? momentsOf(session) : []), [session, active]);
-  const before =
-    position === null ? null : (moments.findLast((moment) => moment.position <= position) ?? null);
-  const next = position === null ? null : (moments.find((moment) => moment.position > position) ?? null);
+  const { known, more, error } = useMoments(id, origin, position, speed);
+  const here = position === null ? -1 : known.findLastIndex((moment) => moment.position <= position);
+  const before = known[here] ?? null;
+  const next = position === null ? null : (known[here + 1] ?? null);
+  const isLoaded = next !== null && session !== null && holds(session, next.position);
 
-  useNext({
-    playing,
-    before,
-    next,
-    speed,
-    hasAfter: session?.hasAfter ?? false,
-    loadAfter,
-    setPosition,
-    setPlaying,
-  });
+  useNext({ playing, next, isLoaded, more, loadAfter, setPosition, setPlaying });
 
   const step = useCallback(
     (by: 1 | -1) => {
       setPlaying(false);
-      const to = by === 1 ? next : moments.findLast((moment) => moment.position < (before?.position ?? 0));
-      if (to) setPosition(to.position);
+      const to = known[here + by];
+      if (!to) return;
+      setPosition(to.position);
+      if (session && !holds(session, to.position)) open(placeAt(to.position));
     },
-    [next, before, moments],
+    [known, here, session, open],
+  );
+  const seek = useCallback(
+    (to: number) => {
+      setPosition(to);
+      const [first, last] = [known[0], known.at(-1)];
+      if (!first || !last || to < first.position || to > last.position) setOrigin(to);
+    },
+    [known],
   );
   const start = useCallback((from: number) => {
     setPosition(from);
+    setOrigin(from);
     setPlaying(true);
   }, []);
   const stop = useCallback(() => {
     setPosition(null);
+    setOrigin(null);
     setPlaying(false);
   }, []);
   const toggle = useCallback(() => setPlaying((now) => !now), []);
+  const changeSpeed = useCallback(
+    (to: number) => {
+      setSpeed(to);
+      setOrigin(position);
+    },
+    [position],
+  );
 
   const shown = useMemo(
     () =>
@@ -70,30 +92,47 @@ export function useReplay(loaded: LoadedWindow, loadAfter: () => void): [Replay,
     [loaded, session, position],
   );
   const at = before?.at ?? null;
-  return [{ position, playing, speed, at, start, stop, toggle, step, seek: setPosition, setSpeed }, shown];
+  const replay = {
+    position,
+    playing,
+    speed,
+    at,
+    error,
+    start,
+    stop,
+    toggle,
+    step,
+    seek,
+    setSpeed: changeSpeed,
+  };
+  return [replay, shown];
 }
 
 interface Next {
   playing: boolean;
-  before: Moment | null;
   next: Moment | null;
-  speed: number;
-  hasAfter: boolean;
+  /** Whether what comes next is there to be shown. */
+  isLoaded: boolean;
+  /** Whether there are moments that are not known yet. */
+  more: boolean;
   loadAfter: () => void;
   setPosition: (position: number) => void;
   setPlaying: (playing: boolean) => void;
 }
 
-/** Waits for the next moment; loads on where there is none, and ends where there is nothing more. */
-function useNext({ playing, before, next, speed, hasAfter, loadAfter, setPosition, setPlaying }: Next): void {
+/** Waits for the next moment, loads what it shows, and ends where there is nothing more. */
+function useNext({ playing, next, isLoaded, more, loadAfter, setPosition, setPlaying }: Next): void {
   useEffect(() => {
     if (!playing) return;
     if (!next) {
-      if (hasAfter) loadAfter();
-      else setPlaying(false);
+      if (!more) setPlaying(false);
       return;
     }
-    const timer = setTimeout(() => setPosition(next.position), pauseBetween(before, next, speed));
+    if (!isLoaded) {
+      loadAfter();
+      return;
+    }
+    const timer = setTimeout(() => setPosition(next.position), next.delay * 1000);
     return () => clearTimeout(timer);
-  }, [playing, before, next, speed, hasAfter, loadAfter, setPosition, setPlaying]);
+  }, [playing, next, isLoaded, more, loadAfter, setPosition, setPlaying]);
 }

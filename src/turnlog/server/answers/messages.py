@@ -102,11 +102,10 @@ class ReplayPage(Answer, frozen=True, kw_only=True):
     """A piece of a replay."""
 
     items: list[ReplayedEvent]
-    start: int
-    """Number of the first of these among all."""
-    total: int
-    next_start: int | None
-    """Where the next page begins; null at the end."""
+    before: int | None
+    """What the page before is asked with; null at the start."""
+    after: int | None
+    """What the next page is asked with; null at the end."""
 
 
 class MessageAnswer(Answer, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from turnlog.server.parameters.base import ListPage, LongPage, Position, Question, SessionPosition, WindowSize
+from turnlog.server.parameters.base import ListPage, Position, Question, SessionPosition, WindowSize
 
 
 class EventsQuery(Question):
@@ -34,14 +34,11 @@ class WindowQuery(Question):
         return around
 
 
-class ReplayQuery(Question):
+class ReplayQuery(WindowQuery):
     """Which piece of a replay, and how fast."""
 
-    start: Position = Field(0, description="`next_start` of the page before.")
-    limit: LongPage = 100
     speed: float = Field(1.0, gt=0, le=1e6, description="How many times as fast as it was.")
     max_pause: float = Field(3.0, ge=0, le=3600, description="Seconds that are waited at most.")
-    view: Literal["full", "model"] = Field("full", description="Everything, or what the model sees at the end.")
 
 
 class UIMessagesQuery(Question):

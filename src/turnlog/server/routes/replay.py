@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Annotated
 
 import msgspec
@@ -10,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from turnlog.model.codec import encode
-from turnlog.replay import model_view, replay, timed
+from turnlog.replay import replay, timed
 from turnlog.server.answers.messages import ReplayPage
 from turnlog.server.context import ContextOf, write
 from turnlog.server.frames import not_modified
@@ -29,15 +28,14 @@ def get_replay(
     etag = context.etag()
     if known := not_modified(request.headers, etag):
         return known
-    history = context.store.history(session_id, resolve_blobs=False)
-    shown = replay(model_view(history).events if query.view == "model" else history, response_metadata=True)
-    end = min(query.start + query.limit, len(shown))
+    passage = context.store.passage(
+        session_id, after=query.after, before=query.before, around=query.around, limit=query.limit
+    )
+    shown = replay(passage.events, response_metadata=True, interrupted=passage.interrupted)
     # A pause is one since what was before, which may be on another page.
-    paced = islice(timed(shown, query.speed, query.max_pause), query.start, end)
-    answer = {
-        "items": [{"delay": delay, "event": msgspec.Raw(encode(event))} for delay, event in paced],
-        "start": query.start,
-        "total": len(shown),
-        "next_start": end if end < len(shown) else None,
-    }
-    return write(request, answer, etag)
+    items = [
+        {"delay": delay, "event": msgspec.Raw(encode(event))}
+        for delay, event in timed(shown, query.speed, query.max_pause)
+        if passage.first <= event.position < passage.end
+    ]
+    return write(request, {"items": items, "before": passage.before, "after": passage.after}, etag)

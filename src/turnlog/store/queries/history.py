@@ -85,6 +85,13 @@ def load_events(
     return [_event(row) for row in rows]
 
 
+def load_events_between(connection: sqlite3.Connection, session_id: str, first: int, end: int) -> list[HistoryEvent]:
+    """Those of `load_events` from one position up to another."""
+    key = session_key(connection, session_id)
+    statement = f"{_EVENTS} AND e.position >= ? AND e.position < ? ORDER BY e.position, e.key"
+    return [_event(row) for row in _event_rows(connection, statement, (key, first, end))]
+
+
 def _event_rows(connection: sqlite3.Connection, statement: str, parameters: tuple[Any, ...]) -> list[_EventRow]:
     return [_EventRow(*row) for row in connection.execute(statement, parameters)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
@@ -142,6 +143,27 @@ def load_messages(
         return list(placed)
     filling = _Structured(connection, session_id, structured)
     return [each._replace(message=filling.fill(row, each.message)) for row, each in zip(rows, placed, strict=True)]
+
+
+def load_messages_at(
+    connection: sqlite3.Connection, session_id: str, positions: Iterable[int], *, resolve_blobs: bool
+) -> list[PlacedMessage]:
+    """The messages of a session at these positions, in order."""
+    key = session_key(connection, session_id)
+    select = _PLACED.format(held=held(connection, key))
+    wanted = json.dumps(list(positions))
+    found = select_span(connection, select, key, Span(), "s.position IN (SELECT value FROM json_each(?))", (wanted,))
+    return list(_place(connection, session_id, [_Row(*row) for row in found], resolve_blobs=resolve_blobs))
+
+
+def position_of(connection: sqlite3.Connection, session_id: str, message_id: str) -> int | None:
+    """Where a message stands in a session; None where it does not."""
+    key = session_key(connection, session_id)
+    try:
+        rows = _membership_rows(connection, message_id)
+    except NotFoundError:
+        return None
+    return next((row.position for row in rows if row.session_key == key), None)
 
 
 def load_message(

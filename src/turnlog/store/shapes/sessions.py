@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
-    from turnlog.model import Cost, Fate, Membership, Message, Relationship, RelationshipKind
+    from turnlog.model import Cost, Fate, HistoryEvent, Membership, Message, Relationship, RelationshipKind
 
 SessionSort: TypeAlias = Literal["updated", "created", "cost", "tokens", "messages"]
 """All newest, dearest or largest first; sessions for which it is unknown come last."""
@@ -62,6 +62,22 @@ class PlacedMessage(NamedTuple):
     membership: Membership
     cost: Cost | None = None
     """Priced from its usage, also where the membership does not pay; None when the price is unknown."""
+
+
+class Passage(NamedTuple):
+    """What happened between two positions of a session, and what it takes to understand it alone."""
+
+    events: list[HistoryEvent]
+    """In causal order; also what stands around the passage and before it, as far as it depends on that."""
+    first: int
+    end: int
+    """The passage itself: from this position, and up to that."""
+    interrupted: frozenset[str]
+    """Messages of which any record of the session says that the user stopped them."""
+    before: int | None = None
+    """Up to this position reaches the passage before it; None at the start."""
+    after: int | None = None
+    """After this position begins the next one; None at the end."""
 
 
 class MessagePlace(NamedTuple):
