@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import turnlog.sync.read as reading
@@ -223,3 +224,51 @@ def test_a_syncer_reads_files_it_is_told_of(home: Path, store: Path) -> None:
         assert (summary.sources, summary.changed, summary.messages) == (1, 1, 1)
         assert hits(store, "second") == ["m2"]
         assert syncer.scan(roots=[home]).messages == 1
+
+
+class _BrokenAgent(ToyAgent):
+    """Its module fails when it looks for files, behind the first that it finds."""
+
+    name = "broken"
+    display_name = "Broken"
+    is_broken = True
+
+    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
+        for number, source in enumerate(super().discover(roots)):
+            if number and self.is_broken:
+                raise RuntimeError("a bug of its own")
+            yield msgspec.structs.replace(source, agent=self.name)
+
+
+def test_an_agent_that_fails_to_look_does_not_hold_up_the_others(home: Path, store: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("one", "two"):
+        append(other / f"{name}.log", prompt(f"b-{name}"))
+    append(home / "a.log", prompt("a1"))
+    agent = _BrokenAgent()
+    agent.is_broken = False
+    sync(store, roots=[other], agents=[agent])
+    agent.is_broken = True
+    summary = sync(store, roots=[other, home], agents=[agent, ToyAgent()])
+    assert [(problem.path, problem.reason) for problem in summary.problems] == [
+        (str(root), "Broken cannot be looked for: RuntimeError('a bug of its own')") for root in (other, home)
+    ]
+    assert {row[0] for row in rows(store, "SELECT path FROM sources")} >= {str(home / "a.log"), str(other / "two.log")}
+    # What it could not look for is not taken for gone.
+    assert rows(store, "SELECT count(*) FROM sources WHERE vanished_at IS NOT NULL") == [(0,)]
+
+
+def test_an_agent_that_cannot_say_where_its_homes_are_does_not_hold_up_the_others(
+    home: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(agent: object) -> list[Path]:
+        raise ValueError("no such variable")
+
+    broken, sound = _BrokenAgent(), ToyAgent()
+    monkeypatch.setattr(_BrokenAgent, "roots", fail)
+    monkeypatch.setattr(sound, "roots", lambda: [home])
+    append(home / "a.log", prompt("a1"))
+    summary = sync(store, agents=[broken, sound])
+    assert [problem.path for problem in summary.problems] == ["broken"]
+    assert rows(store, "SELECT external_id FROM sessions") == [("a",)]

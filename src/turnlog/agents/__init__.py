@@ -8,12 +8,13 @@ agent is asked for.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 from turnlog.agents.base import Agent, Changes, Detection, Source
+from turnlog.agents.folders import note_out_of_reach
 from turnlog.errors import TurnlogError
 
 GROUP = "turnlog.agents"
@@ -55,6 +56,30 @@ def agents() -> Sequence[Agent]:
         except Exception as error:  # A stranger's package must not take everything down.
             warnings.warn(f"agent {name!r} cannot be loaded: {error!r}", RuntimeWarning, stacklevel=2)
     return found
+
+
+def homes_of(agent: Agent) -> Sequence[Path]:
+    """The agent's homes on this machine; none when its module fails to say, which is noted as `find_sources` does."""
+    try:
+        return list(agent.roots())
+    except Exception as error:  # A stranger's package must not take everything down.
+        note_out_of_reach(agent.name, f"{agent.display_name} cannot be looked for: {error!r}")
+        return []
+
+
+def find_sources(agents: Iterable[Agent], roots: Sequence[Path] | None = None) -> Iterator[tuple[Agent, Source]]:
+    """Every source of these agents below the roots, or below their own homes.
+
+    Where an agent's module fails, the others go on; its homes are noted as out of reach
+    (`folders.noting_folders_out_of_reach`).
+    """
+    for agent in agents:
+        try:
+            for source in agent.discover(roots):
+                yield agent, source
+        except Exception as error:  # A stranger's package must not take everything down.
+            for home in homes_of(agent) if roots is None else roots:
+                note_out_of_reach(str(home), f"{agent.display_name} cannot be looked for: {error!r}")
 
 
 def detect(path: Path) -> Detection:

@@ -1,7 +1,7 @@
 """Looking into an agent's folders, in the same order everywhere and without following symbolic links.
 
-What is missing holds nothing. What may not be looked into holds nothing either, and is told to whoever asks
-(`noting_folders_out_of_reach`): what lies there is neither found nor gone.
+What is missing holds nothing. What may not be looked into holds nothing either, nor what an agent's module failed to
+look into, and is told to whoever asks (`noting_folders_out_of_reach`): what lies there is neither found nor gone.
 """
 
 from __future__ import annotations
@@ -57,9 +57,15 @@ def _mode(path: Path) -> int:
 
 
 def _note(folder: str, error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        note_out_of_reach(folder, error.strerror or str(error))
+
+
+def note_out_of_reach(folder: str, reason: str) -> None:
+    """Tell whoever asks that it is not known what lies in a folder."""
     found = _out_of_reach.get()
-    if found is not None and not isinstance(error, FileNotFoundError | NotADirectoryError):
-        found[folder] = error.strerror or str(error)
+    if found is not None:
+        found[folder] = reason
 
 
 def folders(path: str) -> Iterator[os.DirEntry[str]]:

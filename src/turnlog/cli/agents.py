@@ -84,6 +84,7 @@ def _items(
 ) -> list[AgentDocument]:
     """Agents that are installed, then those that only the store knows."""
     from turnlog.agents import agents as registered_agents
+    from turnlog.agents import homes_of
 
     installed = {agent.name: agent for agent in registered_agents()}
     items: list[AgentDocument] = []
@@ -94,7 +95,7 @@ def _items(
             {
                 "agent": name,
                 "display_name": None if agent is None else agent.display_name,
-                "roots": [] if agent is None else [str(root) for root in agent.roots()],
+                "roots": [] if agent is None else [str(root) for root in homes_of(agent)],
                 "sources": summary.sources,
                 "sessions": summary.sessions,
                 "subagents": summary.subagents,

@@ -147,14 +147,15 @@ def _unknown_kinds_and_fingerprints(store_path: Path) -> tuple[list[UnknownKindD
 
 
 def _found(agent: Agent, known: dict[str, Fingerprint], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:
+    from turnlog.agents import find_sources, homes_of
     from turnlog.agents.folders import noting_folders_out_of_reach
 
     told = {found["path"] for found in diagnostics}
     roots: list[RootDocument] = []
     with noting_folders_out_of_reach() as out_of_reach:
-        for root in agent.roots():
+        for root in homes_of(agent):
             sources = pending = 0
-            for source in agent.discover([root]):
+            for _, source in find_sources([agent], [root]):
                 sources += 1
                 pending += _is_pending(source, known)
                 reason = None if source.path in told else _unreadable(agent, source)

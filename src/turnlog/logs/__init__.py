@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from turnlog.agents import agents
+from turnlog.agents import agents, find_sources
 from turnlog.agents.base import Source
 from turnlog.logs.session import SessionHistory, extract_tool_calls, parse_log_file, read_session
 from turnlog.logs.stream import parse_log_stream
@@ -29,4 +29,4 @@ def discover(roots: str | Path | Iterable[str | Path] | None = None) -> list[Sou
     """
     named = [roots] if isinstance(roots, str | Path) else roots
     homes = None if named is None else [Path(root) for root in named]
-    return [source for agent in agents() for source in agent.discover(homes)]
+    return [source for _, source in find_sources(agents(), homes)]

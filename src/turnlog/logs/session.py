@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from turnlog.agents import agent as agent_named
-from turnlog.agents import agents, detect
+from turnlog.agents import agents, detect, find_sources
 from turnlog.agents.base import Changes, SessionChange, Source, SourceKind, are_rows
 from turnlog.agents.packing import unpack
 from turnlog.errors import FormatError, NotFoundError, SourceError
@@ -304,7 +304,7 @@ def _source_by_place(path: Path) -> Source | None:
     """The file as a source of an agent under whose home it lies, whatever stands in it."""
     absolute = path.absolute()
     homes = list(absolute.parents)[:_MOST_LEVELS]
-    sources = (source for agent in agents() for source in agent.discover(homes))
+    sources = (source for _, source in find_sources(agents(), homes))
     return next((source for source in sources if source.path == os.fspath(absolute)), None)
 
 

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 import turnlog
-from turnlog.agents import agents
+from turnlog.agents import agents, find_sources
 from turnlog.agents.base import SourceKind
 from turnlog.store import open_store
 from turnlog.sync.scan import sync
@@ -63,4 +63,4 @@ def _has_sessions(store_path: Path) -> bool:
 
 def _has_logs() -> bool:
     kinds = (SourceKind.SESSION, SourceKind.SUBAGENT)
-    return any(source.kind in kinds for agent in agents() for source in agent.discover())
+    return any(source.kind in kinds for _, source in find_sources(agents()))

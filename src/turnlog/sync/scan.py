@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple, Self
 import msgspec
 
 from turnlog.agents import agents as registered_agents
+from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
 from turnlog.agents.folders import noting_folders_out_of_reach
 from turnlog.pricing import price_nanos, price_version
@@ -161,9 +162,7 @@ class Syncer:
 
     def _sources(self, roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
         """The agents' files, and where no other homes are named what hooks left beside the store."""
-        for agent in self._agents:
-            for source in agent.discover(roots):
-                yield agent, source
+        yield from find_sources(self._agents, roots)
         if roots is None:
             yield from find_spools(self._path, self._agents)
 

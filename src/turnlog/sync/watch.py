@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from turnlog.agents import agents as registered_agents
+from turnlog.agents import find_sources, homes_of
 from turnlog.agents.base import Agent, Source
 from turnlog.sync.folders import WATCH_LIMIT, Noticed, WatchedFolders
 from turnlog.sync.inotify import AVAILABLE
@@ -140,7 +141,7 @@ class Watcher:
             (agent, source)
             for agent, root in self._agent_homes()
             if any(path.is_relative_to(root) for path in self._new)
-            for source in agent.discover([root])
+            for _, source in find_sources([agent], [root])
             if Path(source.path) in self._new
         ]
         self._foreign |= self._new - {Path(source.path) for _, source in found}
@@ -164,7 +165,7 @@ class Watcher:
         return Woken(frozenset(paths), appeared or not noticed.is_complete)
 
     def _agent_homes(self) -> list[tuple[Agent, Path]]:
-        return [(agent, root) for agent in self._agents for root in self._roots or agent.roots()]
+        return [(agent, root) for agent in self._agents for root in self._roots or homes_of(agent)]
 
     def _homes(self) -> set[str]:
         return {str(root) for _, root in self._agent_homes() if root.is_dir()}
@@ -174,7 +175,7 @@ class Watcher:
         found: set[Path] = set()
         for agent, root in self._agent_homes():
             found.add(root)
-            for folder in {Path(source.path).parent for source in agent.discover([root])}:
+            for folder in {Path(source.path).parent for _, source in find_sources([agent], [root])}:
                 found.update(above for above in (folder, *folder.parents) if above.is_relative_to(root))
         return {str(folder) for folder in found}
 
