@@ -45,6 +45,7 @@ STREAM_KINDS: dict[str, Becomes] = {
             "control_cancel_request",
             "control_request",
             "control_response",
+            "conversation_reset",
             "keep_alive",
             "rate_limit_event",
             "system/background_tasks_changed",
