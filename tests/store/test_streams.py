@@ -118,6 +118,15 @@ def test_what_log_and_stream_both_have_stands_where_the_log_has_it(tmp_path: Pat
     in_any_order(tmp_path, files, look)
 
 
+def test_turns_are_those_of_the_log(tmp_path: Path) -> None:
+    more = b"".join(line(kind="prompt", message=f"item{number}", text="more", at=number) for number in (2, 3))
+
+    def look(store: ToyStore) -> None:
+        assert store.session("s", "turns, prompts") == (1, 1)
+
+    in_any_order(tmp_path, {"s.log": LOG, "s.stream": more + SEEN}, look)
+
+
 def test_a_log_that_comes_to_a_message_later_has_it_counted_again(store: ToyStore) -> None:
     store.add("s.log", LOG)
     store.add("s.stream", SEEN)

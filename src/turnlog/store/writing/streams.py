@@ -48,6 +48,12 @@ def give_way(connection: sqlite3.Connection, sessions: SessionRows, totals: Tota
             " (SELECT message_key FROM memberships WHERE session_key = ?1)",
             (session_key,),
         )
+        # A stream may count turns otherwise than the log.
+        connection.execute(
+            "UPDATE sessions SET turns = (SELECT coalesce(max(turn), 0) FROM memberships WHERE session_key = ?1)"
+            " WHERE key = ?1",
+            (session_key,),
+        )
     return set(logged)
 
 
