@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from math import inf
 from pathlib import Path
 
 import pytest
 
+from hook_recordings import recording
 from plain_agent import Log
 from plain_store import read_home
 from turnlog.aisdk import read_ui_message
@@ -31,6 +34,7 @@ from turnlog.model import (
 from turnlog.model.parts import Part
 from turnlog.store import open_store
 from turnlog.store.base import Store
+from turnlog.sync.hooks import spool_event
 from turnlog.sync.scan import Syncer
 
 SESSION = "plain:main"
@@ -149,6 +153,54 @@ def test_codex_says_itself_when_a_turn_begins_and_ends(home: Path, scenario: str
 
 
 _CODEX_ENDS = {"task_started": None, "task_complete": "RunFinish", "turn_aborted": "Abort"}
+
+
+GEMINI = recording("gemini-cli")
+
+
+def gemini_timeline() -> list[tuple[float, str, bytes]]:
+    """What the real program wrote into its log, and what it told its hooks, in the order in which it did."""
+    (log,) = (source.path for source in GEMINI.logs() if "chats" in source.path)
+    told, now = list[tuple[float, str, bytes]](), inf
+    for line in reversed(Path(log).read_bytes().splitlines(keepends=True)):
+        record = json.loads(line)
+        at = record.get("timestamp") or record.get("$set", record).get("lastUpdated")
+        if (
+            at is not None and "toolCalls" not in record
+        ):  # with its calls a message is written again, when they have run
+            now = datetime.fromisoformat(at).timestamp() * 1000
+        told.append((now, "log", line))
+    hooks = [json.loads(line) for line in GEMINI.lines]
+    told += [(hook["at"], hook["event"]["hook_event_name"], json.dumps(hook["event"]).encode()) for hook in hooks]
+    return sorted(reversed(told), key=lambda each: each[0])
+
+
+def test_hooks_end_a_turn_of_gemini_at_once_and_keep_one_open_that_its_log_does_not(home: Path) -> None:
+    """Without them a text that a call follows is like the last one until the call has run."""
+    name = next(event["session_id"] for event in GEMINI.events)
+    log, path = (
+        home / ".gemini" / "tmp" / "work" / "chats" / f"session-2026-11-21T02-14-{name[:8]}.jsonl",
+        home / "t.db",
+    )
+    log.parent.mkdir(parents=True)
+    ended, seen = True, Counter[tuple[str, bool]]()
+    with Syncer(path) as syncer:
+        for at, kind, data in gemini_timeline():
+            if kind == "log":
+                with log.open("ab") as file:
+                    file.write(data)
+            else:
+                spool_event(path, "gemini-cli", data, at)
+                ended = {"BeforeAgent": False, "AfterAgent": True}.get(kind, ended)
+            syncer.scan()
+            if kind not in ("log", "SessionStart"):
+                with open_store(path) as store:
+                    silence = timedelta(0) if ended else timedelta(minutes=1)
+                    end = Tail(store, f"gemini-cli:{name}").read(silence).end
+                    assert (end is not None) is ended, (kind, end)
+                    seen[kind, ended] += 1
+    assert seen["BeforeTool", False] == 3
+    assert seen["AfterAgent", True] == 2
 
 
 def test_an_unknown_session_is_not_found(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""What hooks told holds until the log has it, whichever was read first, and then nothing of it is left."""
+"""What hooks told holds until the log has it, whichever was read first; then nothing is left that the log tells."""
 
 from __future__ import annotations
 
@@ -67,6 +67,18 @@ def said(connection: sqlite3.Connection) -> Dump:
     return found
 
 
+STAYS = {"gemini-cli": ["hook:SessionEnd"]}
+"""The last stop, where no log tells that a turn ends."""
+
+
+def let_go_of_the_stop(connection: sqlite3.Connection, agent: Agent) -> None:
+    """Take out what hooks alone know, to compare the rest."""
+    left = connection.execute("SELECT kind FROM events WHERE position >= ?", (HOOKED_FROM,)).fetchall()
+    assert [kind for (kind,) in left] == STAYS.get(agent.name, [])
+    connection.execute("DELETE FROM events WHERE position >= ?", (HOOKED_FROM,))
+    connection.execute("UPDATE sessions SET events = events - ?", (len(left),))
+
+
 def said_by_logs(recorded: Recording, tmp_path: Path) -> Dump:
     with open_for_writing(tmp_path / "clean.db") as connection:
         read(connection, recorded.agent, *recorded.logs())
@@ -122,6 +134,7 @@ def test_with_the_log_all_is_as_if_no_hook_had_told_anything(recorded: Recording
     with open_for_writing(path) as connection:
         for group in groups:
             read(connection, recorded.agent, *group)
+        let_go_of_the_stop(connection, recorded.agent)
         assert differences(said(connection), said_by_logs(recorded, tmp_path)) == []
         assert connection.execute("SELECT count(*) FROM superseded").fetchone()[0] > 0
     rebuild(path, agents=[recorded.agent])
@@ -153,6 +166,7 @@ def test_nothing_is_doubled_while_hooks_and_log_come_in_turns(recorded: Recordin
                 read(connection, moved.agent, logs[path])
             assert not shown(connection) - most, line
         read(connection, moved.agent, *logs.values())
+        let_go_of_the_stop(connection, moved.agent)
         assert differences(said(connection), clean) == []
 
 

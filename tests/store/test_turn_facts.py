@@ -16,6 +16,7 @@ from turnlog.model import (
     InterruptEvent,
     Message,
     Origin,
+    ReasoningPart,
     TextPart,
     ToolCallPart,
     ToolKind,
@@ -86,6 +87,17 @@ def test_a_turn_from_its_prompt_to_its_end(told: Told) -> None:
     told.answer("m3", TextPart(text="Made."), stop_reason="stop")
     state = told.state()
     assert (state.state, state.evidence, state.detail, state.since) == ("done", "answer", "stop", at(3))
+
+
+def test_an_answer_without_a_word_is_none_yet(told: Told) -> None:
+    """Gemini CLI writes a message before its calls, without a reason why the model stopped."""
+    told.prompt("m1")
+    told.answer("m2", ReasoningPart(text="A command will tell."))
+    assert (told.state().state, told.state().evidence) == ("running", "open-turn")
+    told.answer("m3", ReasoningPart(text="Nothing to say."), stop_reason="stop")
+    assert told.state().evidence == "answer"
+    told.answer("m4", TextPart(text="I look."))
+    assert told.state().evidence == "answer"
 
 
 def test_silence_is_all_that_is_known_later(told: Told) -> None:

@@ -6,9 +6,11 @@ Messages say most of it, whoever wrote them; an agent's table names the events o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 from turnlog.agents.base import Agent
+from turnlog.errors import TurnlogError
 
 TurnSign: TypeAlias = Literal["start", "end", "asks", "closed"]
 """`start`: a turn begins, and its end will be told. `end`: the turn is over. `asks`: somebody must allow something.
@@ -43,3 +45,20 @@ HOOK_SIGNS: Final[Mapping[str, TurnSign]] = {
 def turn_signs(agent: object) -> Mapping[str, TurnSign]:
     """Kinds of events -> what they say, for an agent of which nothing else needs to be known."""
     return {**HOOK_SIGNS, **(agent.turn_signs if isinstance(agent, TurnAgent) else {})}
+
+
+@cache
+def turn_signs_of(name: str) -> Mapping[str, TurnSign]:
+    """The same by the agent's name; what hooks say where nobody knows the agent."""
+    # Agents are found through the entry points of all installed packages: only where they are wanted.
+    from turnlog import agents
+
+    try:
+        return turn_signs(agents.agent(name))
+    except TurnlogError:
+        return HOOK_SIGNS
+
+
+def log_tells_turns(name: str) -> bool:
+    """Whether the log of the agent of that name has events that say when a turn ends."""
+    return any(sign == "end" and kind not in HOOK_SIGNS for kind, sign in turn_signs_of(name).items())

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any, Final
 
 import msgspec
 
-from turnlog.agents.turns import HOOK_SIGNS, TurnSign, turn_signs
-from turnlog.errors import TurnlogError
+from turnlog.agents.turns import TurnSign, turn_signs_of
 from turnlog.model import Message, Origin, ToolCallPart, ToolState
 from turnlog.store import bodies
 from turnlog.store.rows import TURN_ORIGINS, moment
 from turnlog.store.states import OpenCall, Sign, TurnFacts
 
 _MESSAGES: Final = (
-    "SELECT s.position, m.role, m.origin, m.stop_reason, m.created_at, m.completed_at, m.has_tool_calls, m.key"
+    "SELECT s.position, m.role, m.origin, m.stop_reason, m.created_at, m.completed_at, m.has_tool_calls, m.key,"
+    " m.stop_reason IS NOT NULL OR m.has_tool_calls OR EXISTS"
+    "  (SELECT 1 FROM parts p WHERE p.message_key = m.key AND p.type <> 'reasoning')"
     " FROM memberships s JOIN messages m ON m.key = s.message_key"
     " WHERE s.session_key = ? AND s.fate IN ('active', 'compacted') ORDER BY s.position DESC LIMIT 60"
 )
@@ -103,15 +103,15 @@ class TurnCache:
 
 def load_turn_facts(connection: sqlite3.Connection, key: int, agent: str, updated_at: int | None) -> TurnFacts:
     """What the last records of a session say of its last turn."""
-    signs = _event_signs(connection, key, _signs_of(agent))
+    signs = _event_signs(connection, key, turn_signs_of(agent))
     calls: list[OpenCall] = []
     for row in connection.execute(_MESSAGES, (key,)).fetchall():
-        position, role, origin, stop_reason, created_at, completed_at, has_calls, message_key = row
+        position, role, origin, stop_reason, created_at, completed_at, has_calls, message_key, says_something = row
         if origin in _BEGIN:
             signs.append(Sign("prompt", position, moment(created_at), origin))
         elif origin in _END:
             signs.append(Sign("end", position, moment(created_at), origin))
-        elif role == "assistant" and origin is None:
+        elif role == "assistant" and origin is None and says_something:
             at = moment(created_at if completed_at is None else completed_at)
             signs.append(Sign("answer", position, at, stop_reason, bool(has_calls)))
             calls += _open_calls(connection, message_key, position) if has_calls else ()
@@ -128,17 +128,6 @@ def _event_signs(connection: sqlite3.Connection, key: int, kinds: Mapping[str, T
         Sign("interrupt" if type == "interrupt" else kinds[kind], position, moment(at), kind)
         for position, type, kind, at in rows
     ]
-
-
-@cache
-def _signs_of(agent: str) -> Mapping[str, TurnSign]:
-    # Agents are found through the entry points of all installed packages: only where they are wanted.
-    from turnlog import agents
-
-    try:
-        return turn_signs(agents.agent(agent))
-    except TurnlogError:
-        return HOOK_SIGNS
 
 
 def _open_calls(connection: sqlite3.Connection, message_key: int, position: int) -> list[OpenCall]:

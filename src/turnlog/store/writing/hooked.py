@@ -4,7 +4,8 @@ A hook may tell of a message while its line is not in the log yet, so the pieces
 positions from `HOOKED_FROM` on, until the log has them: it has a call of the same id (or of the same tool and input,
 where the hook had no id), a message with the same text from the same side, or anything later than the piece. Then
 they leave `memberships` for `superseded`. Events go when the log has anything later, or when the agent has stopped
-behind them and no piece before that is left. All is a function of the stored rows: no order of reading leaves a trace.
+behind them and no piece before that is left; the stop itself stays where the log does not tell that turns end.
+All is a function of the stored rows: no order of reading leaves a trace.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import msgspec
 
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.agents.hooked import NAMELESS
+from turnlog.agents.turns import log_tells_turns
 from turnlog.model import ToolCallPart
 from turnlog.store import bodies
 from turnlog.store.rows import PREVIEW_LENGTH
@@ -51,6 +53,7 @@ class _Logged(NamedTuple):
     completed_at: int | None
     text: str
     has_calls: bool
+    stop_reason: str | None
 
 
 def give_way(connection: sqlite3.Connection, sessions: SessionRows, totals: Totals) -> bool:
@@ -81,8 +84,8 @@ class _Session:
         self._logged = [
             _Logged(*row)
             for row in connection.execute(
-                "SELECT m.key, m.role, m.created_at, m.completed_at, m.text_preview, m.has_tool_calls"
-                " FROM memberships s JOIN messages m ON m.key = s.message_key"
+                "SELECT m.key, m.role, m.created_at, m.completed_at, m.text_preview, m.has_tool_calls,"
+                " m.stop_reason FROM memberships s JOIN messages m ON m.key = s.message_key"
                 " WHERE s.session_key = ? AND s.position < ? ORDER BY s.position DESC LIMIT ?",
                 (key, HOOKED_FROM, _NEWEST),
             )
@@ -174,15 +177,22 @@ class _Session:
 
     def _drop_events(self, sessions: SessionRows, left: int) -> bool:
         """Drop what is past: up to the log's newest record, or the agent's last stop before the first piece left."""
-        end = max(self._newest, self._last_stop(left))
+        stop = self._last_stop(left)
+        kept = stop if stop > self._newest and not self._tells_ends() else _NEVER
         gone = self._connection.execute(
             "DELETE FROM events WHERE session_key = ? AND position >= ? AND created_at <= ?"
-            " RETURNING position, external_id",
-            (self._key, HOOKED_FROM, end),
+            f" AND NOT (created_at = ? AND kind IN {_ENDINGS}) RETURNING position, external_id",
+            (self._key, HOOKED_FROM, max(self._newest, stop), kept),
         ).fetchall()
         sessions.count_events(self._key, -len(gone))
         sessions.lose(self._key, gone, events=True)
         return bool(gone)
+
+    def _tells_ends(self) -> bool:
+        """Whether the log tells that a turn has ended: by events of its agent, or by why the model stopped."""
+        found = self._connection.execute("SELECT agent FROM sessions WHERE key = ?", (self._key,)).fetchone()
+        answers = [message for message in self._logged if message.role == "assistant"]
+        return log_tells_turns(found[0]) or (bool(answers) and answers[0].stop_reason is not None)
 
     def _last_stop(self, before: int) -> int:
         found = self._connection.execute(
