@@ -38,11 +38,16 @@ Place: TypeAlias = tuple[Step, ...]
 FILE_AGENTS = ("claude-code", "codex", "gemini-cli", "klaude")
 NAMES = (*FILE_AGENTS, "opencode")
 
+NESTED: Any = json.loads("[" * 600 + "]" * 600)
+"""What one decoder takes and the next may not."""
+
 VALUES: tuple[Any, ...] = (
     *(None, True, -5, 1 << 70, -(1 << 70), (1 << 53) - 1, 1e300, "", "\x00", "\ud800", [], {}, [None], {"type": {}}),
+    *(float("inf"), {"unheard_of": [float("inf")]}, NESTED, {"unheard_of": NESTED}),
     *("../../etc/passwd", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "1970-01-01T00:00:00Z"),
 )
-"""What no agent writes there: wrong shapes, numbers beyond 64 bits, half a character, times that no clock shows."""
+"""What no agent writes there: wrong shapes, numbers beyond 64 bits and beyond a float, half a character, times that no
+clock shows."""
 
 
 def logs(name: str) -> Iterator[tuple[Source, list[bytes]]]:
@@ -56,8 +61,10 @@ def logs(name: str) -> Iterator[tuple[Source, list[bytes]]]:
 
 
 def places(value: Any, place: Place = ()) -> Iterator[Place]:
-    """Every place in a value."""
+    """Every place in a value, and in each object one that is not there yet."""
     yield place
+    if isinstance(value, dict):
+        yield (*place, "new")
     for step, inner in items_of(value):
         yield from places(inner, (*place, step))
 
@@ -74,7 +81,7 @@ def replaced(value: Any, place: Place, by: Any) -> Any:
         return by
     step, *rest = place
     changed = copy(value)
-    changed[step] = replaced(value[step], tuple(rest), by)
+    changed[step] = replaced(value[step], tuple(rest), by) if rest else by
     return changed
 
 
@@ -128,7 +135,7 @@ def test_any_value_may_stand_anywhere(name: str, tmp_path: Path) -> None:
             for turn in range(3):
                 value = VALUES[(tried * 3 + turn) % len(VALUES)]
                 raw = json.dumps(replaced(record, place, value), ensure_ascii=bool(turn % 2))
-                line = raw.encode("utf-8", "surrogatepass") + b"\n"
+                line = raw.replace("Infinity", "1e400").encode("utf-8", "surrogatepass") + b"\n"
                 near = [*lines[: min(number, 3)], line, *lines[number + 1 : number + 3]]
                 changes = read(found, source, near)
                 assert changes.counts.total == len(near), (place, value)
@@ -266,6 +273,21 @@ def test_a_row_of_anything_costs_only_itself(damage: str, opencode: Path, tmp_pa
     with open_store(tmp_path / "clean.db") as expected, open_store(tmp_path / "odd.db") as store:
         assert store.status().messages >= expected.status().messages - 5
         assert store.status().sessions >= 1
+
+
+@pytest.mark.parametrize("name", FILE_AGENTS)
+@pytest.mark.parametrize("year", [b"9999-", b"0001-"])
+def test_a_clock_may_be_any_wrong(name: str, year: bytes, tmp_path: Path) -> None:
+    """R-S34: a whole log of another age is read like one of today."""
+    home = tmp_path / "home"
+    shutil.copytree(LOGS / name, home)
+    for log in home.rglob("*.json*"):
+        log.write_bytes(log.read_bytes().replace(b"2026-", year))
+    summary = sync(tmp_path / "turnlog.db", roots=[home], agents=[agent(name)])
+    assert (summary.problems, summary.diagnostics) == ([], 0)
+    with open_store(tmp_path / "turnlog.db") as store:
+        told = [placed.message for session in store.sessions().items for placed in store.messages(session.id)]
+        assert int(year[:4]) in {message.created_at.year for message in told if message.created_at}
 
 
 def test_tokens_that_no_price_can_be_paid_for_cost_nothing_that_is_known(tmp_path: Path) -> None:

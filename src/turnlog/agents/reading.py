@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
@@ -15,6 +15,7 @@ from turnlog.model import ToolResult
 ValueT = TypeVar("ValueT")
 
 _LARGEST_FIELD = 4096
+_MOST_LEVELS = 100
 
 
 class LineReading:
@@ -63,7 +64,7 @@ def names_of(kind: type[msgspec.Struct]) -> frozenset[str]:
 def other_fields(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
     """Metadata with those of a record's fields that are not known (R-C11): `{"other_fields": {…}}`, or nothing.
 
-    What is larger than 4 KB stays in the archived record, and its size is told.
+    What is larger than 4 KB stays in the archived record, and its size is told; so does what `value_of` leaves out.
     """
     others = {name: _small(value) for name, value in fields.items() if name not in known}
     found = {name: value for name, value in others.items() if value is not None}
@@ -72,7 +73,32 @@ def other_fields(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, 
 
 def _small(value: Any) -> Any:
     json = bytes(value) if isinstance(value, Raw) else msgspec.json.encode(value)
-    return {"bytes": len(json)} if len(json) > _LARGEST_FIELD else msgspec.json.decode(json)
+    return {"bytes": len(json)} if len(json) > _LARGEST_FIELD else value_of(json)
+
+
+def value_of(json: bytes | Raw) -> Any:
+    """What sound JSON says; its size where Python holds no such number, or whoever walks through it may not get out."""
+    try:
+        value = msgspec.json.decode(json)
+    except (msgspec.DecodeError, RecursionError):
+        return {"bytes": len(bytes(json))}
+    return value if _levels(value) <= _MOST_LEVELS else {"bytes": len(bytes(json))}
+
+
+def _levels(value: Any) -> int:
+    """How deep a value is nested, up to one more than may be."""
+    inside = [value]
+    for level in range(_MOST_LEVELS + 1):
+        if not inside:
+            return level
+        inside = [inner for each in inside for inner in _items(each)]
+    return _MOST_LEVELS + 1
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def in_order_of_arrival(results: Sequence[ToolResult]) -> list[ToolResult]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC
 
-import msgspec
-
 from turnlog.agents.base import LeafTitle
 from turnlog.agents.claude_code.events import add_record
 from turnlog.agents.claude_code.lines import fields_of
 from turnlog.agents.claude_code.reading import Reading, Session
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.sources import NAME
-from turnlog.agents.reading import aware
+from turnlog.agents.reading import aware, value_of
 
 _START = "00000000-0000-0000-0000-000000000000"
 
@@ -83,7 +81,7 @@ def _read_cost(reading: Reading, record: Record, session: Session) -> None:
 def _read_name(reading: Reading, record: Record, session: Session) -> None:
     name = fields_of(reading.json).get("agentName")
     if name is not None:
-        session.change.metadata = {NAME: {"agent_name": msgspec.json.decode(name)}}
+        session.change.metadata = {NAME: {"agent_name": value_of(name)}}
 
 
 _READERS = {

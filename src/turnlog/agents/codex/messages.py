@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from turnlog.agents.codex import identity
 from turnlog.agents.codex.content import file_of, parts_of, text_of
 from turnlog.agents.codex.lines import fields_of, raw_at
@@ -11,6 +9,7 @@ from turnlog.agents.codex.reading import TURNS_BEGIN, Reading, Told
 from turnlog.agents.codex.records import Content, Event, Item, TurnItem
 from turnlog.agents.codex.results import end_calls
 from turnlog.agents.codex.sources import NAME
+from turnlog.agents.reading import value_of
 from turnlog.model import Message, Origin, Part, Role, TextPart
 
 TAGGED: tuple[tuple[str, Origin], ...] = (
@@ -131,7 +130,7 @@ def _is_of_another_thread(reading: Reading) -> bool:
         reading.state.reviewed_apart = True
         return True
     thread = fields_of(reading.payload).get("thread_id")
-    return thread is not None and msgspec.json.decode(thread) not in (reading.external_id, reading.thread)
+    return thread is not None and value_of(thread) not in (reading.external_id, reading.thread)
 
 
 def _begin_turn(reading: Reading, text: str) -> None:

@@ -31,6 +31,8 @@ _SMALL = 4096
 
 _OFFSET_BITS = 30
 _LARGEST_OFFSET = (1 << _OFFSET_BITS) - 1
+_LATEST = (1 << 63 - _OFFSET_BITS) - 1
+"""The last second that a place has room for, in the year 2242."""
 
 
 class Reading(LineReading):
@@ -112,7 +114,8 @@ class Reading(LineReading):
         change = self.changes.sessions.get(self.session_id)
         if change is not None:
             # Files of one session are ordered by time; a file of JSON has no offsets that last.
-            change.position = (state.last_at << _OFFSET_BITS) + min(self.position + self.length, _LARGEST_OFFSET)
+            offset = min(self.position + self.length, _LARGEST_OFFSET)
+            change.position = (min(state.last_at, _LATEST) << _OFFSET_BITS) + offset
             change.relink = state.branched
             if state.turn or state.branched:
                 change.active_leaf = "" if state.leaf is None else self.message_id(state.leaf)

@@ -15,7 +15,7 @@ from turnlog.agents.klaude.contents import cost_of, file_part, parts_of, text_of
 from turnlog.agents.klaude.reading import Reading
 from turnlog.agents.klaude.records import Data, Usage, fields_of
 from turnlog.agents.klaude.sources import NAME
-from turnlog.agents.reading import names_of, other_fields
+from turnlog.agents.reading import names_of, other_fields, value_of
 from turnlog.model import (
     Message,
     Origin,
@@ -78,8 +78,8 @@ def read_system(reading: Reading, kind: str, data: Data) -> None:
 def read_developer(reading: Reading, kind: str, data: Data) -> None:
     """What the harness put in, and the checkpoints of the old rewinds."""
     fields = fields_of(reading.json)
-    known = {name: fields[name] for name in _DEVELOPER_FIELDS if name in fields and fields[name] != Raw(b"null")}
-    metadata: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(known))
+    known = [name for name in _DEVELOPER_FIELDS if name in fields and fields[name] != Raw(b"null")]
+    metadata = {name: value_of(fields[name]) for name in known}
     is_output = data.command_output is not UNSET and data.command_output != Raw(b"null")
     text = _add(reading, kind, data, "developer", Origin.COMMAND_OUTPUT if is_output else Origin.HARNESS, metadata)
     for number in _CHECKPOINT.findall(text):

@@ -93,11 +93,18 @@ class Reading(SessionReading):
             return
         reader = self._readers.get(line.table)
         if reader is not None:
-            reader(self, line)
+            self._read_by(reader, line)
         elif TABLES.get(line.table) == "nothing":
             self.changes.counts.duplicates += 1
         else:
             self.keep(line, line.table, known=line.table in TABLES)
+
+    def _read_by(self, reader: Callable[[Reading, Line], None], line: Line) -> None:
+        try:
+            reader(self, line)
+        except RecursionError:
+            self.cannot_read("nested too deep")
+            self.changes.counts.unreadable += 1
 
     # -- messages
 
@@ -108,10 +115,10 @@ class Reading(SessionReading):
         if info.get("role") not in ("user", "assistant"):
             self.keep(line, MESSAGE, known=True)
             return
-        self.changes.counts.messages += 1
         updated = None if place.copy_of else _updated(line) or newest_time(info, parts)
         for read in read_message(line.key, info, parts, place, version=self.version, updated_at=updated):
             self._tell(read, line, place)
+        self.changes.counts.messages += 1
         folder = text_of(object_of(info.get("path")).get("cwd"))
         if folder is not None and _HAS_NO_DIRECTORY.match(self.version or ""):
             self.learn(SessionChange(session_id=self.session_id, project_path=folder, cwd=folder))

@@ -21,7 +21,7 @@ _PLACED = frozenset({"content", "model", "text", "files", "agents", "command", "
 
 def is_message(row: Row) -> bool:
     """Whether a row of `session_message` is something that was said; others say that a setting was changed."""
-    return row.get("type") in _READERS
+    return text_of(row.get("type")) in _READERS
 
 
 def is_session_message(row: Row) -> bool:
