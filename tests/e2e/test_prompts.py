@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -16,13 +17,29 @@ from browser_visit import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
 SESSION = "11111111-1111-4111-8111-111111111111"
 
 AGENT = """#!{python}
 import json, sys, time, uuid
-prompt = sys.stdin.read()
+def say(kind, **fields):
+    print(json.dumps({{"type": kind, "session_id": {session!r}, "uuid": str(uuid.uuid4())}} | fields), flush=True)
+def hear():
+    return json.loads(sys.stdin.readline())
+def ask(tool_name, input):
+    call = "toolu_" + str(uuid.uuid4())
+    content = [{{"type": "tool_use", "id": call, "name": tool_name, "input": input}}]
+    message = {{"id": "msg_" + call, "role": "assistant", "model": "claude-sonnet-4-5", "content": content}}
+    say("assistant", message=message, parent_tool_use_id=None)
+    request = {{"subtype": "can_use_tool", "tool_name": tool_name, "input": input, "tool_use_id": call}}
+    say("control_request", request_id=str(uuid.uuid4()), request=request)
+    return hear()["response"]["response"]
+prompt = hear()["message"]["content"][0]["text"]
+say("system", subtype="init")
 if prompt == "fail":
-    sys.exit("Credit balance is too low")
+    say("result", subtype="success", is_error=True, result="Credit balance is too low")
+    sys.exit(1)
 last = {last!r}
 def write(kind, content):
     global last
@@ -38,7 +55,12 @@ def write(kind, content):
 write("user", prompt)
 while prompt == "wait":
     time.sleep(0.05)
-write("assistant", [{{"type": "text", "text": "You said: " + prompt}}])
+told = "You said: " + prompt
+if prompt == "ask":
+    input = {{"file_path": "/work/door.txt", "old_string": "blue", "new_string": "green"}}
+    told = json.dumps([ask("Edit", input), ask("Bash", {{"command": "rm -rf paint"}})])
+write("assistant", [{{"type": "text", "text": told}}])
+say("result", subtype="success", is_error=False, result=told)
 """
 
 
@@ -72,7 +94,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def page(browser: Browser, home: Path, tmp_path: Path) -> Iterator[Page]:
     environment = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    context = browser.new_context()
+    context = browser.new_context(bypass_csp=True)
     with serving(home, tmp_path / "data", "--prompts", environment=environment) as address:
         place, _, token = address.partition("/?token=")
         visit = Visit(context, place)
@@ -104,6 +126,27 @@ def test_a_line_break_sends_nothing_and_stopping_ends_the_agent(page: Page) -> N
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_role("button", name="Send")).to_be_visible()
     expect(page.get_by_text("You said")).to_have_count(0)
+
+
+def test_what_the_agent_asks_leave_for_is_answered_in_the_page(page: Page) -> None:
+    field = page.get_by_role("textbox", name="Next prompt")
+    field.fill("ask")
+    field.press("Enter")
+    asked = page.get_by_role("region", name="Waiting for your leave")
+    expect(asked.get_by_role("heading")).to_have_text("May it use Edit?")
+    expect(asked.locator(".diff")).to_contain_text("green")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    result: dict[str, Any] = page.evaluate("axe.run({ resultTypes: ['violations'] })")
+    assert [violation["id"] for violation in result["violations"]] == []
+    asked.get_by_role("button", name="Allow").press("Enter")
+    expect(asked.get_by_role("heading")).to_have_text("May it use Bash?")
+    expect(asked).to_contain_text("rm -rf paint")
+    asked.get_by_role("textbox", name="What it is told if you deny").fill("Keep the paint")
+    asked.get_by_role("button", name="Deny").click()
+    expect(asked).to_have_count(0)
+    expect(page.get_by_text('"behavior": "allow"')).to_be_visible()
+    expect(page.get_by_text("Keep the paint")).to_be_visible()
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
 def test_why_the_agent_failed_is_told(page: Page) -> None:

@@ -40,6 +40,7 @@ ADDRESSES = {
     "/api/sessions/{session_id}/files",
     "/api/sessions/{session_id}/outline",
     "/api/sessions/{session_id}/prompt",
+    "/api/sessions/{session_id}/prompt/answer",
     "/api/sessions/{session_id}/replay",
     "/api/sessions/{session_id}/spills/{name}",
     "/api/sessions/{session_id}/ui-messages",

@@ -24,13 +24,24 @@ SECONDS = 30.0
 
 AGENT = """#!{python}
 import json, os, sys, time
-prompt = sys.stdin.read()
+spoken = "--input-format" in sys.argv
+told = sys.stdin.readline() if spoken else sys.stdin.read()
+prompt = json.loads(told)["message"]["content"][0]["text"] if spoken else told
 with open({log!r}, "a") as file:
     file.write(json.dumps({{"prompt": prompt, "arguments": sys.argv[1:], "folder": os.getcwd()}}) + "\\n")
+if spoken and "old" in prompt:
+    sys.exit("unknown option '--permission-prompt-tool'")
 if "fail" in prompt:
     sys.exit("no such session")
+said = {{"session_id": {session!r}, "uuid": "00000000-0000-4000-8000-0000000000ff"}}
+print(json.dumps(said | {{"type": "system", "subtype": "init"}}), flush=True)
 while "wait" in prompt:
     time.sleep(0.05)
+if "broke" in prompt:
+    ending = {{"is_error": True, "result": "Credit is too low"}}
+else:
+    ending = {{"is_error": False, "result": "Done"}}
+print(json.dumps(said | {{"type": "result", "subtype": "success"}} | ending))
 """
 
 OpenClient = Callable[..., TestClient]
@@ -49,7 +60,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A program called `claude`, and where it writes how it was started."""
     log, program = tmp_path / "started.jsonl", tmp_path / "bin" / "claude"
     program.parent.mkdir()
-    program.write_text(AGENT.format(python=sys.executable, log=str(log)))
+    program.write_text(AGENT.format(python=sys.executable, log=str(log), session=SESSION.partition(":")[2]))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     return log
@@ -97,17 +108,22 @@ def wait_for(path: Path) -> None:
 
 def test_the_agent_goes_on_with_the_session_in_its_folder(page: TestClient, started: Path, folder: Path) -> None:
     assert page.get("/api/status").json()["prompts"] is True
-    assert page.get(f"/api/sessions/{SESSION}/prompt").json() == {"can_go_on": True, "running": False, "problem": None}
+    assert page.get(f"/api/sessions/{SESSION}/prompt").json() == {
+        "can_go_on": True,
+        "can_ask": True,
+        "running": False,
+        "problem": None,
+        "questions": [],
+    }
     answer = page.post(f"/api/sessions/{SESSION}/prompt", json={"text": "--help\nand go on, grüßend"})
     assert (answer.status_code, answer.json()["running"]) == (200, True)
     assert ended(page)["problem"] is None
     (line,) = started.read_text().splitlines()
     found = json.loads(line)
-    assert found == {
-        "prompt": "--help\nand go on, grüßend",
-        "arguments": ["-p", "--resume", SESSION.partition(":")[2]],
-        "folder": str(folder),
-    }
+    assert (found["prompt"], found["folder"]) == ("--help\nand go on, grüßend", str(folder))
+    arguments = found["arguments"]
+    assert arguments[arguments.index("--resume") + 1] == SESSION.partition(":")[2]
+    assert "--permission-mode" not in arguments, "what it may do is what its own settings say"
     (run,) = page.get("/api/runs").json()["items"]
     assert (run["agent"], run["status"]) == ("claude-code", "completed")
 
@@ -117,6 +133,19 @@ def test_why_it_failed_is_told_until_the_next_prompt(page: TestClient, started: 
     assert "no such session" in ended(page)["problem"]
     page.post(f"/api/sessions/{SESSION}/prompt", json={"text": "go on"})
     assert ended(page)["problem"] is None
+
+
+def test_why_it_failed_in_the_middle_is_told(page: TestClient, started: Path) -> None:
+    page.post(f"/api/sessions/{SESSION}/prompt", json={"text": "broke"})
+    assert ended(page)["problem"] == "Credit is too low"
+    assert len(started.read_text().splitlines()) == 1
+
+
+def test_an_agent_too_old_to_ask_without_a_screen_answers_as_it_can(page: TestClient, started: Path) -> None:
+    page.post(f"/api/sessions/{SESSION}/prompt", json={"text": "an old one"})
+    assert ended(page)["problem"] is None
+    arguments = [json.loads(line)["arguments"] for line in started.read_text().splitlines()]
+    assert arguments[-1] == ["-p", "--resume", SESSION.partition(":")[2]]
 
 
 def test_one_prompt_at_a_time_and_it_can_be_stopped(page: TestClient, started: Path) -> None:

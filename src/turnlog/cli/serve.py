@@ -41,7 +41,7 @@ def serve(
     Only this machine can reach it, and nothing leaves the machine. With --host others can, who know the token.
 
     With --prompts a session can go on in the page: its agent is started in its folder, without a screen, and may do
-    what its own settings allow without asking.
+    what its own settings allow. Claude Code and Codex ask for the rest in the page.
 
     Where no agent has written a log yet, a small sample is shown, in a store of its own.
     """

@@ -29,6 +29,11 @@ export function promptPath(id: string): string {
   return `${sessionPath(id)}/prompt`;
 }
 
+/** Where the agent is told whether it may do what it asks leave for. */
+export function promptAnswerPath(id: string): string {
+  return `${promptPath(id)}/answer`;
+}
+
 export function messagePath(id: string): string {
   return `/api/messages/${encodeURIComponent(id)}`;
 }

@@ -714,9 +714,22 @@ export interface StoreCounts {
 export interface PromptAnswer {
   /** The server takes prompts, and the agent goes on with sessions. */
   can_go_on: boolean;
+  /** The agent can ask for leave here. */
+  can_ask: boolean;
   running: boolean;
   /** Why the last prompt failed. */
   problem: string | null;
+  questions: PromptQuestion[];
+}
+
+/** A call that the agent asks leave for. */
+export interface PromptQuestion {
+  id: string;
+  tool_call_id: string;
+  tool_name: string | null;
+  input: Json;
+  /** What the agent says of it. */
+  reason: string | null;
 }
 
 export interface StatusAnswer {

@@ -1,35 +1,31 @@
 /** Where the next prompt is written: the session's own agent answers it, and the answer comes by its log. */
 
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { type KeyboardEvent, useEffect, useId, useState } from "react";
-import { getJson, sendJson } from "@/api/client";
-import { promptPath } from "@/api/paths";
+import { type KeyboardEvent, useId, useState } from "react";
 import type { PromptAnswer } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { useStatus } from "@/shell/use-status";
+import { PromptQuestions } from "./prompt-questions";
+import { type Prompt, usePrompt } from "./use-prompt";
 import "./composer.css";
-
-/** Milliseconds between two looks whether the agent is done. */
-const LOOK = 1_000;
 
 /** Nothing, where the server takes no prompts or the agent cannot go on with the session. */
 export function Composer({ sessionId }: { sessionId: string }) {
   const prompts = useStatus()?.prompts ?? false;
-  const { state, send, stop } = usePrompt(sessionId, prompts);
-  if (!state?.can_go_on) return null;
-  return <Open state={state} send={send} stop={stop} />;
+  const prompt = usePrompt(sessionId, prompts);
+  if (!prompt.state?.can_go_on) return null;
+  return <Open {...prompt} state={prompt.state} />;
 }
 
-interface OpenProps {
-  state: PromptAnswer;
-  send: ReturnType<typeof usePrompt>["send"];
-  stop: ReturnType<typeof usePrompt>["stop"];
-}
-
-function Open({ state: { running, problem }, send, stop }: OpenProps) {
+function Open({
+  state: { can_ask, running, problem, questions },
+  send,
+  answer,
+  stop,
+}: Prompt & { state: PromptAnswer }) {
   const [text, setText] = useState("");
   const field = useId();
-  const failed = send.error?.message ?? stop.error?.message ?? problem;
+  const note = useId();
+  const failed = (send.error ?? answer.error ?? stop.error)?.message ?? problem;
   const idle = !running && !send.isPending;
   const submit = () => {
     // What could not be sent stays to be sent again.
@@ -49,6 +45,7 @@ function Open({ state: { running, problem }, send, stop }: OpenProps) {
         submit();
       }}
     >
+      <PromptQuestions questions={questions} answer={answer.mutate} />
       {failed && (
         <p className="composer-problem" role="alert">
           {failed}
@@ -65,6 +62,7 @@ function Open({ state: { running, problem }, send, stop }: OpenProps) {
         value={text}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={onKeyDown}
+        aria-describedby={can_ask ? undefined : note}
       />
       {running ? (
         <button type="button" className="button" disabled={stop.isPending} onClick={() => stop.mutate()}>
@@ -75,29 +73,11 @@ function Open({ state: { running, problem }, send, stop }: OpenProps) {
           <Icon name="up" size={14} /> Send
         </button>
       )}
+      {!can_ask && (
+        <p className="composer-note" id={note}>
+          This agent cannot ask you here: what its settings do not allow, it does without.
+        </p>
+      )}
     </form>
   );
-}
-
-function usePrompt(sessionId: string, prompts: boolean) {
-  const queries = useQueryClient();
-  const path = promptPath(sessionId);
-  const queryKey = ["prompt", sessionId];
-  const { data: state } = useQuery({
-    queryKey,
-    queryFn: ({ signal }) => getJson<PromptAnswer>(path, {}, signal),
-    enabled: prompts,
-    refetchInterval: (query) => (query.state.data?.running ? LOOK : false),
-  });
-  const keep = { onSuccess: (answer: PromptAnswer) => queries.setQueryData(queryKey, answer) };
-  const send = useMutation({
-    mutationFn: (text: string) => sendJson<PromptAnswer>("POST", path, { text }),
-    ...keep,
-  });
-  const stop = useMutation({ mutationFn: () => sendJson<PromptAnswer>("DELETE", path), ...keep });
-  const { reset } = stop;
-  useEffect(() => {
-    if (state?.running) reset();
-  }, [state?.running, reset]);
-  return { state, send, stop };
 }

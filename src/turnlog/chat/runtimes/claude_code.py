@@ -44,6 +44,9 @@ _BLOCKS: Final = {
 }
 """Media types of files that a message to Claude Code can hold, and as what."""
 
+_MOST_WORDS: Final = 2_000
+"""Characters of a call that a question tells by itself."""
+
 _REFUSED: Final = "The user does not want this tool to run."
 
 
@@ -56,8 +59,8 @@ class ClaudeCodeCommand(msgspec.Struct, frozen=True, kw_only=True):
     """Added to the agent's own."""
     cwd: Path | None = None
     environment: Mapping[str, str] | None = None
-    permission_mode: str = "default"
-    """What is done without asking: `default`, `acceptEdits`, `plan`, `bypassPermissions`."""
+    permission_mode: str | None = "default"
+    """What is done without asking: `default`, `acceptEdits`, `plan`, `bypassPermissions`; None: as its settings say."""
     allowed_tools: tuple[str, ...] = ()
     """Tools that need no permission, as in `Bash(git log:*)`."""
     more_arguments: tuple[str, ...] = ()
@@ -262,7 +265,13 @@ class ClaudeCodeStream:
         if asked.get("subtype") != "can_use_tool" or not isinstance(tool_call_id, str):
             return []
         self._asked[request_id] = asked.get("input")
-        return [ApprovalRequest(approval_id=request_id, tool_call_id=tool_call_id)]
+        # Of a subagent's call nothing else is told.
+        reason = _words_of(asked) if self._telling.note_input(tool_call_id) else None
+        return [ApprovalRequest(approval_id=request_id, tool_call_id=tool_call_id, reason=reason)]
+
+
+def _words_of(asked: Json) -> str:
+    return f"{asked.get('tool_name')} {msgspec.json.encode(asked.get('input')).decode()}"[:_MOST_WORDS]
 
 
 def _respond(request_id: str, response: Json) -> bytes:

@@ -48,10 +48,10 @@ class CodexServerCommand(msgspec.Struct, frozen=True, kw_only=True):
     """Its developer instructions."""
     cwd: Path | None = None
     environment: Mapping[str, str] | None = None
-    sandbox: str = "workspace-write"
-    """What its commands may do: `read-only`, `workspace-write`, `danger-full-access`."""
-    approval_policy: str = "on-request"
-    """When it asks: `untrusted`, `on-request`, `never`."""
+    sandbox: str | None = "workspace-write"
+    """What its commands may do: `read-only`, `workspace-write`, `danger-full-access`; None: as its settings say."""
+    approval_policy: str | None = "on-request"
+    """When it asks: `untrusted`, `on-request`, `never`; None: as its settings say."""
     more_arguments: tuple[str, ...] = ()
 
     @property

@@ -58,10 +58,26 @@ class PromptAnswer(Answer, frozen=True, kw_only=True):
 
     can_go_on: bool
     """Whether it may: the server takes prompts, and the agent goes on with sessions."""
+    can_ask: bool
+    """Whether its agent can ask for leave here; one that cannot does without what its settings do not allow."""
     running: bool
     """Whether its agent answers a prompt."""
     problem: str | None
     """Why the last prompt failed."""
+    questions: list[PromptQuestion]
+    """What it asks leave for, in the order in which it did."""
+
+
+class PromptQuestion(Answer, frozen=True, kw_only=True):
+    """A call that the agent asks leave for."""
+
+    id: str
+    tool_call_id: str
+    tool_name: str | None
+    input: Any
+    """Its arguments; null where it tells none."""
+    reason: str | None
+    """What the agent says of it."""
 
 
 class RunPage(Answer, frozen=True, kw_only=True):

@@ -69,6 +69,16 @@ class PromptBody(BaseModel):
     text: str = Field(min_length=1, max_length=1_000_000)
 
 
+class PromptAnswerBody(BaseModel):
+    """Whether the agent may do what it asks leave for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str = Field(description="Of the question.")
+    allow: bool
+    reason: str | None = Field(None, max_length=10_000, description="What the agent is told where it may not.")
+
+
 class AnnotationsBody(BaseModel):
     """What is said about a session from now on: what is left out stays as it is, null and nothing empty it."""
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Depends, HTTPException, Request
+from msgspec import UNSET
 from starlette.responses import Response
 
 from turnlog.errors import ConflictError
+from turnlog.model import Session
 from turnlog.runs.states import session_states
-from turnlog.server.answers.runs import PromptAnswer
+from turnlog.server.answers.runs import PromptAnswer, PromptQuestion
 from turnlog.server.context import Context, ContextOf, write
 from turnlog.server.items import prompt_command
 from turnlog.server.openapi import answers_with
-from turnlog.server.parameters.sessions import PromptBody
-from turnlog.server.prompts import Prompts
+from turnlog.server.parameters.sessions import PromptAnswerBody, PromptBody
+from turnlog.server.prompts import Prompts, PromptState, Question, can_ask
 from turnlog.server.routes.sessions import takes_json
 
 router = APIRouter(prefix="/sessions/{session_id}", default_response_class=Response, tags=["sessions"])
@@ -23,7 +25,7 @@ def get_prompt(request: Request, context: ContextOf, session_id: str) -> Respons
     """Whether the session can go on from here, whether it does, and how the last prompt failed."""
     session = context.store.session(session_id)
     can_go_on = context.prompts is not None and prompt_command(session) is not None
-    return _answer(request, context, session_id, can_go_on=can_go_on)
+    return _answer(request, context, session, can_go_on=can_go_on)
 
 
 @router.post("/prompt", responses=answers_with(PromptAnswer), dependencies=[Depends(takes_json)])
@@ -41,16 +43,28 @@ def post_prompt(request: Request, context: ContextOf, session_id: str, body: Pro
         prompts.begin(session, command, body.text)
     except ConflictError as error:
         raise HTTPException(409, str(error)) from error
-    return _answer(request, context, session_id, can_go_on=True)
+    return _answer(request, context, session, can_go_on=True)
+
+
+@router.post("/prompt/answer", responses=answers_with(PromptAnswer), dependencies=[Depends(takes_json)])
+def post_prompt_answer(request: Request, context: ContextOf, session_id: str, body: PromptAnswerBody) -> Response:
+    """Tell the agent whether it may do what it asks leave for."""
+    prompts = _prompts(context)
+    session = context.store.session(session_id)
+    try:
+        prompts.answer(session_id, body.id, allow=body.allow, reason=body.reason)
+    except ConflictError as error:
+        raise HTTPException(409, str(error)) from error
+    return _answer(request, context, session, can_go_on=True)
 
 
 @router.delete("/prompt", responses=answers_with(PromptAnswer))
 def delete_prompt(request: Request, context: ContextOf, session_id: str) -> Response:
     """Stop the agent that answers a prompt."""
     prompts = _prompts(context)
-    context.store.session(session_id)
+    session = context.store.session(session_id)
     prompts.stop(session_id)
-    return _answer(request, context, session_id, can_go_on=True)
+    return _answer(request, context, session, can_go_on=True)
 
 
 def _prompts(context: Context) -> Prompts:
@@ -59,11 +73,23 @@ def _prompts(context: Context) -> Prompts:
     return context.prompts
 
 
-def _answer(request: Request, context: Context, session_id: str, *, can_go_on: bool) -> Response:
-    state = context.prompts.state(session_id) if context.prompts else None
+def _answer(request: Request, context: Context, session: Session, *, can_go_on: bool) -> Response:
+    state = context.prompts.state(session.id) if context.prompts else PromptState()
     answer = PromptAnswer(
         can_go_on=can_go_on,
-        running=state is not None and state.is_running,
-        problem=None if state is None else state.problem,
+        can_ask=can_ask(session.agent),
+        running=state.is_running,
+        problem=state.problem,
+        questions=[_told(question) for question in state.questions],
     )
     return write(request, answer)
+
+
+def _told(question: Question) -> PromptQuestion:
+    return PromptQuestion(
+        id=question.id,
+        tool_call_id=question.tool_call_id,
+        tool_name=question.tool_name,
+        input=None if question.input is UNSET else question.input,
+        reason=question.reason,
+    )
