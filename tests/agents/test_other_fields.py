@@ -17,6 +17,7 @@ import klaude_files
 import opencode_files
 from turnlog.agents.base import Changes
 from turnlog.agents.claude_code import records as claude_records
+from turnlog.agents.claude_code.complete_record import CompleteRecord
 from turnlog.agents.codex import records as codex_records
 from turnlog.agents.reading import names_of, other_fields
 from turnlog.model import Message, ToolCallPart
@@ -78,7 +79,7 @@ def test_codex_keeps_them_on_messages() -> None:
 @pytest.mark.parametrize(
     ("page", "read", "complete"),
     [
-        ("claude-code", claude_records.Record, claude_records.CompleteRecord),
+        ("claude-code", claude_records.Record, CompleteRecord),
         ("codex", codex_records.Item, codex_records.CompleteItem),
     ],
 )

@@ -64,6 +64,17 @@ def family(history: SessionHistory) -> Iterator[SessionHistory]:
         yield from family(child)
 
 
+def test_a_log_without_a_sound_record_is_a_session_of_diagnostics(tmp_path: Path) -> None:
+    """R-S34"""
+    log = tmp_path / "projects" / "p" / "007df212-04d8-459f-b4ae-2c169607fa5c.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b'{"type":"user","sessionId":"007df212-04d8-459f-b4ae-2c169607fa5c","mess\n')
+    history = read_session(log)
+    assert (history.session.id, history.messages) == (f"claude-code:{log.stem}", ())
+    assert [found.line for found in history.diagnostics] == [1]
+    assert parse_log_file(log) == []
+
+
 @pytest.mark.parametrize("log", LOGS, ids=lambda path: str(path.relative_to(DATA)))
 def test_it_equals_what_a_store_holds(log: Path, tmp_path: Path) -> None:
     """Messages, places, fates, events, totals, of the session and of every subagent, for every recorded log."""

@@ -7,8 +7,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.hooked import Told, checksum
-from turnlog.agents.jsonl import clean_json
 from turnlog.model.tools import ToolState
 
 _TEXTS_KEPT = 8

@@ -28,7 +28,8 @@ from turnlog.agents.base import (
     SessionChange,
     Source,
 )
-from turnlog.agents.jsonl import JsonLines, clean_json
+from turnlog.agents.decoding import clean_json
+from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.printed import kept_fields
 from turnlog.model import (
     Message,

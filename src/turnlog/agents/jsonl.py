@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args, get_origin
+from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from turnlog.agents.base import Changes, Diagnostic
-from turnlog.agents.reading import names_of, other_fields
+from turnlog.agents.decoding import KeepingDecoder, Problem, salvage
 from turnlog.model.codec import to_json
 
 RecordT = TypeVar("RecordT", bound=msgspec.Struct)
@@ -104,12 +104,12 @@ class JsonLines(Generic[RecordT]):
         return self._repaired(text) or f"not JSON: {reason}"
 
     def _typed(self, text: bytes) -> _Decoded[RecordT] | str:
-        problems: list[_Problem] = []
+        problems: list[Problem] = []
         decode = self._decode if self._known is None else self._known.decode
         try:
             return _Decoded(decode(text), text, problems)
         except msgspec.ValidationError:
-            record = _salvage(text, self._kind, "$", problems)
+            record = salvage(text, self._kind, "$", problems)
         if not isinstance(record, self._kind):
             return "not a JSON object"
         if self._known is not None:
@@ -125,61 +125,17 @@ class JsonLines(Generic[RecordT]):
             return None
         if isinstance(found, str):
             return None
-        return found._replace(problems=[_Problem(note or _REPAIRED, None, "note"), *found.problems])
+        return found._replace(problems=[Problem(note or _REPAIRED, None, "note"), *found.problems])
 
     def is_plausible(self, record: RecordT) -> bool:
         """Whether an object found inside a broken line is a record."""
         return self._plausible(record)
 
 
-class KeepingDecoder(Generic[RecordT]):
-    """Decodes records, and keeps what of them is not declared: see `JsonLines`."""
-
-    def __init__(self, kind: type[RecordT], complete: type[RecordT]) -> None:
-        self._decode_complete = msgspec.json.Decoder(complete).decode
-        self._decode_lenient = msgspec.json.Decoder(kind).decode
-        self._names = names_of(complete)
-
-    def decode(self, text: bytes | msgspec.Raw) -> RecordT:
-        """A sound record; raises one of `UNREADABLE` for any other text."""
-        try:
-            return self._decode_complete(text)
-        except msgspec.ValidationError:
-            return self.with_others(self._decode_lenient(text), text)
-
-    def with_others(self, record: RecordT, text: bytes | msgspec.Raw) -> RecordT:
-        """The record with what else its JSON says."""
-        fields = _decode_fields(clean_json(bytes(text)))
-        return msgspec.structs.replace(record, others=other_fields(fields, self._names) or None)
-
-
-_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-
-def clean_json(text: bytes) -> bytes:
-    """JSON that the typed decoder has passed over, fit to be decoded or kept.
-
-    It checks the grammar of what it passes over, escapes included, but not that the bytes are UTF-8.
-    """
-    if text.isascii():
-        return text
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return text.decode(errors="replace").encode()
-    return text
-
-
-class _Problem(NamedTuple):
-    reason: str
-    json_path: str | None
-    severity: Literal["error", "note"]
-
-
 class _Decoded(NamedTuple, Generic[RecordT]):
     record: RecordT
     json: bytes
-    problems: list[_Problem]
+    problems: list[Problem]
 
 
 def _decode_text(text: bytes) -> tuple[str, str | None]:
@@ -295,49 +251,3 @@ def _object_end(text: str, start: int, end: int) -> tuple[int | None, int]:
     except (RecursionError, StopIteration):
         return None, end - start
     return stop, stop - start
-
-
-_MISSING: Any = object()
-
-
-def _salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[_Problem]) -> Any:
-    """Decode as much of `data` as has the shape of `kind`; each field or item that has not is told and left out."""
-    try:
-        return msgspec.json.decode(data, type=kind)
-    except msgspec.ValidationError as error:
-        reason = str(error).partition(" - at ")[0]
-    first = bytes(data).lstrip()[:1]
-    struct = _option(kind, msgspec.Struct)
-    if struct is not None and first == b"{":
-        return _salvage_struct(data, struct, path, problems)
-    item = _list_item(kind)
-    if item is not None and first == b"[":
-        items = msgspec.json.decode(data, type=list[msgspec.Raw])
-        read = [_salvage(raw, item, f"{path}[{index}]", problems) for index, raw in enumerate(items)]
-        empty = _option(item, msgspec.Struct)
-        return [empty() if value is _MISSING and empty else value for value in read if value is not _MISSING or empty]
-    problems.append(_Problem(reason, path, "error"))
-    return _MISSING
-
-
-def _salvage_struct(data: bytes | msgspec.Raw, struct: Any, path: str, problems: list[_Problem]) -> Any:
-    raw_fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    values: dict[str, Any] = {}
-    for field in msgspec.structs.fields(struct):
-        if field.encode_name in raw_fields:
-            place = f"{path}.{field.encode_name}"
-            values[field.name] = _salvage(raw_fields[field.encode_name], field.type, place, problems)
-    return struct(**{name: value for name, value in values.items() if value is not _MISSING})
-
-
-def _options(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) is not list and get_args(kind) else (kind,)
-
-
-def _option(kind: Any, base: type) -> Any:
-    return next((option for option in _options(kind) if isinstance(option, type) and issubclass(option, base)), None)
-
-
-def _list_item(kind: Any) -> Any:
-    lists = [option for option in _options(kind) if get_origin(option) is list]
-    return get_args(lists[0])[0] if lists else None

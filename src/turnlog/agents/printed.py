@@ -21,7 +21,7 @@ from turnlog.agents.base import (
     RecordRef,
     SessionChange,
 )
-from turnlog.agents.jsonl import clean_json
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.reading import LineReading, aware
 from turnlog.model import ErrorEvent, HistoryEvent, Message, Origin, Part, RecordEvent, RunMetadataEvent
 from turnlog.model.merge import merge_messages

@@ -127,6 +127,8 @@ class _Reader:
         self.session_id = source.session_id or next(iter(named), "")
         if not self.session_id:
             raise FormatError("no record names a session", path=Path(source.path))
+        # Of a log without a sound record there is nothing but the diagnostics.
+        self._gathering.sessions.setdefault(self.session_id, SessionChange(session_id=self.session_id))
 
     def read_beside(self) -> None:
         """Read what the agent wrote beside the log for the same session."""

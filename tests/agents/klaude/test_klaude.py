@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -393,6 +394,15 @@ def test_a_bad_line_never_stops_the_rest(damaged: bytes) -> None:
     assert len(gathered.calls()[0].results) == 1
     told = len(gathered.diagnostics) + len(gathered.events) + len(gathered.messages) + len(gathered.late)
     assert told > 2
+
+
+def test_a_cost_that_cannot_be_one_is_none() -> None:
+    usage = {"input_tokens": 5, "output_tokens": 2, "input_cost": -0.5, "output_cost": 0.25}
+    gathered = fold(record("AssistantMessage", id="a", parts=[], usage=usage))
+    cost = gathered.messages["a"].cost
+    assert cost is not None
+    assert cost.amount == Decimal("0.25")
+    assert [found.json_path for found in gathered.diagnostics] == ["$.data.usage.input_cost"]
 
 
 def test_a_bad_line_keeps_its_number() -> None:

@@ -280,3 +280,13 @@ def test_a_row_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     gathered = read(tmp_path)
     assert [found.reason for found in gathered.diagnostics] != []
     assert gathered.messages == {}
+
+
+def test_ids_that_are_no_text_are_read_as_the_others(tmp_path: Path) -> None:
+    """Rows older than their session are looked for in others, in the order of their ids."""
+    early = [{**row(-1, "user", text=text), "id": identity} for text, identity in (("One", 5), ("Two", "msg_a"))]
+    found = messages(read_rows({"session": [SESSION_ROW], "session_message": early}, tmp_path))
+    assert sorted(part.text for message in found for part in message.parts if isinstance(part, TextPart)) == [
+        "One",
+        "Two",
+    ]

@@ -214,6 +214,20 @@ def test_events_tell_of_messages_that_no_pass_saw(root: Path, store: Path) -> No
     assert placed[gone].message.parts
 
 
+def test_an_event_without_a_number_does_not_stop_the_next_pass(root: Path, store: Path) -> None:
+    rows = recorded("1.18.33", "interrupt")
+    session = rows["message"][-1]["session_id"]
+    odd = {"id": "evt_9", "aggregate_id": session, "seq": "soon", "type": "message.updated.1", "data": "{}"}
+    rows["event"].append(odd)
+    path = write_database(rows, root / "opencode.db")
+    read(store, root)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE message SET time_updated = time_updated + 1, data = json_set(data, '$.new', 1)")
+        connection.execute("UPDATE event_sequence SET seq = seq + 1")
+    result = read(store, root)
+    assert (result.problems, result.changed > 0) == ([], True)
+
+
 def test_a_reverted_session_goes_back_and_forth(root: Path, store: Path) -> None:
     rows = recorded("1.2.20", "samples")
     session = rows["message"][0]["session_id"]

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.claude_code.records import Block, BlockCitation
-from turnlog.agents.jsonl import clean_json
+from turnlog.agents.decoding import clean_json
 from turnlog.model import (
     Citation,
     DataPart,

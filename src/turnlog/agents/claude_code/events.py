@@ -9,7 +9,7 @@ from turnlog.agents.claude_code.kinds import KEPT_FIELDS, KINDS, Becomes, kind_o
 from turnlog.agents.claude_code.lines import fields_of
 from turnlog.agents.claude_code.reading import Reading, Session
 from turnlog.agents.claude_code.records import ApiFailure, Record
-from turnlog.agents.jsonl import clean_json
+from turnlog.agents.decoding import clean_json
 from turnlog.model import ErrorEvent, HistoryEvent, InterruptEvent, RecordEvent, RewindEvent, RunMetadataEvent
 
 _SMALL = 4096

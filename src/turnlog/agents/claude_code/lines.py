@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from turnlog.agents.claude_code.complete_record import CompleteRecord
 from turnlog.agents.claude_code.kinds import TYPES
-from turnlog.agents.claude_code.records import FIRST_KEYS, CompleteRecord, Record
-from turnlog.agents.jsonl import JsonLines, clean_json
+from turnlog.agents.claude_code.records import FIRST_KEYS, Record
+from turnlog.agents.decoding import clean_json
+from turnlog.agents.jsonl import JsonLines
 
 
 def _is_record(record: Record) -> bool:

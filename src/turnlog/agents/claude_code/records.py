@@ -7,10 +7,12 @@ nothing is required, because each version writes another subset. Names follow th
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.agents.amounts import Count, Money
 
 
 class _Wire(msgspec.Struct, rename="camel", gc=False):
@@ -60,10 +62,6 @@ class BlockCitation(msgspec.Struct, gc=False):
     start_char_index: int | None = None
     end_char_index: int | None = None
     encrypted_index: str | None = None
-
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
-"""A number of tokens that can be one: what lies outside was written by a fault."""
 
 
 class CacheCreation(msgspec.Struct, gc=False):
@@ -252,7 +250,7 @@ class Record(_Wire, gc=False):
     attribution_agent: str | None = None
     attribution_skill: str | None = None
     attribution_mcp_server: str | None = None
-    cost_usd: float | None = msgspec.field(name="costUSD", default=None)
+    cost_usd: Money | None = msgspec.field(name="costUSD", default=None)
     subtype: str | None = None
     content: str | list[Block] | None = None
     logical_parent_uuid: str | None = None
@@ -270,105 +268,9 @@ class Record(_Wire, gc=False):
     explicit: bool | None = None
     custom_title: str | None = None
     ai_title: str | None = None
-    total_cost_usd: float | None = msgspec.field(name="totalCostUSD", default=None)
+    total_cost_usd: Money | None = msgspec.field(name="totalCostUSD", default=None)
     others: dict[str, Any] | None = msgspec.field(name="", default=None)
-    """Metadata: the fields that no version seen so far writes (`CompleteRecord`)."""
-
-
-class CompleteRecord(Record, rename="camel", gc=False, forbid_unknown_fields=True):
-    """A line with all fields that have been seen: a line with another one is no such record.
-
-    What these say is not read, or is read from the record's JSON by who wants it.
-    """
-
-    user_type: Raw | UnsetType = UNSET
-    entrypoint: Raw | UnsetType = UNSET
-    agent_name: Raw | UnsetType = UNSET
-    api_error_type: Raw | UnsetType = UNSET
-    api_refusal_category: Raw | UnsetType = UNSET
-    api_refusal_explanation: Raw | UnsetType = UNSET
-    atis: Raw | UnsetType = UNSET
-    attribution_mcp_tool: Raw | UnsetType = UNSET
-    backup: Raw | UnsetType = UNSET
-    base: Raw | UnsetType = UNSET
-    cache_control: Raw | UnsetType = UNSET
-    command_run: Raw | UnsetType = UNSET
-    command_uuid: Raw | UnsetType = UNSET
-    delivery_id: Raw | UnsetType = UNSET
-    duration_ms: Raw | UnsetType = UNSET
-    failed_hook_error_indexes: Raw | UnsetType = UNSET
-    failed_response_had_no_tool_call: Raw | UnsetType = UNSET
-    has_output: Raw | UnsetType = UNSET
-    has_unknown_model_cost: Raw | UnsetType = UNSET
-    hash: Raw | UnsetType = UNSET
-    hook_additional_context: Raw | UnsetType = UNSET
-    hook_count: Raw | UnsetType = UNSET
-    hook_infos: Raw | UnsetType = UNSET
-    id: Raw | UnsetType = UNSET
-    image_paste_ids: Raw | UnsetType = UNSET
-    is_snapshot_update: Raw | UnsetType = UNSET
-    is_visible_in_transcript_only: Raw | UnsetType = UNSET
-    keep: Raw | UnsetType = UNSET
-    last_prompt: Raw | UnsetType = UNSET
-    level: Raw | UnsetType = UNSET
-    made_by: Raw | UnsetType = UNSET
-    mcp_call_not_read_only: Raw | UnsetType = UNSET
-    mcp_meta: Raw | UnsetType = UNSET
-    message_count: Raw | UnsetType = UNSET
-    message_id: Raw | UnsetType = UNSET
-    mode: Raw | UnsetType = UNSET
-    model_restriction: Raw | UnsetType = UNSET
-    model_usage: Raw | UnsetType = UNSET
-    operation: Raw | UnsetType = UNSET
-    original_model: Raw | UnsetType = UNSET
-    params: Raw | UnsetType = UNSET
-    per_turn_effort: Raw | UnsetType = UNSET
-    prevented_continuation: Raw | UnsetType = UNSET
-    prompt_cache_requested: Raw | UnsetType = UNSET
-    prompt_id: Raw | UnsetType = UNSET
-    query_source: Raw | UnsetType = UNSET
-    queue_skip_attachments: Raw | UnsetType = UNSET
-    reason: Raw | UnsetType = UNSET
-    refused_message_id: Raw | UnsetType = UNSET
-    refused_user_message_uuid: Raw | UnsetType = UNSET
-    refusing_model: Raw | UnsetType = UNSET
-    rendered_beside_tool_result: Raw | UnsetType = UNSET
-    rendered_in_human_turn: Raw | UnsetType = UNSET
-    rendered_role: Raw | UnsetType = UNSET
-    repeats_compact_summary: Raw | UnsetType = UNSET
-    request_digest: Raw | UnsetType = UNSET
-    request_ref: Raw | UnsetType = UNSET
-    sandboxed: Raw | UnsetType = UNSET
-    server_classifier_request: Raw | UnsetType = UNSET
-    snake_session_id: Raw | UnsetType = msgspec.field(name="session_id", default=UNSET)
-    shape: Raw | UnsetType = UNSET
-    shape_hash: Raw | UnsetType = UNSET
-    slug: Raw | UnsetType = UNSET
-    snapshot: Raw | UnsetType = UNSET
-    snapshot_message_id: Raw | UnsetType = UNSET
-    source: Raw | UnsetType = UNSET
-    source_tool_assistant_uuid: Raw | UnsetType = msgspec.field(name="sourceToolAssistantUUID", default=UNSET)
-    start_time: Raw | UnsetType = UNSET
-    stop_reason: Raw | UnsetType = UNSET
-    summarized_turn_prompt_uuids: Raw | UnsetType = UNSET
-    tail: Raw | UnsetType = UNSET
-    thinking_display: Raw | UnsetType = UNSET
-    tool_ends_turn: Raw | UnsetType = UNSET
-    tool_input_stream_ms: Raw | UnsetType = UNSET
-    tool_use_id: Raw | UnsetType = msgspec.field(name="toolUseID", default=UNSET)
-    tools: Raw | UnsetType = UNSET
-    total_api_duration: Raw | UnsetType = msgspec.field(name="totalAPIDuration", default=UNSET)
-    total_api_duration_without_retries: Raw | UnsetType = msgspec.field(
-        name="totalAPIDurationWithoutRetries", default=UNSET
-    )
-    total_duration: Raw | UnsetType = UNSET
-    total_lines_added: Raw | UnsetType = UNSET
-    total_lines_removed: Raw | UnsetType = UNSET
-    total_tool_duration: Raw | UnsetType = UNSET
-    tracking_path: Raw | UnsetType = UNSET
-    turn_companion: Raw | UnsetType = UNSET
-    turn_origin: Raw | UnsetType = UNSET
-    turn_position: Raw | UnsetType = UNSET
+    """Metadata: the fields that no version seen so far writes (`complete_record`)."""
 
 
 FIRST_KEYS = ("parentUuid", "type", "uuid", "sessionId", "isSidechain", "message", "timestamp", "summary")

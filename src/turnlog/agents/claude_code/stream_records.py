@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from turnlog.agents.amounts import Money
 from turnlog.agents.claude_code.kinds import Becomes
 from turnlog.agents.claude_code.records import (
     Block,
@@ -213,7 +214,7 @@ class StreamRecord(msgspec.Struct, gc=False):
     retry_delay_ms: float | None = None
     task_id: str | None = None
     tool_use_id: str | None = None
-    total_cost_usd: float | None = None
+    total_cost_usd: Money | None = None
     title: str | None = None
 
     @property

@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.codex.kinds import KEPT_FIELDS, KINDS, Becomes
 from turnlog.agents.codex.lines import fields_of
 from turnlog.agents.codex.reading import Reading
-from turnlog.agents.jsonl import clean_json
+from turnlog.agents.decoding import clean_json
 from turnlog.model import HistoryEvent, RecordEvent, RunMetadataEvent
 
 _SMALL = 4096

@@ -11,7 +11,7 @@ from turnlog.agents.codex.content import from_base64
 from turnlog.agents.codex.exec_records import CallShape, ExecItem, ExecLine, McpPiece
 from turnlog.agents.codex.lines import Payload, fields_of
 from turnlog.agents.codex.tools import status_of
-from turnlog.agents.jsonl import clean_json
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.printed import kept_fields
 from turnlog.model import DataPart, FilePart, Part, TextPart, ToolResult, UnknownPart
 

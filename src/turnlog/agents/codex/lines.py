@@ -20,7 +20,8 @@ from turnlog.agents.codex.records import (
     TurnContext,
     UsageRecord,
 )
-from turnlog.agents.jsonl import UNREADABLE, JsonLines, KeepingDecoder, clean_json
+from turnlog.agents.decoding import KeepingDecoder, clean_json
+from turnlog.agents.jsonl import UNREADABLE, JsonLines
 
 PayloadT = TypeVar("PayloadT", bound=msgspec.Struct)
 

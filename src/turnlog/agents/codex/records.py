@@ -7,13 +7,12 @@ nothing is required, because each version writes another subset. Names follow th
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
-"""A number of tokens that can be one: what lies outside was written by a fault."""
+from turnlog.agents.amounts import Count
 
 
 class Line(msgspec.Struct, gc=False):

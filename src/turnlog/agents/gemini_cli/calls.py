@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.gemini_cli.contents import Piece, Response, part_of, pieces_of, responses_in, signature_of
 from turnlog.agents.gemini_cli.reading import aware_or_none
 from turnlog.agents.gemini_cli.records import CALLS, Call, Record, compact, fields_of
@@ -22,7 +23,6 @@ from turnlog.agents.gemini_cli.tools import (
     spilled_to,
     status_of,
 )
-from turnlog.agents.jsonl import clean_json
 from turnlog.agents.reading import names_of, other_fields
 from turnlog.model import Part, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.tools import STATE_OF_STATUS

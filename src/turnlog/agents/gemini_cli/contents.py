@@ -9,9 +9,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.gemini_cli import records
 from turnlog.agents.gemini_cli.records import compact, fields_of
-from turnlog.agents.jsonl import clean_json
 from turnlog.model import DataPart, FilePart, Part, ProviderData, TextPart, UnknownPart
 
 PROVIDER = "google"

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import Changes, Source, SourceKind
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.gemini_cli import lists
 from turnlog.agents.gemini_cli.calls import places_of
 from turnlog.agents.gemini_cli.contents import pieces_of, spoken_in
@@ -26,7 +27,6 @@ from turnlog.agents.gemini_cli.rounds import split_rounds
 from turnlog.agents.gemini_cli.sources import parent_of
 from turnlog.agents.gemini_cli.state import State, decode_state, encode_state
 from turnlog.agents.gemini_cli.torn import sound_beginning
-from turnlog.agents.jsonl import clean_json
 from turnlog.agents.reading import aware
 
 

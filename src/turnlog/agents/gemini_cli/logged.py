@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.gemini_cli import contents
 from turnlog.agents.gemini_cli.calls import LoggedCall, calls_in
 from turnlog.agents.gemini_cli.contents import Piece, pieces_of, spoken_in
 from turnlog.agents.gemini_cli.records import Record, fields_of
 from turnlog.agents.gemini_cli.sources import NAME
-from turnlog.agents.jsonl import clean_json
 from turnlog.agents.reading import names_of, other_fields
 
 CONTEXT = "<session_context>"

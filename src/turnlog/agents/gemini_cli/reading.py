@@ -20,9 +20,9 @@ from turnlog.agents.base import (
     ResultChange,
     SessionChange,
 )
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.gemini_cli.sources import session_id
 from turnlog.agents.gemini_cli.state import Entry, State
-from turnlog.agents.jsonl import clean_json
 from turnlog.agents.reading import LineReading, aware
 from turnlog.model import HistoryEvent, Message, RecordEvent, RunMetadataEvent, ToolResult
 

@@ -7,15 +7,13 @@ a place of its own (messages of a list, calls, contents) stays raw, so that its 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.jsonl import JsonLines, clean_json
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
-"""A number of tokens that can be one."""
+from turnlog.agents.amounts import Count
+from turnlog.agents.decoding import clean_json
+from turnlog.agents.jsonl import JsonLines
 
 
 class _Wire(msgspec.Struct, rename="camel", gc=False):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec import UNSET
 
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.gemini_cli.records import compact, fields_of
 from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.agents.gemini_cli.stream_records import (
@@ -21,7 +22,6 @@ from turnlog.agents.gemini_cli.stream_records import (
     stream_kind,
 )
 from turnlog.agents.gemini_cli.tools import KINDS, exit_code_of, result_id, spilled_to, status_of
-from turnlog.agents.jsonl import clean_json
 from turnlog.agents.printed import Printed, PrintedMessage, kept_fields
 from turnlog.agents.printed_fold import PrintedForm, StreamState
 from turnlog.model import TextPart, ToolCallPart, ToolKind, ToolResult, ToolState

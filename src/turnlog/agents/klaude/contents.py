@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.jsonl import clean_json
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.klaude import records
 from turnlog.agents.klaude.records import fields_of
 from turnlog.agents.klaude.sources import NAME

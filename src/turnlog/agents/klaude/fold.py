@@ -10,7 +10,7 @@ from collections.abc import Callable
 from msgspec import Raw
 
 from turnlog.agents.base import Changes, Source
-from turnlog.agents.jsonl import clean_json
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.klaude.contents import cost_of, time_of
 from turnlog.agents.klaude.kinds import KINDS, Becomes
 from turnlog.agents.klaude.marks import read_compaction, read_fork_summary, read_retraction, read_rewind

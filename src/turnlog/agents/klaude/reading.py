@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import Changes, EventChange, Link, MessageChange, Placement, SessionChange
-from turnlog.agents.jsonl import clean_json
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.klaude.contents import time_of
 from turnlog.agents.klaude.records import Data
 from turnlog.agents.klaude.sources import session_id

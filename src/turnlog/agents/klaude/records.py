@@ -5,16 +5,12 @@ Every field has a default and nothing is required, because each version writes a
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from turnlog.agents.amounts import Count, Money
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.klaude.kinds import KINDS
-
-Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
-"""A number of tokens that can be one."""
 
 
 class Record(msgspec.Struct, gc=False):
@@ -32,11 +28,11 @@ class Usage(msgspec.Struct, gc=False):
     cache_write_tokens: Count = 0
     reasoning_tokens: Count = 0
     output_tokens: Count = 0
-    input_cost: float | None = None
-    output_cost: float | None = None
-    cache_read_cost: float | None = None
-    cache_write_cost: float | None = None
-    image_cost: float | None = None
+    input_cost: Money | None = None
+    output_cost: Money | None = None
+    cache_read_cost: Money | None = None
+    cache_write_cost: Money | None = None
+    image_cost: Money | None = None
     currency: str = "USD"
     model_name: str | None = None
     provider: str | None = None

@@ -150,7 +150,7 @@ class TableRows:
         found: dict[str, Copy] = {}
         began = time_of(session, "created")
         for created in sorted({message.created for message in messages}):
-            copies = sorted(message for message in messages if message.created == created)
+            copies = sorted((message for message in messages if message.created == created), key=lambda copy: copy.key)
             originals = self._made_at(created, session.get("projectID"), began)
             for copy, original in zip(copies, originals, strict=False):
                 same = copy.info.get("role") == original.info.get("role")
@@ -204,7 +204,7 @@ class TableRows:
         first = min((whole(row.get("time_created")) for row in rows), default=0)
         if any(whole(message.row.get("time_created")) <= first for message in messages):
             return []
-        return [MessageRows(row["id"], row) for row in rows]
+        return [MessageRows(_key(row, "id"), row) for row in rows]
 
     def _others(self, told: Set[str]) -> Iterator[tuple[str, str, Row]]:
         for table, key in _BY_SESSION.items():

@@ -40,7 +40,7 @@ def update_of(rows: Rows, pieces: Iterable[bytes]) -> RowUpdate:
     """
     log = newest_lines(pieces)
     known = {key: _known(line) for (table, key), line in log.items() if table == MESSAGE}
-    snapshot = rows.read(max((whole(int(key)) for table, key in log if table == EVENT), default=-1))
+    snapshot = rows.read(max((_sequence(key) for table, key in log if table == EVENT), default=-1))
     present = {message.key for message in snapshot.messages}
     gone = {message.key: message for message in snapshot.removed}
     gone |= {key: found.rows for key, found in known.items() if key not in present}
@@ -57,6 +57,14 @@ def update_of(rows: Rows, pieces: Iterable[bytes]) -> RowUpdate:
     if any(_moved(known[message.key].place, place) for message, place in placed if message.key in known):
         return RowUpdate(lines=[*(log | lines).values()], anew=True)
     return RowUpdate(lines=[line for key, line in lines.items() if log.get(key) != line])
+
+
+def _sequence(key: str) -> int:
+    """An event's number; -1 for a key that is none, which OpenCode never writes."""
+    try:
+        return whole(int(key))
+    except ValueError:
+        return -1
 
 
 def _known(line: bytes) -> _Known:
