@@ -255,6 +255,22 @@ def test_a_subagent_is_linked_from_both_sides(scenario: str) -> None:
     assert "SUBMARK-A: count the files" in " ".join(texts)
 
 
+@pytest.mark.parametrize(
+    ("scenario", "titles"),
+    [
+        ("subagent-gpt-5.5", {"prompt": "SUBMARK-A: count the files"}),
+        ("subagent-gpt-6-sol", {"generated": "counter (Dewey)"}),
+    ],
+)
+def test_a_subagent_is_called_by_its_prompt_or_where_that_is_sealed_by_its_task(
+    scenario: str, titles: dict[str, str]
+) -> None:
+    """R-C6"""
+    gathered = read(logs("scenarios", scenario))
+    [link] = gathered.links.values()
+    assert gathered.sessions[link.child_session_id].titles == titles
+
+
 def test_stopped_is_not_failed_is_not_refused() -> None:
     """R-K9"""
     gathered = read(logs("scenarios", "interrupt"))

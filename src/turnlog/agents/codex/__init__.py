@@ -29,7 +29,7 @@ class Codex:
 
     name = NAME
     display_name = "Codex"
-    parser_version = 6
+    parser_version = 7
     command = COMMAND
     turn_signs = TURN_SIGNS
 

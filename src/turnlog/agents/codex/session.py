@@ -78,6 +78,14 @@ def _read_own_meta(reading: Reading, meta: Meta) -> None:
         "repository_url": meta.git.repository_url if meta.git else None,
     }
     reading.session.metadata = {NAME: metadata_of(facts)}
+    _name_by_task(reading, facts["agent_path"], facts["agent_nickname"])
+
+
+def _name_by_task(reading: Reading, path: Any, nickname: Any) -> None:
+    """A subagent with a path was given a task by that name; the task itself is sealed, and no prompt names it."""
+    task = path.rpartition("/")[2] if isinstance(path, str) else ""
+    if task:
+        reading.session.titles["generated"] = f"{task} ({nickname})" if isinstance(nickname, str) else task
 
 
 def _link_fork(reading: Reading, meta: Meta, *, is_spawned: bool) -> None:
