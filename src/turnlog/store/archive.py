@@ -74,6 +74,13 @@ class Archive:
         """Drop what is not stored yet: the source it came from could not be read to its end."""
         self._pending.clear()
 
+    def drop(self, source_key: int) -> None:
+        """Keep nothing of a file, in the store's bytes neither."""
+        self._pending = [frame for frame in self._pending if frame[0] != source_key]
+        self._connection.execute("PRAGMA secure_delete = ON")
+        for table in ("archive", "generations"):
+            self._connection.execute(f"DELETE FROM {table} WHERE source_key = ?", (source_key,))
+
     def _insert(self, rows: Iterable[tuple[object, ...]]) -> None:
         self._connection.executemany(
             "INSERT INTO archive (source_key, generation, start, length, data) VALUES (?, ?, ?, ?, ?)", rows

@@ -151,6 +151,8 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
             result = reader.read([(registered_agent(source.agent), source) for source in sources])
     finally:
         connection.close()
+    if result.forgotten and path.parent == imports_folder(store_path):
+        path.unlink()
     return ImportSummary(
         path=str(path),
         agent=detection.agent,
@@ -162,5 +164,5 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
         new_sessions=result.saved.new_sessions,
         messages=result.saved.messages,
         diagnostics=result.saved.diagnostics,
-        problems=result.problems,
+        problems=[*result.problems, *(Problem(each, "its session was forgotten") for each in sorted(result.forgotten))],
     )

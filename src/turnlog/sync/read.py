@@ -62,6 +62,8 @@ class GroupResult(msgspec.Struct, kw_only=True):
     changed: int = 0
     """Sources that had something new."""
     problems: list[Problem] = msgspec.field(default_factory=list[Problem])
+    forgotten: set[str] = msgspec.field(default_factory=set[str])
+    """Paths of sources of which nothing is kept, because the user has forgotten what they are about."""
 
 
 class Reader:
@@ -118,7 +120,7 @@ class Reader:
                 result.problems.append(self._note_problem(source, error, now))
                 continue
             with file:
-                result.changed += self._read_source(file, agent, source, batch, now)
+                result.changed += self._read_source(file, agent, source, batch, result.forgotten, now)
         self._archive.flush()
         result.saved = batch.close()
         return result
@@ -135,18 +137,30 @@ class Reader:
         self._on_bytes(grown)
         result.changed += grown > 0
 
-    def _read_source(self, file: FileIO, agent: Agent, source: Source, batch: Batch, now: int) -> bool:
+    def _read_source(
+        self, file: FileIO, agent: Agent, source: Source, batch: Batch, forgotten: set[str], now: int
+    ) -> bool:
         """Bring the store up to date with one open file; whether there was anything new."""
         state = self._load(source)
         status = os.fstat(file.fileno())
         fingerprint = Fingerprint.of(status)
+        row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id, source.kind)
+        if not state.archived and batch.is_forgotten(row):
+            forgotten.add(source.path)
+            self._keep_nothing(source, state, fingerprint, now)
+            return False
         start = self._where_to_go_on(file, agent, source, state, fingerprint, now)
         if start is not None:
-            row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id, source.kind)
+            row = msgspec.structs.replace(row, generation=state.generation)
             if start == 0:
                 state.cursor, state.lines, state.state, state.parser_version = 0, 0, None, agent.parser_version
                 batch.start_over(row, is_log=source.appendable)
             self._read_from(file, agent, source, state, row, batch)
+            if start == state.generation == 0 and batch.is_forgotten(row):
+                forgotten.add(source.path)
+                batch.forget_tail(row, 0)
+                self._keep_nothing(source, state, fingerprint, now)
+                return False
             state.head_hash, state.tail_hash = _samples(file, state.archived)
         state.fingerprint, state.problem = fingerprint, None
         mode, mtime_ns = status.st_mode, status.st_mtime_ns
@@ -169,6 +183,16 @@ class Reader:
         torn = state.archived - state.cursor
         if torn and not is_padding(os.pread(file.fileno(), LOOK_AHEAD, state.cursor)):
             batch.note_tail(row, state.cursor, torn, line_number(_pieces_of(file), state.cursor))
+
+    def _keep_nothing(self, source: Source, state: SourceState, fingerprint: Fingerprint, now: int) -> None:
+        """Know the file again, so that it is not read before it changes, and nothing of what stands in it."""
+        self._archive.drop(state.key)
+        self._archive.begin(state.key, 0, 0, now)
+        state.generation = 0
+        state.archived = state.cursor = state.lines = 0
+        state.state = state.head_hash = state.tail_hash = state.problem = None
+        state.fingerprint = fingerprint
+        save_source(self._connection, source, state, now)
 
     def _load(self, source: Source) -> SourceState:
         state = load_source(self._connection, source.path)
@@ -299,6 +323,7 @@ def _samples(file: FileIO, size: int) -> tuple[bytes, bytes]:
 def _add(total: GroupResult, result: GroupResult) -> None:
     total.changed += result.changed
     total.problems += result.problems
+    total.forgotten |= result.forgotten
     total.saved.sessions |= result.saved.sessions
     total.saved.new_sessions += result.saved.new_sessions
     total.saved.messages += result.saved.messages

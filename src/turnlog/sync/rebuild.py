@@ -129,6 +129,9 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
     archive = Archive(connection)
     batch = Batch(connection, price_nanos, price_version())
     generations = archive.generations(archived.key)
+    if not any(generation.size for generation in generations):
+        # Empty, or of a session that the user has forgotten.
+        return
     for generation in generations:
         fold = agent.fold(source)
         row = SourceRow(archived.key, agent.name, archived.path, generation.number, archived.session_id, archived.kind)

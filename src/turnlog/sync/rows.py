@@ -10,6 +10,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from turnlog.agents.base import Agent, RowAgent, Source, are_rows
 from turnlog.store.archive import Archive
 from turnlog.store.sources import Fingerprint, SourceState, known_fingerprints, known_roots, save_source
@@ -37,6 +39,12 @@ def read_rows(
     """
     assert are_rows(agent, source)
     version = source.version or agent.row_version(source)
+    row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id)
+    if not state.archived and batch.is_forgotten(row):
+        state.fingerprint, state.problem = Fingerprint(*version), None
+        archive.settle(state.key, 0, 0, _MODE, state.fingerprint.mtime_ns, now)
+        save_source(connection, source, state, now)
+        return 0
     log = list(archive.iter_bytes(state.key, state.generation)) if state.archived else []
     update = agent.read_rows(source, log)
     lines = list(update.lines)
@@ -48,7 +56,7 @@ def read_rows(
         log = []
     else:
         state.cursor = 0
-    row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id)
+    row = msgspec.structs.replace(row, generation=state.generation)
     if state.cursor == 0:
         state.lines, state.state, state.parser_version = 0, None, agent.parser_version
         batch.start_over(row, is_log=True)

@@ -178,6 +178,11 @@ class SessionRows:
             self._facts[key] = join_session_changes(self._facts[key], change)
             self._learned.add(key)
 
+    @property
+    def is_any_forgotten(self) -> bool:
+        """Whether the user has ever wanted nothing of a session kept."""
+        return bool(self._forgotten)
+
     def is_forgotten(self, session_id: str | None) -> bool:
         """Whether the user wants nothing of it kept."""
         return session_id in self._forgotten

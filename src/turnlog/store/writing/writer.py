@@ -10,6 +10,7 @@ of their messages are still being compressed, sessions last), so the connection 
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Executor
 
@@ -49,6 +50,8 @@ class Batch:
         self._events = EventRows(self._transaction, self._branches)
         self._linked: set[str] = set()
         self._rewritten: list[SourceRow] = []
+        self._told: defaultdict[int, set[str]] = defaultdict(set)
+        """Source -> sessions that it told of, as long as some session is forgotten."""
 
     def start_over(self, source: SourceRow, *, is_log: bool) -> None:
         """A file will be folded from its start. When it was written anew, what only its old bytes said gives way."""
@@ -70,10 +73,18 @@ class Batch:
         self._transaction.turn_to(source)
         drop_diagnostics(self._transaction, offset)
 
+    def is_forgotten(self, source: SourceRow) -> bool:
+        """Whether all that a source is about was forgotten: told by its path, else by what was saved of it here."""
+        sessions = self._transaction.sessions
+        told = self._told.get(source.key) or ({source.session_id} if source.session_id else set[str]())
+        return bool(told) and all(map(sessions.is_forgotten, told))
+
     def save(self, source: SourceRow, changes: Changes) -> None:
         """Write what one feed of a source brought."""
         self._transaction.turn_to(source)
         sessions = self._transaction.sessions
+        if sessions.is_any_forgotten:
+            self._told[source.key] |= _told_of(changes)
         for change in changes.sessions.values():
             (sessions.learn_from_hooks if source.is_hooks else sessions.learn)(change)
         self._save_messages(changes.messages)
@@ -97,9 +108,7 @@ class Batch:
         self._transaction.sessions.key(session_id)
 
     def _note_stream(self, changes: Changes) -> None:
-        told = {change.session_id for change in (*changes.results, *changes.events)}
-        told |= {change.placement.session_id for change in changes.messages}
-        keys = {self._transaction.sessions.key(session_id) for session_id in told | set(changes.sessions)}
+        keys = {self._transaction.sessions.key(session_id) for session_id in _told_of(changes)}
         source_key = self._transaction.source.key
         streams.note_stream(self._connection, source_key, {key for key in keys if key is not None})
 
@@ -201,3 +210,9 @@ class Batch:
                     "UPDATE memberships SET changed_seq = ? WHERE message_key = ? AND session_key = ?",
                     (self._transaction.sessions.sequence(session_key), change.message_key, session_key),
                 )
+
+
+def _told_of(changes: Changes) -> set[str]:
+    """The sessions that one feed says something of."""
+    told = {change.session_id for change in (*changes.results, *changes.events)}
+    return told | {change.placement.session_id for change in changes.messages} | set(changes.sessions)

@@ -1,0 +1,81 @@
+"""What was forgotten does not come back, though the agent still has its files: not into the archive either."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from turnlog.agents import agent
+from turnlog.server.sample import LOGS
+from turnlog.store import open_store
+from turnlog.store.connection import connect
+from turnlog.store.forget import forget_for_good, imports_folder
+from turnlog.sync.importing import import_file
+from turnlog.sync.rebuild import rebuild
+from turnlog.sync.scan import sync
+
+NAMES = ("claude-code", "codex", "gemini-cli", "klaude", "opencode")
+
+
+def archived(store: Path) -> dict[str, int]:
+    """Path -> bytes in the archive."""
+    with closing(connect(store, read_only=True)) as connection:
+        query = "SELECT s.path, sum(a.length) FROM archive a JOIN sources s ON s.key = a.source_key GROUP BY s.path"
+        return dict(connection.execute(query).fetchall())
+
+
+def forget_all(store: Path) -> None:
+    with open_store(store) as opened:
+        ids = [session.id for session in opened.sessions(limit=100).items]
+    for session_id in ids:
+        forget_for_good(store, session_id)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_pass_brings_a_forgotten_session_back(name: str, tmp_path: Path) -> None:
+    home, store = tmp_path / "home", tmp_path / "data" / "turnlog.db"
+    shutil.copytree(LOGS / name, home)
+    sync(store, roots=[home], agents=[agent(name)])
+    forget_all(store)
+    kept = archived(store)
+    for _ in range(2):
+        summary = sync(store, roots=[home], agents=[agent(name)])
+        assert (summary.sessions, summary.messages, summary.problems) == (0, 0, [])
+        assert archived(store).keys() <= {*kept, str(home / "projects.json")}
+        for log in home.rglob("*.jsonl"):
+            log.write_bytes(log.read_bytes() + log.read_bytes().splitlines(keepends=True)[-1])
+    rebuild(store)
+    with open_store(store) as opened:
+        assert (opened.status().messages, opened.status().sessions) == (0, 0)
+
+
+def test_one_session_is_forgotten_and_its_neighbour_goes_on(tmp_path: Path) -> None:
+    home, store = tmp_path / "home", tmp_path / "data" / "turnlog.db"
+    shutil.copytree(LOGS / "gemini-cli", home)
+    sync(store, roots=[home], agents=[agent("gemini-cli")])
+    with open_store(store) as opened:
+        gone, stays = (session.id for session in opened.sessions().items)
+    forget_for_good(store, gone)
+    kept = archived(store)
+    sync(store, roots=[home], agents=[agent("gemini-cli")])
+    assert archived(store) == kept
+    with open_store(store) as opened:
+        assert [session.id for session in opened.sessions().items] == [stays]
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli"])
+def test_a_file_of_a_forgotten_session_is_not_kept_when_it_is_imported(name: str, tmp_path: Path) -> None:
+    home, store = tmp_path / "home", tmp_path / "data" / "turnlog.db"
+    shutil.copytree(LOGS / name, home)
+    sync(store, roots=[home], agents=[agent(name)])
+    forget_all(store)
+    log = min(home.rglob("*.jsonl"))
+    copy = tmp_path / "copy.jsonl"
+    shutil.copyfile(log, copy)
+    summary = import_file(store, copy)
+    assert [problem.reason for problem in summary.problems] == ["its session was forgotten"]
+    assert list(imports_folder(store).iterdir()) == []
+    assert summary.messages == 0
