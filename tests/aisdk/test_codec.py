@@ -252,3 +252,9 @@ def test_what_is_nested_too_deep_is_no_chunk(field: str) -> None:
         chunk = '{"type":"%s","id":"i","toolCallId":"c","toolName":"t","input":1,"output":1,"data":1,%s:%s}'
         with pytest.raises(ShapeError):
             parse_chunk(chunk % (kind, field, deep))
+
+
+@pytest.mark.parametrize("value", [{"type": "text", "text": "hi"}, "text", b"{}", None, [{"id": "m"}]])
+def test_what_was_not_parsed_is_not_written(value: Any) -> None:
+    with pytest.raises(TypeError, match="parse JSON first"):
+        encode(value)

@@ -51,6 +51,9 @@ def ours(messages: list[dict[str, Any]], version: int, *, ignore: bool) -> Any:
         return "refused"
 
 
+NO_LISTS: tuple[Any, ...] = (None, "", "text", 0, {})
+
+
 def unvalidated(random: Random) -> list[dict[str, Any]]:
     """Messages as some page sends them: of any version, of one call several parts, damaged ones among them."""
     made = [message(random) for _ in range(random.randrange(1, 5))]
@@ -59,6 +62,8 @@ def unvalidated(random: Random) -> list[dict[str, Any]]:
         for part in cast("list[Any]", parts) if isinstance(parts, list) else []:
             if isinstance(part, dict):
                 _disturb(random, cast("dict[str, Any]", part))
+        if random.random() < 0.02:
+            each["parts"] = random.choice(NO_LISTS)
     return made
 
 

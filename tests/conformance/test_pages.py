@@ -288,10 +288,8 @@ def test_a_server_that_is_killed_leaves_a_chat_that_goes_on(
 
 def test_requests_that_are_none_are_refused_with_a_sentence(server: Server) -> None:
     text = b'{"id":"x","message":{"id":"u","role":"user","parts":[{"type":"text","text":"full"}]}}'
-    assert server.post("/7/chat", b"{") == (
-        400,
-        b"not JSON: unexpected end of data: line 1 column 2 (char 1) (at $)",
-    ) or (server.post("/7/chat", b"{")[0] == 400)
+    status, sentence = server.post("/7/chat", b"{")
+    assert (status, sentence.startswith(b"not JSON: ")) == (400, True)
     assert server.post("/7/chat", text, "text/plain")[0] == 415
     assert server.post("/7/chat", b'{"id":"x","trigger":"regenerate-message","messages":[]}')[0] == 404
     status, sentence = server.post("/7/chat", b" " * 200_000)

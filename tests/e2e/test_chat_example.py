@@ -88,9 +88,12 @@ def test_an_answer_streams_with_its_thought_and_its_tool(window: Visit) -> None:
     expect(answer.get_by_label("count")).to_contain_text('"letters": 10')
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     expect(answer).to_contain_text("This answer is made")
+    page.get_by_label("Message").fill("More")
+    page.get_by_label("Message").press("Enter")  # Not while it answers.
     expect(answer).to_contain_text("I shall ask you first.")
     ready(page)
     expect(page.locator("article")).to_have_count(2)
+    expect(page.get_by_label("Message")).to_have_value("More")
 
 
 def test_a_reload_in_the_middle_and_a_second_tab_show_all_of_it(window: Visit) -> None:

@@ -81,8 +81,10 @@ def parse_chunk(data: JsonInput, *, version: Version = 7, strict: bool = True) -
 
 
 def encode(value: UIValue | Sequence[UIValue]) -> bytes:
-    """Exact JSON of a message, part or chunk, or of a list of them."""
+    """Exact JSON of a message, part or chunk, or of a list of them; raise TypeError for what is none."""
     if not isinstance(value, UIValue):
+        if not isinstance(value, list | tuple):
+            raise TypeError(f"expected messages, parts or chunks, not {type(value).__name__}: parse JSON first")
         return b"[" + b",".join([encode(item) for item in value]) + b"]"
     if not has_foreign_keys(value):
         try:

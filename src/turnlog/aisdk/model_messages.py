@@ -81,7 +81,8 @@ class _Converter:
             content = [self._user_part(part) for part in parts_of(message)]
             self.done.append({"role": "user", "content": [part for part in content if part is not None]})
         elif role == "assistant":
-            self._add_assistant(parts_of(message) if message.get("parts") is not None else [])
+            # What is none, and a text without characters, JavaScript takes for no parts.
+            self._add_assistant([] if message.get("parts") in (None, "") else parts_of(message))
         else:
             raise ConversionError(f"Unsupported role: {role}")
 

@@ -1,7 +1,7 @@
 // All that a page needs: what is stored, `resume` for what runs, and the buttons.
 import { useChat } from "@ai-sdk/react";
 import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from "ai";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import { Part } from "./part";
 
 export function Chat({ id, messages: stored }: { id: string; messages: UIMessage[] }) {
@@ -14,8 +14,15 @@ export function Chat({ id, messages: stored }: { id: string; messages: UIMessage
   const [text, setText] = useState("");
   const busy = status === "submitted" || status === "streaming";
 
+  // Who reads the end of the chat goes on reading there.
+  useEffect(() => {
+    const { scrollHeight, scrollTop, clientHeight } = document.documentElement;
+    if (scrollHeight - scrollTop - clientHeight < 200) window.scrollTo(0, scrollHeight);
+  }, [messages]);
+
   function send(event: FormEvent) {
     event.preventDefault();
+    if (busy || !text.trim()) return;
     sendMessage({ text });
     setText("");
   }
@@ -35,14 +42,20 @@ export function Chat({ id, messages: stored }: { id: string; messages: UIMessage
         </p>
       )}
       <form onSubmit={send}>
-        <input aria-label="Message" value={text} onChange={event => setText(event.target.value)} />
+        <input
+          aria-label="Message"
+          placeholder="Say something"
+          autoFocus
+          value={text}
+          onChange={event => setText(event.target.value)}
+        />
         {busy ? (
           // The hook's own stop() would only leave: the answer goes on at the server.
           <button type="button" onClick={() => fetch(`/api/chat/${encodeURIComponent(id)}/stop`, { method: "POST" })}>
             Stop
           </button>
         ) : (
-          <button disabled={!text}>Send</button>
+          <button disabled={!text.trim()}>Send</button>
         )}
       </form>
     </main>

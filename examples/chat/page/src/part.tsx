@@ -21,7 +21,7 @@ export function Part({ part, onAnswer }: Props) {
       {part.state === "output-error" && <pre>{part.errorText}</pre>}
       {part.state === "output-denied" && <pre>Not allowed.</pre>}
       {part.state === "approval-requested" && approval && (
-        <div>
+        <div className="question">
           <button onClick={() => onAnswer({ id: approval.id, approved: true })}>Allow</button>
           <button onClick={() => onAnswer({ id: approval.id, approved: false })}>Refuse</button>
         </div>
