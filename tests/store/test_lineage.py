@@ -104,6 +104,33 @@ def test_the_same_log_under_two_ids_is_paid_for_by_the_one_that_sorts_first(tmp_
     in_any_order(tmp_path, {"one.log": A, "two.log": A}, look)
 
 
+CALLING = prompt("a1", at=1) + answer("a2", parent="r-a1", at=2)
+RUNNING = line(kind="call", id="r-c", parent="r-a2", message="a2", block=1, call="c1", tool="Bash", at=2)
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_call_is_left_open_where_the_conversation_went_on_elsewhere(is_answered: bool, tmp_path: Path) -> None:
+    """R-K9: Claude Code 1.0 resumes what was killed in another file, without the call that was running."""
+    result = line(kind="result", parent="r-c", call="c1", text="late", at=9) if is_answered else b""
+    files = {
+        "killed.log": CALLING + RUNNING + result,
+        "resumed.log": CALLING + prompt("n3", parent="r-a2", at=5),
+    }
+
+    def look(store: ToyStore) -> None:
+        state = "output-available" if is_answered else "aborted"
+        assert store.rows("SELECT tool_state FROM parts WHERE tool_call_id = 'c1'") == [(state,)]
+
+    in_any_order(tmp_path, files, look)
+
+
+def test_a_call_goes_on_in_a_copy_without_another_turn(store: ToyStore) -> None:
+    store.write("first.log", CALLING + RUNNING)
+    store.write("copy.log", CALLING + answer("n3", parent="r-a2", at=5))
+    store.read("first.log", "copy.log")
+    assert store.rows("SELECT tool_state FROM parts WHERE tool_call_id = 'c1'") == [("input-available",)]
+
+
 def test_forks_of_forks_are_settled_together(tmp_path: Path) -> None:
     """Who pays for what two forks share may depend on a session that only one of them knows."""
     shared = answer("x1", at=5)

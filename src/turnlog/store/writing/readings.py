@@ -17,6 +17,7 @@ from turnlog.store.joining import add_late_result, join_placements, join_records
 from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
 from turnlog.store.rows import MESSAGE_COLUMNS, MessageFacts, message_facts
 from turnlog.store.writing.branches import Branches
+from turnlog.store.writing.left_open import give_up_open_calls
 from turnlog.store.writing.new_messages import MEMBER_INSERT, PART_INSERT, PATH_INSERT, drop_parts, member_row
 from turnlog.store.writing.transaction import Transaction
 
@@ -73,6 +74,10 @@ class Readings:
             (records, record_ids, 0 if records == known else self._sessions.sequence(session_key), key, session_key),
         )
         return True
+
+    def give_up(self, session_id: str, key: int) -> None:
+        """Nobody answers the calls of this message any more."""
+        self._update_message(key, session_id, give_up_open_calls)
 
     def call_key(self, change: ResultChange) -> int | None:
         """The message that holds the call: the one the fold names, else the nearest before the result, else behind."""

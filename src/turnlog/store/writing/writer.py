@@ -19,6 +19,7 @@ from turnlog.store.writing import answers, hooked, lineage, streams
 from turnlog.store.writing.asked import find_asking_calls
 from turnlog.store.writing.branches import Branches
 from turnlog.store.writing.event_rows import EventRows
+from turnlog.store.writing.left_open import find_left_open
 from turnlog.store.writing.link_rows import (
     drop_diagnostics,
     drop_older_diagnostics,
@@ -198,6 +199,8 @@ class Batch:
         for change in settled.payers:
             transaction.totals.move(change.message_key, change.old, change.new)
             self._note_payer(change)
+        for session_id, message_key in find_left_open(self._connection, session_keys):
+            self._readings.give_up(session_id, message_key)
         transaction.totals.write()
         transaction.sessions.write()
         return settled.session_ids
