@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import closing
 from pathlib import Path
@@ -79,3 +80,25 @@ def test_a_file_of_a_forgotten_session_is_not_kept_when_it_is_imported(name: str
     assert [problem.reason for problem in summary.problems] == ["its session was forgotten"]
     assert list(imports_folder(store).iterdir()) == []
     assert summary.messages == 0
+
+
+@pytest.mark.parametrize(("name", "list_name"), [("codex", "history.jsonl"), ("gemini-cli", "tmp/sample/logs.json")])
+def test_what_a_list_of_all_prompts_says_of_it_goes_too(name: str, list_name: str, tmp_path: Path) -> None:
+    home, store = tmp_path / "home", tmp_path / "data" / "turnlog.db"
+    shutil.copytree(LOGS / name, home)
+    sync(store, roots=[home], agents=[agent(name)])
+    with open_store(store) as opened:
+        gone = opened.sessions().items[0]
+    prompts = home / list_name
+    said = {"session_id": gone.external_id, "sessionId": gone.external_id, "type": "user", "messageId": 0}
+    line = json.dumps({**said, "text": "a secret", "message": "a secret", "timestamp": "2026-11-21T02:13:00Z"})
+    prompts.write_text(f"{line}\n" if prompts.suffix == ".jsonl" else f"[{line}]")
+    sync(store, roots=[home], agents=[agent(name)])
+    assert archived(store)[str(prompts)] == prompts.stat().st_size
+    assert str(prompts) in forget_for_good(store, gone.id).files
+    assert str(prompts) not in archived(store)
+    for _ in range(2):
+        assert sync(store, roots=[home], agents=[agent(name)]).problems == []
+        assert str(prompts) not in archived(store)
+        prompts.write_text(f"{prompts.read_text()}\n")
+    rebuild(store)

@@ -138,6 +138,11 @@ class Archive:
         size = self._generation(source_key, generation).size
         return self._pieces(source_key, generation, 0, size)
 
+    def iter_all(self, source_key: int) -> Iterator[bytes]:
+        """All that is stored of a file, one life after the other."""
+        for found in self.generations(source_key):
+            yield from self._own_pieces(source_key, found.number, 0, found.size)
+
     def _generation(self, source_key: int, generation: int) -> Generation:
         for found in self.generations(source_key):
             if found.number == generation:

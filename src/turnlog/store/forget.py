@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from turnlog.hooks.send import SPOOLS
+from turnlog.store.archive import Archive
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.families import family, session_key
 from turnlog.store.names import Names
@@ -64,13 +66,14 @@ def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetti
         f" WHERE m.session_key IN ({marks}) GROUP BY 1",
         (*keys, *keys),
     )
-    sources = _own_sources(connection, keys)
+    ids = tuple(sorted(lineage.session_ids(connection, set(keys))))
+    sources = _own_sources(connection, keys) | _lists_with(connection, ids)
     size = connection.execute(
         f"SELECT coalesce(sum(length), 0) FROM archive WHERE source_key IN ({','.join('?' * len(sources))})",
         tuple(sources),
     ).fetchone()[0]
     return Forgetting(
-        session_ids=tuple(sorted(lineage.session_ids(connection, set(keys)))),
+        session_ids=ids,
         message_keys=tuple(row[0] for row in own),
         files=tuple(sorted(sources.values())),
         archived_bytes=size,
@@ -115,9 +118,9 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
             (*keys, *keys),
         )
     ]
-    titled = leaves_of(connection, _own_sources(connection, keys))
-    for path in plan.files:
-        connection.execute("DELETE FROM sources WHERE path = ?", (path,))
+    sources = _own_sources(connection, keys)
+    titled = leaves_of(connection, sources)
+    connection.executemany("DELETE FROM sources WHERE key = ?", [(key,) for key in sources])
     connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in plan.message_keys])
     connection.execute(
         f"DELETE FROM leaf_titles WHERE record_id IN (SELECT active_leaf FROM sessions WHERE key IN ({marks}))", keys
@@ -129,6 +132,8 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         "DELETE FROM projects WHERE key NOT IN (SELECT project_key FROM sessions WHERE project_key IS NOT NULL)"
     )
     now = int(time.time() * 1000)
+    for key in _lists_with(connection, plan.session_ids):
+        _empty(connection, key, now)
     for forgotten in plan.session_ids:
         connection.execute("DELETE FROM links WHERE child_id = ? OR parent_id = ?", (forgotten, forgotten))
         connection.execute("DELETE FROM annotations WHERE session_id = ?", (forgotten,))
@@ -166,6 +171,33 @@ def _own_sources(connection: sqlite3.Connection, keys: list[int]) -> dict[int, s
         (*keys, *keys, *keys, *keys, *keys),
     )
     return dict(rows.fetchall())
+
+
+def _lists_with(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[int, str]:
+    """Key -> path of archived files about many sessions (what was typed in a terminal) that name one of these."""
+    agents = {session_id.partition(":")[0] for session_id in session_ids}
+    names = [session_id.partition(":")[2].encode() for session_id in session_ids]
+    archive = Archive(connection)
+    rows = connection.execute("SELECT key, path, agent FROM sources WHERE kind = 'sidecar' AND session_id IS NULL")
+    return {
+        key: path
+        for key, path, agent in rows.fetchall()
+        if agent in agents
+        for data in [b"".join(archive.iter_all(key))]
+        if any(name in data for name in names)
+    }
+
+
+def _empty(connection: sqlite3.Connection, source_key: int, now: int) -> None:
+    """What a file said of other sessions stays; its bytes go. A pass that reads it again keeps none of them either."""
+    archive = Archive(connection)
+    archive.drop(source_key)
+    archive.begin(source_key, 0, 0, now)
+    connection.execute(
+        "UPDATE sources SET size = 0, mtime_ns = 0, generation = 0, cursor = 0, lines = 0, head_hash = NULL,"
+        " tail_hash = NULL, state = NULL WHERE key = ?",
+        (source_key,),
+    )
 
 
 def _pay_elsewhere(connection: sqlite3.Connection, others: list[int]) -> None:

@@ -20,7 +20,7 @@ from io import FileIO
 
 import msgspec
 
-from turnlog.agents.base import Agent, Source, are_rows
+from turnlog.agents.base import Agent, Source, SourceKind, are_rows
 from turnlog.errors import SourceError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.connection import write_transaction
@@ -165,7 +165,10 @@ class Reader:
         state.fingerprint, state.problem = fingerprint, None
         mode, mtime_ns = status.st_mode, status.st_mtime_ns
         self._archive.settle(state.key, state.generation, state.archived, mode, mtime_ns, now)
-        save_source(self._connection, source, state, now)
+        if start is not None and self._is_list_with_forgotten(source, state, batch):
+            self._keep_nothing(source, state, fingerprint, now)
+        else:
+            save_source(self._connection, source, state, now)
         return start is not None
 
     def _read_from(
@@ -183,6 +186,13 @@ class Reader:
         torn = state.archived - state.cursor
         if torn and not is_padding(os.pread(file.fileno(), LOOK_AHEAD, state.cursor)):
             batch.note_tail(row, state.cursor, torn, line_number(_pieces_of(file), state.cursor))
+
+    def _is_list_with_forgotten(self, source: Source, state: SourceState, batch: Batch) -> bool:
+        """Whether it is about many sessions, one of which was forgotten: what it says of the others is known now."""
+        if source.kind is not SourceKind.SIDECAR or source.session_id is not None:
+            return False
+        self._archive.flush()
+        return batch.names_forgotten(self._archive.iter_all(state.key))
 
     def _keep_nothing(self, source: Source, state: SourceState, fingerprint: Fingerprint, now: int) -> None:
         """Know the file again, so that it is not read before it changes, and nothing of what stands in it."""

@@ -130,7 +130,8 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
     batch = Batch(connection, price_nanos, price_version())
     generations = archive.generations(archived.key)
     if not any(generation.size for generation in generations):
-        # Empty, or of a session that the user has forgotten.
+        # Empty, or nothing of it may be kept: the next pass looks once more at what it says of other sessions.
+        connection.execute("UPDATE sources SET mtime_ns = 0 WHERE key = ?", (archived.key,))
         return
     for generation in generations:
         fold = agent.fold(source)

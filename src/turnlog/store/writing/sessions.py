@@ -187,6 +187,10 @@ class SessionRows:
         """Whether the user wants nothing of it kept."""
         return session_id in self._forgotten
 
+    def names_forgotten(self, data: bytes) -> bool:
+        """Whether somewhere in these bytes stands the id that an agent gave a forgotten session."""
+        return any(session_id.partition(":")[2].encode() in data for session_id in self._forgotten)
+
     def give_titles(self, agent: str, titles: Iterable[LeafTitle], source_key: int) -> None:
         """Keep what a file says of the conversations that end with these records, and look for their sessions."""
         for found in titles:

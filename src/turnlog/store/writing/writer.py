@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 
 from turnlog.agents.base import Changes, Diagnostic, MessageChange, ResultChange
@@ -79,6 +79,11 @@ class Batch:
         sessions = self._transaction.sessions
         told = self._told.get(source.key) or ({source.session_id} if source.session_id else set[str]())
         return bool(told) and all(map(sessions.is_forgotten, told))
+
+    def names_forgotten(self, pieces: Iterable[bytes]) -> bool:
+        """Whether a file names a session that was forgotten."""
+        sessions = self._transaction.sessions
+        return sessions.is_any_forgotten and sessions.names_forgotten(b"".join(pieces))
 
     def save(self, source: SourceRow, changes: Changes) -> None:
         """Write what one feed of a source brought."""
