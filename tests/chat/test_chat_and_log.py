@@ -126,6 +126,21 @@ def test_a_chat_and_its_agents_log_are_one_session(agent: FakeAgent, home: Path,
         assert store.message(placed[0].message.id) == placed[0].message
 
 
+def test_a_chat_whose_log_counts_still_has_a_page_that_leads_there(agent: FakeAgent, home: Path, path: Path) -> None:
+    asked = [asking(agent, log_of(home), *words) for words in (("q1", "find the heron"), ("q2", "and the wren"))]
+    talk(claude(agent, store_path=path), path, *asked)
+    with open_store(path) as store:
+        whole, last = store.window(CHAT), store.window(CHAT, before=1 << 53, limit=1)
+        shown = [message["id"] for message in json.loads(whole.to_json())["items"]]
+        assert shown == [placed.message.id for placed in store.messages(CHAT)]
+        assert shown != []
+        assert [entry.text for entry in store.outline(CHAT)] == ["find the heron", "and the wren"]
+        assert {entry.message_id for entry in store.outline(CHAT)} < set(shown)
+        assert (last.has_before, last.has_after, len(last.frames)) == (True, False, 1)
+        assert [session.id for session in store.children(CHAT)] == [LOG]
+        assert store.children(LOG) == []
+
+
 def test_a_log_that_is_read_later_takes_the_chats_place(agent: FakeAgent, home: Path, path: Path) -> None:
     ids = talk(claude(agent), path, asking(agent, log_of(home), "q1", "find the heron"))
     assert listed(path) == [CHAT]

@@ -149,7 +149,7 @@ class Store(Protocol):
         ...
 
     def children(self, session_id: str) -> list[Session]:
-        """Sessions that came out of this one, oldest first."""
+        """Sessions that came out of this one, oldest first; of a chat also those in which its agents tell of it."""
         ...
 
     def previews(self, session_ids: Iterable[str]) -> Mapping[str, SessionPreview]:

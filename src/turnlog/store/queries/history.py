@@ -13,7 +13,7 @@ from turnlog.model.codec import decode_event
 from turnlog.store import bodies
 from turnlog.store.base import OutlineEntry
 from turnlog.store.families import session_key
-from turnlog.store.queries.messages import Span, load_messages
+from turnlog.store.queries.messages import Span, held, load_messages
 from turnlog.store.rows import TURN_ORIGINS, moment
 
 OUTLINE_LENGTH = 200
@@ -58,7 +58,7 @@ def load_outline(connection: sqlite3.Connection, session_id: str) -> list[Outlin
     origins = sorted(TURN_ORIGINS)
     rows = connection.execute(
         "SELECT s.position, iif(m.stop_reason = 'error', 'error', m.origin), m.text_preview, m.external_id, s.turn,"
-        " m.created_at, s.fate FROM memberships s JOIN messages m ON m.key = s.message_key"
+        f" m.created_at, s.fate FROM {held(connection, key)} s JOIN messages m ON m.key = s.message_key"
         f" WHERE s.session_key = ? AND (m.origin IN ({','.join('?' * len(origins))}) OR m.stop_reason = 'error')",
         (key, *origins),
     )

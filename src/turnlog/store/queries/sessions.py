@@ -172,9 +172,13 @@ def find_session(
 
 
 def load_children(connection: sqlite3.Connection, session_id: str) -> list[Session]:
-    """Sessions that came out of this one, oldest first."""
+    """Sessions that came out of this one, oldest first; of a chat also those in which its agents tell of it."""
     key = session_key(connection, session_id)
     rows = _select(connection, f"s.parent_key = ? AND {_LISTED}", (key,))
+    logs = connection.execute("SELECT DISTINCT log_id FROM answers WHERE session_id = ?", (session_id,)).fetchall()
+    for (log_id,) in logs:
+        agent, _, external_id = log_id.partition(":")
+        rows += _select(connection, "s.owner_key = 1 AND s.agent = ? AND s.external_id = ?", (agent, external_id))
     return sorted(_sessions(connection, rows), key=lambda child: (child.created_at is None, child.created_at, child.id))
 
 

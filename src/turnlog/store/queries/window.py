@@ -12,7 +12,7 @@ import msgspec
 from turnlog.store import bodies
 from turnlog.store.families import session_key
 from turnlog.store.places import unpack_records
-from turnlog.store.queries.messages import Span, children_of_calls, select_span
+from turnlog.store.queries.messages import Span, children_of_calls, held, select_span
 from turnlog.store.rows import NANO
 from turnlog.store.window import Window
 
@@ -22,8 +22,6 @@ PLACE_COLUMNS = (
     " CASE WHEN m.has_tool_calls THEN s.records END, m.key, m.body"
 )
 """Of a membership `s` and its message `m`: what `placements` is made of, and the body."""
-
-_SELECT = f"SELECT {PLACE_COLUMNS} FROM memberships s JOIN messages m ON m.key = s.message_key"
 
 EVENT_COLUMNS = (
     "json_object('type', type, 'position', position, 'id', external_id, 'kind', kind,"
@@ -43,13 +41,15 @@ _END = 1 << 62
 def load_window(connection: sqlite3.Connection, session_id: str, span: Span) -> Window:
     """A piece of a session for a browser; see `Store.window`."""
     key = session_key(connection, session_id)
-    found = select_span(connection, _SELECT, key, span)
+    table = held(connection, key)
+    select = f"SELECT {PLACE_COLUMNS} FROM {table} s JOIN messages m ON m.key = s.message_key"
+    found = select_span(connection, select, key, span)
     first, last = (found[0][0], found[-1][0]) if found else (0, -1)
     before = connection.execute(
-        "SELECT 1 FROM memberships WHERE session_key = ? AND position < ? LIMIT 1", (key, first)
+        f"SELECT 1 FROM {table} WHERE session_key = ? AND position < ? LIMIT 1", (key, first)
     ).fetchone()
     following: int | None = connection.execute(
-        "SELECT min(position) FROM memberships WHERE session_key = ? AND position > ?", (key, last)
+        f"SELECT min(position) FROM {table} WHERE session_key = ? AND position > ?", (key, last)
     ).fetchone()[0]
     events = connection.execute(_EVENTS, (key, first if before else 0, _END if following is None else following))
     return Window(
