@@ -120,3 +120,19 @@ def test_a_recorded_fork_has_the_history_that_its_request_had(tmp_path: Path) ->
         assert [item.message.id for item in whole[: len(shared)]] == [item.message.id for item in shared]
         assert len(whole) == len(shared) + 2
         assert fork.usage.calls == 1
+
+
+def test_a_fork_by_copy_pays_for_none_of_the_turns_that_had_just_ended(tmp_path: Path) -> None:
+    """R-C19: recorded with 0.110, a second after the newest turn that it copied."""
+    original, fork = "01a20014-b374-7a20-80bc-567a1ba0318a", "01a20014-cd21-75c1-a57c-f45405d003c9"
+    store = tmp_path / "turnlog.db"
+    sync(store, roots=[DATA / "versions" / "0.110.0-forks"], agents=[AGENT])
+    with open_store(store) as opened:
+        sessions = {session.external_id: session for session in opened.sessions(SessionFilter()).items}
+        assert {name: session.usage.calls for name, session in sessions.items()} == {original: 11, fork: 1}
+        paid = [item.message for item in opened.messages(f"codex:{fork}") if item.membership.pays]
+        said = [message for message in paid if message.role != "developer"]
+        assert [(message.role, message.id.partition(":")[0]) for message in said] == [
+            ("user", fork),
+            ("assistant", fork),
+        ]

@@ -18,7 +18,7 @@ _WITH_RECORDS = "paginated"
 """Mode of a log that has a `token_usage_record` for each response."""
 
 _SKEW = 2.0
-"""Seconds that a turn's id may be older than the thread that it is the first of."""
+"""Seconds that a turn's id may be older than the thread that it is the first of, by the time that the thread tells."""
 
 _PAUSE = 1.0
 """Seconds between two records that end a copy, where turns have no ids: a copy is written at one go."""
@@ -58,7 +58,9 @@ def _read_own_meta(reading: Reading, meta: Meta) -> None:
     state.recorded = meta.history_mode == _WITH_RECORDS
     state.pairwise = _version(meta.cli_version) < _PAIRWISE_BELOW
     moment = meta.timestamp or reading.at
-    state.created = moment.timestamp() if moment is not None else None
+    state.created = _time_in(reading.external_id)
+    if state.created is None and moment is not None:
+        state.created = moment.timestamp() - _SKEW
     spawn = _spawn_of(meta.source)
     parent = meta.parent_thread_id or spawn.get("parent_thread_id")
     state.is_subagent = meta.thread_source == "subagent" or _is_subagent(meta.source)
@@ -144,7 +146,7 @@ def note_turn(reading: Reading, turn_id: str | None) -> None:
         return
     if state.origin is not None and state.created is not None:
         began = _time_in(turn_id)
-        if began is not None and began >= state.created - _SKEW:
+        if began is not None and began >= state.created:
             end_copy(reading)
     reading.begin_turn_key(turn_id, None)
 
