@@ -11,6 +11,8 @@ from cli_runner import Command
 from turnlog.cli.report import shape_of
 
 SECRET = "my secret project"
+KEY = "sk-ant-api03-" + "b7Qx2Lr9Kd4TzW8sVn"
+"""Short enough to be the name of a field."""
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def synced(home: Path, run: Command) -> Path:
     known = {"sessionId": "x", "version": "9.9.1", "cwd": f"/home/{SECRET}", "uuid": "u", "parentUuid": None}
     records = [
         {"type": "user", "message": {"role": "user", "content": SECRET}, **known},
-        {"type": "quantum", "payload": {SECRET: 1, "count": 2, "list": [SECRET]}, "sessionId": "x"},
+        {"type": "quantum", "payload": {SECRET: 1, "count": 2, KEY: 3, "list": [SECRET]}, "sessionId": "x"},
         {"type": f"{SECRET}!", "sessionId": "x"},
     ]
     log.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -40,10 +42,11 @@ def test_agents_tell_versions_and_unknown_kinds(run: Command) -> None:
 @pytest.mark.usefixtures("synced")
 def test_a_report_has_kinds_versions_and_shapes_and_no_content(run: Command, home: Path) -> None:
     report = run("doctor", "--report").stdout
-    assert "claude-code: 1 sessions, 0 subagents" in report
+    assert "claude-code: 1 session, 0 subagents" in report
     assert "versions: 9.9.1 (1)" in report
     assert "`quantum`: 1" in report
-    assert "{type: text, payload: {count: number, list: [text], … 1 more}, sessionId: text}" in report
+    payload = "{count: number, [REDACTED:anthropic-key]: number, list: [text], … 1 more}"
+    assert f"{{type: text, payload: {payload}, sessionId: text}}" in report
     for word in (SECRET, "secret", str(home), "1111"):
         assert word not in report
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from turnlog import __version__
+from turnlog.cli.figures import plural
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")
 _PLAIN_KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_./:-]{0,63}")
@@ -33,7 +34,11 @@ def report(store_path: Path) -> str:
     from turnlog.store.connection import connect
 
     with closing(connect(store_path, read_only=True)) as connection:
-        return "\n".join([*lines, *_agents(connection), *_unknown(connection), *_diagnostics(connection)])
+        lines += [*_agents(connection), *_unknown(connection), *_diagnostics(connection)]
+    from turnlog.redact import Redactor
+
+    # A name may be a key: of a mapping from keys to whatever they open.
+    return Redactor().redact("\n".join(lines))
 
 
 def _agents(connection: sqlite3.Connection) -> Iterator[str]:
@@ -42,7 +47,8 @@ def _agents(connection: sqlite3.Connection) -> Iterator[str]:
     versions = load_versions(connection)
     for summary in load_agents(connection):
         yield ""
-        yield f"## {_kind(summary.agent)}: {summary.sessions} sessions, {summary.subagents} subagents"
+        held = f"{plural(summary.sessions, 'session')}, {plural(summary.subagents, 'subagent')}"
+        yield f"## {_kind(summary.agent)}: {held}"
         seen = [f"{_kind(version)} ({count})" for version, count in versions.get(summary.agent, ())]
         yield f"versions: {', '.join(seen) or 'none told'}"
 
