@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gemini_files import SESSION, SESSION_ID, answer, call, checkpoint, header, lines, response, tokens, user
+from gemini_files import DATA, SESSION, SESSION_ID, answer, call, checkpoint, header, lines, response, tokens, user
 from turnlog.logs import SessionHistory, read_session
-from turnlog.model import CompactionEvent, Fate, Origin, RewindEvent
+from turnlog.model import CompactionEvent, Fate, Origin, RewindEvent, TextPart
 
 CONTEXT = user("ctx", "<session_context> here")
 FIRST = [CONTEXT, user("u1", "one"), answer("g1", "a", tokens=tokens(input=5)), user("u2", "two"), answer("g2", "b")]
@@ -170,3 +170,54 @@ def test_another_session_in_the_same_file_is_its_own(log: Path) -> None:
     history = read_session(log)
     assert history.session.id == SESSION_ID
     assert [message.id for message in history.messages] == [f"{SESSION}:user:u1"]
+
+
+def again(key: str, *texts: str) -> dict[str, object]:
+    """A prompt as it is written back: with the context before it."""
+    return user(key, [{"text": "<session_context> changed"}, *({"text": text} for text in texts)])
+
+
+def test_a_history_that_is_written_back_after_a_refusal_is_the_one_that_was_there(log: Path) -> None:
+    """Recorded with 0.61: the refused call and its prompt leave the list, and nothing is told twice."""
+    recorded = DATA / "versions" / "0.61.0-refused" / "tmp" / "work" / "chats"
+    (path,) = recorded.iterdir()
+    history = read_session(path)
+    said = [
+        (
+            "".join(part.text for part in message.parts if isinstance(part, TextPart)),
+            str(place.fate),
+            place.turn,
+            place.step,
+        )
+        for message, place in zip(history.messages[1:], history.memberships[1:], strict=True)
+    ]
+    assert said == [
+        ("Edit it", "active", 1, None),
+        ("I edit.", "active", 1, 1),
+        ("Edited.", "active", 1, 2),
+        ("Deny this", "rewound", 2, None),
+        ("", "rewound", 2, 1),
+        ("After save", "active", 3, None),
+        ("After save.", "active", 3, 1),
+    ]
+    assert (history.session.usage.calls, history.session.usage.unknown_calls) == (4, 0)
+
+
+def test_what_is_written_back_is_known_in_its_order(log: Path) -> None:
+    copies = [
+        again("n1", "one"),
+        answer("n2", [{"text": "a"}]),
+        user("n3", [{"text": "two"}]),
+        answer("n4", [{"text": "b"}]),
+    ]
+    same = [CONTEXT, user("u1", "one"), answer("g1", "a"), user("u2", "two"), answer("g2", "b"), user("u3", "two")]
+    history = read(
+        log, *same, answer("g3", "", toolCalls=[call("c", None)]), *copies, checkpoint(*copies), user("u4", "x")
+    )
+    assert list(fates(history)) == ["ctx", "u1", "g1", "u2", "g2", "u3", "g3", "u4"]
+    assert [key for key, fate in fates(history).items() if fate is Fate.REWOUND] == ["u3", "g3"]
+
+
+def test_a_context_before_another_prompt_begins_nothing(log: Path) -> None:
+    history = read(log, *FIRST, again("n1", "other"), answer("n2", [{"text": "a"}]))
+    assert list(fates(history)) == ["ctx", "u1", "g1", "u2", "g2", "n1", "n2"]

@@ -27,7 +27,7 @@ class GeminiCli:
 
     name = NAME
     display_name = "Gemini CLI"
-    parser_version = 5
+    parser_version = 6
     command = COMMAND
 
     def roots(self) -> Sequence[Path]:

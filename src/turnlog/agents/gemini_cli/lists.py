@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from turnlog.agents.gemini_cli.logged import Logged, Said, is_context, said_by, text_checksum
 from turnlog.agents.gemini_cli.messages import read_message
+from turnlog.agents.gemini_cli.put_back import note_put_back
 from turnlog.agents.gemini_cli.reading import Reading
 from turnlog.model import CompactionEvent, Origin, RewindEvent
 
@@ -20,9 +21,12 @@ def append(reading: Reading, logged: Logged) -> bool:
     """A record of its own: a new message, or a fuller one in the place of what it replaces. Whether it is a message."""
     state = reading.state
     state.reopened = False
+    said = said_by(logged)
+    if logged.key not in state.entries:
+        note_put_back(reading, logged, said)
     original = state.aliases.get(logged.key)
-    logged = logged._replace(original=original)
-    is_message = read_message(reading, logged, said_by(logged))
+    logged = logged._replace(original=original, is_copy=state.put_back > 0 and original is not None)
+    is_message = read_message(reading, logged, said)
     if logged.key not in state.active:
         state.active.append(logged.key)
     return is_message
@@ -31,6 +35,7 @@ def append(reading: Reading, logged: Logged) -> bool:
 def replace(reading: Reading, items: Sequence[Logged]) -> None:
     """A checkpoint: the list is this now."""
     state = reading.state
+    state.put_back = 0
     said = [(logged, said_by(logged)) for logged in items]
     if state.reopened and all(is_context(logged) for logged in items):
         # A resume begins by writing an empty conversation, and puts everything back right after.
@@ -57,7 +62,7 @@ def _originals(reading: Reading, key: str) -> list[str]:
 def rewind(reading: Reading, to: str) -> None:
     """The user went back to before a message; without that message, to the start."""
     state = reading.state
-    state.reopened = False
+    state.reopened, state.put_back = False, 0
     matches = (index for index, key in enumerate(state.active) if _names(reading, key, to))
     cut = next(matches, 0)
     _set_active(reading, state.active[:cut], branched=True)

@@ -40,9 +40,9 @@ class State(msgspec.Struct):
     active: list[str] = []
     """The conversation as the agent would show it: keys of entries."""
     aliases: dict[str, str] = {}
-    """Key of a copy that a compaction made -> key of the original."""
+    """Key of a copy that a compaction or a refusal made -> key of the original."""
     joined: dict[str, list[str]] = {}
-    """Key of a copy that a compaction made of several prompts in a row -> keys of the originals."""
+    """Key of such a copy of several messages in a row -> keys of the originals."""
     answered: dict[str, None] = {}
     """Calls with a result."""
     leaf: str | None = None
@@ -55,6 +55,8 @@ class State(msgspec.Struct):
     """Something left the list."""
     reopened: bool = False
     """A header came again: what follows is the beginning of a resume."""
+    put_back: int = 0
+    """How much of the list records have repeated under new ids, since one began to."""
     titled: bool = False
 
 
