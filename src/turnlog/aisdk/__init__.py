@@ -29,15 +29,6 @@ from turnlog.aisdk.chunks import (
     TextDeltaChunk,
     TextEndChunk,
     TextStartChunk,
-    ToolApprovalRequestChunk,
-    ToolApprovalResponseChunk,
-    ToolInputAvailableChunk,
-    ToolInputDeltaChunk,
-    ToolInputErrorChunk,
-    ToolInputStartChunk,
-    ToolOutputAvailableChunk,
-    ToolOutputDeniedChunk,
-    ToolOutputErrorChunk,
     UIMessageChunk,
     UnknownChunk,
 )
@@ -77,6 +68,17 @@ from turnlog.aisdk.receive import Received, from_ui_messages
 from turnlog.aisdk.roles import UnusualPart, unusual_parts
 from turnlog.aisdk.sse import SseDecoder, SseEncoder, decode_chunks, read_chunks
 from turnlog.aisdk.streaming import stream_chunks, stream_events, stream_sse
+from turnlog.aisdk.tool_chunks import (
+    ToolApprovalRequestChunk,
+    ToolApprovalResponseChunk,
+    ToolInputAvailableChunk,
+    ToolInputDeltaChunk,
+    ToolInputErrorChunk,
+    ToolInputStartChunk,
+    ToolOutputAvailableChunk,
+    ToolOutputDeniedChunk,
+    ToolOutputErrorChunk,
+)
 from turnlog.aisdk.validate import Schema, ToolSchema, validate_ui_messages
 from turnlog.aisdk.versions import FEATURES, NEWEST, SdkVersion, Version, sdk_version, supports
 from turnlog.aisdk.writer import ChunkWriter, generate_message_id, write_chunks

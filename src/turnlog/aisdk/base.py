@@ -42,3 +42,7 @@ def type_of(value: Any) -> str:
     """What a JSON object calls itself, or an empty string."""
     kind = cast("dict[str, Any]", value).get("type") if isinstance(value, dict) else None
     return kind if isinstance(kind, str) else ""
+
+
+class Chunk(UIValue, frozen=True, kw_only=True, tag_field="type"):
+    """An event of a stream whose type is one word."""

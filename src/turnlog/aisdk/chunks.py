@@ -10,8 +10,19 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, UnsetType
 
-from turnlog.aisdk.base import OptionalFlag, OptionalMetadata, OptionalText, UIValue, type_of
+from turnlog.aisdk.base import Chunk, OptionalFlag, OptionalMetadata, OptionalText, UIValue, type_of
 from turnlog.aisdk.parts import FileUIPart, TextUIPart, UICitation
+from turnlog.aisdk.tool_chunks import (
+    ToolApprovalRequestChunk,
+    ToolApprovalResponseChunk,
+    ToolInputAvailableChunk,
+    ToolInputDeltaChunk,
+    ToolInputErrorChunk,
+    ToolInputStartChunk,
+    ToolOutputAvailableChunk,
+    ToolOutputDeniedChunk,
+    ToolOutputErrorChunk,
+)
 
 FinishReason: TypeAlias = Literal[
     "stop",
@@ -25,11 +36,7 @@ FinishReason: TypeAlias = Literal[
 ]
 
 
-class _Chunk(UIValue, frozen=True, kw_only=True, tag_field="type"):
-    pass
-
-
-class StartChunk(_Chunk, frozen=True, kw_only=True, tag="start"):
+class StartChunk(Chunk, frozen=True, kw_only=True, tag="start"):
     """A message begins, or goes on; `message_metadata` is merged into the message's."""
 
     type: ClassVar[Literal["start"]] = "start"
@@ -37,32 +44,32 @@ class StartChunk(_Chunk, frozen=True, kw_only=True, tag="start"):
     message_metadata: Any = UNSET
 
 
-class MessageMetadataChunk(_Chunk, frozen=True, kw_only=True, tag="message-metadata"):
+class MessageMetadataChunk(Chunk, frozen=True, kw_only=True, tag="message-metadata"):
     """Metadata to merge into the message's."""
 
     type: ClassVar[Literal["message-metadata"]] = "message-metadata"
     message_metadata: Any
 
 
-class StartStepChunk(_Chunk, frozen=True, kw_only=True, tag="start-step"):
+class StartStepChunk(Chunk, frozen=True, kw_only=True, tag="start-step"):
     """A model call begins."""
 
     type: ClassVar[Literal["start-step"]] = "start-step"
 
 
-class FinishStepChunk(_Chunk, frozen=True, kw_only=True, tag="finish-step"):
+class FinishStepChunk(Chunk, frozen=True, kw_only=True, tag="finish-step"):
     """The model call ended."""
 
     type: ClassVar[Literal["finish-step"]] = "finish-step"
 
 
-class ResetStepChunk(_Chunk, frozen=True, kw_only=True, tag="reset-step"):
+class ResetStepChunk(Chunk, frozen=True, kw_only=True, tag="reset-step"):
     """Everything since the last step began is taken back."""
 
     type: ClassVar[Literal["reset-step"]] = "reset-step"
 
 
-class TextStartChunk(_Chunk, frozen=True, kw_only=True, tag="text-start"):
+class TextStartChunk(Chunk, frozen=True, kw_only=True, tag="text-start"):
     """A text part opens under `id`."""
 
     type: ClassVar[Literal["text-start"]] = "text-start"
@@ -70,7 +77,7 @@ class TextStartChunk(_Chunk, frozen=True, kw_only=True, tag="text-start"):
     provider_metadata: OptionalMetadata = UNSET
 
 
-class TextDeltaChunk(_Chunk, frozen=True, kw_only=True, tag="text-delta"):
+class TextDeltaChunk(Chunk, frozen=True, kw_only=True, tag="text-delta"):
     """More text."""
 
     type: ClassVar[Literal["text-delta"]] = "text-delta"
@@ -79,7 +86,7 @@ class TextDeltaChunk(_Chunk, frozen=True, kw_only=True, tag="text-delta"):
     provider_metadata: OptionalMetadata = UNSET
 
 
-class TextEndChunk(_Chunk, frozen=True, kw_only=True, tag="text-end"):
+class TextEndChunk(Chunk, frozen=True, kw_only=True, tag="text-end"):
     """The text part is complete."""
 
     type: ClassVar[Literal["text-end"]] = "text-end"
@@ -88,7 +95,7 @@ class TextEndChunk(_Chunk, frozen=True, kw_only=True, tag="text-end"):
     citations: tuple[UICitation, ...] | UnsetType = UNSET
 
 
-class ReasoningStartChunk(_Chunk, frozen=True, kw_only=True, tag="reasoning-start"):
+class ReasoningStartChunk(Chunk, frozen=True, kw_only=True, tag="reasoning-start"):
     """A reasoning part opens under `id`."""
 
     type: ClassVar[Literal["reasoning-start"]] = "reasoning-start"
@@ -96,7 +103,7 @@ class ReasoningStartChunk(_Chunk, frozen=True, kw_only=True, tag="reasoning-star
     provider_metadata: OptionalMetadata = UNSET
 
 
-class ReasoningDeltaChunk(_Chunk, frozen=True, kw_only=True, tag="reasoning-delta"):
+class ReasoningDeltaChunk(Chunk, frozen=True, kw_only=True, tag="reasoning-delta"):
     """More reasoning."""
 
     type: ClassVar[Literal["reasoning-delta"]] = "reasoning-delta"
@@ -105,7 +112,7 @@ class ReasoningDeltaChunk(_Chunk, frozen=True, kw_only=True, tag="reasoning-delt
     provider_metadata: OptionalMetadata = UNSET
 
 
-class ReasoningEndChunk(_Chunk, frozen=True, kw_only=True, tag="reasoning-end"):
+class ReasoningEndChunk(Chunk, frozen=True, kw_only=True, tag="reasoning-end"):
     """The reasoning part is complete."""
 
     type: ClassVar[Literal["reasoning-end"]] = "reasoning-end"
@@ -113,114 +120,7 @@ class ReasoningEndChunk(_Chunk, frozen=True, kw_only=True, tag="reasoning-end"):
     provider_metadata: OptionalMetadata = UNSET
 
 
-class ToolInputStartChunk(_Chunk, frozen=True, kw_only=True, tag="tool-input-start"):
-    """A tool call opens; its input follows as text. `dynamic` makes it a `dynamic-tool` part."""
-
-    type: ClassVar[Literal["tool-input-start"]] = "tool-input-start"
-    tool_call_id: str
-    tool_name: str
-    provider_executed: OptionalFlag = UNSET
-    dynamic: OptionalFlag = UNSET
-    title: OptionalText = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-    tool_metadata: dict[str, Any] | UnsetType = UNSET
-    input_encoding: Literal["json", "text"] | UnsetType = UNSET
-
-
-class ToolInputDeltaChunk(_Chunk, frozen=True, kw_only=True, tag="tool-input-delta"):
-    """More text of a tool call's input."""
-
-    type: ClassVar[Literal["tool-input-delta"]] = "tool-input-delta"
-    tool_call_id: str
-    input_text_delta: str
-
-
-class ToolInputAvailableChunk(_Chunk, frozen=True, kw_only=True, tag="tool-input-available"):
-    """A tool call with its whole input; no start is needed before."""
-
-    type: ClassVar[Literal["tool-input-available"]] = "tool-input-available"
-    tool_call_id: str
-    tool_name: str
-    input: Any
-    provider_executed: OptionalFlag = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-    dynamic: OptionalFlag = UNSET
-    title: OptionalText = UNSET
-    tool_metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class ToolInputErrorChunk(_Chunk, frozen=True, kw_only=True, tag="tool-input-error"):
-    """A tool call whose input cannot be used."""
-
-    type: ClassVar[Literal["tool-input-error"]] = "tool-input-error"
-    tool_call_id: str
-    tool_name: str
-    input: Any
-    error_text: str
-    provider_executed: OptionalFlag = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-    dynamic: OptionalFlag = UNSET
-    title: OptionalText = UNSET
-    tool_metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class ToolApprovalRequestChunk(_Chunk, frozen=True, kw_only=True, tag="tool-approval-request"):
-    """The tool call waits for a decision."""
-
-    type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
-    approval_id: str
-    tool_call_id: str
-    signature: OptionalText = UNSET
-    approval_descriptor: Any = UNSET
-    input_schema_input: Any = UNSET
-    reason: OptionalText = UNSET
-    is_automatic: OptionalFlag = UNSET
-
-
-class ToolApprovalResponseChunk(_Chunk, frozen=True, kw_only=True, tag="tool-approval-response"):
-    """The decision was made on the server."""
-
-    type: ClassVar[Literal["tool-approval-response"]] = "tool-approval-response"
-    approval_id: str
-    approved: bool
-    reason: OptionalText = UNSET
-    provider_executed: OptionalFlag = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-
-
-class ToolOutputAvailableChunk(_Chunk, frozen=True, kw_only=True, tag="tool-output-available"):
-    """What a tool answered; a preliminary output is replaced by the next one."""
-
-    type: ClassVar[Literal["tool-output-available"]] = "tool-output-available"
-    tool_call_id: str
-    output: Any
-    provider_executed: OptionalFlag = UNSET
-    dynamic: OptionalFlag = UNSET
-    preliminary: OptionalFlag = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-    tool_metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class ToolOutputErrorChunk(_Chunk, frozen=True, kw_only=True, tag="tool-output-error"):
-    """A tool failed."""
-
-    type: ClassVar[Literal["tool-output-error"]] = "tool-output-error"
-    tool_call_id: str
-    error_text: str
-    provider_executed: OptionalFlag = UNSET
-    dynamic: OptionalFlag = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-    tool_metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class ToolOutputDeniedChunk(_Chunk, frozen=True, kw_only=True, tag="tool-output-denied"):
-    """The tool was not allowed to run."""
-
-    type: ClassVar[Literal["tool-output-denied"]] = "tool-output-denied"
-    tool_call_id: str
-
-
-class SourceUrlChunk(_Chunk, frozen=True, kw_only=True, tag="source-url"):
+class SourceUrlChunk(Chunk, frozen=True, kw_only=True, tag="source-url"):
     """A web page the model used."""
 
     type: ClassVar[Literal["source-url"]] = "source-url"
@@ -230,7 +130,7 @@ class SourceUrlChunk(_Chunk, frozen=True, kw_only=True, tag="source-url"):
     provider_metadata: OptionalMetadata = UNSET
 
 
-class SourceDocumentChunk(_Chunk, frozen=True, kw_only=True, tag="source-document"):
+class SourceDocumentChunk(Chunk, frozen=True, kw_only=True, tag="source-document"):
     """A document the model used."""
 
     type: ClassVar[Literal["source-document"]] = "source-document"
@@ -241,7 +141,7 @@ class SourceDocumentChunk(_Chunk, frozen=True, kw_only=True, tag="source-documen
     provider_metadata: OptionalMetadata = UNSET
 
 
-class FileChunk(_Chunk, frozen=True, kw_only=True, tag="file"):
+class FileChunk(Chunk, frozen=True, kw_only=True, tag="file"):
     """A file the model made; a stream has no field for its name."""
 
     type: ClassVar[Literal["file"]] = "file"
@@ -250,7 +150,7 @@ class FileChunk(_Chunk, frozen=True, kw_only=True, tag="file"):
     provider_metadata: OptionalMetadata = UNSET
 
 
-class ReasoningFileChunk(_Chunk, frozen=True, kw_only=True, tag="reasoning-file"):
+class ReasoningFileChunk(Chunk, frozen=True, kw_only=True, tag="reasoning-file"):
     """A file that belongs to reasoning."""
 
     type: ClassVar[Literal["reasoning-file"]] = "reasoning-file"
@@ -259,7 +159,7 @@ class ReasoningFileChunk(_Chunk, frozen=True, kw_only=True, tag="reasoning-file"
     provider_metadata: OptionalMetadata = UNSET
 
 
-class CustomChunk(_Chunk, frozen=True, kw_only=True, tag="custom"):
+class CustomChunk(Chunk, frozen=True, kw_only=True, tag="custom"):
     """Content that only its provider understands."""
 
     type: ClassVar[Literal["custom"]] = "custom"
@@ -267,7 +167,7 @@ class CustomChunk(_Chunk, frozen=True, kw_only=True, tag="custom"):
     provider_metadata: OptionalMetadata = UNSET
 
 
-class SteeringMessageChunk(_Chunk, frozen=True, kw_only=True, tag="steering-message"):
+class SteeringMessageChunk(Chunk, frozen=True, kw_only=True, tag="steering-message"):
     """What the user said in the middle of the run."""
 
     type: ClassVar[Literal["steering-message"]] = "steering-message"
@@ -289,21 +189,21 @@ class DataChunk(UIValue, frozen=True, kw_only=True):
         return self.type[5:]
 
 
-class ErrorChunk(_Chunk, frozen=True, kw_only=True, tag="error"):
+class ErrorChunk(Chunk, frozen=True, kw_only=True, tag="error"):
     """The run failed."""
 
     type: ClassVar[Literal["error"]] = "error"
     error_text: str
 
 
-class AbortChunk(_Chunk, frozen=True, kw_only=True, tag="abort"):
+class AbortChunk(Chunk, frozen=True, kw_only=True, tag="abort"):
     """The run was stopped."""
 
     type: ClassVar[Literal["abort"]] = "abort"
     reason: OptionalText = UNSET
 
 
-class FinishChunk(_Chunk, frozen=True, kw_only=True, tag="finish"):
+class FinishChunk(Chunk, frozen=True, kw_only=True, tag="finish"):
     """The message is complete."""
 
     type: ClassVar[Literal["finish"]] = "finish"

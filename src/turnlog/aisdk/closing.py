@@ -17,13 +17,15 @@ from turnlog.aisdk.chunks import (
     StartStepChunk,
     TextEndChunk,
     TextStartChunk,
+    UIMessageChunk,
+)
+from turnlog.aisdk.tool_chunks import (
     ToolInputAvailableChunk,
     ToolInputErrorChunk,
     ToolInputStartChunk,
     ToolOutputAvailableChunk,
     ToolOutputDeniedChunk,
     ToolOutputErrorChunk,
-    UIMessageChunk,
 )
 from turnlog.aisdk.versions import Version, supports
 from turnlog.aisdk.writer_tools import ABORTED

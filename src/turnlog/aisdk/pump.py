@@ -13,7 +13,8 @@ from typing import Final, Protocol, TypeAlias
 
 from turnlog.aisdk.chunks import TextDeltaChunk, UIMessageChunk
 from turnlog.aisdk.frames import Frames
-from turnlog.aisdk.writer import FAILED, ChunkWriter
+from turnlog.aisdk.writer import ChunkWriter
+from turnlog.aisdk.writer_base import FAILED
 from turnlog.aisdk.writer_parts import Delta, Start
 from turnlog.model.stream import ReasoningDelta, StreamEvent, TextDelta
 

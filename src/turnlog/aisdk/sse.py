@@ -13,8 +13,9 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from turnlog.aisdk.chunks import ReasoningDeltaChunk, TextDeltaChunk, ToolInputDeltaChunk, UIMessageChunk
+from turnlog.aisdk.chunks import ReasoningDeltaChunk, TextDeltaChunk, UIMessageChunk
 from turnlog.aisdk.codec import encode_chunk, parse_chunk
+from turnlog.aisdk.tool_chunks import ToolInputDeltaChunk
 from turnlog.aisdk.versions import Version
 from turnlog.errors import ShapeError
 

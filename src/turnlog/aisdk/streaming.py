@@ -15,7 +15,8 @@ from turnlog.aisdk.chunks import AbortChunk, ErrorChunk, UIMessageChunk
 from turnlog.aisdk.frames import Frames
 from turnlog.aisdk.pump import MOST_BYTES, ErrorText, close_source, is_cancelled, no_details, pump
 from turnlog.aisdk.sse import DONE, KEEP_ALIVE, STREAM_OPEN
-from turnlog.aisdk.writer import FAILED, ChunkWriter
+from turnlog.aisdk.writer import ChunkWriter
+from turnlog.aisdk.writer_base import FAILED
 from turnlog.model.stream import StreamEvent
 
 logger = logging.getLogger(__name__)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from turnlog.aisdk.chunks import UIMessageChunk
+
+FAILED: Final = "An error occurred."
+"""What a client reads of an error whose text is empty or nobody's business."""
 
 Chunks: TypeAlias = list[UIMessageChunk]
 

@@ -11,15 +11,15 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from turnlog.aisdk.base import ProviderMetadata
-from turnlog.aisdk.chunks import (
+from turnlog.aisdk.chunks import UIMessageChunk
+from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage
+from turnlog.aisdk.tool_chunks import (
     ToolApprovalRequestChunk,
     ToolApprovalResponseChunk,
     ToolInputAvailableChunk,
     ToolInputDeltaChunk,
     ToolInputStartChunk,
-    UIMessageChunk,
 )
-from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage
 from turnlog.aisdk.versions import SdkVersion, supports
 from turnlog.aisdk.writer_base import Chunks, Lose, RefusedEvent
 from turnlog.aisdk.writer_values import input_of, metadata_of

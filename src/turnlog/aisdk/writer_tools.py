@@ -12,7 +12,7 @@ from typing import ClassVar
 from msgspec import UNSET
 
 from turnlog.aisdk.base import ProviderMetadata
-from turnlog.aisdk.chunks import ToolOutputAvailableChunk, ToolOutputDeniedChunk, ToolOutputErrorChunk
+from turnlog.aisdk.tool_chunks import ToolOutputAvailableChunk, ToolOutputDeniedChunk, ToolOutputErrorChunk
 from turnlog.aisdk.writer_base import Chunks, RefusedEvent
 from turnlog.aisdk.writer_inputs import OPEN_STATES, Call, ToolInputs, if_true
 from turnlog.aisdk.writer_values import check_fields, output_of
