@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { getJson, queryString } from "@/api/client";
 import { USAGE } from "@/api/paths";
-import type { UsageAnswer, UsageBy } from "@/api/types";
+import type { UsageAnswer, UsageBy, UsageRow } from "@/api/types";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
 import { AgentFilter } from "@/filters/agent-filter";
@@ -83,6 +83,12 @@ export default function UsagePage() {
   );
 }
 
+/** What no log tells the day of comes last. */
+function newestFirst(rows: UsageRow[]): UsageRow[] {
+  const [known, unknown] = [rows.filter(({ name }) => name), rows.filter(({ name }) => !name)];
+  return [...known.toReversed(), ...unknown];
+}
+
 function Report({ answer, measure }: { answer: UsageAnswer; measure: typeof COST }) {
   const { by, rows, totals } = answer;
   if (totals.calls === 0) {
@@ -94,7 +100,7 @@ function Report({ answer, measure }: { answer: UsageAnswer; measure: typeof COST
     );
   }
   const used = rows.filter((row) => row.totals.calls > 0);
-  const shown = by === "day" ? used.toReversed() : used;
+  const shown = by === "day" ? newestFirst(used) : used;
   return (
     <>
       <UsageSummary totals={totals} />
