@@ -5,6 +5,7 @@ import { getJson } from "@/api/client";
 import { SEARCH, SESSIONS, sessionPage } from "@/api/paths";
 import type { SearchAnswer, SessionItem, SessionPage, SnippetPiece } from "@/api/types";
 import type { IconName } from "@/design/icon";
+import { plural } from "@/format/numbers";
 import { agentName } from "@/sessions/agent-name";
 import { titleOf } from "@/sessions/session-title";
 import { openKeyHelp } from "@/shell/key-help";
@@ -44,9 +45,15 @@ export function useEntries(text: string, query: string): Entry[] {
     placeholderData: keepPreviousData,
     enabled: query !== "",
   });
+  const tagged = useQuery({
+    queryKey: ["palette", "tag", query],
+    queryFn: ({ signal }) => getJson<SessionPage>(SESSIONS, { tag: query, limit: 1 }, signal),
+    enabled: query !== "",
+  });
   const named = text ? commands().filter(({ label }) => isNamed(label, text)) : [];
   return [
     ...named,
+    ...(tagged.data?.total ? [tagEntry(query, tagged.data.total)] : []),
     ...(sessions.data?.items.map((session) => sessionEntry(session, query)) ?? []),
     ...(query ? hitEntries(found.data) : []),
     ...(query ? [everythingEntry(query)] : []),
@@ -67,6 +74,17 @@ function sessionEntry(session: SessionItem, query: string): Entry {
     label: titleOf(session),
     detail: [session.project?.name, agentName(session.agent)].filter(Boolean).join(" · "),
     to: sessionPage(session.id),
+  };
+}
+
+function tagEntry(tag: string, count: number): Entry {
+  return {
+    id: "tag",
+    group: "Sessions",
+    icon: "tag",
+    label: `Tagged “${tag}”`,
+    detail: plural(count, "session"),
+    to: `/?tag=${encodeURIComponent(tag)}`,
   };
 }
 

@@ -23,6 +23,8 @@ import type { LoadedWindow } from "./use-session-window";
 import { useTail } from "./use-tail";
 import { useTimelineScroll } from "./use-timeline-scroll";
 import "./timeline.css";
+import "./message.css";
+import "./folds.css";
 
 export interface TimelineHandle {
   /** Scrolls there if it is loaded; false when it must be loaded first. */

@@ -8,7 +8,7 @@ const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
   {
     where: "Everywhere",
     keys: [
-      ["Ctrl K", "go to a session, a word, a page"],
+      ["Ctrl K", "go to a session, a word, a tag, a page"],
       ["/", "search everything"],
       ["?", "this help"],
       ["Esc", "leave a field, close what is open"],
