@@ -1,9 +1,8 @@
-/** Opens the palette; its code comes when it is first wanted. */
+/** Opens the palette. Its code is there from the start: who presses the key types on at once. */
 
-import { lazy, Suspense, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { useKeys } from "@/shell/keys";
-
-const Palette = lazy(() => import("./palette"));
+import { Palette } from "./palette";
 
 export function PaletteKeys() {
   const [open, setOpen] = useState(false);
@@ -18,11 +17,5 @@ export function PaletteKeys() {
       [],
     ),
   );
-  return (
-    open && (
-      <Suspense fallback={null}>
-        <Palette onClose={() => setOpen(false)} />
-      </Suspense>
-    )
-  );
+  return open && <Palette onClose={() => setOpen(false)} />;
 }

@@ -7,7 +7,7 @@ import { type Entry, useEntries } from "./use-entries";
 import { useLater } from "./use-later";
 import "./palette.css";
 
-export default function Palette({ onClose }: { onClose: () => void }) {
+export function Palette({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState("");
   const [current, setCurrent] = useState(0);
@@ -47,11 +47,11 @@ export default function Palette({ onClose }: { onClose: () => void }) {
         <input
           type="text"
           role="combobox"
-          aria-label="Go to a session, a word or a page"
+          aria-label="Go to a session, a word, a tag or a page"
           aria-expanded="true"
           aria-controls={list}
           aria-activedescendant={entries.length > 0 ? `${list}-${chosen}` : undefined}
-          placeholder="Go to a session, a word, a page"
+          placeholder="Go to a session, a word, a tag, a page"
           autoComplete="off"
           spellCheck={false}
           value={text}
