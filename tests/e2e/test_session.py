@@ -120,6 +120,15 @@ def test_find_steps_through_the_hits_in_their_order(visit: Visit) -> None:
     expect(count).to_have_text("2 of 4")
 
 
+def test_who_is_faster_than_what_is_found_is_led_there_too(visit: Visit) -> None:
+    page = visit.open(LONG)
+    page.keyboard.press("f")
+    page.keyboard.type(NEEDLE)
+    page.keyboard.press("Enter")
+    expect(page.locator(".find-count")).to_have_text("1 of 1")
+    expect(page.locator(".tool-output", has_text=NEEDLE)).to_be_in_viewport()
+
+
 def test_keys_go_to_errors_and_edits(visit: Visit) -> None:
     page = visit.open(VARIED)
     page.keyboard.press("e")

@@ -142,6 +142,15 @@ def test_the_palette_leads_to_sessions_words_and_pages(visit: Visit) -> None:
     expect(palette).to_have_count(0)
 
 
+def test_who_is_faster_than_the_answers_of_the_palette_still_gets_there(visit: Visit) -> None:
+    page = visit.open("/usage")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("mind the")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/sessions/"))
+    expect(page.get_by_role("heading", name="Mind the bank")).to_be_visible()
+
+
 def test_sessions_stand_under_their_project_when_asked(visit: Visit) -> None:
     page = visit.open("/")
     page.get_by_role("button", name="By project").click()

@@ -1,4 +1,4 @@
-/** Ctrl-K: type a few letters, pick with the arrow keys, Enter goes there. */
+/** Ctrl-K: type a few letters, pick with the arrow keys, Enter goes there, also who is faster than the answer. */
 
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { useLocation } from "wouter";
@@ -11,7 +11,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [text, setText] = useState("");
   const [current, setCurrent] = useState(0);
-  const entries = useEntries(text.trim(), useLater(text.trim()));
+  const [entered, setEntered] = useState(false);
+  const { entries, settled } = useEntries(text.trim(), useLater(text.trim()));
   const [, navigate] = useLocation();
   const list = useId();
   const chosen = Math.min(current, entries.length - 1);
@@ -21,15 +22,19 @@ export function Palette({ onClose }: { onClose: () => void }) {
   }, [list, chosen]);
 
   const open = ({ to }: Entry) => {
+    setEntered(false);
     dialog.current?.close();
     if (typeof to === "string") navigate(to);
     else to();
   };
+  const entry = entries[chosen];
+  useEffect(() => {
+    if (entered && settled && entry) open(entry);
+  });
   const onKeyDown = (event: KeyboardEvent) => {
     const step = STEPS[event.key];
-    const entry = entries[chosen];
     if (step && entries.length > 0) setCurrent((chosen + step + entries.length) % entries.length);
-    else if (event.key === "Enter" && entry) open(entry);
+    else if (event.key === "Enter") setEntered(true);
     else return;
     event.preventDefault();
   };
@@ -58,6 +63,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           onChange={(event) => {
             setText(event.target.value);
             setCurrent(0);
+            setEntered(false);
           }}
           onKeyDown={onKeyDown}
         />

@@ -27,8 +27,14 @@ export interface Entry {
 const SHOWN_SESSIONS = 6;
 const SHOWN_HITS = 8;
 
+interface Entries {
+  entries: Entry[];
+  /** They are for what is typed by now. */
+  settled: boolean;
+}
+
 /** For what is typed; the server is asked for `query`, which follows when one pauses. Pages and actions come first. */
-export function useEntries(text: string, query: string): Entry[] {
+export function useEntries(text: string, query: string): Entries {
   const sessions = useQuery({
     queryKey: ["palette", "sessions", query],
     queryFn: ({ signal }) =>
@@ -51,7 +57,7 @@ export function useEntries(text: string, query: string): Entry[] {
     enabled: query !== "",
   });
   const named = text ? commands().filter(({ label }) => isNamed(label, text)) : [];
-  return [
+  const entries = [
     ...named,
     ...(tagged.data?.total ? [tagEntry(query, tagged.data.total)] : []),
     ...(sessions.data?.items.map((session) => sessionEntry(session, query)) ?? []),
@@ -59,6 +65,8 @@ export function useEntries(text: string, query: string): Entry[] {
     ...(query ? [everythingEntry(query)] : []),
     ...(text ? [] : commands()),
   ];
+  const settled = text === query && ![sessions, found, tagged].some(({ isFetching }) => isFetching);
+  return { entries, settled };
 }
 
 /** Whether one of its words begins so. */

@@ -52,7 +52,8 @@ function OpenFind({ sessionId, position, root, onHit, field, onClose }: OpenFind
     const timer = setTimeout(() => setSettled(text), REST);
     return () => clearTimeout(timer);
   }, [text]);
-  const { found, busy, error } = useFind(sessionId, settled);
+  const [wanted, setWanted] = useState<1 | -1 | null>(null);
+  const { found, busy, stale, error } = useFind(sessionId, settled);
   const words = found?.words ?? NO_WORDS;
   useFindMarks(root, words);
 
@@ -66,9 +67,21 @@ function OpenFind({ sessionId, position, root, onHit, field, onClose }: OpenFind
     },
     [found, current, position, onHit, words],
   );
+  // Enter right after the last letter waits for its hits.
+  const ready = settled === text && !stale && found !== null;
+  useEffect(() => {
+    if (wanted === null || !ready) return;
+    setWanted(null);
+    step(wanted);
+  }, [wanted, ready, step]);
+  const onStep = (by: 1 | -1) => {
+    setSettled(text);
+    setWanted(by);
+  };
   const onText = (typed: string) => {
     setText(typed);
     setCurrent(null);
+    setWanted(null);
   };
-  return <FindBar {...{ text, found, busy, error, current, field, onText, onClose }} onStep={step} />;
+  return <FindBar {...{ text, found, busy, error, current, field, onText, onStep, onClose }} />;
 }

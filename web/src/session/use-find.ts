@@ -31,7 +31,7 @@ export function useFind(sessionId: string, text: string) {
     placeholderData: (previous) => previous,
   });
   const found = useMemo(() => (answer.data && query ? inOrder(answer.data) : null), [answer.data, query]);
-  return { found, busy: answer.isFetching, error: answer.error };
+  return { found, busy: answer.isFetching, stale: answer.isPlaceholderData, error: answer.error };
 }
 
 /** The last word may still be in the writing: everything that begins so is meant. */
