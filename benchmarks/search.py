@@ -23,10 +23,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import zstandard
 from corpus import Sampler
 
+from turnlog.store import zstd
 from turnlog.store.connection import connect
+from turnlog.store.frames import PLACE_COLUMNS, FramePacker, PackedFrames
 from turnlog.store.search.base import EVERYTHING, SearchFilter, SearchSort
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
@@ -83,7 +84,6 @@ def build_store(path: Path, parts: int, seed: int = 7) -> None:
     """Write a store with about so many parts; only what search reads is filled in."""
     chance = random.Random(seed)
     texts = Texts(chance)
-    compressor = zstandard.ZstdCompressor(level=1)
     sessions = max(1, round(parts / PARTS_OF_MESSAGE / MESSAGES_OF_SESSION))
     with closing(connect(path)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
@@ -92,20 +92,19 @@ def build_store(path: Path, parts: int, seed: int = 7) -> None:
             connection.execute("INSERT INTO projects VALUES (?, ?, ?)", (key, f"/home/dev/p{key}", f"p{key}"))
         for session in range(1, sessions + 1):
             start = START + timedelta(days=300) * chance.random()
-            _write_session(connection, compressor, texts, session, start)
+            _write_session(connection, texts, session, start)
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _write_session(
-    connection: sqlite3.Connection, compressor: zstandard.ZstdCompressor, texts: Texts, session: int, start: datetime
-) -> None:
+def _write_session(connection: sqlite3.Connection, texts: Texts, session: int, start: datetime) -> None:
     agent = AGENTS[session % 20 if session % 20 < len(AGENTS) else 0]
     connection.execute(
         "INSERT INTO sessions (key, agent, external_id, project_key, title) VALUES (?, ?, ?, ?, ?)",
         (session, agent, f"s{session}", session % PROJECTS + 1, f"Session {session}"),
     )
     connection.execute("INSERT INTO changes (seq, session_key, kind, at) VALUES (?, ?, 'session', 0)", (session,) * 2)
+    packer = FramePacker()
     messages: list[tuple[object, ...]] = []
     members: list[tuple[int, int, int]] = []
     first = (session - 1) * MESSAGES_OF_SESSION + 1
@@ -114,14 +113,20 @@ def _write_session(
         moment += texts.chance.randint(400, 20_000)
         role = "user" if key % 8 == 0 else "assistant"
         body = _body(texts, key, role).encode()
-        messages.append((key, agent, f"m{key}", role, moment, session, session, len(body), compressor.compress(body)))
+        packer.add(session, key, body)
+        messages.append((key, agent, f"m{key}", role, moment, session, session))
         members.append((session, key, key))
-    connection.executemany(
-        "INSERT INTO messages (key, agent, external_id, role, created_at, changed_seq, pays_key, body_size, body)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        messages,
-    )
+    _save(connection, messages, packer.take())
     connection.executemany("INSERT INTO memberships (session_key, position, message_key) VALUES (?, ?, ?)", members)
+
+
+def _save(connection: sqlite3.Connection, messages: list[tuple[object, ...]], packed: PackedFrames) -> None:
+    places = packed.save(connection, zstd.compress_all(packed.texts))
+    columns = ("key", "agent", "external_id", "role", "created_at", "changed_seq", "pays_key", *PLACE_COLUMNS)
+    connection.executemany(
+        f"INSERT INTO messages ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+        [(*message, *place) for message, place in zip(messages, places, strict=True)],
+    )
 
 
 def _body(texts: Texts, key: int, role: str) -> str:
@@ -226,7 +231,6 @@ def ask(searcher: Searcher, question: Question, rounds: int, messages: int) -> l
 def live(store: Path, search: Path, rounds: int) -> list[float]:
     """Milliseconds from a commit of ten new lines until they can be found."""
     texts = Texts(random.Random(11), 400)
-    compressor = zstandard.ZstdCompressor(level=1)
     times: list[float] = []
     with closing(connect(store)) as connection, Indexer(store, search) as indexer:
         key, now = connection.execute("SELECT max(key), max(created_at) FROM messages").fetchone()
@@ -239,11 +243,10 @@ def live(store: Path, search: Path, rounds: int) -> list[float]:
                 key += 1
                 body = _body(texts, key, "assistant").encode()
                 now += 4000
-                connection.execute(
-                    "INSERT INTO messages (key, agent, external_id, role, created_at, changed_seq, pays_key, body_size,"
-                    " body) VALUES (?, 'claude-code', ?, 'assistant', ?, ?, 1, ?, ?)",
-                    (key, f"m{key}", now, sequence, len(body), compressor.compress(body)),
-                )
+                packer = FramePacker()
+                packer.add(1, key, body)
+                message = (key, "claude-code", f"m{key}", "assistant", now, sequence, 1)
+                _save(connection, [message], packer.take())
                 connection.execute(
                     "INSERT INTO memberships (session_key, position, message_key) VALUES (1, ?, ?)", (key, key)
                 )

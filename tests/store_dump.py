@@ -13,14 +13,15 @@ from typing import Any, TypeAlias
 import msgspec
 
 from turnlog.model.usage import BUCKETS
-from turnlog.store import bodies, zstd
+from turnlog.store import zstd
 from turnlog.store.archive import Archive
+from turnlog.store.frames import BODY_COLUMNS, MOST_TOGETHER, BodyPlace, BodyReader
 from turnlog.store.places import unpack_ids, unpack_records
 from turnlog.store.rows import MESSAGE_COLUMNS, MESSAGE_COUNTS, PART_COLUMNS, USAGE_COUNTS
 
 Dump: TypeAlias = dict[str, dict[str, Any]]
 
-_PRIVATE = frozenset({"key", "revision", "changed_seq", "model_key", "price_key", "pays_key", "body_size", "body"})
+_PRIVATE = frozenset({"key", "revision", "changed_seq", "model_key", "price_key", "pays_key"})
 
 _PAID = "role = 'assistant' AND pays_key IS NOT NULL"
 
@@ -121,8 +122,9 @@ def _messages(connection: sqlite3.Connection) -> dict[str, Any]:
 
 
 def _bodies(connection: sqlite3.Connection) -> dict[str, Any]:
-    rows = connection.execute("SELECT external_id, body_size, body FROM messages").fetchall()
-    return {name: (size, bodies.decompress(frame).decode()) for name, size, frame in rows}
+    rows = connection.execute(f"SELECT m.external_id, {BODY_COLUMNS} FROM messages m").fetchall()
+    read = BodyReader(connection)
+    return {name: read(*place).decode() for name, *place in rows}
 
 
 def _memberships(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -156,7 +158,7 @@ def _events(connection: sqlite3.Connection) -> dict[str, Any]:
         " LEFT JOIN sources f ON f.key = e.source_key",
         3,
     )
-    return {key: (*words, body and bodies.decompress(body)) for key, (*words, body) in rows.items()}
+    return {key: (*words, body and zstd.decompress(body)) for key, (*words, body) in rows.items()}
 
 
 def _usage(connection: sqlite3.Connection) -> dict[str, Any]:
@@ -193,6 +195,7 @@ def check_integrity(connection: sqlite3.Connection) -> None:
         total = f"SELECT key, {name} FROM sessions WHERE {name} <> 0 ORDER BY 1"
         paid = f"SELECT pays_key, sum({name}) FROM messages WHERE {_PAID} GROUP BY 1 HAVING sum({name}) <> 0"
         assert connection.execute(total).fetchall() == connection.execute(f"{paid} ORDER BY 1").fetchall(), name
+    _check_frames(connection)
     counted = "SELECT s.key, s.messages, s.events FROM sessions s ORDER BY 1"
     recounted = (
         "SELECT s.key, (SELECT count(*) FROM memberships WHERE session_key = s.key),"
@@ -204,6 +207,25 @@ def check_integrity(connection: sqlite3.Connection) -> None:
         " (key IN (SELECT message_key FROM memberships) OR key NOT IN (SELECT message_key FROM superseded))"
     )
     assert connection.execute(unpaid).fetchone() == (0,)
+
+
+def _check_frames(connection: sqlite3.Connection) -> None:
+    """Every body has its frame, alone where the key says so, and no row of frames is left that no message is in."""
+    used: dict[int, list[tuple[int, BodyPlace]]] = {}
+    for key, *place in connection.execute(f"SELECT m.key, {BODY_COLUMNS} FROM messages m"):
+        used.setdefault(place[0], []).append((key, BodyPlace(*place)))
+    rows = dict(connection.execute("SELECT key, data FROM frames").fetchall())
+    assert rows.keys() == used.keys()
+    read = BodyReader(connection)
+    for frame_key, members in used.items():
+        if frame_key < 0:
+            body = zstd.decompress(rows[frame_key])
+            assert members == [(-frame_key, BodyPlace(frame_key, 0, len(rows[frame_key]), 0, len(body)))]
+        for key, place in members:
+            body = read(*place)
+            assert len(body) == place.body_size
+            assert body[:1] + body[-1:] == b"{}"
+            assert frame_key < 0 or frame_key <= key < frame_key + MOST_TOGETHER
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -46,14 +45,14 @@ def messages(parts: st.SearchStrategy[Part]) -> st.SearchStrategy[Message]:
 
 
 def stored(message: Message) -> tuple[bytes, dict[str, bytes]]:
-    """The body's frame and the blobs beside it."""
+    """The body's JSON and the blobs beside it."""
     blobs: list[Blob] = []
-    frame = bodies.compress(bodies.pack(externalize(message, blobs)))
-    return frame, {blob.sha256.hex(): blob.data for blob in blobs}
+    body = bodies.pack(externalize(message, blobs))
+    return body, {blob.sha256.hex(): blob.data for blob in blobs}
 
 
-def restored(frame: bytes, blobs: dict[str, bytes]) -> Message:
-    return resolve(bodies.unpack(frame), lambda reference: blobs[reference.sha256])
+def restored(body: bytes, blobs: dict[str, bytes]) -> Message:
+    return resolve(bodies.decode(body), lambda reference: blobs[reference.sha256])
 
 
 def has_no_reference(message: Message) -> bool:
@@ -63,20 +62,20 @@ def has_no_reference(message: Message) -> bool:
 @settings(max_examples=40)
 @given(messages(large_parts()))
 def test_what_was_moved_out_comes_back_unchanged(message: Message) -> None:
-    frame, blobs = stored(message)
-    assert restored(frame, blobs) == message
+    body, blobs = stored(message)
+    assert restored(body, blobs) == message
     for sha256, data in blobs.items():
         assert hashlib.sha256(data).hexdigest() == sha256
     limit = TEXT_LIMIT * 4 + 1000
-    assert len(bodies.decompress(frame)) < limit * (len(message.parts) * 3 + 1)
+    assert len(body) < limit * (len(message.parts) * 3 + 1)
 
 
 @settings(max_examples=60)
 @given(values_of(Message).filter(has_no_reference))
 def test_any_message_survives_its_body_but_for_the_structured_results(message: Message) -> None:
     """R-S28: the body is the whole message; `structured` stays in the archived record."""
-    frame, blobs = stored(message)
-    assert restored(frame, blobs) == _without_structured(message)
+    body, blobs = stored(message)
+    assert restored(body, blobs) == _without_structured(message)
 
 
 def _without_structured(message: Message) -> Message:
@@ -125,11 +124,11 @@ def test_a_small_image_is_never_in_the_body() -> None:
 def test_a_large_input_is_exact_when_it_comes_back() -> None:
     written = b'{"z": 1,  "content":"' + b"x" * TEXT_LIMIT + b'","a":[1.0]}'
     call = ToolCallPart(tool_call_id="c", tool_name="Write", input=msgspec.Raw(written))
-    frame, blobs = stored(Message(id="m", role="assistant", parts=(call,)))
-    part = bodies.unpack(frame).parts[0]
+    body, blobs = stored(Message(id="m", role="assistant", parts=(call,)))
+    part = bodies.decode(body).parts[0]
     assert isinstance(part, ToolCallPart)
     assert (part.input, part.input_text) == (UNSET, written[:PREVIEW_LENGTH].decode())
-    back = restored(frame, blobs).parts[0]
+    back = restored(body, blobs).parts[0]
     assert isinstance(back, ToolCallPart)
     assert back.input_text is None
     assert bytes(back.input) == written  # pyright: ignore[reportArgumentType]  # set here
@@ -151,8 +150,8 @@ def test_a_lone_surrogate_in_a_large_text_has_its_one_representation(field: str)
         "text": TextPart(text=broken),
         "input_text": ToolCallPart(tool_call_id="c", tool_name="t", input_text=broken),
     }
-    frame, blobs = stored(Message(id="m", role="user", parts=(known[field],)))
-    back = restored(frame, blobs).parts[0]
+    body, blobs = stored(Message(id="m", role="user", parts=(known[field],)))
+    back = restored(body, blobs).parts[0]
     assert getattr(back, field) == "\ufffd" + "x" * TEXT_LIMIT
 
 
@@ -166,21 +165,3 @@ def test_a_message_that_holds_nothing_large_is_left_as_it_is() -> None:
 
 def _nothing_to_load(reference: BlobRef) -> bytes:
     raise AssertionError(reference)
-
-
-@given(st.lists(st.binary(min_size=1, max_size=200), min_size=1, max_size=20))
-def test_frames_that_are_made_together_are_those_that_are_made_alone(pieces: list[bytes]) -> None:
-    frames = bodies.compress_all(pieces)
-    assert [bodies.decompress(frames[index].tobytes()) for index in range(len(pieces))] == pieces
-
-
-def test_threads_do_not_disturb_each_other() -> None:
-    """Two readers at once used to share one decompressor."""
-    pieces = [bytes([number]) * 200_000 for number in range(8)]
-    frames = [bodies.compress(piece) for piece in pieces]
-
-    def read(start: int) -> bool:
-        return all(bodies.decompress(frames[(start + n) % 8]) == pieces[(start + n) % 8] for n in range(200))
-
-    with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(read, range(4))) == [True] * 4

@@ -15,6 +15,7 @@ from turnlog.model import Message, TextPart
 from turnlog.model.message import Role
 from turnlog.store import bodies
 from turnlog.store.forget import forget_for_good
+from turnlog.store.frames import BodyReader
 from turnlog.store.native import NativeSessions
 from turnlog.sync.rebuild import rebuild
 
@@ -43,7 +44,7 @@ def said(id: str, role: Role, text: str, seconds: int = 0) -> Message:
 
 def rows(store: ToyStore) -> list[tuple[object, ...]]:
     return store.connection.execute(
-        "SELECT g.external_id, m.position, m.turn, m.step, m.fate, m.source_key, g.body FROM memberships m"
+        "SELECT g.external_id, m.position, m.turn, m.step, m.fate, m.source_key, g.key FROM memberships m"
         " JOIN messages g ON g.key = m.message_key JOIN sessions s ON s.key = m.session_key"
         " WHERE s.native = 1 ORDER BY m.position"
     ).fetchall()
@@ -51,9 +52,10 @@ def rows(store: ToyStore) -> list[tuple[object, ...]]:
 
 def texts(store: ToyStore) -> dict[object, str]:
     found: dict[object, str] = {}
-    for message_id, *_, body in rows(store):
-        assert isinstance(body, bytes)
-        part = bodies.unpack(body).parts[0]
+    read = BodyReader(store.connection)
+    for message_id, *_, key in rows(store):
+        assert isinstance(key, int)
+        part = bodies.decode(read.of(key)).parts[0]
         assert isinstance(part, TextPart)
         found[message_id] = part.text
     return found

@@ -23,7 +23,6 @@ from turnlog.model import (
     UnknownPart,
 )
 from turnlog.model.codec import encode
-from turnlog.store import zstd
 from turnlog.store.search.base import FIELDS
 from turnlog.store.search.documents import (
     FAILED,
@@ -40,7 +39,7 @@ IMAGE = FilePart(media_type="image/png", filename="shot.png", blob=BlobRef(sha25
 
 
 def documents(*parts: Part) -> list[Document]:
-    return documents_of(zstd.compress(encode(Message(id="m", role="assistant", parts=parts))))
+    return documents_of(encode(Message(id="m", role="assistant", parts=parts)))
 
 
 def nothing(outside: Outside) -> Iterable[bytes]:
@@ -181,7 +180,7 @@ def test_a_text_that_is_too_long_is_cut_between_words(word: str, separator: byte
 
 @pytest.mark.parametrize("body", [{"parts": [{"type": "text", "text": 7}, "odd", "words"]}, ["only", {"a": "list"}]])
 def test_a_body_that_reads_oddly_is_searched_whole(body: Any) -> None:
-    (document,) = documents_of(zstd.compress(json.dumps(body).encode()))
+    (document,) = documents_of(json.dumps(body).encode())
     assert document.inline_text in ("text\nodd\nwords", "only\nlist")
 
 
@@ -191,5 +190,5 @@ def test_what_is_no_json_has_no_strings(data: bytes) -> None:
 
 
 def test_surrogates_of_a_message_are_stored_as_replacement_characters() -> None:
-    body = zstd.compress(encode(text_message("m", "a \ud800 b")))
+    body = encode(text_message("m", "a \ud800 b"))
     assert documents_of(body)[0].inline_text == "a \ufffd b"

@@ -13,8 +13,9 @@ from store_dump import differences
 from toy_agent import ToyAgent, line
 from toy_store import ToyStore
 from turnlog.model import ToolCallPart
-from turnlog.store import bodies
+from turnlog.store import bodies, zstd
 from turnlog.store.connection import connect, write_transaction
+from turnlog.store.frames import BodyReader
 
 
 @pytest.fixture
@@ -36,8 +37,8 @@ def result(name: str, record: str, **fields: Any) -> bytes:
 
 
 def body(store: ToyStore, message: str) -> Any:
-    frame = store.row("SELECT body FROM messages WHERE external_id = ?", message)
-    return bodies.unpack(frame)
+    key = store.row("SELECT key FROM messages WHERE external_id = ?", message)
+    return bodies.decode(BodyReader(store.connection).of(key))
 
 
 def results_of(store: ToyStore, message: str = "m") -> dict[str, list[str]]:
@@ -74,9 +75,9 @@ def test_lines_of_one_message_are_one_message(store: ToyStore) -> None:
 def test_a_line_that_is_read_again_changes_nothing(store: ToyStore) -> None:
     """R-C13: importing again updates, never duplicates: not even the revision or the change sequence of a message."""
     store.add("s.log", text("m", "one"), text("m", "two", block=1))
-    before = store.row("SELECT revision, changed_seq, body FROM messages")
+    before = store.row("SELECT revision, changed_seq, frame_key, body_size FROM messages")
     store.add("s.log", text("m", "one"), text("m", "two", block=1))
-    assert store.row("SELECT revision, changed_seq, body FROM messages") == before
+    assert store.row("SELECT revision, changed_seq, frame_key, body_size FROM messages") == before
     assert store.row("SELECT count(*) FROM messages") == 1
 
 
@@ -124,10 +125,10 @@ def test_a_message_moves_to_the_day_and_model_that_a_later_line_tells(store: Toy
 def test_a_role_that_is_none_is_refused_by_the_database(store: ToyStore) -> None:
     """R-S24: role CHECK; one message once; one place a message in a session."""
     store.add("s.log", text("m"))
-    columns = "agent, external_id, role, changed_seq, body_size, body"
+    columns = "agent, external_id, role, changed_seq, body_size"
     for external_id, role in (("new", "wizard"), ("m", "user")):
         with pytest.raises(sqlite3.IntegrityError):
-            store.rows(f"INSERT INTO messages ({columns}) VALUES ('toy', ?, ?, 0, 0, x'')", external_id, role)
+            store.rows(f"INSERT INTO messages ({columns}) VALUES ('toy', ?, ?, 0, 0)", external_id, role)
     again = "SELECT session_key, 99, message_key FROM memberships"
     with pytest.raises(sqlite3.IntegrityError):
         store.rows(f"INSERT INTO memberships (session_key, position, message_key) {again}")
@@ -198,7 +199,7 @@ def test_an_event_is_told_once_and_its_last_word_counts(store: ToyStore) -> None
     assert event_count(store) == 1
     store.add("s.log", line(kind="prompt", id="p", parent="k", message="m", summary=True))
     assert event_count(store) == 1
-    event = bodies.decompress(store.row("SELECT body FROM events"))
+    event = zstd.decompress(store.row("SELECT body FROM events"))
     assert b'"summary_message_id":"m"' in event
 
 

@@ -17,7 +17,7 @@ from toy_agent import ToyAgent, line
 from toy_logs import World, make_schedule, worlds, write_world
 from turnlog.agents.base import Changes
 from turnlog.model import Message
-from turnlog.store import bodies
+from turnlog.store import bodies, zstd
 from turnlog.store.connection import connect
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.scan import sync
@@ -136,14 +136,16 @@ def test_what_the_user_said_and_what_is_native_stay(home: Path, store: Path) -> 
     (home / "s.log").write_bytes(prompt("m1"))
     (home / "gone.log").write_bytes(prompt("m2"))
     sync(store, roots=[home], agents=[ToyAgent()])
-    body = bodies.compress(bodies.pack(Message(id="nm", role="user")))
+    body = bodies.pack(Message(id="nm", role="user"))
+    frame = zstd.compress(body)
     run(
         store,
         "INSERT INTO annotations (session_id, title, changed_at) VALUES ('toy:s', 'mine', 0)",
         "INSERT INTO tombstones VALUES ('toy:gone', 0)",
         "INSERT INTO sessions (key, agent, external_id, native) VALUES (99, 'chat', 'n', 1)",
-        "INSERT INTO messages (key, agent, external_id, role, changed_seq, pays_key, body_size, body)"
-        f" VALUES (99, 'chat', 'nm', 'user', 0, 99, 0, x'{body.hex()}')",
+        f"INSERT INTO frames (key, data) VALUES (99, x'{frame.hex()}')",
+        "INSERT INTO messages (key, agent, external_id, role, changed_seq, pays_key, frame_key, frame_size, body_size)"
+        f" VALUES (99, 'chat', 'nm', 'user', 0, 99, 99, {len(frame)}, {len(body)})",
         "INSERT INTO memberships (session_key, position, message_key) VALUES (99, 0, 99)",
     )
     rebuild(store, agents=[ToyAgent()])

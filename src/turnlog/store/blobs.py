@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from turnlog.errors import NotFoundError
 from turnlog.model import BlobRef
-from turnlog.store import bodies
+from turnlog.store import bodies, zstd
 from turnlog.store.archive import Archive
 from turnlog.store.base import BlobContent
 
@@ -22,7 +22,7 @@ def load_blob(connection: sqlite3.Connection, sha256: str) -> BlobContent:
     if row is None:
         raise NotFoundError(f"the store holds no blob {sha256}")
     compressed, data, media_type = row
-    return BlobContent(bodies.decompress(data) if compressed else data, media_type)
+    return BlobContent(zstd.decompress(data) if compressed else data, media_type)
 
 
 class BlobLoader:
@@ -78,5 +78,5 @@ def replace_blobs(connection: sqlite3.Connection, message_key: int, found: Seque
 
 def _smallest(data: bytes) -> tuple[bool, bytes]:
     """Compressed when that helps (text), as it is when not (most images)."""
-    packed = bodies.compress(data)
+    packed = zstd.compress(data)
     return (True, packed) if len(packed) < len(data) * 0.9 else (False, data)

@@ -1,16 +1,16 @@
-"""Message bodies: canonical JSON in a zstd frame, with large texts and all binary data moved out into blobs.
+"""Message bodies: canonical JSON, with large texts and all binary data moved out into blobs.
 
 `externalize` and `resolve` are inverses; `structured` results never enter a body (they stay in the archived record).
+Where bodies lie is told in `frames`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
-import zstandard
 from msgspec import UNSET
 
 from turnlog.model import (
@@ -24,19 +24,12 @@ from turnlog.model import (
     ToolResult,
 )
 from turnlog.model.codec import decode_message, encode, encode_known, repair_text
-from turnlog.store import zstd
 
 TEXT_LIMIT = 65536
 """Characters (of JSON: bytes) above which a text becomes a blob."""
 
 PREVIEW_LENGTH = 8000
 """Characters of a large text that stay in the body."""
-
-_batch_compressor = zstandard.ZstdCompressor(level=zstd.LEVEL)
-"""Of the thread that compresses many at once; a compressor is not to be used by two threads."""
-
-Frames: TypeAlias = zstandard.BufferWithSegmentsCollection
-"""Frames of many bodies, in order: each item is a buffer."""
 
 JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain; charset=utf-8"
@@ -63,26 +56,6 @@ def pack_fresh(message: Message) -> bytes:
 def decode(body: bytes) -> Message:
     """The message in a body's JSON, still externalized."""
     return decode_message(body)
-
-
-def unpack(frame: bytes) -> Message:
-    """The message in a stored frame, still externalized."""
-    return decode_message(zstd.decompress(frame))
-
-
-def compress(body: bytes) -> bytes:
-    """The frame that is stored and sent as it is."""
-    return zstd.compress(body)
-
-
-def compress_all(pieces: Sequence[bytes]) -> Frames:
-    """`compress` for many bodies in one call, which leaves the interpreter to others while it runs."""
-    return _batch_compressor.multi_compress_to_buffer([*pieces])
-
-
-def decompress(frame: bytes) -> bytes:
-    """The JSON of a stored frame."""
-    return zstd.decompress(frame)
 
 
 def externalize(message: Message, blobs: list[Blob]) -> Message:

@@ -17,6 +17,7 @@ from turnlog.hooks.send import SPOOLS
 from turnlog.store.archive import Archive
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.families import family, session_key
+from turnlog.store.frames import drop_bodies
 from turnlog.store.names import Names
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
@@ -121,6 +122,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     sources = _own_sources(connection, keys)
     titled = leaves_of(connection, sources)
     connection.executemany("DELETE FROM sources WHERE key = ?", [(key,) for key in sources])
+    drop_bodies(connection, plan.message_keys)
     connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in plan.message_keys])
     connection.execute(
         f"DELETE FROM leaf_titles WHERE record_id IN (SELECT active_leaf FROM sessions WHERE key IN ({marks}))", keys

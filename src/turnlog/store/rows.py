@@ -63,9 +63,8 @@ MESSAGE_COLUMNS = (
     "reported_cost",
     "price_key",
     "pays_key",
-    "body_size",
-    "body",
 )
+"""All but where the body lies: `frames.PLACE_COLUMNS`."""
 
 PART_COLUMNS = (
     "message_key",

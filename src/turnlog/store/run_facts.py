@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from turnlog.model import Message, TextPart, ToolCallPart, Usage, sum_usage
 from turnlog.store import bodies
 from turnlog.store.families import family, session_key
+from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.rows import NANO, TURN_ORIGINS, milliseconds
 
 
@@ -86,13 +87,14 @@ def _told_by(stream: str) -> _Span:
 def _rows(connection: sqlite3.Connection, keys: list[int], span: _Span) -> Iterator[_Row]:
     marks = ",".join("?" * len(keys))
     found = connection.execute(
-        "SELECT m.body, m.cost FROM memberships c JOIN messages m ON m.key = c.message_key"
+        f"SELECT m.cost, {BODY_COLUMNS} FROM memberships c JOIN messages m ON m.key = c.message_key"
         f" WHERE c.session_key IN ({marks}) AND c.copied = 0 AND {span.condition}"
         " GROUP BY m.key ORDER BY min(c.position)",
         (*keys, *span.parameters),
     )
-    for body, cost in found:
-        yield _Row(bodies.unpack(body), cost)
+    read = BodyReader(connection)
+    for cost, *place in found:
+        yield _Row(bodies.decode(read(*place)), cost)
 
 
 def _text(message: Message) -> str | None:

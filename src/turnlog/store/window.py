@@ -1,6 +1,6 @@
 """A piece of a session as one JSON document made of stored frames: sent to a browser without decoding a message.
 
-A zstd body may be many frames, one behind the other. A message's frame stands in it as it is in the store, between
+A zstd body may be many frames, one behind the other. Those of messages stand in it as they are in the store, between
 constant frames that hold the punctuation; only the small rest (places and events) is compressed for each answer.
 """
 
@@ -22,7 +22,7 @@ class Window(NamedTuple):
     """Messages as stored frames, and as JSON what the session adds to them."""
 
     frames: list[bytes]
-    """One zstd frame of canonical JSON a message, large contents as previews."""
+    """zstd frames of canonical JSON, large contents as previews: of a message each, or of several, joined by commas."""
     rows: bytes
     """JSON: a placement row a message (docs/architecture.md)."""
     events: bytes

@@ -18,6 +18,7 @@ from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.archive import Archive
 from turnlog.store.connection import connect, write_transaction
+from turnlog.store.frames import drop_bodies
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import save_fold_state
@@ -93,10 +94,11 @@ def _clear_derived(connection: sqlite3.Connection) -> None:
         connection.execute(f"DELETE FROM {table} WHERE session_key IN ({derived})")
     connection.execute("DELETE FROM sessions WHERE native = 0")
     # What native sessions hold stays, also where a log has taken its place.
-    connection.execute(
+    gone = connection.execute(
         "DELETE FROM messages WHERE key NOT IN"
-        " (SELECT message_key FROM memberships UNION ALL SELECT message_key FROM superseded)"
+        " (SELECT message_key FROM memberships UNION ALL SELECT message_key FROM superseded) RETURNING key"
     )
+    drop_bodies(connection, [key for (key,) in gone.fetchall()])
     for table in ("parts", "more_paths", "blob_uses"):
         connection.execute(f"DELETE FROM {table} WHERE message_key NOT IN (SELECT key FROM messages)")
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")

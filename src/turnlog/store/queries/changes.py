@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from turnlog.store import bodies
 from turnlog.store.base import LONGEST_MEMORY, ChangeEntry, SessionChanges
 from turnlog.store.families import session_key
+from turnlog.store.frames import PLACE, BodyReader
 from turnlog.store.queries.window import EVENT_COLUMNS, PLACE_COLUMNS, events_json, placements
 from turnlog.store.rows import moment
 
@@ -102,8 +102,9 @@ def load_session_changes(
     gone_events = connection.execute(GONE_EVENTS, span).fetchall()
     if len(changed) + len(moved) > limit or max(len(events), len(gone), len(gone_events)) > limit:
         return None
+    read = BodyReader(connection)
     return SessionChanges(
-        messages=[bodies.decompress(row[-1]) for row in changed],
+        messages=[read(*row[PLACE]) for row in changed],
         rows=msgspec.json.encode(placements(connection, session_id, [*changed, *moved])),
         events=events_json(events),
         gone_messages=gone,

@@ -10,7 +10,7 @@ import msgspec
 from turnlog.history.order import order_history
 from turnlog.model import CompactionEvent, ErrorEvent, HistoryEvent, Provenance, RecordEvent, RunMetadataEvent
 from turnlog.model.codec import decode_event
-from turnlog.store import bodies
+from turnlog.store import zstd
 from turnlog.store.base import OutlineEntry
 from turnlog.store.families import session_key
 from turnlog.store.queries.messages import Span, held, load_messages
@@ -103,7 +103,7 @@ def _event(row: _EventRow) -> HistoryEvent:
         else (Provenance(source=row.source, offset=row.position, length=row.length),)
     )
     if row.body is not None:
-        event = decode_event(bodies.decompress(row.body))
+        event = decode_event(zstd.decompress(row.body))
         return msgspec.structs.replace(event, position=row.position, records=event.records or records)
     plain = _PLAIN_TYPES[row.type]
     facts: dict[str, Any] = {"known": bool(row.known)} if plain is RecordEvent else {}

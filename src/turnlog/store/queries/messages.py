@@ -18,6 +18,7 @@ from turnlog.store.archive import Archive, ReadingAhead
 from turnlog.store.base import PlacedMessage, RawRecord
 from turnlog.store.blobs import BlobLoader
 from turnlog.store.families import session_key
+from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace, BodyReader
 from turnlog.store.places import unpack_ids, unpack_records
 from turnlog.store.sums import dollars
 
@@ -42,12 +43,18 @@ class _Row(NamedTuple):
     generation: int
     cost: int | None
     price_version: str | None
-    frame: bytes
+    body: BodyPlace
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> _Row:
+        """From what `_PLACED` selects."""
+        return cls._make((*row[: PLACE.start], BodyPlace._make(row[PLACE])))
 
 
 _PLACED = (
     "SELECT m.external_id, s.session_key, s.position, s.parent_id, s.parent_record, s.turn, s.step, s.fate,"
-    " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name, m.body"
+    " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name,"
+    f" {BODY_COLUMNS}"
     " FROM {held} s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
     " LEFT JOIN price_versions v ON v.key = m.price_key"
 )
@@ -61,7 +68,8 @@ _HELD = (
 
 _SUPERSEDED = (
     "SELECT m.external_id, s.session_key, s.position, s.parent_id, NULL, s.turn, s.step, 'superseded',"
-    " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name, m.body"
+    " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name,"
+    f" {BODY_COLUMNS}"
     " FROM superseded s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
     " LEFT JOIN price_versions v ON v.key = m.price_key"
 )
@@ -137,7 +145,7 @@ def load_messages(
     wanted = None if fates is None else [str(fate) for fate in fates]
     condition = "1" if wanted is None else f"s.fate IN ({','.join('?' * len(wanted))})"
     select = _PLACED.format(held=held(connection, key))
-    rows = [_Row(*row) for row in select_span(connection, select, key, span, condition, wanted or ())]
+    rows = [_Row.of(row) for row in select_span(connection, select, key, span, condition, wanted or ())]
     placed = _place(connection, session_id, rows, resolve_blobs=resolve_blobs)
     if not structured:
         return list(placed)
@@ -153,7 +161,7 @@ def load_messages_at(
     select = _PLACED.format(held=held(connection, key))
     wanted = json.dumps(list(positions))
     found = select_span(connection, select, key, Span(), "s.position IN (SELECT value FROM json_each(?))", (wanted,))
-    return list(_place(connection, session_id, [_Row(*row) for row in found], resolve_blobs=resolve_blobs))
+    return list(_place(connection, session_id, [_Row.of(row) for row in found], resolve_blobs=resolve_blobs))
 
 
 def position_of(connection: sqlite3.Connection, session_id: str, message_id: str) -> int | None:
@@ -221,9 +229,9 @@ def _place(
 ) -> Iterator[PlacedMessage]:
     children = children_of_calls(connection, session_id)
     parents = _parents(connection, rows)
-    loader = BlobLoader(connection)
+    loader, read = BlobLoader(connection), BodyReader(connection)
     for row in rows:
-        message = bodies.unpack(row.frame)
+        message = bodies.decode(read(*row.body))
         if resolve_blobs:
             message = bodies.resolve(message, loader)
         message = place_results(message, result_places(row.records), children)
@@ -290,7 +298,7 @@ def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[_R
         rows += connection.execute(f"{_SUPERSEDED} WHERE m.key = ? ORDER BY s.session_key", key).fetchall()
     if not rows:
         raise NotFoundError(f"there is no message {message_id}")
-    return [_Row(*row) for row in rows]
+    return [_Row.of(row) for row in rows]
 
 
 def _membership_row(connection: sqlite3.Connection, message_id: str, session_id: str | None) -> _Row:

@@ -11,10 +11,11 @@ from turnlog.store import bodies
 from turnlog.store.base import MessagePlace
 from turnlog.store.blobs import BlobLoader
 from turnlog.store.families import session_key
+from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.queries.messages import Span, children_of_calls, held, select_span
 
 _PLACES = "SELECT s.position, m.external_id, m.role FROM {held} s JOIN messages m ON m.key = s.message_key"
-_BODIES = "SELECT m.external_id, m.body FROM {held} s JOIN messages m ON m.key = s.message_key"
+_BODIES = f"SELECT m.external_id, {BODY_COLUMNS} FROM {{held}} s JOIN messages m ON m.key = s.message_key"
 
 _BLOB = b'blob":'
 """What stands in every body that refers to a blob, and in some others."""
@@ -44,7 +45,8 @@ def load_bodies(
     span = Span(after=positions[0] - 1, before=positions[1] + 1)
     key = session_key(connection, session_id)
     rows = select_span(connection, _BODIES.format(held=held(connection, key)), key, span, _fate_in(wanted), wanted)
-    found = {message_id: bodies.decompress(frame) for message_id, frame in rows}
+    read = BodyReader(connection)
+    found = {message_id: read(*place) for message_id, *place in rows}
     return _resolve(connection, found) if resolve_blobs else found
 
 

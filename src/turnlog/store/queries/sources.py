@@ -12,7 +12,7 @@ from msgspec import UNSET
 from turnlog.errors import NotFoundError
 from turnlog.model import RecordEvent
 from turnlog.model.codec import decode_event
-from turnlog.store import bodies
+from turnlog.store import zstd
 from turnlog.store.archive import Archive
 from turnlog.store.base import (
     AgentSummary,
@@ -150,7 +150,7 @@ def load_unknown_record(connection: sqlite3.Connection, agent: str, kind: str) -
         " WHERE e.known = 0 AND s.agent = ? AND e.kind = ? AND e.body IS NOT NULL LIMIT 1",
         (agent, kind),
     ).fetchone()
-    event = None if row is None else decode_event(bodies.decompress(row[0]))
+    event = None if row is None else decode_event(zstd.decompress(row[0]))
     return msgspec.json.decode(event.data) if isinstance(event, RecordEvent) and event.data is not UNSET else None
 
 

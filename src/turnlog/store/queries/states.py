@@ -12,6 +12,7 @@ import msgspec
 from turnlog.agents.turns import TurnSign, turn_signs_of
 from turnlog.model import Message, Origin, ToolCallPart, ToolState
 from turnlog.store import bodies
+from turnlog.store.frames import BodyReader
 from turnlog.store.rows import TURN_ORIGINS, moment
 from turnlog.store.states import OpenCall, Sign, TurnFacts
 
@@ -134,8 +135,7 @@ def _open_calls(connection: sqlite3.Connection, message_key: int, position: int)
     waiting = {row[0] for row in connection.execute(_CALLS, (message_key, *_OPEN))}
     if not waiting:
         return []
-    frame = connection.execute("SELECT body FROM messages WHERE key = ?", (message_key,)).fetchone()[0]
-    message: Message = bodies.unpack(frame)
+    message: Message = bodies.decode(BodyReader(connection).of(message_key))
     return [
         OpenCall(
             position=position,

@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
-from turnlog.store import bodies
+from turnlog.store import zstd
 from turnlog.store.families import session_key
+from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace, load_frames
 from turnlog.store.places import unpack_records
 from turnlog.store.queries.messages import Span, children_of_calls, held, select_span
 from turnlog.store.rows import NANO
@@ -19,9 +20,10 @@ from turnlog.store.window import Window
 PLACE_COLUMNS = (
     "s.position, m.external_id, s.turn, s.step, s.fate, s.fate_cause,"
     f" CASE WHEN m.pays_key IS s.session_key THEN m.cost / {NANO}.0 WHEN m.cost IS NOT NULL THEN 0 END,"
-    " CASE WHEN m.has_tool_calls THEN s.records END, m.key, m.body"
+    " CASE WHEN m.has_tool_calls THEN s.records END, m.key, "
+    f"{BODY_COLUMNS}"
 )
-"""Of a membership `s` and its message `m`: what `placements` is made of, and the body."""
+"""Of a membership `s` and its message `m`: what `placements` is made of, and where the body lies."""
 
 EVENT_COLUMNS = (
     "json_object('type', type, 'position', position, 'id', external_id, 'kind', kind,"
@@ -53,7 +55,7 @@ def load_window(connection: sqlite3.Connection, session_id: str, span: Span) -> 
     ).fetchone()[0]
     events = connection.execute(_EVENTS, (key, first if before else 0, _END if following is None else following))
     return Window(
-        frames=[row[-1] for row in found],
+        frames=load_frames(connection, [BodyPlace(*row[PLACE]) for row in found]),
         rows=msgspec.json.encode(placements(connection, session_id, found)),
         events=events_json(events),
         has_before=before is not None,
@@ -63,7 +65,7 @@ def load_window(connection: sqlite3.Connection, session_id: str, span: Span) -> 
 
 def events_json(rows: Iterable[tuple[str, bytes | None]]) -> bytes:
     """A JSON list of events from their `EVENT_COLUMNS`."""
-    return b"[%b]" % b",".join([bodies.decompress(body) if body else plain.encode() for plain, body in rows])
+    return b"[%b]" % b",".join([zstd.decompress(body) if body else plain.encode() for plain, body in rows])
 
 
 def placements(connection: sqlite3.Connection, session_id: str, found: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
@@ -82,7 +84,7 @@ def placements(connection: sqlite3.Connection, session_id: str, found: list[tupl
             "children": children.get(message_key, nothing),
             "results": [(what, offset) for offset, _, what in unpack_records(records) if isinstance(what, str)],
         }
-        for position, message_id, turn, step, fate, cause, cost, records, message_key, _ in found
+        for position, message_id, turn, step, fate, cause, cost, records, message_key, *_ in found
     ]
 
 

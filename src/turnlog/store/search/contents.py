@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any
 
 import msgspec
 
 from turnlog.errors import StoreError
 from turnlog.store.archive import Archive
+from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyReader
 from turnlog.store.search.documents import Outside, is_searchable_type
 from turnlog.store.zstd import decompress
 
@@ -20,7 +22,7 @@ _MESSAGE = (
     "SELECT m.key, m.changed_seq, m.agent, m.role, m.created_at, coalesce(m.pays_key,"
     " (SELECT min(session_key) FROM memberships WHERE message_key = m.key), 0),"
     " (SELECT project_key FROM sessions WHERE key = coalesce(m.pays_key,"
-    " (SELECT min(session_key) FROM memberships WHERE message_key = m.key))), m.body FROM messages m"
+    f" (SELECT min(session_key) FROM memberships WHERE message_key = m.key))), {BODY_COLUMNS} FROM messages m"
 )
 _NEWER = "WHERE m.changed_seq >= ?1 AND (m.changed_seq > ?1 OR m.key > ?2)"
 
@@ -68,14 +70,11 @@ class Contents:
 
     def newer(self, sequence: int, message_key: int) -> Generator[MessageRow]:
         """Some of the messages that changed after a watermark, in the order of their changes."""
-        query = f"{_MESSAGE} {_NEWER} ORDER BY m.changed_seq, m.key LIMIT 1000"
-        for row in self._connection.execute(query, (sequence, message_key)):
-            yield MessageRow(*row)
+        yield from self._rows(f"{_MESSAGE} {_NEWER} ORDER BY m.changed_seq, m.key LIMIT 1000", sequence, message_key)
 
     def message(self, key: int) -> MessageRow | None:
         """One message; None when it is gone."""
-        row = self._connection.execute(f"{_MESSAGE} WHERE m.key = ?", (key,)).fetchone()
-        return None if row is None else MessageRow(*row)
+        return next(self._rows(f"{_MESSAGE} WHERE m.key = ?", key), None)
 
     def messages_of(self, session_key: int) -> Iterator[MessageRow]:
         """All messages that a session holds, and those that gave way to its log."""
@@ -83,8 +82,18 @@ class Contents:
             f"{_MESSAGE} WHERE m.key IN (SELECT message_key FROM memberships WHERE session_key = ?1"
             " UNION SELECT message_key FROM superseded WHERE session_key = ?1)"
         )
-        for row in self._connection.execute(query, (session_key,)):
-            yield MessageRow(*row)
+        return self._rows(query, session_key)
+
+    def _rows(self, query: str, *parameters: int) -> Generator[MessageRow]:
+        """Messages with their bodies; of one that is being written again just now none: it changes after this."""
+        read = BodyReader(self._connection)
+        for row in self._connection.execute(query, parameters):
+            try:
+                body = read(*row[PLACE])
+            except StoreError:
+                body = b""
+            facts: list[Any] = [*row[: PLACE.start], body]
+            yield MessageRow(*facts)
 
     def loader(self, message_key: int) -> Callable[[Outside], Iterable[bytes]]:
         """A function from a text outside a message's body to its bytes in pieces; none when it is not there."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import msgspec
 
 from turnlog.store.search.base import FIELDS
-from turnlog.store.zstd import decompress
 
 if TYPE_CHECKING:
     from turnlog.model import Json
@@ -100,12 +99,11 @@ _body_decoder = msgspec.json.Decoder(_Body)
 _json_decoder = msgspec.json.Decoder()
 
 
-def documents_of(frame: bytes, only: Container[int] | None = None) -> list[Document]:
+def documents_of(body: bytes, only: Container[int] | None = None) -> list[Document]:
     """The documents of a stored body, in the order of its parts; of one that reads oddly, all its strings as one.
 
     With `only`, those of the parts with these indexes.
     """
-    body = decompress(frame)
     try:
         parts = _body_decoder.decode(body).parts
     except (msgspec.MsgspecError, RecursionError):

@@ -19,6 +19,7 @@ from typing import Self, get_args
 from zlib import crc32
 
 from turnlog.errors import StoreError
+from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.queries.paging import decode_cursor, encode_cursor
 from turnlog.store.rows import moment
 from turnlog.store.search import schema
@@ -116,7 +117,7 @@ class Searcher:
 
     @contextmanager
     def _connection(self) -> Generator[sqlite3.Connection | None]:
-        """A connection of this thread's own for the while; None when there is no index."""
+        """A snapshot for the while, on a connection of this thread's own; None when there is no index."""
         file = _identity(self._search_path)
         with self._lock:
             identity, connection = self._idle.pop() if self._idle else (None, None)
@@ -129,7 +130,9 @@ class Searcher:
             yield None
             return
         try:
+            connection.execute("BEGIN")
             yield connection
+            connection.execute("COMMIT")
         except BaseException:
             connection.close()
             raise
@@ -210,8 +213,11 @@ class _Search:
         parts: dict[int, set[int]] = defaultdict(set)
         for match in matches:
             parts[match.message_key].add(match.sequence)
-        rows = self._connection.execute(f"SELECT key, agent, role, body FROM messages WHERE key IN ({sql_list(parts)})")
-        return {key: (agent, role, documents_of(body, parts[key])) for key, agent, role, body in rows}
+        rows = self._connection.execute(
+            f"SELECT m.key, m.agent, m.role, {BODY_COLUMNS} FROM messages m WHERE m.key IN ({sql_list(parts)})"
+        )
+        read = BodyReader(self._connection)
+        return {key: (agent, role, documents_of(read(*place), parts[key])) for key, agent, role, *place in rows}
 
     def _hits(self, matches: Sequence[Match]) -> Iterator[Hit]:
         bodies = self._bodies(matches)

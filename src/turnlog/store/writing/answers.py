@@ -17,6 +17,7 @@ from typing import NamedTuple
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.model import Message, TextPart, ToolCallPart
 from turnlog.store import bodies
+from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.writing.sessions import SessionRows
 from turnlog.store.writing.streams import log_of, supersede
 from turnlog.store.writing.totals import Totals
@@ -45,7 +46,6 @@ class _Held(NamedTuple):
     role: str
     created_at: int
     ended_at: int
-    frame: bytes
     log_id: str | None
     goes_on: bool
 
@@ -102,7 +102,7 @@ def _name(session_id: str) -> tuple[str, str]:
 
 def _turns(connection: sqlite3.Connection, session_id: str) -> Iterator[list[_Held]]:
     rows = connection.execute(
-        "SELECT s.turn, m.key, m.role, coalesce(m.created_at, 0), coalesce(m.completed_at, m.created_at, 0), m.body,"
+        "SELECT s.turn, m.key, m.role, coalesce(m.created_at, 0), coalesce(m.completed_at, m.created_at, 0),"
         " a.log_id, EXISTS (SELECT 1 FROM runs r WHERE r.id = a.run_id AND r.status IN ('pending', 'running'))"
         " FROM memberships s JOIN messages m ON m.key = s.message_key"
         " LEFT JOIN answers a ON a.message_id = m.external_id AND a.session_id = ?3"
@@ -133,7 +133,8 @@ def _log_with(connection: sqlite3.Connection, log_id: str, answer: list[_Held]) 
         return None
     logged = _logged(connection, row[0])
     newest = max((at for at, _ in logged), default=0)
-    told = ((held, bodies.unpack(held.frame)) for held in reversed(answer))
+    read = BodyReader(connection)
+    told = ((held, bodies.decode(read.of(held.key))) for held in reversed(answer))
     said = next(((held, message) for held, message in told if _text(message) or _calls(message)), None)
     if newest > answer[-1].ended_at or (said is None and newest >= answer[0].created_at):
         return path
@@ -146,12 +147,13 @@ def _log_with(connection: sqlite3.Connection, log_id: str, answer: list[_Held]) 
 def _logged(connection: sqlite3.Connection, key: int) -> list[tuple[int, Message]]:
     """The newest answers of a log, with when each ended."""
     rows = connection.execute(
-        "SELECT coalesce(m.completed_at, m.created_at, 0), m.body"
+        f"SELECT coalesce(m.completed_at, m.created_at, 0), {BODY_COLUMNS}"
         " FROM memberships s JOIN messages m ON m.key = s.message_key"
         " WHERE s.session_key = ? AND s.position < ? AND m.role = 'assistant' ORDER BY s.position DESC LIMIT ?",
         (key, HOOKED_FROM, _NEWEST),
     )
-    return [(at, bodies.unpack(frame)) for at, frame in rows.fetchall()]
+    read = BodyReader(connection)
+    return [(at, bodies.decode(read(*place))) for at, *place in rows.fetchall()]
 
 
 def _is_same(message: Message, logged: Message, later: int) -> bool:

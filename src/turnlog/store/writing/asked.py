@@ -14,6 +14,7 @@ from turnlog.model import Message
 from turnlog.store import bodies
 from turnlog.store.asking import AskedSession, AskingCall, asked_session, asking_calls, find_calls
 from turnlog.store.blobs import BlobLoader
+from turnlog.store.frames import BODY_COLUMNS, BodyReader
 
 _LOOKUP_SIZE = 500
 
@@ -60,11 +61,11 @@ def _unnamed(connection: sqlite3.Connection, session_ids: Sequence[str]) -> dict
 
 def _asked(connection: sqlite3.Connection, session_id: str) -> AskedSession | None:
     row = connection.execute(
-        "SELECT m.body FROM sessions f JOIN memberships s ON s.session_key = f.key JOIN messages m ON m.key ="
+        f"SELECT {BODY_COLUMNS} FROM sessions f JOIN memberships s ON s.session_key = f.key JOIN messages m ON m.key ="
         " s.message_key WHERE f.owner_key = 1 AND f.agent = ? AND f.external_id = ? ORDER BY s.position LIMIT 1",
         session_id.partition(":")[::2],
     ).fetchone()
-    return None if row is None else asked_session(session_id, _whole(connection, row[0]))
+    return None if row is None else asked_session(session_id, _whole(connection, [row])[0])
 
 
 def _free_calls(connection: sqlite3.Connection, session_id: str) -> Iterable[AskingCall]:
@@ -76,15 +77,16 @@ def _free_calls(connection: sqlite3.Connection, session_id: str) -> Iterable[Ask
         )
     }
     rows = connection.execute(
-        "SELECT m.body FROM sessions f JOIN memberships s ON s.session_key = f.key JOIN messages m ON m.key ="
+        f"SELECT {BODY_COLUMNS} FROM sessions f JOIN memberships s ON s.session_key = f.key JOIN messages m ON m.key ="
         " s.message_key WHERE f.owner_key = 1 AND f.agent = ? AND f.external_id = ? AND m.has_tool_calls = 1"
         " AND EXISTS (SELECT 1 FROM parts p WHERE p.message_key = m.key AND p.tool_kind = 'subagent')"
         " ORDER BY s.position",
         session_id.partition(":")[::2],
     )
-    calls = [call for row in rows.fetchall() for call in asking_calls(_whole(connection, row[0]))]
+    calls = [call for message in _whole(connection, rows.fetchall()) for call in asking_calls(message)]
     return [call for call in calls if call.tool_call_id not in taken]
 
 
-def _whole(connection: sqlite3.Connection, frame: bytes) -> Message:
-    return bodies.resolve(bodies.unpack(frame), BlobLoader(connection))
+def _whole(connection: sqlite3.Connection, places: Iterable[tuple[int, int, int, int, int]]) -> list[Message]:
+    read, load = BodyReader(connection), BlobLoader(connection)
+    return [bodies.resolve(bodies.decode(read(*place)), load) for place in places]

@@ -11,7 +11,7 @@ import msgspec
 from turnlog.agents.base import EventChange, ResultChange
 from turnlog.model import RecordEvent, RunMetadataEvent, ToolResultEvent
 from turnlog.model.codec import decode_event, encode
-from turnlog.store import bodies
+from turnlog.store import zstd
 from turnlog.store.rows import milliseconds
 from turnlog.store.writing.branches import Branches
 from turnlog.store.writing.transaction import SourceRow, Transaction
@@ -168,13 +168,13 @@ class EventRows:
             change.record[1] if change.record else None,
             change.record_id,
             change.parent_id,
-            None if body is None else bodies.compress(body),
+            None if body is None else zstd.compress(body),
             self._transaction.sessions.sequence(session_key),
         )
 
 
 def _orphan_of(session_id: str, position: int, length: int | None, record_id: str | None, frame: bytes) -> ResultChange:
-    event = decode_event(bodies.decompress(frame))
+    event = decode_event(zstd.decompress(frame))
     assert isinstance(event, ToolResultEvent)
     return ResultChange(
         session_id=session_id,

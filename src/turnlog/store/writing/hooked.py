@@ -21,6 +21,7 @@ from turnlog.agents.hooked import NAMELESS
 from turnlog.agents.turns import log_tells_turns
 from turnlog.model import ToolCallPart
 from turnlog.store import bodies
+from turnlog.store.frames import BodyReader
 from turnlog.store.rows import PREVIEW_LENGTH
 from turnlog.store.writing.sessions import SessionRows
 from turnlog.store.writing.streams import supersede
@@ -43,7 +44,6 @@ class _Piece(NamedTuple):
     role: str
     at: int
     text: str
-    frame: bytes
 
 
 class _Logged(NamedTuple):
@@ -132,7 +132,7 @@ class _Session:
 
     def _pieces(self) -> Iterator[_Piece]:
         rows = self._connection.execute(
-            "SELECT m.key, m.role, coalesce(m.completed_at, m.created_at, 0), m.text_preview, m.body"
+            "SELECT m.key, m.role, coalesce(m.completed_at, m.created_at, 0), m.text_preview"
             " FROM memberships s JOIN messages m ON m.key = s.message_key"
             " WHERE s.session_key = ? AND s.position >= ?",
             (self._key, HOOKED_FROM),
@@ -143,7 +143,7 @@ class _Session:
         """Whether the log has a piece."""
         if piece.at <= self._newest:
             return True
-        message = bodies.unpack(piece.frame)
+        message = bodies.decode(BodyReader(self._connection).of(piece.key))
         calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
         if calls:
             return all(self._has_call(call, piece) for call in calls)
@@ -169,10 +169,10 @@ class _Session:
 
     def _calls(self, logged: _Logged, call: ToolCallPart) -> bool:
         """Whether a message of the log has a call of the same tool with the same input."""
-        frame = self._connection.execute("SELECT body FROM messages WHERE key = ?", (logged.key,)).fetchone()[0]
+        message = bodies.decode(BodyReader(self._connection).of(logged.key))
         return any(
             isinstance(part, ToolCallPart) and part.tool_name == call.tool_name and _input(part) == _input(call)
-            for part in bodies.unpack(frame).parts
+            for part in message.parts
         )
 
     def _drop_events(self, sessions: SessionRows, left: int) -> bool:

@@ -14,7 +14,7 @@ from turnlog.agents.base import HOOKED_FROM, EventChange, Placement
 from turnlog.model import Fate, RecordEvent
 from turnlog.model.codec import decode_event
 from turnlog.model.tree import Placed
-from turnlog.store import bodies
+from turnlog.store import zstd
 from turnlog.store.joining import messages_of_records, parents_of, place_messages, told_fate
 from turnlog.store.places import unpack_ids
 
@@ -111,7 +111,7 @@ def _events(connection: sqlite3.Connection, session_key: int, session_id: str) -
     return [
         EventChange(
             session_id=session_id,
-            event=decode_event(bodies.decompress(body)) if body else RecordEvent(id="", kind="", position=position),
+            event=decode_event(zstd.decompress(body)) if body else RecordEvent(id="", kind="", position=position),
             record_id=record_id,
             parent_id=parent_id,
         )

@@ -14,16 +14,16 @@ from typing import Any
 
 from turnlog.agents.base import MessageChange, Placement
 from turnlog.model import Message
-from turnlog.store import bodies
+from turnlog.store import bodies, zstd
 from turnlog.store.blobs import save_blobs
+from turnlog.store.frames import PLACE_COLUMNS, FramePacker, PackedFrames
 from turnlog.store.places import pack_ids, pack_records
 from turnlog.store.rows import MESSAGE_COLUMNS, PART_COLUMNS, MessageFacts, message_facts
 from turnlog.store.writing.branches import Branches
 from turnlog.store.writing.transaction import SourceRow, Transaction
 
-_MESSAGE_INSERT = (
-    f"INSERT INTO messages ({', '.join(MESSAGE_COLUMNS)}) VALUES ({', '.join('?' * len(MESSAGE_COLUMNS))})"
-)
+_COLUMNS = (*MESSAGE_COLUMNS, *PLACE_COLUMNS)
+_MESSAGE_INSERT = f"INSERT INTO messages ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
 PATH_INSERT = "INSERT OR IGNORE INTO more_paths (path, message_key, sequence) VALUES (?, ?, ?)"
 PART_INSERT = f"INSERT INTO parts ({', '.join(PART_COLUMNS)}) VALUES ({', '.join('?' * len(PART_COLUMNS))})"
 
@@ -57,16 +57,16 @@ class NewMessages:
         row = transaction.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
         self._next_key = (row[0] if row else 0) + 1
         self._messages: list[tuple[Any, ...]] = []
-        self._texts: list[bytes] = []
+        self._packer = FramePacker()
         self._parts: list[tuple[Any, ...]] = []
         self._paths: list[tuple[str, int, int]] = []
         self._members: list[tuple[Any, ...]] = []
         self._blobs: list[tuple[bodies.Blob, int]] = []
-        self._sent: tuple[list[tuple[Any, ...]], Callable[[], bodies.Frames | list[bytes]]] | None = None
+        self._sent: tuple[list[tuple[Any, ...]], PackedFrames, Callable[[], zstd.Frames]] | None = None
 
     def add(self, session_key: int, change: MessageChange) -> int:
         """Take a message and its place; return its key."""
-        transaction, message, place = self._transaction, change.message, change.placement
+        transaction, message, placement = self._transaction, change.message, change.placement
         key = self._next_key
         self._next_key += 1
         facts = message_facts(message, key)
@@ -76,13 +76,13 @@ class NewMessages:
         transaction.totals.pay(session_key, message, cost, 1)
         sequence = transaction.sessions.sequence(session_key)
         columns = transaction.message_columns(message, facts, cost, 1, sequence)
-        self._messages.append((key, transaction.source.agent, message.id, *columns, session_key, len(body)))
-        self._texts.append(body)
+        self._messages.append((key, transaction.source.agent, message.id, *columns, session_key))
+        self._packer.add(session_key, key, body)
         self._parts += facts.parts
         self._paths += facts.more_paths
-        self._members.append(member_row(session_key, key, transaction.source, place))
-        self._branches.note_place(session_key, place)
-        self._branches.lengthen(session_key, message.id, place)
+        self._members.append(member_row(session_key, key, transaction.source, placement))
+        self._branches.note_place(session_key, placement)
+        self._branches.lengthen(session_key, message.id, placement)
         return key
 
     def send(self) -> None:
@@ -90,14 +90,15 @@ class NewMessages:
         if not self._messages:
             return
         self.land()
-        self._sent = self._messages, self._compress(self._texts)
+        packed = self._packer.take()
+        self._sent = self._messages, packed, self._compress(packed.texts)
         connection = self._transaction.connection
         connection.executemany(PART_INSERT, self._parts)
         connection.executemany(PATH_INSERT, self._paths)
         connection.executemany(MEMBER_INSERT, self._members)
         save_blobs(connection, self._blobs)
         self._transaction.saved.messages += len(self._messages)
-        self._messages, self._texts = [], []
+        self._messages = []
         self._parts.clear()
         self._paths.clear()
         self._members.clear()
@@ -107,11 +108,11 @@ class NewMessages:
         """Write the messages that were sent."""
         if self._sent is None:
             return
-        messages, frames = self._sent
+        messages, packed, compressed = self._sent
         self._sent = None
-        found = frames()
+        places = packed.save(self._transaction.connection, compressed())
         self._transaction.connection.executemany(
-            _MESSAGE_INSERT, [(*row, found[index]) for index, row in enumerate(messages)]
+            _MESSAGE_INSERT, [(*row, *place) for row, place in zip(messages, places, strict=True)]
         )
 
     def _body(self, message: Message, facts: MessageFacts, key: int) -> bytes:
@@ -124,11 +125,11 @@ class NewMessages:
         self._blobs += [(blob, key) for blob in found]
         return body if external is message else bodies.pack_fresh(external)
 
-    def _compress(self, texts: list[bytes]) -> Callable[[], bodies.Frames | list[bytes]]:
+    def _compress(self, texts: list[bytes]) -> Callable[[], zstd.Frames]:
         """Compress bodies, beside the caller's own work when there is a worker; call the result for the frames."""
         if self._worker is None:
-            return partial(bodies.compress_all, texts)
-        return self._worker.submit(bodies.compress_all, texts).result
+            return partial(zstd.compress_all, texts)
+        return self._worker.submit(zstd.compress_all, texts).result
 
 
 def drop_parts(connection: sqlite3.Connection, message_key: int) -> None:

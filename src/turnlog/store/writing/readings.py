@@ -13,6 +13,7 @@ from turnlog.model import Fate, Message
 from turnlog.model.merge import merge_messages
 from turnlog.store import bodies
 from turnlog.store.blobs import BlobLoader, replace_blobs
+from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, save_alone
 from turnlog.store.joining import add_late_result, join_placements, join_records, told_fate
 from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
 from turnlog.store.rows import MESSAGE_COLUMNS, MessageFacts, message_facts
@@ -21,7 +22,9 @@ from turnlog.store.writing.left_open import give_up_open_calls
 from turnlog.store.writing.new_messages import MEMBER_INSERT, PART_INSERT, PATH_INSERT, drop_parts, member_row
 from turnlog.store.writing.transaction import Transaction
 
-_MESSAGE_UPDATE = f"UPDATE messages SET {', '.join(f'{name} = ?' for name in MESSAGE_COLUMNS[3:])} WHERE key = ?"
+_MESSAGE_UPDATE = (
+    f"UPDATE messages SET {', '.join(f'{name} = ?' for name in (*MESSAGE_COLUMNS[3:], *PLACE_COLUMNS))} WHERE key = ?"
+)
 
 
 class Readings:
@@ -32,6 +35,7 @@ class Readings:
         self._connection = transaction.connection
         self._sessions = transaction.sessions
         self._branches = branches
+        self._read = BodyReader(self._connection)
 
     def join(self, key: int, session_key: int, change: MessageChange) -> None:
         """Join one more reading into a message that is there, and see to its place in this session."""
@@ -97,10 +101,10 @@ class Readings:
 
     def _update_message(self, key: int, session_id: str, change: Callable[[Message], Message]) -> None:
         """Store what `change` makes of a stored message, if that is anything new."""
-        revision, cost, pays_key, frame = self._connection.execute(
-            "SELECT revision, cost, pays_key, body FROM messages WHERE key = ?", (key,)
+        revision, cost, pays_key, *place = self._connection.execute(
+            f"SELECT m.revision, m.cost, m.pays_key, {BODY_COLUMNS} FROM messages m WHERE m.key = ?", (key,)
         ).fetchone()
-        old_body = bodies.decompress(frame)
+        old_body = self._read(*place)
         old = bodies.resolve(bodies.decode(old_body), BlobLoader(self._connection))
         new = change(old)
         found: list[bodies.Blob] = []
@@ -124,7 +128,8 @@ class Readings:
         columns = self._transaction.message_columns(
             new, facts, new_cost, revision + 1, self._sessions.sequence(session_key)
         )
-        self._connection.execute(_MESSAGE_UPDATE, (*columns, pays_key, len(body), bodies.compress(body), key))
+        alone = save_alone(self._connection, key, body, place[0])
+        self._connection.execute(_MESSAGE_UPDATE, (*columns, pays_key, *alone, key))
         drop_parts(self._connection, key)
         if pays_key is not None:
             self._insert_parts(facts)
@@ -139,10 +144,7 @@ class Readings:
             (self._sessions.sequence(session_key), key, session_key),
         )
         self._branches.note_place(session_key, placement)
-        message = bodies.unpack(
-            self._connection.execute("SELECT body FROM messages WHERE key = ?", (key,)).fetchone()[0]
-        )
-        facts = message_facts(message, key)
+        facts = message_facts(bodies.decode(self._read.of(key)), key)
         self._sessions.count(session_key, facts.counts, 1)
         # What this session spilled may now be the whole of an output that the message previews.
         self._connection.execute(

@@ -15,6 +15,7 @@ import msgspec
 
 from turnlog.agents.base import HOOKED_FROM, SHARES_BEFORE
 from turnlog.store import bodies
+from turnlog.store.frames import BodyReader
 from turnlog.store.places import unpack_ids
 from turnlog.store.rows import message_facts
 from turnlog.store.writing.transaction import Transaction
@@ -163,8 +164,8 @@ def _id(connection: sqlite3.Connection, message_key: int) -> str:
 
 
 def _counts(connection: sqlite3.Connection, message_key: int) -> Any:
-    frame = connection.execute("SELECT body FROM messages WHERE key = ?", (message_key,)).fetchone()[0]
-    return message_facts(bodies.unpack(frame), message_key).counts
+    message = bodies.decode(BodyReader(connection).of(message_key))
+    return message_facts(message, message_key).counts
 
 
 def _stored_key(connection: sqlite3.Connection, session_id: str) -> int | None:

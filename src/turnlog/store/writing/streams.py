@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.store import bodies
+from turnlog.store.frames import BodyReader
 from turnlog.store.rows import message_facts
 from turnlog.store.writing.new_messages import drop_parts
 from turnlog.store.writing.sessions import SessionRows
@@ -114,13 +115,14 @@ def supersede(
         (*place, log, keeps_fate),
     )
     connection.execute("DELETE FROM memberships WHERE session_key = ? AND message_key = ?", place)
-    id, frame, payer, other = connection.execute(
-        "SELECT external_id, body, pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = ?1)"
+    id, payer, other = connection.execute(
+        "SELECT external_id, pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = ?1)"
         " FROM messages WHERE key = ?1",
         (message_key,),
     ).fetchone()
     sessions.lose(session_key, [(0, id)])
-    sessions.count(session_key, message_facts(bodies.unpack(frame), message_key).counts, -1)
+    message = bodies.decode(BodyReader(connection).of(message_key))
+    sessions.count(session_key, message_facts(message, message_key).counts, -1)
     if payer == session_key:
         totals.move(message_key, payer, other)
     if other is None:

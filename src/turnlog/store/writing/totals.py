@@ -11,6 +11,7 @@ from collections import defaultdict
 
 from turnlog.model import Message
 from turnlog.store import bodies
+from turnlog.store.frames import BodyReader
 from turnlog.store.names import Names
 from turnlog.store.rows import USAGE_COUNTS, day_of, milliseconds, nanos, usage_counts
 from turnlog.store.writing.sessions import SessionRows
@@ -48,10 +49,8 @@ class Totals:
 
     def move(self, message_key: int, old: int | None, new: int | None) -> None:
         """Let another session pay for a stored message, or none."""
-        frame, cost = self._connection.execute(
-            "SELECT body, cost FROM messages WHERE key = ?", (message_key,)
-        ).fetchone()
-        message = bodies.unpack(frame)
+        cost = self._connection.execute("SELECT cost FROM messages WHERE key = ?", (message_key,)).fetchone()[0]
+        message = bodies.decode(BodyReader(self._connection).of(message_key))
         if old is not None:
             self.pay(old, message, cost, -1)
             self._sessions.sequence(old)
