@@ -155,7 +155,7 @@ def test_the_same_conversation_is_the_same_history(agent: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_each_model_call_is_one_step_with_what_it_used(agent: str, tmp_path: Path) -> None:
-    """R-S24: the script's usage of its second call: thirty or forty tokens out, and what came from the cache."""
+    """R-K4, R-C5: the script's usage of its second call: thirty or forty tokens out, and what came from the cache."""
     answers = [message for message in tour_of(agent, tmp_path) if message.role == "assistant"]
     assert all(message.usage is not None and message.usage.output for message in answers)
     assert {part.type for message in answers for part in message.parts} <= PART_TYPES[agent]

@@ -42,7 +42,7 @@ def one(**fields: Any) -> UIMessage:
 
 
 def test_a_chat_is_a_session_with_models_tokens_and_turns(keeper: NativeKeeper, store: Store) -> None:
-    """R-S24."""
+    """R-C6, R-S24: it has the facts that a session read from a log has."""
 
     async def run() -> None:
         chat = Chat(Script(ASKING, GOING_ON, ANSWER), keeper)

@@ -115,6 +115,29 @@ def test_a_kind_of_part_that_is_not_ours_keeps_its_exact_json(tag: str, content:
     assert decode_message(encode(message)) == message
 
 
+_TEXT = b'{"type":"text","text":"a"}'
+_MESSAGE = b'{"id":"m","role":"user","parts":[' + _TEXT + b"]}"
+
+
+@pytest.mark.parametrize(
+    ("decode", "sound", "odd"),
+    [
+        (decode_part, _TEXT, _TEXT.replace(b"text", b"hologram", 1)),
+        (decode_part, _TEXT, b'{"text":"a"}'),
+        (decode_part, _TEXT, _TEXT.replace(b"}", b',"font":"b"}')),
+        (decode_message, _MESSAGE, _MESSAGE.replace(b"text", b"hologram", 1)),
+        (decode_message, _MESSAGE, _MESSAGE.replace(b"}]", b',"font":"b"}]')),
+        (decode_message, _MESSAGE, _MESSAGE.replace(b"user", b'user","mood":"fine')),
+    ],
+)
+def test_what_is_unknown_is_refused_in_strict_mode(decode: Any, sound: bytes, odd: bytes) -> None:
+    """R-K1: kinds and fields; and it is kept in the usual mode."""
+    assert decode(sound, strict=True) == decode(sound)
+    with pytest.raises(msgspec.ValidationError):
+        decode(odd, strict=True)
+    assert decode(odd) != decode(sound)
+
+
 def test_a_part_without_a_kind_is_unknown_and_kept() -> None:
     part = decode_part(b'{"text":"no type"}')
     assert isinstance(part, UnknownPart)

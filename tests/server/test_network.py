@@ -126,7 +126,7 @@ def test_an_address_off_loopback_needs_a_token(library: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/api/status", "/api/sessions", "/", "/sessions/x", "/openapi.json", "/api/nothing"])
 def test_without_the_token_nothing_is_answered(library: Path, open_client: OpenClient, path: str) -> None:
-    """C-a: 401."""
+    """R-C16, C-a: 401."""
     client = open_client(library, NETWORK)
     wrong = [
         {},

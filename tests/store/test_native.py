@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from toy_agent import ToyAgent, line
 from toy_store import ToyStore
 from turnlog.errors import ConflictError
-from turnlog.model import Message, TextPart
+from turnlog.model import Message, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.message import Role
-from turnlog.store import bodies
+from turnlog.store import bodies, open_store
+from turnlog.store.base import ToolCallFilter
 from turnlog.store.forget import forget_for_good
 from turnlog.store.frames import BodyReader
 from turnlog.store.native import NativeSessions
@@ -69,6 +71,24 @@ def test_messages_are_saved_in_order_and_replaced_by_later_ones(store: ToyStore,
     assert texts(store) == {"u": "hello", "a": "half and whole"}
     assert [row[1:6] for row in rows(store)] == [(1, 1, None, "active", None), (2, 1, 1, "active", None)]
     assert store.row("SELECT messages FROM sessions WHERE native = 1") == 2
+
+
+def test_sessions_messages_and_calls_are_made_or_renewed(store: ToyStore, native: NativeSessions) -> None:
+    """R-C14: saving the same again changes nothing; saving more of it adds what is more."""
+    asking = said("a", "assistant", "looking", 1)
+    call = ToolCallPart(id="a/1", tool_call_id="c", tool_name="Search", input=msgspec.Raw(b'{"q":"x"}'))
+    found = ToolResult(id="r", content=(TextPart(text="nothing"),))
+    done = msgspec.structs.replace(call, results=(found,), state=ToolState.OUTPUT_AVAILABLE)
+    asked = msgspec.structs.replace(asking, parts=(*asking.parts, call))
+    answered = msgspec.structs.replace(said("a", "assistant", "looking", 2), parts=(*asking.parts, done))
+    for messages in ([said("u", "user", "find x"), asked], [asked], [answered], [answered], [asked]):
+        native.save(CHAT, messages)
+    with open_store(store.path) as reading:
+        [session] = reading.sessions().items
+        [one] = reading.tool_calls(ToolCallFilter(session=CHAT)).items
+        assert (session.id, session.title, session.counts.messages) == (CHAT, "find x", 2)
+        assert (one.tool_call_id, one.tool_name, one.message_id, one.state) == ("c", "Search", "a", "output-available")
+        assert [part.type for part in reading.message("a").parts] == ["text", "tool-call"]
 
 
 def test_a_retracted_message_stays_and_says_so(store: ToyStore, native: NativeSessions) -> None:

@@ -56,14 +56,17 @@ def repair_text(text: str) -> str:
     return text if text.isascii() else _LONE_SURROGATE.sub("\ufffd", text)
 
 
-def decode_message(data: bytes | msgspec.Raw) -> Message:
-    """A message from its JSON; raise msgspec.ValidationError when a known field has the wrong shape."""
-    return _decode(data, Message)
+def decode_message(data: bytes | msgspec.Raw, *, strict: bool = False) -> Message:
+    """A message from its JSON; raise msgspec.ValidationError when a known field has the wrong shape.
+
+    `strict` raises it for kinds and fields that this version does not know, too (R-K1).
+    """
+    return _strict_decoder(Message).decode(data) if strict else _decode(data, Message)
 
 
-def decode_part(data: bytes | msgspec.Raw) -> Part:
-    """A part from its JSON; a kind that is not ours becomes an UnknownPart."""
-    return cast("Part", _decode(data, Part))
+def decode_part(data: bytes | msgspec.Raw, *, strict: bool = False) -> Part:
+    """A part from its JSON; a kind that is not ours becomes an UnknownPart, or with `strict` raises as a message's."""
+    return cast("Part", _strict_decoder(Part).decode(data) if strict else _decode(data, Part))
 
 
 def decode_session(data: bytes | msgspec.Raw) -> Session:
@@ -134,12 +137,16 @@ def json_schema() -> dict[str, Any]:
 _strict: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
-def _decode(data: bytes | msgspec.Raw, kind: Any) -> Any:
+def _strict_decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     decoder = _strict.get(kind)
     if decoder is None:
         decoder = _strict[kind] = msgspec.json.Decoder(kind)
+    return decoder
+
+
+def _decode(data: bytes | msgspec.Raw, kind: Any) -> Any:
     try:
-        return decoder.decode(data)
+        return _strict_decoder(kind).decode(data)
     except msgspec.ValidationError:
         return _decode_careful(data, kind)
 

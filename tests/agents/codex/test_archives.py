@@ -70,7 +70,7 @@ def test_a_compressed_rollout_is_read_like_a_plain_one(codex_home: Path) -> None
 
 
 def test_a_session_stays_one_when_its_rollout_is_archived_and_compressed(codex_home: Path, tmp_path: Path) -> None:
-    """R-S36: what was read stays; the same thread elsewhere adds nothing and costs nothing."""
+    """R-C13: what was read stays; the same thread elsewhere adds nothing and costs nothing."""
     path = tmp_path / "store.db"
     pass_over(path, codex_home)
     with open_store(path) as store:
@@ -85,7 +85,7 @@ def test_a_session_stays_one_when_its_rollout_is_archived_and_compressed(codex_h
 
 
 def test_an_archive_keeps_the_compressed_bytes_and_gives_the_records_inside(codex_home: Path, tmp_path: Path) -> None:
-    """R-S28"""
+    """R-S43: as they do of a plain log."""
     lines = rollout(codex_home).read_bytes().splitlines()
     packed = compress(archive(codex_home))
     path = tmp_path / "store.db"

@@ -205,7 +205,7 @@ def test_tokens_are_counted_once(case: str) -> None:
 
 
 def test_what_the_provider_encrypted_is_kept_for_it() -> None:
-    """R-K3: encrypted reasoning and item ids go back to the provider only."""
+    """R-S22: encrypted reasoning and item ids, which go back to the provider only."""
     gathered = read(logs("scenarios", "basic"))
     thoughts = [part for found in gathered.messages.values() for part in found.parts if isinstance(part, ReasoningPart)]
     assert thoughts
@@ -244,7 +244,7 @@ def test_the_summary_of_a_compaction_is_no_answer() -> None:
 
 @pytest.mark.parametrize("scenario", ["subagent-gpt-5.5", "subagent-gpt-6-sol"])
 def test_a_subagent_is_linked_from_both_sides(scenario: str) -> None:
-    """R-C10, R-S24"""
+    """R-C10"""
     gathered = read(logs("scenarios", scenario))
     [link] = gathered.links.values()
     assert link.tool_call_id == "call_mock_spawn"

@@ -71,7 +71,7 @@ def check(path: Path) -> None:
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 def test_a_fork_begins_with_what_it_shares(order: tuple[str, ...], tmp_path: Path) -> None:
-    """R-S24, R-C5: in whatever order the logs are read, what it shares is in its history, and paid for once."""
+    """R-C5, R-C13: in whatever order the logs are read, what it shares is in its history, and paid for once."""
     path = tmp_path / "store.db"
     data = {THREAD: PARENT, OTHER: FORK, THIRD: FORK_OF_FORK}
     for thread in order:

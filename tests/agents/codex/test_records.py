@@ -272,7 +272,7 @@ def test_a_rollback_takes_the_last_turns_out_of_the_active_branch() -> None:
 
 
 def test_a_copy_in_a_fork_is_the_same_message() -> None:
-    """R-S24: without ids, with new times, behind another header."""
+    """R-C13: without ids, with new times, behind another header."""
     history = (CONTEXT, prompt("a"), answer("b"), token_count(counts(9, 0, 1, 0), counts(9, 0, 1, 0)))
     parent = fold(meta(), *history)
     later = "2026-11-21T11:00:00.000Z"
@@ -367,7 +367,7 @@ def review(*heard: bytes) -> tuple[bytes, ...]:
 
 
 def test_what_is_heard_of_a_thread_that_reviews_is_in_that_ones_log() -> None:
-    """R-S24: from 0.5x to 0.14x its tokens were told here too, by its own totals."""
+    """R-C5: from 0.5x to 0.14x its tokens were told here too, by its own totals."""
     first, second, reviewed = counts(100, 0, 20, 0), counts(200, 0, 40, 0), counts(70, 0, 7, 0)
     asked = event("user_message", message="Review it")
     gathered = fold(
@@ -386,7 +386,7 @@ def test_what_is_heard_of_a_thread_that_reviews_is_in_that_ones_log() -> None:
 
 
 def test_a_review_in_the_thread_itself_is_told_and_paid_here() -> None:
-    """R-S24: up to 0.49 nothing but events tells of it, and the totals go on."""
+    """R-C5: up to 0.49 nothing but events tells of it, and the totals go on."""
     first, second = counts(100, 0, 20, 0), counts(200, 0, 40, 0)
     heard = review(token_count(first, first), event("agent_reasoning", text="Hm"), token_count(second, first))
     gathered = fold(meta(), prompt("a"), answer("b"), token_count(first, first), *heard, prompt("c"))

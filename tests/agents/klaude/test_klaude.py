@@ -188,7 +188,7 @@ def test_an_old_rewind_leaves_a_branch() -> None:
 
 
 def test_a_fork_shares_its_messages_and_does_not_pay_again(tmp_path: Path) -> None:
-    """R-C14"""
+    """R-C5, R-C13"""
     read_home(tmp_path / "store.db", DATA / "2.43.0", AGENT)
     with open_store(tmp_path / "store.db") as store:
         found = {session.external_id: session for session in store.sessions(SessionFilter(subagents=True)).items}
