@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import turnlog
 from plain_agent import Log, PlainAgent, PlainFold
 from plain_history import write_history
 from plain_store import read_home
@@ -29,6 +30,7 @@ from turnlog.store.connection import connect
 from turnlog.sync.read import Reader
 
 DATA = Path(__file__).parent.parent / "data" / "claude_code"
+SAMPLE = Path(turnlog.__file__).parent / "sample"
 SUBAGENT = DATA / "scenarios" / "subagent" / "projects"
 
 
@@ -223,7 +225,28 @@ def test_discover_lists_logs_with_project_and_session(tmp_path: Path) -> None:
     logs = [source for source in sources if source.kind is SourceKind.SESSION]
     assert [source.session_id for source in logs] == ["claude-code:11111111-1111-4111-8111-111111111111"]
     assert Path(logs[0].path).parent.parent == SUBAGENT
+    assert {source.project for source in sources} == {Path(logs[0].path).parent.name}
     assert {source.kind for source in sources} == {SourceKind.SESSION, SourceKind.SUBAGENT, SourceKind.SIDECAR}
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "gemini-cli", "klaude", "opencode"])
+def test_every_log_is_listed_with_its_session_and_where_they_are_kept_by_project_with_that(agent: str) -> None:
+    """R-S20, R-S43: also of Gemini CLI, whose files have but the beginning of an id in their names."""
+    kinds = (SourceKind.SESSION, SourceKind.SUBAGENT)
+    logs = [source for source in discover(SAMPLE / agent) if source.agent == agent and source.kind in kinds]
+    assert logs
+    assert [source.session_id for source in logs] == [read_session(source.path).session.id for source in logs]
+    assert {source.project is None for source in logs} == {agent == "codex"}
+
+
+def test_a_log_that_says_nothing_of_its_session_is_listed_without_one(tmp_path: Path) -> None:
+    """R-S20"""
+    chats = tmp_path / "tmp" / "work" / "chats"
+    chats.mkdir(parents=True)
+    (chats / "session-1-abcdef12.jsonl").write_text("no record\n")
+    (chats / "session-2-abcdef12.json").write_text("")
+    (chats / "session-3-abcdef12.jsonl").symlink_to(tmp_path / "gone")
+    assert [(source.project, source.session_id) for source in discover(tmp_path)] == [("work", None), ("work", None)]
 
 
 def test_discover_takes_one_root_as_it_is(tmp_path: Path) -> None:

@@ -67,6 +67,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     kind: SourceKind = SourceKind.SESSION
     session_id: str | None = None
     """Id of the session it belongs to, when the path tells."""
+    project: str | None = None
+    """What the agent keeps it under, when that tells the project: a folder's name, or the id in a database."""
     appendable: bool = True
     """Grows at its end (a log). False: rewritten whole, so a change means reading it anew."""
     version: Version | None = None

@@ -27,6 +27,13 @@ def noting_folders_out_of_reach() -> Generator[dict[str, str]]:
         _out_of_reach.reset(token)
 
 
+def folder_below(path: str, root: Path, name: str) -> str | None:
+    """The folder in `root/name` that `path` lies in; None when it lies somewhere else (R-S20)."""
+    above = f"{root}{os.sep}{name}{os.sep}"
+    folder, separator, _ = path[len(above) :].partition(os.sep)
+    return folder if separator and path.startswith(above) else None
+
+
 def entries(path: str) -> list[os.DirEntry[str]]:
     """What is in a folder, by name."""
     try:

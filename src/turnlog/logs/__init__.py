@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from turnlog.agents import agents, find_sources
-from turnlog.agents.base import Source
+import msgspec
+
+from turnlog.agents import HEAD_SIZE, agents, find_sources
+from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.logs.session import SessionHistory, extract_tool_calls, parse_log_file, read_session
 from turnlog.logs.stream import parse_log_stream
 
@@ -21,7 +23,10 @@ __all__ = [
 
 
 def discover(roots: str | Path | Iterable[str | Path] | None = None) -> list[Source]:
-    """Every log of every agent on this machine, and what lies beside them (R-S20).
+    """Every log of every agent on this machine, and what lies beside them, with project and session (R-S20).
+
+    A log is opened only where its path does not tell whose it is. One that nothing tells of has no `session_id`, and
+    of an agent that does not keep its logs by project none has a `project`.
 
     Args:
         roots: A home of an agent (as `~/.claude`), or several, to look in instead of the agents' own; one that is
@@ -29,4 +34,21 @@ def discover(roots: str | Path | Iterable[str | Path] | None = None) -> list[Sou
     """
     named = [roots] if isinstance(roots, str | Path) else roots
     homes = None if named is None else [Path(root) for root in named]
-    return [source for _, source in find_sources(agents(), homes)]
+    return [_with_session(agent, source) for agent, source in find_sources(agents(), homes)]
+
+
+_HISTORIES = (SourceKind.SESSION, SourceKind.SUBAGENT)
+
+
+def _with_session(agent: Agent, source: Source) -> Source:
+    """The source, of the first session that its own records name where its path names none."""
+    if source.session_id is not None or source.kind not in _HISTORIES:
+        return source
+    try:
+        with Path(source.path).open("rb") as file:
+            data = file.readline() + file.read(HEAD_SIZE) if source.appendable else file.read()
+        end = data.rfind(b"\n") + 1 if source.appendable else len(data)
+        sessions = agent.fold(source).feed(data[:end], 0).sessions
+    except Exception:  # It cannot be read, or by a stranger's package that fails: its path is known all the same.
+        return source
+    return msgspec.structs.replace(source, session_id=next(iter(sessions), None))

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.folders import entries, folders, is_file, is_folder
+from turnlog.agents.folders import entries, folder_below, folders, is_file, is_folder
 
 NAME = "claude-code"
 
@@ -114,6 +114,7 @@ def _source(path: str, root: Path, kind: SourceKind, external: str | None) -> So
         root=os.fspath(root),
         kind=kind,
         session_id=session_id(external) if external is not None else None,
+        project=folder_below(path, root, "projects"),
         appendable=kind in (SourceKind.SESSION, SourceKind.SUBAGENT),
     )
 

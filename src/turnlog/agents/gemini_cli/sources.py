@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.folders import entries, is_file, is_folder
+from turnlog.agents.folders import entries, folder_below, is_file, is_folder
 
 NAME = "gemini-cli"
 
@@ -99,5 +99,6 @@ def _source(
         root=os.fspath(root),
         kind=kind,
         session_id=session_id(external) if external is not None else None,
+        project=folder_below(path, root, "tmp"),
         appendable=appendable,
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.folders import entries, folders, is_file, is_folder
+from turnlog.agents.folders import entries, folder_below, folders, is_file, is_folder
 
 NAME = "klaude"
 
@@ -54,5 +54,6 @@ def _source(path: str, root: Path, kind: SourceKind, external: str) -> Source:
         root=os.fspath(root),
         kind=kind,
         session_id=session_id(external),
+        project=folder_below(path, root, "projects"),
         appendable=kind is SourceKind.SESSION,
     )

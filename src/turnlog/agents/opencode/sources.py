@@ -33,7 +33,7 @@ def find_sources(root: Path, databases: list[Path]) -> Iterator[Source]:
         yield from _in_database(database, root)
     yield from find_outputs(root, databases)
     for path, place in find_places(root):
-        yield _source(str(path), root, place.session, version_of(place))
+        yield _source(str(path), root, place.session, version_of(place), place.project)
 
 
 def sources_at(path: Path, root: Path) -> Iterator[Source]:
@@ -49,7 +49,7 @@ def sources_at(path: Path, root: Path) -> Iterator[Source]:
     session = session_at(path, root)
     for place_path, place in find_places(root) if session is not None else ():
         if place.session == session:
-            yield _source(str(place_path), root, place.session, version_of(place))
+            yield _source(str(place_path), root, place.session, version_of(place), place.project)
 
 
 def databases_in(root: Path) -> list[Path]:
@@ -77,7 +77,7 @@ def in_storage(source: Source) -> Place | None:
 def sessions_in(database: Path, root: Path) -> Iterator[Source]:
     """The sessions of one database. Raises OSError or SourceError when it cannot be read."""
     for found in list_sessions(database):
-        yield _source(f"{database}#{found.external_id}", root, found.external_id, found.version)
+        yield _source(f"{database}#{found.external_id}", root, found.external_id, found.version, found.project)
 
 
 def _in_database(database: Path, root: Path) -> Iterator[Source]:
@@ -91,5 +91,7 @@ def _in_database(database: Path, root: Path) -> Iterator[Source]:
     )
 
 
-def _source(path: str, root: Path, external: str, version: Version) -> Source:
-    return Source(agent=NAME, path=path, root=str(root), session_id=session_id(external), version=version)
+def _source(path: str, root: Path, external: str, version: Version, project: str | None) -> Source:
+    return Source(
+        agent=NAME, path=path, root=str(root), session_id=session_id(external), project=project, version=version
+    )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from turnlog.agents.base import Version
 from turnlog.agents.opencode.database import open_database, select, tables_of
 from turnlog.agents.opencode.ids import whole
-from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, object_of, time_of
+from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, object_of, text_of, time_of
 from turnlog.agents.opencode.session_messages import SESSION_MESSAGE, is_message
 from turnlog.agents.opencode.snapshot import MessageRows, Snapshot, listed, session_info
 from turnlog.agents.opencode.timeline import Copy, Listed
@@ -40,6 +40,7 @@ class Listing(NamedTuple):
 
     external_id: str
     version: Version
+    project: str | None
 
 
 def list_sessions(path: Path, only: str | None = None) -> list[Listing]:
@@ -55,14 +56,18 @@ def list_sessions(path: Path, only: str | None = None) -> list[Listing]:
         facts: dict[str, list[object]] = defaultdict(list)
         sizes: dict[str, int] = defaultdict(int)
         times: dict[str, int] = {}
+        projects: dict[str, object] = {}
         for row in select(connection, f"SELECT * FROM session{' WHERE id = ?' if only else ''}", *_given(only)):
             facts[_key(row, "id")].append(sorted(row.items()))
             times[_key(row, "id")] = whole(row.get("time_updated"))
+            projects[_key(row, "id")] = row.get("project_id")
         for name, row in _signs(connection, tables, set(facts), only):
             if name in facts:
                 facts[name].append(sorted(row.items()))
                 sizes[name] += whole(row.get("count")) * _ROW_SIZE
-        return [Listing(name, _version(sizes[name], times[name], facts[name])) for name in facts]
+        return [
+            Listing(name, _version(sizes[name], times[name], facts[name]), text_of(projects[name])) for name in facts
+        ]
 
 
 def _signs(
