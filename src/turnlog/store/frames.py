@@ -20,8 +20,8 @@ from turnlog.store import zstd
 FRAME_SIZE = 32 << 10
 """Bytes of JSON after which a frame is full: larger ones are smaller in sum, and take longer to read one body from."""
 
-ROW_SIZE = 128 << 10
-"""Bytes of JSON in a row, at most."""
+ROW_SIZE = 256 << 10
+"""Bytes of JSON in a row, at most: a row of fewer leaves more of its last page empty."""
 
 MOST_TOGETHER = 256
 """Bodies in a row, at most."""
@@ -112,20 +112,17 @@ class PackedFrames(NamedTuple):
 class BodyReader:
     """Reads bodies, from one snapshot of the store or inside one transaction. Neighbours cost little."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, database: str = "main") -> None:
+        """`database` is the name that the connection has for the store."""
         self._connection = connection
+        self._database = database
         self._frame = (0, 0)
         self._bodies = b""
 
     def __call__(self, frame_key: int, frame_start: int, frame_size: int, body_start: int, body_size: int) -> bytes:
         """The JSON of a body, by its `BodyPlace`; raise StoreError when it is not there."""
         if (frame_key, frame_start) != self._frame:
-            row = self._connection.execute(
-                "SELECT substr(data, ? + 1, ?) FROM frames WHERE key = ?", (frame_start, frame_size, frame_key)
-            ).fetchone()
-            if row is None:
-                raise _lost(frame_key)
-            self._bodies = zstd.decompress(row[0])
+            self._bodies = zstd.decompress(self._load(frame_key, frame_start, frame_size))
             # What stands alone may be written again in the same transaction.
             self._frame = max(frame_key, 0), frame_start
         return self._bodies[body_start : body_start + body_size]
@@ -136,6 +133,17 @@ class BodyReader:
             f"SELECT {BODY_COLUMNS} FROM messages m WHERE m.key = ?", (message_key,)
         ).fetchone()
         return self(*row)
+
+    def _load(self, key: int, start: int, size: int) -> bytes:
+        """A frame, without the rest of its row."""
+        try:
+            with self._connection.blobopen("frames", "data", key, readonly=True, name=self._database) as row:
+                row.seek(start)
+                return row.read(size)
+        except sqlite3.OperationalError:
+            if self._connection.execute("SELECT 1 FROM frames WHERE key = ?", (key,)).fetchone() is None:
+                raise _lost(key) from None
+            raise
 
 
 def load_frames(connection: sqlite3.Connection, places: Sequence[BodyPlace]) -> list[bytes]:

@@ -54,8 +54,10 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
 class Contents:
     """Messages and texts, over a connection to which the store's tables are known by their bare names."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, database: str = "main") -> None:
+        """`database` is the name that the connection has for the store."""
         self._connection = connection
+        self._database = database
 
     def behind(self, sequence: int, message_key: int) -> int:
         """How many messages changed after a watermark (the change sequence and key of the last one seen)."""
@@ -86,7 +88,7 @@ class Contents:
 
     def _rows(self, query: str, *parameters: int) -> Generator[MessageRow]:
         """Messages with their bodies; of one that is being written again just now none: it changes after this."""
-        read = BodyReader(self._connection)
+        read = BodyReader(self._connection, self._database)
         for row in self._connection.execute(query, parameters):
             try:
                 body = read(*row[PLACE])

@@ -12,7 +12,7 @@ from turnlog.store.search.layout import SUPERSEDED, Entry
 from turnlog.store.search.plan import Plan
 
 MOST_COUNTED = 1000
-_COUNTING_SECONDS = 0.0003
+_COUNTING_SECONDS = 0.00015
 """Counting stops at either."""
 
 _COUNTED_AT_ONCE = 10

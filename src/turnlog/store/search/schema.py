@@ -24,6 +24,9 @@ SLOTS = 1 << SLOT_BITS
 
 INDEX_TABLES = ("words", "fresh", "sample", "sparse_sample")
 
+STORE = "store"
+"""What a connection that reads an index calls the store's database."""
+
 _MERGE_STEP = 256
 
 _EPOCH_MS = 1_577_836_800_000
@@ -118,14 +121,14 @@ def open_for_writing(search_path: Path) -> sqlite3.Connection:
 
 
 def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection | None:
-    """Open an index of this version with the store attached as `store`; None when either cannot be used."""
+    """Open an index of this version with the store attached as `STORE`; None when either cannot be used."""
     if not search_path.exists():
         return None
     connection = None
     try:
         connection = open_file(search_path, "ro")
         if _version(connection) == VERSION:
-            connection.execute("ATTACH ? AS store", (file_uri(store_path, "ro"),))
+            connection.execute(f"ATTACH ? AS {STORE}", (file_uri(store_path, "ro"),))
             for table in INDEX_TABLES:
                 connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_rows USING fts5vocab ('main', '{table}', 'row')")
             connection.execute("CREATE VIRTUAL TABLE temp.word_list USING fts5vocab ('main', 'words', 'instance')")

@@ -106,7 +106,7 @@ class Searcher:
             if connection is None:
                 return self._all_messages()
             progress = schema.read_progress(connection)
-            return Contents(connection).behind(progress.sequence, progress.message_key)
+            return Contents(connection, schema.STORE).behind(progress.sequence, progress.message_key)
 
     def _all_messages(self) -> int:
         store = schema.open_store(self._store_path)
@@ -149,7 +149,7 @@ class _Search:
         self._filter = filter
         self._progress = schema.read_progress(connection)
         self._vocabulary = Vocabulary(connection, self._progress.documents)
-        self._contents = Contents(connection)
+        self._contents = Contents(connection, schema.STORE)
 
     def page(self, sort: SearchSort, limit: int, cursor: str | None) -> SearchPage:
         behind = self._contents.behind(self._progress.sequence, self._progress.message_key)
@@ -216,7 +216,7 @@ class _Search:
         rows = self._connection.execute(
             f"SELECT m.key, m.agent, m.role, {BODY_COLUMNS} FROM messages m WHERE m.key IN ({sql_list(parts)})"
         )
-        read = BodyReader(self._connection)
+        read = BodyReader(self._connection, schema.STORE)
         return {key: (agent, role, documents_of(read(*place), parts[key])) for key, agent, role, *place in rows}
 
     def _hits(self, matches: Sequence[Match]) -> Iterator[Hit]:

@@ -57,7 +57,7 @@ class Finder:
 
     def _best_start(self, text: str) -> int:
         if len(self._searches) == 1:
-            return min(self._searches[0].find(text, 1), default=(0, 0))[0]
+            return self._searches[0].first(text)
         found = sorted(
             [(start, index) for index, search in enumerate(self._searches) for start, _ in search.find(text)]
         )
@@ -97,13 +97,25 @@ class _Search:
         self._begins_in_cjk = is_cjk(first)
         self._ends_in_cjk = is_cjk(last)
 
-    def find(self, text: str, most: int = _MOST_OCCURRENCES) -> list[tuple[int, int]]:
-        """Start and end of occurrences: the first `most` of each spelling."""
+    def find(self, text: str) -> list[tuple[int, int]]:
+        """Start and end of occurrences: the first few of each spelling."""
         for spellings in self._spellings:
-            found = [span for spelling in spellings for span in self._find_spelling(text, spelling, most)]
+            found = [span for spelling in spellings for span in self._find_spelling(text, spelling)]
             if found:
                 return found
-        return list(islice(self.find_all(text), most))
+        return list(islice(self.find_all(text), _MOST_OCCURRENCES))
+
+    def first(self, text: str) -> int:
+        """Where the first occurrence begins that `find` would tell of; 0 when there is none."""
+        for spellings in self._spellings:
+            first = len(text)
+            for spelling in spellings:
+                # Only what begins before another spelling's first one is of interest.
+                found = self._find_spelling(text, spelling, 1, first + len(spelling) - 1)
+                first = min((start for start, _ in found), default=first)
+            if first < len(text):
+                return first
+        return next((start for start, _ in self.find_all(text)), 0)
 
     def find_all(self, text: str) -> Iterator[tuple[int, int]]:
         """Start and end of every occurrence, in order."""
@@ -116,8 +128,10 @@ class _Search:
         """How often the term stands in the text as it was typed, or in lower case."""
         return sum([text.count(spelling) for spelling in self._spellings[0][:2]])
 
-    def _find_spelling(self, text: str, spelling: str, most: int) -> Iterator[tuple[int, int]]:
-        position = text.find(spelling)
+    def _find_spelling(
+        self, text: str, spelling: str, most: int = _MOST_OCCURRENCES, before: int | None = None
+    ) -> Iterator[tuple[int, int]]:
+        position = text.find(spelling, 0, before)
         for _ in range(_MOST_ATTEMPTS):
             if position < 0 or not most:
                 return
@@ -126,7 +140,7 @@ class _Search:
             if span:
                 most -= 1
                 yield span
-            position = text.find(spelling, position + 1)
+            position = text.find(spelling, position + 1, before)
 
     def _end_at(self, text: str, start: int, spelling: str) -> int:
         """Where the term ends that begins here in this spelling; 0 when it goes on with other words."""
