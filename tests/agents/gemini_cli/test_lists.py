@@ -218,6 +218,10 @@ def test_what_is_written_back_is_known_in_its_order(log: Path) -> None:
     assert [key for key, fate in fates(history).items() if fate is Fate.REWOUND] == ["u3", "g3"]
 
 
-def test_a_context_before_another_prompt_begins_nothing(log: Path) -> None:
-    history = read(log, *FIRST, again("n1", "other"), answer("n2", [{"text": "a"}]))
-    assert list(fates(history)) == ["ctx", "u1", "g1", "u2", "g2", "n1", "n2"]
+def test_a_conversation_that_is_fetched_takes_the_place_of_the_one_that_was_there(log: Path) -> None:
+    """As `/chat resume` of 0.61 writes it; a list that is torn off before its checkpoint counts as well."""
+    copies = [again("n1", "other"), answer("n2", [{"text": "b"}], tokens=None)]
+    history = read(log, *FIRST, *copies, checkpoint(*copies), user("u3", "on"))
+    assert {key for key, fate in fates(history).items() if fate is Fate.ACTIVE} == {"n1", "n2", "u3"}
+    assert {key for key, fate in fates(history).items() if fate is Fate.REWOUND} == {"ctx", "u1", "g1", "u2", "g2"}
+    assert fates(read(log, *FIRST, *copies)) == {key: fate for key, fate in fates(history).items() if key != "u3"}

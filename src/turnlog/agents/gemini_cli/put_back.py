@@ -1,7 +1,8 @@
 """A history that is written back under new ids: 0.61 does so when the user leaves a question about a call by Escape.
 
 The records come one by one before the checkpoint that lists them, the first of them the context and the prompt behind
-it in one. Each is known by its words, in the order of the list; a compaction's copies are `lists`' business.
+it in one. Each is known by its words, in the order of the list; a compaction's copies are `lists`' business. What
+`/chat resume` brings from another conversation comes the same way, and begins a list of its own.
 """
 
 from __future__ import annotations
@@ -25,12 +26,17 @@ def note_put_back(reading: Reading, logged: Logged, said: Said) -> None:
 
 
 def _begin(reading: Reading, logged: Logged, said: Said) -> None:
-    """The context comes again, and in the same message the prompts that stood behind it."""
+    """The context comes again, and in the same message the prompts that stand behind it."""
     state = reading.state
+    state.put_back = 0
     texts = [piece.part.text or "" for piece in said.pieces if piece.is_text]
     standing = [key for key in state.active if state.entries[key].is_message][: len(texts)]
     wanted = [text_checksum(text) for text in texts[1:]]
-    if wanted and [state.entries[key].key for key in standing[1:]] == wanted:
+    if not wanted or not standing:
+        return
+    if [state.entries[key].key for key in standing[1:]] != wanted:
+        state.active, state.leaf, state.branched = [], None, True
+    else:
         state.joined[logged.key] = standing
         state.aliases[logged.key] = standing[-1]
         state.put_back = state.active.index(standing[-1]) + 1
