@@ -157,6 +157,19 @@ def test_a_prompt_on_an_older_message_is_a_rewind() -> None:
     assert (gathered.place(second["uuid"]).turn, gathered.place(edited["uuid"]).turn) == (2, 3)
 
 
+def test_a_prompt_beside_the_results_of_calls_that_it_stopped_is_no_rewind() -> None:
+    """2.1.330 writes a waiting prompt that Escape sends before the results of the calls that Escape stops."""
+    log = Log()
+    start, first = log.user("one"), log.assistant("msg_1", call("toolu_1"), call("toolu_2"))
+    waiting = log.user("two")
+    log.last = first["uuid"]
+    stopped = [log.result("toolu_1", "rejected", is_error=True), log.result("toolu_2", "rejected", is_error=True)]
+    gathered = fold(start, first, waiting, *stopped, log.assistant("msg_2", text("A2")))
+    assert events_of(gathered, RewindEvent) == []
+    assert set(fates(gathered).values()) == {"active"}
+    assert gathered.place("msg_2").parent_id == waiting["uuid"]
+
+
 def test_a_prompt_without_a_parent_goes_back_to_the_start() -> None:
     log = Log()
     start, first = log.user("one"), log.assistant("msg_1", text("A1"))

@@ -6,7 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from gemini_files import DATA, SESSION, SESSION_ID, answer, call, checkpoint, header, lines, response, tokens, user
+from claude_files import gather
+from gemini_files import (
+    AGENT,
+    DATA,
+    SESSION,
+    SESSION_ID,
+    answer,
+    call,
+    checkpoint,
+    header,
+    lines,
+    log_source,
+    response,
+    tokens,
+    user,
+)
+from turnlog.agents import fold_bytes
 from turnlog.logs import SessionHistory, read_session
 from turnlog.model import CompactionEvent, Fate, Origin, RewindEvent, TextPart
 
@@ -170,6 +186,18 @@ def test_another_session_in_the_same_file_is_its_own(log: Path) -> None:
     history = read_session(log)
     assert history.session.id == SESSION_ID
     assert [message.id for message in history.messages] == [f"{SESSION}:user:u1"]
+
+
+def test_what_comes_before_the_first_name_is_a_session_of_its_own() -> None:
+    """Its header was lost with its line, so the session that is named later tells its whole list itself."""
+    records = [*FIRST, header(), checkpoint(*FIRST), user("u3", "three")]
+    gathered = gather(fold_bytes(AGENT, log_source(), lines(*records)))
+    unnamed = "gemini-cli:session-2026-11-21T10-00-a"
+    assert {key: change.active_leaf for key, change in gathered.sessions.items()} == {
+        unnamed: f"{unnamed.removeprefix('gemini-cli:')}:gemini:g2",
+        SESSION_ID: f"{SESSION}:user:u3",
+    }
+    assert [len(gathered.in_order(session)) for session in (unnamed, SESSION_ID)] == [5, 6]
 
 
 def again(key: str, *texts: str) -> dict[str, object]:

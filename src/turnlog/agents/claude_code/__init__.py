@@ -27,7 +27,7 @@ class ClaudeCode:
 
     name = NAME
     display_name = "Claude Code"
-    parser_version = 2
+    parser_version = 3
     command = COMMAND
     turn_signs = TURN_SIGNS
 

@@ -42,7 +42,7 @@ def read_result(reading: Reading, record: Record, session: Session, block: Block
     if facts is not None:
         _note_task(reading, session, facts, call_id, message_id, origin)
     if record.uuid is not None:
-        _place(reading, record, message_id)
+        _place(reading, record, session, message_id)
         if message_id == session.thread.leaf and message_id is not None:
             session.end_at(record.uuid)
     approval = _approval_of(record, result)
@@ -72,13 +72,16 @@ def _join(call: CallDraft, result: ToolResult, approval: Approval | None, readin
         call.draft.record_ids.append(record.uuid)
 
 
-def _place(reading: Reading, record: Record, message_id: str | None) -> None:
+def _place(reading: Reading, record: Record, session: Session, message_id: str | None) -> None:
     """A result belongs to its call's message, or stands for what hangs between the two."""
     assert record.uuid is not None
     nodes, parent = reading.state.nodes, record.parent_uuid
     node = nodes.get(parent) if isinstance(parent, str) else None
     if node is None:
         node = message_id or (unresolved(parent) if isinstance(parent, str) else ROOT)
+    meanwhile = session.thread.meanwhile
+    if meanwhile is not None and node == meanwhile[0]:
+        node = meanwhile[1]
     reading.state.remember_record(record.uuid, node)
 
 

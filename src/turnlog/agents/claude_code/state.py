@@ -94,6 +94,8 @@ class Thread(msgspec.Struct):
     """That was a command."""
     branched: bool = False
     """A branch began since the agent last named the active leaf."""
+    meanwhile: tuple[str, str] | None = None
+    """A message whose calls still ran when a prompt came, and that prompt: what comes of the calls is behind it."""
 
 
 class OpenCompaction(msgspec.Struct):

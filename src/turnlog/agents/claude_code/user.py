@@ -88,6 +88,7 @@ def add_message(
     is_first = session.thread.leaf is None
     parent, branches = reading.attach(record, session)
     if origin in SAID:
+        _note_running_calls(reading, session, message_in(parent), message_id)
         _begin_turn(reading, session, spoken, origin, is_first=is_first)
         session.thread.said_at, session.thread.commanded = record.timestamp, origin is Origin.COMMAND
         if branches:
@@ -197,6 +198,14 @@ def _begin_turn(reading: Reading, session: Session, spoken: str, origin: Origin,
         if title:
             session.change.titles["prompt"] = title
             thread.titled = True
+
+
+def _note_running_calls(reading: Reading, session: Session, parent: str | None, message_id: str) -> None:
+    """A prompt that is sent with Escape stands before the results of the calls that this stops, and beside them."""
+    if parent is not None and any(
+        call.message_id == parent and not call.settled for call in reading.state.calls.values()
+    ):
+        session.thread.meanwhile = parent, message_id
 
 
 def _link_sidechain(reading: Reading, session: Session, prompt: str) -> None:

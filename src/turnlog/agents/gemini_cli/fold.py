@@ -65,6 +65,7 @@ def _read_lines(reading: Reading, data: bytes, offset: int) -> None:
     lines = data.split(b"\n")
     first = reading.state.lines + 1
     for record, json, position, length, number in LINES.read(lines, offset, first, reading.changes):
+        reading.previous_end = reading.position + reading.length
         reading.json, reading.position, reading.length, reading.line_number = json, position, length, number
         _read_record(reading, record)
     reading.state.lines += len(lines) if lines[-1] else len(lines) - 1

@@ -48,6 +48,8 @@ class Reading(LineReading):
         """Whether this is a file of JSON, whose messages count as records."""
         self.merges_rounds = False
         """Whether an answer may hold the calls of several requests: see `rounds`."""
+        self.previous_end = 0
+        """Where the record before this one ended."""
         self._unnamed = unnamed
         self._parent = parent or state.parent
         self._project = project
@@ -78,8 +80,8 @@ class Reading(LineReading):
         state = self.state
         if state.parent == external_id and state.session is not None:
             external_id = state.session
-        if state.session not in (None, external_id):
-            self.finish()
+        if state.session != external_id and (state.session is not None or state.entries):
+            self._leave(self.previous_end)
             self.state = State(lines=state.lines, file=state.file)
         self.state.session = external_id
         if self._parent is not None and self._parent != external_id:
@@ -110,16 +112,19 @@ class Reading(LineReading):
 
     def finish(self) -> Changes:
         """All that this feed brought."""
+        self._leave(self.position + self.length)
+        return self.changes
+
+    def _leave(self, end: int) -> None:
+        """What the records of a session up to a place have made of it."""
         state = self.state
         change = self.changes.sessions.get(self.session_id)
         if change is not None:
             # Files of one session are ordered by time; a file of JSON has no offsets that last.
-            offset = min(self.position + self.length, _LARGEST_OFFSET)
-            change.position = (min(state.last_at, _LATEST) << _OFFSET_BITS) + offset
+            change.position = (min(state.last_at, _LATEST) << _OFFSET_BITS) + min(end, _LARGEST_OFFSET)
             change.relink = state.branched
             if state.turn or state.branched:
                 change.active_leaf = "" if state.leaf is None else self.message_id(state.leaf)
-        return self.changes
 
     # -- messages and results
 
