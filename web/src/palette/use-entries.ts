@@ -6,6 +6,7 @@ import { SEARCH, SESSIONS, sessionPage } from "@/api/paths";
 import type { SearchAnswer, SessionItem, SessionPage, SnippetPiece } from "@/api/types";
 import type { IconName } from "@/design/icon";
 import { plural } from "@/format/numbers";
+import { formatRelative } from "@/format/time";
 import { agentName } from "@/sessions/agent-name";
 import { titleOf } from "@/sessions/session-title";
 import { openKeyHelp } from "@/shell/key-help";
@@ -75,12 +76,15 @@ function isNamed(label: string, text: string): boolean {
 }
 
 function sessionEntry(session: SessionItem, query: string): Entry {
+  const moment = session.updated_at ?? session.created_at;
   return {
     id: `session ${session.id}`,
     group: query ? "Sessions" : "Recent sessions",
     icon: "list",
     label: titleOf(session),
-    detail: [session.project?.name, agentName(session.agent)].filter(Boolean).join(" · "),
+    detail: [session.project?.name, agentName(session.agent), moment && formatRelative(moment, new Date())]
+      .filter(Boolean)
+      .join(" · "),
     to: sessionPage(session.id),
   };
 }

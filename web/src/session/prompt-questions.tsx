@@ -6,11 +6,11 @@ import { Icon } from "@/design/icon";
 import { changesOf } from "./parts/tool-changes";
 import { commandOf } from "./parts/tool-command";
 import { ToolInput } from "./parts/tool-input";
-import type { Leave } from "./use-prompt";
+import type { Prompt } from "./use-prompt";
 
 interface PromptQuestionsProps {
   questions: PromptQuestion[];
-  answer: (leave: Leave) => void;
+  answer: Prompt["answer"]["mutate"];
 }
 
 export function PromptQuestions({ questions, answer }: PromptQuestionsProps) {
@@ -24,13 +24,18 @@ export function PromptQuestions({ questions, answer }: PromptQuestionsProps) {
   );
 }
 
-function Question({ question, answer }: { question: PromptQuestion; answer: (leave: Leave) => void }) {
+interface QuestionProps {
+  question: PromptQuestion;
+  answer: PromptQuestionsProps["answer"];
+}
+
+function Question({ question, answer }: QuestionProps) {
   const { id, tool_name, reason } = question;
   const [why, setWhy] = useState("");
   const [told, setTold] = useState(false);
   const tell = (allow: boolean) => {
     setTold(true);
-    answer({ id, allow, ...(why.trim() && { reason: why.trim() }) });
+    answer({ id, allow, ...(why.trim() && { reason: why.trim() }) }, { onError: () => setTold(false) });
   };
   return (
     <article className="prompt-question">

@@ -25,7 +25,7 @@ export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; 
         <ChildrenToggle session={session} open={open} onToggle={() => setOpen(!open)} />
         <Link href={sessionPage(session.id)} className="session-link" data-item>
           <span className="session-title">
-            {titleOf(session)}
+            <span className="session-name">{titleOf(session)}</span>
             <TagLabels tags={session.annotations?.tags} />
             <FirstPrompt session={session} />
           </span>

@@ -38,8 +38,13 @@ export function DayChart({ rows, measure }: { rows: UsageRow[]; measure: Measure
           {days.map((day, index) => (
             <g key={day.day} transform={`translate(${LEFT + slot * index} 0)`}>
               <Bar day={day} measure={measure} slot={slot} top={top} />
-              {index % every === 0 && slot * (days.length - index) > LABEL_WIDTH / 2 && (
-                <text className="chart-label" x={slot / 2} y={HEIGHT - 5} textAnchor="middle">
+              {(days.length - 1 - index) % every === 0 && slot * index >= LABEL_WIDTH / 4 && (
+                <text
+                  className="chart-label"
+                  x={index === days.length - 1 ? slot : slot / 2}
+                  y={HEIGHT - 5}
+                  textAnchor={index === days.length - 1 ? "end" : "middle"}
+                >
                   {DAY.format(new Date(day.day))}
                 </text>
               )}

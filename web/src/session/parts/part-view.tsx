@@ -80,6 +80,19 @@ function Box({ title, value }: { title: string; value: Json }) {
   );
 }
 
+/** The values of what is noted, without the marks around them. */
+export function glanceOf(value: Json): string {
+  if (value === null || typeof value !== "object") return String(value).slice(0, GLANCE);
+  const fields = Object.entries(value).filter(([name]) => name !== "type");
+  const said = fields.map(([name, field]) => {
+    const text = Array.isArray(field) ? field.map(glanceOf).join(", ") : glanceOf(field);
+    return Array.isArray(value) ? text : `${name} ${text}`;
+  });
+  return said.join(" · ").slice(0, GLANCE);
+}
+
+const GLANCE = 200;
+
 /** What an application or an agent notes for itself: one line until somebody looks. */
 function FoldedBox({ title, value }: { title: string; value: Json }) {
   const all = useAll() === true;
@@ -96,7 +109,7 @@ function FoldedBox({ title, value }: { title: string; value: Json }) {
       >
         <Icon name="record" size={14} />
         <span>{title}</span>
-        {!open && <span className="fold-preview">{JSON.stringify(value).slice(0, 200)}</span>}
+        {!open && <span className="fold-preview">{glanceOf(value)}</span>}
       </button>
       {open && (
         <div className="box">

@@ -38,7 +38,7 @@ export function ToolOutput({ result, call }: { result: ToolResult; call: ToolCal
       {content
         .filter((part) => part.type !== "source-url")
         .map((part, index) => (
-          <OutputPart key={index} part={part} call={call} spill={spill} />
+          <OutputPart key={index} part={part} call={call} spill={spill} alone={content.length === 1} />
         ))}
       {content.length === 0 && !errorText && <p className="tool-note">No output.</p>}
     </div>
@@ -56,24 +56,26 @@ interface OutputPartProps {
   part: Part;
   call: ToolCallPart;
   spill: Whole | null;
+  /** Whether it is all of the result. */
+  alone: boolean;
 }
 
-function OutputPart({ part, call, spill }: OutputPartProps) {
+function OutputPart({ part, call, spill, alone }: OutputPartProps) {
   if (part.type !== "text") return <PartView part={part} />;
   return (
     <WholeText preview={part.text} whole={wholeOf(part.blob) ?? spill}>
-      {(text) => <OutputText text={text} call={call} />}
+      {(text) => <OutputText text={text} call={call} alone={alone} />}
     </WholeText>
   );
 }
 
 /** The output, between what the agent wrote around it for the model. */
-function OutputText({ text, call }: { text: string; call: ToolCallPart }) {
+function OutputText({ text, call, alone }: { text: string; call: ToolCallPart; alone: boolean }) {
   const { before, body, after } = unframe(text);
   return (
     <>
       {before && <pre className="output-frame">{before}</pre>}
-      <OutputBody text={body} call={call} />
+      {(alone || body.trim() !== "") && <OutputBody text={body} call={call} />}
       {after && <pre className="output-frame">{after}</pre>}
     </>
   );
