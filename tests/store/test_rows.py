@@ -120,6 +120,12 @@ def test_the_preview_is_the_first_200_characters_of_the_text_parts() -> None:
     assert message_facts(assistant(), 1).preview == ""
 
 
+def test_the_preview_of_a_prompt_is_what_was_typed_where_the_agent_put_in_more() -> None:
+    put_in = TextPart(text="Called the Read tool", metadata={"plain": {"synthetic": True}})
+    assert message_facts(assistant(put_in, TextPart(text="What is in it?")), 1).preview == "What is in it?"
+    assert message_facts(assistant(put_in), 1).preview == "Called the Read tool"
+
+
 def test_flags_tell_what_a_message_holds() -> None:
     """R-S25: has_tool_calls, has_reasoning, has_files."""
     call = ToolCallPart(tool_call_id="c", tool_name="t")

@@ -7,7 +7,7 @@ stable: message id plus call id, block index or record id, never its rank among 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET
@@ -42,6 +42,12 @@ class TextPart(_Part, frozen=True, kw_only=True, tag="text"):
     citations: tuple[Citation, ...] = ()
     state: Literal["streaming", "done"] = "done"
     blob: BlobRef | None = None
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether the agent put it into a prompt beside what was typed: `metadata` says so under the agent's name."""
+        own_fields = [cast(dict[str, Any], own) for own in self.metadata.values() if isinstance(own, dict)]
+        return any(own.get("synthetic") is True for own in own_fields)
 
 
 class ReasoningPart(_Part, frozen=True, kw_only=True, tag="reasoning"):

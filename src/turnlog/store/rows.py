@@ -135,6 +135,7 @@ def message_facts(message: Message, key: int) -> MessageFacts:
     rows: list[tuple[Any, ...]] = []
     more: list[tuple[str, int, int]] = []
     texts: list[str] = []
+    said: list[str] = []
     calls = failed = reasoning = files = 0
     has_structured = False
     for sequence, part in enumerate(message.parts):
@@ -151,13 +152,16 @@ def message_facts(message: Message, key: int) -> MessageFacts:
             continue
         if isinstance(part, TextPart):
             texts.append(part.text)
+            if not part.metadata or not part.is_synthetic:
+                said.append(part.text)
         elif isinstance(part, ReasoningPart):
             reasoning += 1
         elif isinstance(part, FilePart):
             files += 1
         rows.append(_plain_row(key, sequence, part))
     counts = (1, _is_prompt(message), _is_step(message), calls, failed, reasoning, files)
-    preview = _preview([command_line(message) or ""] if message.origin in _TYPED else texts) or _preview(texts)
+    shown = [command_line(message) or ""] if message.origin in _TYPED else said
+    preview = _preview(shown) or _preview(texts)
     return MessageFacts(rows, more, counts, preview, calls > 0, reasoning > 0, files > 0, has_structured)
 
 

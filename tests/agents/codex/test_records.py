@@ -314,6 +314,17 @@ def test_a_thread_may_have_the_name_that_its_index_gives() -> None:
     assert changes.counts.events == 2
 
 
+def test_the_marks_around_an_image_are_not_what_was_typed() -> None:
+    texts = ['<image name=[Image #1] path="/tmp/pic.png">', "</image>", "What is on it?"]
+    pieces = [{"type": "input_text", "text": text} for text in texts]
+    image = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    content = [pieces[0], image, *pieces[1:]]
+    gathered = fold(meta(), item("message", role="user", content=content))
+    [parts] = [found.parts for found in gathered.messages.values() if found.origin is Origin.PROMPT]
+    assert [part.is_synthetic for part in parts if isinstance(part, TextPart)] == [True, True, False]
+    assert gathered.sessions[SESSION].titles == {"prompt": "What is on it?"}
+
+
 def test_a_name_in_the_index_keeps_no_fact_of_the_log_old() -> None:
     """R-C6: wherever the name stands in the index, the folder and the version are those of the log's newest record."""
     index = Source(agent="codex", path="/x/session_index.jsonl", root="/x", kind=SourceKind.SIDECAR)

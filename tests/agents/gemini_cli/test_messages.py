@@ -156,6 +156,12 @@ def test_what_was_typed_is_told_where_more_was_sent() -> None:
     assert gathered.sessions[SESSION_ID].titles == {"prompt": "read @a"}
 
 
+def test_the_contents_of_named_files_are_not_what_was_typed() -> None:
+    sent = ["read @a", "\n--- Content from referenced files ---", "\nContent from @a:\n", "alpha"]
+    parts = message(fold(header(), user("u", [{"text": text} for text in sent])), "user:u").parts
+    assert [isinstance(part, TextPart) and part.is_synthetic for part in parts] == [False, True, True, True]
+
+
 def test_the_context_is_the_harness_and_names_the_folder() -> None:
     gathered = fold(header(), CONTEXT, user("u", "hi"))
     found = message(gathered, "user:ctx")

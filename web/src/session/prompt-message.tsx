@@ -7,6 +7,7 @@ import type { MessageEntry } from "./entries";
 import { MessageFrame } from "./message-frame";
 import { PartFrame } from "./parts/part-frame";
 import { PartView } from "./parts/part-view";
+import { PutIn, putInto } from "./put-in";
 
 const LABELS: Partial<Record<Origin, { text: string; icon: IconName }>> = {
   command: { text: "Command", icon: "flag" },
@@ -17,6 +18,9 @@ const LABELS: Partial<Record<Origin, { text: string; icon: IconName }>> = {
 export function PromptMessage({ entry }: { entry: MessageEntry }) {
   const { message, placement } = entry;
   const label = message.origin && LABELS[message.origin];
+  const parts = message.parts ?? [];
+  const texts = putInto(parts);
+  const beside = new Set(texts.map(({ index }) => index));
   const verbatim = message.origin === "command" || message.origin === "shell";
   return (
     <MessageFrame
@@ -29,15 +33,19 @@ export function PromptMessage({ entry }: { entry: MessageEntry }) {
           <Icon name={label.icon} size={14} /> {label.text}
         </p>
       )}
-      {message.parts?.map((part, index) => (
-        <PartFrame key={index} place={{ messageId: message.id, index }} className="part">
-          {verbatim && part.type === "text" ? (
-            <pre>{commandText(part.text)}</pre>
-          ) : (
-            <PartView part={part} breaks />
-          )}
-        </PartFrame>
-      ))}
+      {parts.map(
+        (part, index) =>
+          !beside.has(index) && (
+            <PartFrame key={index} place={{ messageId: message.id, index }} className="part">
+              {verbatim && part.type === "text" ? (
+                <pre>{commandText(part.text)}</pre>
+              ) : (
+                <PartView part={part} breaks />
+              )}
+            </PartFrame>
+          ),
+      )}
+      {texts.length > 0 && <PutIn messageId={message.id} texts={texts} />}
     </MessageFrame>
   );
 }

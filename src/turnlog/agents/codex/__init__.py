@@ -29,7 +29,7 @@ class Codex:
 
     name = NAME
     display_name = "Codex"
-    parser_version = 8
+    parser_version = 9
     command = COMMAND
     turn_signs = TURN_SIGNS
 

@@ -8,9 +8,11 @@ from mimetypes import guess_type
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
+import msgspec
 from msgspec import Raw
 
 from turnlog.agents.codex.records import Annotation, Content, Item
+from turnlog.agents.codex.sources import NAME
 from turnlog.model import (
     Citation,
     DataPart,
@@ -29,6 +31,9 @@ IMAGE_PIECES = frozenset({"input_image", "image"})
 DATA_PIECES = frozenset({"input_audio", "input_file", "encrypted_content"})
 """Pieces that are known but have no part of their own: a `DataPart` holds their JSON."""
 
+IMAGE_MARKS = ("<image name=", "</image>", "<image>")
+"""How the texts before and after an image of a prompt begin."""
+
 RawPiece = Callable[[], Raw]
 """Gets the exact JSON of a piece, when it is wanted."""
 
@@ -39,9 +44,16 @@ def parts_of(content: list[Content] | str | None, message_id: str, raw: Callable
         return (TextPart(id=f"{message_id}.0", text=content),)
     if not content:
         return ()
-    return tuple(
-        [part_of(piece, f"{message_id}.{index}", lambda at=index: raw(at)) for index, piece in enumerate(content)]
-    )
+    parts = [part_of(piece, f"{message_id}.{index}", lambda at=index: raw(at)) for index, piece in enumerate(content)]
+    has_image = any(piece.type in IMAGE_PIECES for piece in content)
+    return tuple([_marked(part) for part in parts] if has_image else parts)
+
+
+def _marked(part: Part) -> Part:
+    """The marks around an image are the agent's words."""
+    if isinstance(part, TextPart) and part.text.startswith(IMAGE_MARKS):
+        return msgspec.structs.replace(part, metadata={NAME: {"synthetic": True}})
+    return part
 
 
 def part_of(piece: Content, part_id: str | None, raw: RawPiece) -> Part:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnlog.agents.codex import identity
-from turnlog.agents.codex.content import file_of, parts_of, text_of
+from turnlog.agents.codex.content import IMAGE_MARKS, file_of, parts_of, text_of
 from turnlog.agents.codex.lines import fields_of, raw_at
 from turnlog.agents.codex.reading import TURNS_BEGIN, Reading, Told
 from turnlog.agents.codex.records import Content, Event, Item, TurnItem
@@ -48,7 +48,6 @@ ORIGIN_OF_KIND: dict[str, Origin] = {
 }
 """Other `content_item_kinds` that say more than that the harness wrote it."""
 
-_IMAGE_MARKS = ("<image name=", "</image>", "<image>")
 _ITEM, _EVENT = "item", "event"
 
 
@@ -58,7 +57,8 @@ def read_message(reading: Reading, item: Item) -> None:
     origin = _origin_of(reading, item, text)
     is_said = origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT)
     role: Role = "system" if item.role == "system" else "user" if origin in TURNS_BEGIN else "developer"
-    key = identity.text_key(_said_text(item.content))
+    said = _said_text(item.content)
+    key = identity.text_key(said)
     message_id = reading.state.heard.pop(f"{_EVENT}:{key}", None) if is_said else None
     known = message_id is not None
     if message_id is None:
@@ -80,7 +80,7 @@ def read_message(reading: Reading, item: Item) -> None:
         reading.changes.counts.duplicates += 1
         return
     if is_said:
-        _name_session(reading, text)
+        _name_session(reading, said)
     reading.add_message(message)
     reading.changes.counts.messages += 1
 
@@ -204,7 +204,7 @@ def _said_text(content: list[Content] | str | None) -> str:
     if isinstance(content, str):
         return content
     texts = [piece.text for piece in content or () if piece.text is not None]
-    return "\n".join([text for text in texts if not text.startswith(_IMAGE_MARKS)])
+    return "\n".join([text for text in texts if not text.startswith(IMAGE_MARKS)])
 
 
 def _name_session(reading: Reading, text: str) -> None:

@@ -27,7 +27,7 @@ class GeminiCli:
 
     name = NAME
     display_name = "Gemini CLI"
-    parser_version = 6
+    parser_version = 7
     command = COMMAND
 
     def roots(self) -> Sequence[Path]:

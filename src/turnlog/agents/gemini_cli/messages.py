@@ -7,7 +7,9 @@ its own is told whole each time, and a checkpoint's copy only where it has what 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+import msgspec
 from msgspec import Raw
 
 from turnlog.agents.gemini_cli import contents
@@ -18,13 +20,16 @@ from turnlog.agents.gemini_cli.kinds import KINDS, Becomes
 from turnlog.agents.gemini_cli.logged import CONTEXT, Logged, Said, metadata_of
 from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
 from turnlog.agents.gemini_cli.records import Call
+from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.agents.gemini_cli.state import Entry
 from turnlog.model import (
     ErrorEvent,
     InterruptEvent,
     Message,
     Origin,
+    Part,
     RecordEvent,
+    TextPart,
 )
 
 SPOKEN = frozenset({Origin.PROMPT, Origin.SUBAGENT_PROMPT})
@@ -98,6 +103,21 @@ def _new_entry(reading: Reading, logged: Logged, said: Said, origin: Origin | No
 # -- what people and the harness said
 
 
+_FILES_BEGIN = "--- Content from referenced files ---"
+"""From here on a prompt is what the agent put in for each `@file`."""
+
+
+def _user_parts(said: Said, message_id: str) -> Iterator[Part]:
+    is_put_in = False
+    for piece in said.pieces:
+        part = contents.part_of(piece, f"{message_id}.{piece.rank}")
+        if isinstance(part, TextPart):
+            is_put_in = is_put_in or part.text.strip() == _FILES_BEGIN
+            if is_put_in:
+                part = msgspec.structs.replace(part, metadata={NAME: {"synthetic": True}})
+        yield part
+
+
 def _tell_user(reading: Reading, logged: Logged, said: Said, entry: Entry) -> None:
     if logged.is_copy and logged.key in reading.state.entries:
         return
@@ -108,7 +128,7 @@ def _tell_user(reading: Reading, logged: Logged, said: Said, entry: Entry) -> No
     message = Message(
         id=message_id,
         role="user" if entry.origin in SPOKEN else "developer",
-        parts=tuple(contents.part_of(piece, f"{message_id}.{piece.rank}") for piece in said.pieces),
+        parts=tuple(_user_parts(said, message_id)),
         origin=entry.origin,
         created_at=aware_or_none(record.timestamp),
         metadata=metadata_of(logged, {"display": shown} if shown and shown != said.text else {}),

@@ -35,7 +35,7 @@ class OpenCode:
 
     name = NAME
     display_name = "OpenCode"
-    parser_version = 6
+    parser_version = 7
     command = COMMAND
     turn_signs = TURN_SIGNS
 
