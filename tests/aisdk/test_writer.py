@@ -18,10 +18,15 @@ from turnlog.aisdk.writer import ChunkWriter, write_chunks
 from turnlog.errors import StreamStateError
 from turnlog.model import stream as events
 from turnlog.model.base import ProviderData
-from turnlog.model.parts import TextPart, ToolResult
+from turnlog.model.parts import FilePart, SourceUrlPart, TextPart, ToolResult
+from turnlog.model.usage import Usage
 
 CALL = events.ToolInputAvailable(tool_call_id="c", tool_name="Bash", input=Raw(b"{}"))
 ASKED = events.ApprovalRequest(approval_id="p", tool_call_id="c", reason="why")
+
+ODD: Any = {"a": 1}
+ODD_WORD: Any = "no such"
+"""Fields of no type that was declared, as foreign runtimes build them."""
 
 
 def output(**fields: Any) -> events.ToolOutput:
@@ -145,6 +150,17 @@ def test_a_denied_call(version: int, state: str, features: list[str]) -> None:
     assert [loss.feature for loss in writer.losses] == features
 
 
+@pytest.mark.parametrize("status", ["denied", "error", "aborted"])
+def test_a_denied_call_stays_denied(status: str) -> None:
+    """A part that was denied may have no output, of which its client would refuse the whole message."""
+    refused = events.ApprovalResponse(approval_id="p", approved=False)
+    given = [CALL, ASKED, refused, output(status="denied"), output(status=status)]
+    assert last_part(*given)["state"] == "output-denied"
+    writer = ChunkWriter(7)
+    list(write_chunks(given, writer))
+    assert writer.skipped == 1
+
+
 def test_a_question_is_asked_at_once_where_the_answer_can_follow_and_else_when_the_run_waits() -> None:
     answered = [CALL, ASKED, events.ApprovalResponse(approval_id="p", approved=True), output(), events.RunFinish()]
     told = ["tool-approval-request", "tool-approval-response", "tool-output-available"]
@@ -191,6 +207,34 @@ def test_strict_raises_where_lenient_skips() -> None:
     assert lenient.write(events.TextEnd(id="a")) == []
     assert lenient.skipped == 1
     assert [loss.path for loss in lenient.losses] == ["$[0]"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        events.TextDelta(id=ODD, delta="x"),
+        events.StepFinish(usage=Usage(input=1, exactness=ODD_WORD)),
+        events.StepFinish(usage=Usage(region=ODD)),
+        events.StepFinish(usage=Usage(extra={"foreign": Raw(b"{broken")})),
+        events.FileEvent(file=FilePart(media_type=ODD, data=b"x")),
+        events.SourceEvent(source=SourceUrlPart(source_id="s", url="https://example.com", title=ODD)),
+        output(content=(TextPart(text=ODD),)),
+        output(content=(ODD,)),
+    ],
+)
+def test_what_is_wrong_inside_of_an_event_costs_this_event_alone(odd: events.StreamEvent) -> None:
+    writer = ChunkWriter(7, message_id="m")
+    chunks = list(write_chunks([events.StepStart(), CALL, odd, events.RunFinish()], writer))
+    assert writer.skipped == 1
+    assert [parse_chunk(encode_chunk(chunk)).type for chunk in chunks] == [
+        *("start", "start-step", "tool-input-available"),
+        *("tool-output-error", "finish-step", "finish"),
+    ]
+
+
+def test_half_a_character_in_an_input_is_kept() -> None:
+    given = events.ToolInputAvailable(tool_call_id="c", tool_name="Bash", input=Raw(b'{"a":"\\ud83d"}'))
+    assert last_part(given)["input"] == {"a": "\ud83d"}
 
 
 def test_nothing_comes_after_the_end() -> None:

@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from turnlog.aisdk.base import JSON_PROPERTY, UIValue, type_of
 from turnlog.aisdk.chunks import SteeringMessageChunk, TextEndChunk, UIMessageChunk, UnknownChunk, chunk_class
+from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.parts import (
     DocumentCitationSource,
     DynamicToolUIPart,
@@ -86,7 +87,7 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, UIValue):
         return _plain_fields(value)
     if isinstance(value, msgspec.Raw):
-        return msgspec.json.decode(value)
+        return parse_json(bytes(value), unsafe_keys=True)
     if isinstance(value, dict) and _needs_unwrapping(value):
         return {key: to_plain(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list | tuple) and _needs_unwrapping(value):

@@ -50,7 +50,7 @@ _FIRST_PATCH: dict[str, dict[int, int]] = {
     "approval-signature": {6: 202, 7: 0},
     "approval-descriptor": {6: 274, 7: 87},
     "approval-schema-input": {6: 290, 7: 113},
-    "approval-request-reason": _SINCE_7,
+    "approval-request-reason": {7: 82},
     "automatic-approvals": _SINCE_7,
     # Content
     "reasoning-id": {5: 234, 6: 253, 7: 63},

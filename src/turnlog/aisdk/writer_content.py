@@ -9,7 +9,7 @@ from msgspec import UNSET
 from turnlog.aisdk.chunks import DataChunk, FileChunk, SourceDocumentChunk, SourceUrlChunk
 from turnlog.aisdk.versions import SdkVersion, supports
 from turnlog.aisdk.writer_base import Lose, RefusedEvent
-from turnlog.aisdk.writer_values import address_of, check_fields, metadata_of, plain_json
+from turnlog.aisdk.writer_values import address_of, metadata_of, plain_json
 from turnlog.model.parts import SourceUrlPart
 from turnlog.model.stream import DataEvent, FileEvent, SourceEvent
 
@@ -46,7 +46,6 @@ class Content:
     def source(self, event: SourceEvent) -> SourceUrlChunk | SourceDocumentChunk:
         """A page or a document that was used."""
         source, metadata = event.source, metadata_of(event.source.provider)
-        check_fields(source)
         if isinstance(source, SourceUrlPart):
             title = UNSET if source.title is None else source.title
             return SourceUrlChunk(source_id=source.source_id, url=source.url, title=title, provider_metadata=metadata)

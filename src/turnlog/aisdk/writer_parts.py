@@ -76,13 +76,13 @@ class OpenParts:
 
     def text(self, source_id: str, lane: str) -> OpenPart | None:
         """The open text part of this id."""
-        part = self._by_key.get(("text", source_id))
+        part = self._by_key.get(("text", source_id)) if type(source_id) is str else None
         return part if part is not None and part.lane == lane else None
 
     def growing(self, event: Start | Delta) -> TextDeltaChunk | ReasoningDeltaChunk | None:
         """A delta without text of the open part of an event, in the main lane."""
         key = (_KIND_OF[type(event)], event.id)
-        part = self._by_key.get(key)
+        part = self._by_key.get(key) if type(event.id) is str else None
         return None if part is None or part.lane else _KINDS[key[0]].delta(id=part.chunk_id, delta="")
 
     def start(self, event: Start, lane: str) -> Chunks:

@@ -35,9 +35,16 @@ class Steps:
         self._steps.append({name: value for name, value in told.items() if value is not None})
 
     def finish(self, event: StepFinish) -> None:
-        """The newest call ends; raise RefusedEvent where there is none."""
+        """The newest call ends; raise RefusedEvent where there is none, and for a usage that cannot be counted."""
         if not self._steps:
             raise RefusedEvent("no step has begun")
+        if event.usage is not None:
+            # It is told and counted when the message ends, where nothing can be refused any more.
+            usage_json(event.usage)
+            try:
+                sum_usage([event.usage])
+            except (KeyError, TypeError) as error:
+                raise RefusedEvent(f"no usage: {error}") from error
         told = {"stopReason": event.stop_reason, "rawStopReason": event.raw_stop_reason, "usage": event.usage}
         self._steps[-1] |= {name: value for name, value in told.items() if value is not None}
 

@@ -15,7 +15,7 @@ from turnlog.aisdk.base import ProviderMetadata
 from turnlog.aisdk.tool_chunks import ToolOutputAvailableChunk, ToolOutputDeniedChunk, ToolOutputErrorChunk
 from turnlog.aisdk.writer_base import Chunks, RefusedEvent
 from turnlog.aisdk.writer_inputs import OPEN_STATES, Call, ToolInputs, if_true
-from turnlog.aisdk.writer_values import check_fields, output_of
+from turnlog.aisdk.writer_values import output_of
 from turnlog.model.parts import ToolResult
 from turnlog.model.stream import ToolOutput
 from turnlog.model.tools import STATE_OF_STATUS, ToolState, can_advance
@@ -31,7 +31,6 @@ class ToolCalls(ToolInputs):
     def add_output(self, event: ToolOutput) -> Chunks:
         """A result, of any status, final or not."""
         call, result = self._known(event.tool_call_id), event.result
-        check_fields(result)
         following = STATE_OF_STATUS.get(result.status)
         if following is None or not can_advance(call.state, following):
             raise RefusedEvent(f"call {event.tool_call_id!r} cannot go from {call.state} to {result.status}")
@@ -75,6 +74,8 @@ class ToolCalls(ToolInputs):
 
     def _denial(self, tool_call_id: str, call: Call, result: ToolResult) -> Chunks:
         """A refusal; where the client cannot be told who refused, it is an error that says so."""
+        if call.state is ToolState.OUTPUT_DENIED:
+            raise RefusedEvent(f"call {tool_call_id!r} was denied already")
         told = call.asked and call.approved is False
         if call.state not in OPEN_STATES or not (told or self._answers_live):
             feature = "automatic-approvals" if self._has_approvals else "approvals"

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.aisdk.base import ProviderMetadata
+from turnlog.aisdk.building import to_plain
 from turnlog.aisdk.chunks import FinishReason
 from turnlog.aisdk.json_text import holds_unsafe_key, may_hold_unsafe_key, parse_json, without_unsafe_keys
 from turnlog.aisdk.outputs import parse_output
@@ -117,7 +118,6 @@ def metadata_of(provider: ProviderData | None) -> ProviderMetadata | UnsetType:
     """What a provider wants back, under its name in AI SDK's words."""
     if provider is None or not provider.opaque:
         return UNSET
-    check_fields(provider)
     words = to_sdk_words(provider.name, provider.opaque)
     return cast("ProviderMetadata", plain_json({provider.name: provider.opaque if words is None else words})) or UNSET
 
@@ -130,22 +130,39 @@ def address_of(file: FilePart) -> str | None:
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """The known counts of a usage."""
-    check_fields(usage)
-    return cast("dict[str, Any]", msgspec.to_builtins(usage))
+    """What a usage tells, also in fields that this version does not know; raise UnusableValue where that is no JSON."""
+    return cast("dict[str, Any]", to_plain(plain_json(Raw(encode(usage)))))
 
 
 def check_fields(event: msgspec.Struct) -> None:
-    """Raise UnusableValue for a field of another type than its declaration: events are built by anybody."""
-    for name, classes in _field_classes(type(event)):
-        if not isinstance(getattr(event, name), classes):
-            raise UnusableValue(f"{name} is a {type(getattr(event, name)).__name__}")
+    """Raise UnusableValue for a field of another type than its declaration, at any depth: anybody builds events."""
+    for name, classes, holds_values in _field_classes(type(event)):
+        value = getattr(event, name)
+        if not isinstance(value, classes):
+            raise UnusableValue(f"{name} is a {type(value).__name__}")
+        if holds_values:
+            _check_inside(name, value)
+
+
+def _check_inside(name: str, value: object) -> None:
+    if isinstance(value, msgspec.Struct):
+        check_fields(value)
+    elif isinstance(value, tuple):
+        for item in cast("tuple[object, ...]", value):
+            if not isinstance(item, msgspec.Struct):
+                raise UnusableValue(f"{name} holds a {type(item).__name__}")
+            check_fields(item)
 
 
 @cache
-def _field_classes(event: type[msgspec.Struct]) -> tuple[tuple[str, tuple[type, ...]], ...]:
+def _field_classes(event: type[msgspec.Struct]) -> tuple[tuple[str, tuple[type, ...], bool], ...]:
+    """Of each field its name, its types, and whether there are fields in it."""
     hints = get_type_hints(event)
-    return tuple((name, tuple(_classes(hints[name]))) for name in event.__struct_fields__)
+    classes = {name: tuple(_classes(hints[name])) for name in event.__struct_fields__}
+    return tuple(
+        (name, types, any(issubclass(found, msgspec.Struct | tuple) for found in types))
+        for name, types in classes.items()
+    )
 
 
 def _classes(hint: Any) -> list[type]:
