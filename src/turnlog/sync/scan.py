@@ -24,6 +24,7 @@ from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
 from turnlog.agents.folders import noting_folders_out_of_reach
 from turnlog.pricing import price_nanos, price_version
+from turnlog.store.checkpoints import Checkpointer
 from turnlog.store.connection import connect, without_indexes, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
@@ -45,8 +46,11 @@ Saved = Callable[[Set[str], int], None]
 LARGE_IMPORT = 32 << 20
 """Bytes from which on a pass is prepared as a large import."""
 
-_LARGE_CHECKPOINT_PAGES = 8000
-"""Pages in the write-ahead log before they are moved into the database: 128 MB, so that hot pages move seldom."""
+_CHECKPOINT_SECONDS = 1.5
+"""Rest between two checkpoints beside a large import: the longer, the fewer times hot pages move."""
+
+_LARGE_CHECKPOINT_PAGES = 16000
+"""Pages in the write-ahead log, 256 MB, at which a commit of a large import moves what is left: it must not grow on."""
 
 COMMIT_SIZE = 8 << 20
 """Bytes of logs that go into one transaction, give or take the last file: about a tenth of a second of work."""
@@ -153,7 +157,8 @@ class Syncer:
         changed.sort(key=lambda item: item.fingerprint.mtime_ns, reverse=True)
         total = sum(item.fingerprint.size for item in changed)
         with _indexing(self._path, total, on_progress):
-            _read_all(self._connection, changed, summary, on_progress, total, self._on_saved)
+            with _prepared(self._connection, self._path, total) as prepared, _no_garbage_runs():
+                _read_all(self._connection, changed, summary, on_progress, total, self._on_saved, prepared)
             if roots is None:
                 drop_old_spools(self._connection, self._path)
             _note_vanished(self._connection, found, roots, summary)
@@ -243,35 +248,46 @@ def _read_all(
     on_progress: Progress,
     total: int,
     on_saved: Saved,
+    prepared: _Prepared,
 ) -> None:
     def count(read: int) -> None:
         summary.bytes += read
         on_progress("read", summary.bytes, max(total, summary.bytes))
 
     sessions: set[str] = set()
-    with _prepared(connection, total) as worker, _no_garbage_runs():
-        reader = Reader(connection, price_nanos, price_version(), count, worker)
-        for group in _groups(changed):
-            result = reader.read([(item.agent, item.source) for item in group])
-            _add_up(summary, result)
-            sessions |= result.saved.sessions
-            if result.saved.sessions:
-                on_saved(result.saved.sessions, result.saved.last_change)
+    reader = Reader(connection, price_nanos, price_version(), count, prepared.worker)
+    for group in _groups(changed):
+        result = reader.read([(item.agent, item.source) for item in group])
+        prepared.note_commit()
+        _add_up(summary, result)
+        sessions |= result.saved.sessions
+        if result.saved.sessions:
+            on_saved(result.saved.sessions, result.saved.last_change)
     summary.sessions = len(sessions)
 
 
+class _Prepared(NamedTuple):
+    worker: Executor | None = None
+    """A thread that compresses."""
+    note_commit: Callable[[], None] = lambda: None
+
+
 @contextmanager
-def _prepared(connection: sqlite3.Connection, total: int) -> Generator[Executor | None]:
-    """What makes a large import fast: a thread that compresses, few checkpoints, indexes for questions at the end."""
+def _prepared(connection: sqlite3.Connection, path: Path, total: int) -> Generator[_Prepared]:
+    """What makes a large import fast: threads that compress and checkpoint, indexes for questions at the end."""
     if total < LARGE_IMPORT:
-        yield None
+        yield _Prepared()
         return
     is_first = connection.execute("SELECT 1 FROM messages LIMIT 1").fetchone() is None
     (usual,) = connection.execute("PRAGMA wal_autocheckpoint").fetchone()
     connection.execute(f"PRAGMA wal_autocheckpoint = {_LARGE_CHECKPOINT_PAGES}")
     try:
-        with without_indexes(connection) if is_first else nullcontext(), ThreadPoolExecutor(1) as worker:
-            yield worker
+        with (
+            without_indexes(connection) if is_first else nullcontext(),
+            ThreadPoolExecutor(1) as worker,
+            Checkpointer([path], _CHECKPOINT_SECONDS) as checkpointer,
+        ):
+            yield _Prepared(worker, checkpointer.note)
     finally:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute(f"PRAGMA wal_autocheckpoint = {usual}")
