@@ -144,6 +144,14 @@ def test_two_blocks_of_one_text_stay_two() -> None:
     assert [part.id for part in merge_messages(first, second).parts] == ["m.0", "m.2"]
 
 
+def test_two_calls_of_one_number_stand_in_one_order_whoever_came_first() -> None:
+    """R-C13: logs of a scripted model, or of a broken one, use an id twice; the order of the files must not show."""
+    calls = [ToolCallPart(id="m.3", tool_call_id=name, tool_name="t") for name in "ab"]
+    one, two = (Message(id="m", role="assistant", parts=(call,)) for call in calls)
+    assert merge_messages(one, two) == merge_messages(two, one)
+    assert len(merge_messages(one, two).parts) == 2
+
+
 def test_a_part_without_an_id_is_known_by_what_it_holds() -> None:
     plain, numbered = TextPart(text="ok"), TextPart(id="m.1", text="ok")
     assert merge_parts([plain], [numbered]) == merge_parts([numbered], [plain]) == (numbered,)

@@ -6,6 +6,7 @@ What only a store can know, that sessions share messages, is not looked for here
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -117,7 +118,7 @@ class Gathering:
         found += [
             _with_record(_orphan(change), path, change.record) for change, path in self._orphans[session_id].values()
         ]
-        return sorted(found, key=lambda event: event.position)
+        return sorted(found, key=_arrival)
 
     def links(self, *, parent: str | None = None, child: str | None = None) -> list[Link]:
         """Relationships by either side."""
@@ -278,6 +279,11 @@ def _orphan(change: ResultChange) -> ToolResultEvent:
         tool_call_id=change.tool_call_id,
         result=change.result,
     )
+
+
+def _arrival(event: HistoryEvent) -> tuple[int, float]:
+    """Positions of a session with several files may be the same; where a time is not known it comes first."""
+    return (event.position, -math.inf if event.created_at is None else event.created_at.timestamp())
 
 
 def _event_id(event: HistoryEvent) -> str:

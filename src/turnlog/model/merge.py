@@ -99,9 +99,11 @@ def _state(declared: ToolState, results: tuple[ToolResult, ...]) -> ToolState:
     return state_after(ToolState.INPUT_AVAILABLE, [result.status for result in results])
 
 
-def _place(part: Part) -> tuple[int, str, str]:
+def _place(part: Part) -> tuple[int, str, str, str]:
+    """Two calls under one number are no block that a model made: one stands before the other all the same."""
     index = block_index(part)
-    return (index, "", "") if part.id is None else (index, part.id, part.type)
+    call = part.tool_call_id if isinstance(part, ToolCallPart) else ""
+    return (index, "", "", "") if part.id is None else (index, part.id, part.type, call)
 
 
 def _find(parts: list[Part], wanted: Part) -> int | None:

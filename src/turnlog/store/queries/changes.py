@@ -36,7 +36,7 @@ JOINED = MOVED.replace("{shared}", "EXISTS")
 MOVED_ALONE = MOVED.replace("{shared}", "NOT EXISTS")
 EVENTS = (
     f"SELECT {EVENT_COLUMNS} FROM events WHERE +session_key = ?"
-    " AND changed_seq > 0 AND changed_seq > ? AND changed_seq <= ? ORDER BY position, key LIMIT ?"
+    " AND changed_seq > 0 AND changed_seq > ? AND changed_seq <= ? ORDER BY position, created_at, key LIMIT ?"
 )
 GONE_MESSAGES = (
     "SELECT DISTINCT id FROM gone WHERE session_key = ? AND NOT is_event AND seq > ? AND seq <= ? AND NOT EXISTS"

@@ -80,7 +80,7 @@ def load_events(
     key = session_key(connection, session_id)
     wanted = {" AND e.position = ?": position, " AND e.type = ?": type}
     given = {condition: value for condition, value in wanted.items() if value is not None}
-    statement = f"{_EVENTS}{''.join(given)} ORDER BY e.position, e.key"
+    statement = f"{_EVENTS}{''.join(given)} ORDER BY e.position, e.created_at, e.key"
     rows = _event_rows(connection, statement, (key, *given.values()))
     return [_event(row) for row in rows]
 
@@ -88,7 +88,7 @@ def load_events(
 def load_events_between(connection: sqlite3.Connection, session_id: str, first: int, end: int) -> list[HistoryEvent]:
     """Those of `load_events` from one position up to another."""
     key = session_key(connection, session_id)
-    statement = f"{_EVENTS} AND e.position >= ? AND e.position < ? ORDER BY e.position, e.key"
+    statement = f"{_EVENTS} AND e.position >= ? AND e.position < ? ORDER BY e.position, e.created_at, e.key"
     return [_event(row) for row in _event_rows(connection, statement, (key, first, end))]
 
 

@@ -34,7 +34,7 @@ EVENT_COLUMNS = (
 
 _EVENTS = (
     f"SELECT {EVENT_COLUMNS} FROM events"
-    " WHERE session_key = ? AND position >= ? AND position < ? ORDER BY position, key"
+    " WHERE session_key = ? AND position >= ? AND position < ? ORDER BY position, created_at, key"
 )
 
 _END = 1 << 62
