@@ -1,7 +1,8 @@
 """Making everything that was read from logs anew, from the archive, without the originals, with today's parsers.
 
 One transaction: other processes see the old rows until the new ones are complete. Native sessions, annotations
-and tombstones are not touched.
+and tombstones are not touched. The folder of a session that its log does not tell (Gemini CLI's lies beside the logs,
+and may be gone by now) stays what it was.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ def rebuild(
     connection = connect(store_path, checked=False)
     try:
         with write_transaction(connection):
+            folders = _known_folders(connection)
             _clear_derived(connection)
             sources = _archived(connection)
             for done, archived in enumerate(sources, 1):
@@ -77,6 +79,7 @@ def rebuild(
                 else:
                     _fold_again(connection, agent, archived, summary)
                 on_progress(done, len(sources))
+            connection.executemany(_KEEP_FOLDER, folders)
             connection.execute("INSERT INTO changes (kind, at) VALUES ('rebuilt', ?)", (int(time.time() * 1000),))
     finally:
         connection.close()
@@ -86,6 +89,20 @@ def rebuild(
         indexer.catch_up()
     summary.seconds = time.monotonic() - started
     return summary
+
+
+_KEEP_FOLDER = (
+    "UPDATE sessions SET project_key = coalesce(project_key, ?1), cwd = coalesce(cwd, ?2)"
+    " WHERE owner_key = ?3 AND agent = ?4 AND external_id = ?5 AND (project_key IS NULL OR cwd IS NULL)"
+)
+
+
+def _known_folders(connection: sqlite3.Connection) -> list[tuple[int | None, str | None, int, str, str]]:
+    """What `_KEEP_FOLDER` keeps of each session."""
+    return connection.execute(
+        "SELECT project_key, cwd, owner_key, agent, external_id FROM sessions"
+        " WHERE native = 0 AND coalesce(project_key, cwd) IS NOT NULL"
+    ).fetchall()
 
 
 def _clear_derived(connection: sqlite3.Connection) -> None:

@@ -15,9 +15,11 @@ from gemini_files import AGENT, DATA, SESSION, answer, call, header, lines, toke
 from plain_store import PRICE_VERSION, price
 from store_dump import Dump, check_integrity, differences, dump
 from turnlog.agents.base import Agent, Source
+from turnlog.store import open_store
 from turnlog.store.connection import connect
 from turnlog.store.restore import restore
 from turnlog.sync.read import Reader
+from turnlog.sync.rebuild import rebuild
 
 # Streams lie in no home.
 CASES = sorted(case for group in DATA.iterdir() for case in group.iterdir() if group.name != "streams")
@@ -170,3 +172,17 @@ def test_a_second_file_of_a_session_without_a_conversation_changes_nothing(gemin
         sync(log.store, gemini, Random(seed))
         assert log.fates() == {"ctx": "active", "u1": "active", "g1": "active", "u2": "rewound"}
     assert SESSION in first.read_text()
+
+
+def test_a_session_keeps_its_folder_when_it_is_made_anew_without_the_originals(tmp_path: Path) -> None:
+    """R-C6: what names the folder lies beside the logs and is in no archive."""
+    home, store = tmp_path / "gemini", tmp_path / "store.db"
+    shutil.copytree(DATA / "scenarios" / "basic", home)
+    sync(store, home)
+    with open_store(store) as reading:
+        before = {session.id: (session.project, session.cwd) for session in reading.sessions().items}
+    assert all(project is not None and cwd is not None for project, cwd in before.values())
+    shutil.rmtree(home)
+    rebuild(store, agents=[AGENT])
+    with open_store(store) as reading:
+        assert {session.id: (session.project, session.cwd) for session in reading.sessions().items} == before
