@@ -52,6 +52,12 @@ def test_other_databases_are_refused() -> None:
         open_store("postgresql://localhost/turnlog")
 
 
+@pytest.mark.parametrize("name", ["", ".", "/", "sqlite:///"])
+def test_what_names_no_file_is_refused(name: str) -> None:
+    with pytest.raises(StoreError, match="names no file"):
+        open_store(name)
+
+
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a database, though long enough to be read as one " * 100)

@@ -180,6 +180,8 @@ def file_uri(path: Path, mode: Literal["ro", "rw", "rwc"]) -> str:
 
 
 def _open(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    if not path.name:
+        raise StoreError(f"cannot open the store {str(path)!r}: it names no file")
     try:
         if read_only:
             return open_file(path, "ro")

@@ -118,3 +118,13 @@ def test_a_compressed_rollout_that_is_cut_off_is_read_as_far_as_it_goes(codex_ho
     pass_over(tmp_path / "store.db", codex_home)
     with open_store(tmp_path / "store.db") as store:
         assert "cut off at the end of the file" in {found.reason for found in store.diagnostics().items}
+
+
+def test_a_copy_with_a_byte_order_mark_is_still_of_its_thread(codex_home: Path, tmp_path: Path) -> None:
+    """R-S21: an editor writes one; the first record behind it names the thread, whatever the copy is called."""
+    original = rollout(codex_home)
+    copy = tmp_path / "copy.txt"
+    copy.write_bytes(b"\xef\xbb\xbf" + original.read_bytes())
+    found = read_session(copy)
+    assert found.session.id == read_session(original).session.id
+    assert [told.reason for told in found.diagnostics] == ["byte order mark skipped"]

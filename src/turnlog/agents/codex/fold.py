@@ -22,7 +22,6 @@ from turnlog.agents.codex.lines import (
     UNREADABLE,
     decode_event,
     decode_item,
-    decode_line,
     read_item,
     read_lines,
 )
@@ -251,15 +250,13 @@ def _read_event(reading: Reading, event: Event) -> None:
 
 def thread_named_in(data: bytes) -> str | None:
     """The thread that the first record names which names one."""
-    for line in data.split(b"\n"):
-        if b'"id"' not in line:
-            continue
-        try:
-            record = decode_line(line)
-            if record.type == "session_meta" and isinstance(record.payload, Raw):
+    lines = [line for line in data.split(b"\n") if b'"id"' in line]
+    for record, *_ in read_lines(lines, 0, 1, Changes()):
+        if record.type == "session_meta" and isinstance(record.payload, Raw):
+            try:
                 return msgspec.json.decode(record.payload, type=Meta).id
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                continue
         if not record.type and record.id is not None:
             return record.id
     return None
