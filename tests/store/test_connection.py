@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from importlib import resources
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
+from turnlog.model import Part
 from turnlog.store import connection as module
 from turnlog.store.connection import (
     connect,
@@ -187,6 +189,24 @@ def test_migrations_run_once_and_in_order(path: Path, monkeypatch: pytest.Monkey
         assert pragma(connection, "user_version") == newest + 1
         assert connection.execute("SELECT a FROM more").fetchall() == [("x;y",)]
         assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'third'").fetchone() is None
+
+
+def test_a_part_is_of_a_kind_of_the_model(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-S26: the type is checked, in a store that was made before it was too."""
+    every = dict(module._migrations())  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
+    monkeypatch.setattr(module, "_migrations", lambda: {number: every[number] for number in every if number < 11})
+    insert = "INSERT INTO parts (message_key, sequence, type, tool_name) VALUES (1, ?, ?, 'Read')"
+    kinds = [kind.type for kind in get_args(Part)]
+    with closing(connect(path, checked=False)) as connection:
+        connection.executemany(insert, enumerate(kinds[1:], start=1))
+    monkeypatch.setattr(module, "_migrations", lambda: every)
+    with closing(connect(path, checked=False)) as connection:
+        connection.execute(insert, (0, kinds[0]))
+        with pytest.raises(sqlite3.IntegrityError, match="CHECK"):
+            connection.execute(insert, (len(kinds), "something"))
+        rows = connection.execute("SELECT sequence, type, tool_name FROM parts ORDER BY sequence").fetchall()
+        assert rows == [(number, kind, "Read") for number, kind in enumerate(kinds)]
+        assert "parts_by_type" in index_names(connection)
 
 
 def test_many_may_open_a_new_store_at_once(path: Path) -> None:
