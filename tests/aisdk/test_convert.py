@@ -13,6 +13,7 @@ from model_values import values_of
 from turnlog.aisdk import DynamicToolUIPart, validate_ui_messages
 from turnlog.aisdk import encode as encode_ui
 from turnlog.aisdk.convert import to_ui_json, to_ui_messages
+from turnlog.aisdk.restore import restore_messages
 from turnlog.model import (
     Approval,
     BlobRef,
@@ -249,6 +250,17 @@ def test_input_that_still_streams() -> None:
     assert part_of(part) == said | {"rawInput": '{"que'}
     assert part_of(part, version="6.0.100") == said
     assert losses(answer(part), version="6.0.100") == [("raw-input", "$[0].parts[0]")]
+
+
+@pytest.mark.parametrize("version", [5, "6.0.38", 6, 7])
+def test_what_a_provider_wants_back_is_kept_where_a_release_has_no_place_for_it(version: int | str) -> None:
+    """Validators take out of a message what their release does not know."""
+    provider = ProviderData(name="openai", opaque={"item_id": "i"})
+    given = answer(ToolCallPart(tool_call_id="c", tool_name="Bash", state=ToolState.INPUT_STREAMING, provider=provider))
+    [message] = to_ui_messages([given], version=version).messages
+    fields = json.loads(encode_ui(validate_ui_messages([message], version=version)))[0]
+    assert ("callProviderMetadata" in fields["parts"][-1]) is (version in (6, 7))
+    assert restore_messages(json.dumps(fields).encode()) == [given]
 
 
 def test_tools_can_be_named_and_titled() -> None:

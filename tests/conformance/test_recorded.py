@@ -9,7 +9,7 @@ import pytest
 
 from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
 from recorded_sessions import recorded_sessions
-from turnlog.aisdk import validate_ui_messages
+from turnlog.aisdk import from_ui_messages, parse_ui_messages, validate_ui_messages
 from turnlog.aisdk.convert import to_ui_json
 from turnlog.aisdk.model_messages import to_model_messages
 from turnlog.model.codec import encode
@@ -42,6 +42,18 @@ def test_sessions_are_valid_and_lose_nothing(judge: Judge, version: int, options
     for (name, messages), answer in zip(sessions.items(), answers, strict=True):
         wanted = without_titles(messages) if version == 6 else messages
         assert as_javascript_has_it(answer.get("messages", answer)) == as_javascript_has_it(wanted), name
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_sessions_come_back_from_what_a_validator_leaves(judge: Judge, version: int) -> None:
+    """R-H17, also where the messages were kept by another program."""
+    sessions = shown(version)
+    answers = judge.ask("validate", version, [{"messages": messages} for messages in sessions.values()])
+    for name, answer in zip(sessions, answers, strict=True):
+        received = from_ui_messages(parse_ui_messages(json.dumps(answer["messages"])), trusted=True)
+        back = [json.loads(encode(message)) for message in received.messages]
+        told = [json.loads(encode(message)) for message in recorded_sessions()[name]]
+        assert as_javascript_has_it(back) == as_javascript_has_it(told), name
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -78,6 +78,7 @@ _FEATURES = (
     "raw-input",
     "reasoning-file",
     "result-metadata",
+    "streamed-call-metadata",
     "tool-metadata",
     "tool-title",
 )

@@ -183,7 +183,7 @@ class CallWriter(PartWriter):
             self._add_fields(said["approval"], marks_of(approval.metadata), _APPROVAL_FIELDS)
 
     def _metadata(self, part: CallPieces, said: UIPartJson, marks: Marks) -> None:
-        if part.provider is not UNSET:
+        if said["state"] != "input-streaming" or "streamed-call-metadata" in self.view.features:
             add_provider(said, "callProviderMetadata", part.provider)
         if part.state == "aborted":
             said["callProviderMetadata"] = {**said.get("callProviderMetadata", {}), "turnlog": {"state": "aborted"}}
