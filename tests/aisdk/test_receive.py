@@ -55,10 +55,15 @@ def test_one_message_a_model_call() -> None:
     assert [(message.id, len(message.parts)) for message in found] == [("msg~1", 2), ("msg~2", 1)]
 
 
+URL_SOURCE = {"type": "source", "sourceType": "url", "id": "s", "url": "https://example.org", "title": "T"}
+DOCUMENT_SOURCE = {"type": "source", "sourceType": "document", "id": "s", "mediaType": "text/plain", "title": "T"}
 SAID_AGAIN: list[dict[str, Any]] = [
     TEXT,
     TEXT | {"state": "streaming"},
     TEXT | {"providerMetadata": {"openai": {"itemId": "i"}}},
+    TEXT | {"citations": [{"source": URL_SOURCE, "startIndex": 0, "endIndex": 3, "citedText": "hel"}]},
+    TEXT | {"citations": [{"source": DOCUMENT_SOURCE}]},
+    {"type": "file", "mediaType": "image/png", "url": "", "providerReference": {"openai": "file-1"}},
     {"type": "reasoning", "text": "hm", "providerMetadata": {"anthropic": {"signature": "s"}}},
     {"type": "reasoning", "text": "", "providerMetadata": {"anthropic": {"redactedData": "s"}}},
     {"type": "file", "mediaType": "image/png", "url": "https://example.org/a.png", "filename": "a.png"},
@@ -103,6 +108,11 @@ def test_input_that_is_not_whole() -> None:
     (call,) = message.parts
     assert isinstance(call, ToolCallPart)
     assert (call.state, call.input_text) == (ToolState.INPUT_STREAMING, '{"q')
+
+
+def test_an_input_told_twice_is_told_once() -> None:
+    streaming = tool("input-streaming", input={"q": 1}, rawInput='{"q":1', inputEncoding="json")
+    assert [loss.feature for loss in received(assistant(streaming)).losses] == ["raw-input", "input-encoding"]
 
 
 def test_what_the_user_said_in_between_is_a_prompt() -> None:

@@ -137,6 +137,10 @@ class ForeignReader:
         if part.extra:
             self._lose("unknown-keys", f"{', '.join(sorted(part.extra))} of a {part.type} part")
         if isinstance(part, ToolUIPart | DynamicToolUIPart):
+            if part.raw_input is not UNSET and part.input is not UNSET:
+                self._lose("raw-input", "the text of an input whose JSON is told")
+            if part.input_encoding is not UNSET:
+                self._lose("input-encoding", "how the text of an input is to be read")
             return call_of(part)
         if isinstance(part, DataUIPart):
             return self._data(part)
@@ -201,7 +205,8 @@ def _file(part: FileUIPart) -> Part:
     provider = provider_of(part.provider_metadata)
     name = value_or_none(part.filename)
     if not _ADDRESS.match(part.url) or part.provider_reference is not UNSET:
-        return UnknownPart(kind="file", data=to_json(to_plain(part)))
+        marks = Marks(ui_part=part.provider_reference is not UNSET)
+        return UnknownPart(kind="file", data=to_json(to_plain(part)), metadata=marks.to_metadata())
     data = _inline_bytes(part)
     if data is None:
         return FilePart(media_type=part.media_type, filename=name, url=part.url, provider=provider)

@@ -75,6 +75,7 @@ _FEATURES = (
     "automatic-approvals",
     "citations",
     "custom-content",
+    "provider-reference",
     "raw-input",
     "reasoning-file",
     "result-metadata",

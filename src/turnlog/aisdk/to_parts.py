@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from turnlog.aisdk.losses import Loss
-from turnlog.aisdk.marks import marks_of
+from turnlog.aisdk.marks import KEY, marks_of
 from turnlog.aisdk.options import View
 from turnlog.aisdk.pieces import (
     DataPieces,
@@ -27,6 +27,8 @@ from turnlog.aisdk.pieces import (
     UnknownPieces,
 )
 from turnlog.aisdk.provider_names import to_sdk_words
+from turnlog.aisdk.shapes import citation as check_citation
+from turnlog.errors import ShapeError
 from turnlog.model import BlobRef, Citation
 
 UIPartJson = dict[str, Any]
@@ -40,6 +42,9 @@ OWN_MESSAGE: Final = "data-turnlog-message"
 
 _ADDRESS = re.compile(rb'"(?:https?://[^/\s"\\]|data:[^"\\]*,)', re.IGNORECASE)
 """Addresses that AI SDK takes for a file."""
+
+_UI_PARTS = {"custom": "custom-content", "file": "provider-reference"}
+"""Kinds of UI parts that are kept as they are -> the feature that a version needs for them, if it is not called so."""
 
 
 class PartWriter:
@@ -117,11 +122,10 @@ class PartWriter:
     def unknown(self, part: UnknownPieces) -> UIPartJson:
         """A kind that only a newer AI SDK has, or that nobody knows."""
         if part.metadata is not UNSET and part.data is not UNSET and marks_of(part.metadata).ui_part:
-            if part.kind == "reasoning-file" and "reasoning-file" in self.view.features:
+            feature = _UI_PARTS.get(str(part.kind), str(part.kind))
+            if feature in self.view.features:
                 return cast("UIPartJson", part.data)
-            if part.kind == "custom" and "custom-content" in self.view.features:
-                return cast("UIPartJson", part.data)
-            self.lose(f"{part.kind}", f"AI SDK {self.view.version} does not know it; it is told of as data")
+            self.lose(feature, f"AI SDK {self.view.version} does not know it; it is told of as data")
         return self.own_part(part)
 
     def own_part(self, part: PartPieces) -> UIPartJson:
@@ -145,11 +149,10 @@ class PartWriter:
         if not self._citations:
             self.lose("citations", f"AI SDK {self.view.version} has no citations on text")
             return
-        found = [
-            _citation(citation) for citation in msgspec.json.decode(citations, type=list[Citation]) if citation.url
-        ]
-        if found:
-            said["citations"] = found
+        found = [_citation(citation) for citation in msgspec.json.decode(citations, type=list[Citation])]
+        told = [citation for citation in found if citation is not None]
+        if told:
+            said["citations"] = told
 
     def _address(self, part: FilePieces) -> Raw | str | None:
         if part.data is not UNSET and part.media_type is not UNSET:
@@ -175,7 +178,14 @@ def add_provider(said: UIPartJson, key: str, provider: ProviderPieces | msgspec.
     said[key] = {provider.name: words}
 
 
-def _citation(citation: Citation) -> UIPartJson:
+def _citation(citation: Citation) -> UIPartJson | None:
+    """A citation in AI SDK's words, its own where it said it; None where it has no source that can be named."""
+    try:
+        return cast("UIPartJson", check_citation(citation.metadata[KEY]))
+    except (KeyError, ShapeError):
+        pass
+    if not citation.url:
+        return None
     source: UIPartJson = {"type": "source", "sourceType": "url", "id": citation.url, "url": citation.url}
     if citation.title is not None:
         source["title"] = citation.title
