@@ -85,3 +85,25 @@ def test_a_replay_is_led_from_the_keyboard(visit: Visit) -> None:
     expect(page.locator(".prompt", has_text=f"Prompt number {TURNS}")).to_have_count(0)
     page.keyboard.press("Escape")
     expect(player).to_be_hidden()
+    expect(page.get_by_role("button", name="Replay")).to_be_focused()
+
+
+def test_a_replay_goes_from_prompt_to_prompt_and_to_the_ends(visit: Visit) -> None:
+    page = visit.open(f"/sessions/{LONG_ID}")
+    page.keyboard.press("R")
+    player = page.get_by_role("region", name="Replay")
+    page.keyboard.press(" ")
+    slider = player.get_by_role("slider")
+    first = slider.input_value()
+    for number in (2, 3, 4):
+        page.keyboard.press("n")
+        expect(page.locator(".prompt", has_text=f"Prompt number {number}:")).to_be_in_viewport()
+    expect(page.locator(".prompt", has_text="Prompt number 5:")).to_have_count(0)
+    page.keyboard.press("p")
+    expect(page.locator(".prompt", has_text="Prompt number 4:")).to_have_count(0)
+    page.keyboard.press("End")
+    expect(page.locator(".prompt", has_text=f"Prompt number {TURNS}:")).to_be_visible()
+    expect(slider).to_have_value(str(slider.get_attribute("max")))
+    page.keyboard.press("Home")
+    expect(slider).to_have_value(first)
+    expect(page.locator(".prompt", has_text="Prompt number 2:")).to_have_count(0)

@@ -46,6 +46,24 @@ def test_the_outline_jumps_and_says_where_one_is(visit: Visit) -> None:
     expect(outline.locator("[aria-current]")).to_contain_text("Prompt number 199:")
 
 
+def test_the_outline_is_one_stop_of_the_tabulator(visit: Visit) -> None:
+    page = visit.open(LONG)
+    outline = page.get_by_role("navigation", name="Prompts")
+    page.get_by_role("list", name="About this session").focus()
+    page.keyboard.press("Tab")
+    expect(outline.get_by_role("button", name="Prompt number 1:")).to_be_focused()
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    expect(outline.get_by_role("button", name="Prompt number 3:")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("I look at shelf 3.", exact=True)).to_be_in_viewport()
+    page.keyboard.press("End")
+    expect(outline.get_by_role("button", name=f"Prompt number {TURNS}:")).to_be_focused()
+    page.keyboard.press("Tab")
+    assert outline.evaluate("outline => outline.contains(document.activeElement)") is False
+
+
 FIRST_IN_SIGHT = """timeline => {
   const top = timeline.getBoundingClientRect().top;
   const prompts = [...timeline.querySelectorAll('.prompt')];

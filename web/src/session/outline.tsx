@@ -1,6 +1,6 @@
 /** The landmarks of a session: its prompts, and where its context was compacted or rewound. They jump there. */
 
-import { memo, useCallback, useEffect, useRef } from "react";
+import { type FocusEvent, type KeyboardEvent, memo, useCallback, useEffect, useRef, useState } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import type { OutlineEntry } from "@/api/types";
 import { Icon, type IconName } from "@/design/icon";
@@ -27,14 +27,41 @@ export const Outline = memo(function Outline({ entries, position, onJump }: Outl
   useEffect(() => {
     if (current >= 0) list.current?.scrollToIndex(current, { align: "nearest" });
   }, [current]);
+  // One stop of the tabulator, however many there are; the arrows go on from there.
+  const [focused, setFocused] = useState<number | null>(null);
+  const stop = focused ?? Math.max(current, 0);
+  const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
+    const from = Number((event.target as HTMLElement).dataset.index ?? stop);
+    const to = ARROWS[event.key]?.(from, entries.length - 1);
+    if (to === undefined) return;
+    event.preventDefault();
+    setFocused(to);
+    list.current?.scrollToIndex(to, { align: "nearest" });
+  };
+  const onBlur = (event: FocusEvent<HTMLElement>) => {
+    const to = event.relatedTarget;
+    if (to && !event.currentTarget.contains(to)) setFocused(null);
+  };
   return (
-    <div className="outline" ref={around}>
-      <Virtualizer ref={list} scrollRef={scroller} data={entries} as="ol" item="li" bufferSize={400}>
+    // biome-ignore lint/a11y/noStaticElementInteractions: the buttons in it have the focus
+    <div className="outline" ref={around} onKeyDown={onKeyDown} onBlur={onBlur}>
+      <Virtualizer
+        ref={list}
+        scrollRef={scroller}
+        data={entries}
+        as="ol"
+        item="li"
+        bufferSize={400}
+        keepMounted={[stop]}
+      >
         {(entry, index) => (
           <OutlineButton
             key={`${entry.kind}/${entry.position}/${index}`}
             entry={entry}
+            index={index}
             current={index === current}
+            stop={index === stop}
+            focused={index === focused}
             onJump={onJump}
           />
         )}
@@ -43,19 +70,47 @@ export const Outline = memo(function Outline({ entries, position, onJump }: Outl
   );
 });
 
+/** Where a key leads from an entry, of `last + 1`. */
+const ARROWS: Record<string, (from: number, last: number) => number> = {
+  ArrowDown: (from, last) => Math.min(from + 1, last),
+  ArrowUp: (from) => Math.max(from - 1, 0),
+  Home: () => 0,
+  End: (_, last) => last,
+};
+
 interface OutlineButtonProps {
   entry: OutlineEntry;
+  index: number;
   current: boolean;
+  /** Whether the tabulator stops here. */
+  stop: boolean;
+  /** Whether a key has led here: it takes the focus as soon as it is drawn. */
+  focused: boolean;
   onJump: (position: number) => void;
 }
 
-function OutlineButton({ entry, current, onJump }: OutlineButtonProps) {
+function OutlineButton({ entry, index, current, stop, focused, onJump }: OutlineButtonProps) {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (!focused) return;
+    let frame = 0;
+    // What is far away is not visible until the list has measured it, and takes no focus before.
+    const take = () => {
+      button.current?.focus({ preventScroll: true });
+      if (document.activeElement !== button.current) frame = requestAnimationFrame(take);
+    };
+    take();
+    return () => cancelAnimationFrame(frame);
+  }, [focused]);
   const left = isLeft(entry.fate ?? "active") ? " outline-left" : "";
   return (
     <button
+      ref={button}
       type="button"
       className={`outline-entry outline-${kindOf(entry)}${left}`}
       aria-current={current ? "location" : undefined}
+      data-index={index}
+      tabIndex={stop ? 0 : -1}
       onClick={() => onJump(entry.position)}
     >
       <span className="outline-mark">{markOf(entry)}</span>

@@ -33,7 +33,13 @@ export function ReplayBar({ replay, first, last, onSeek }: ReplayBarProps) {
   useKeys(handlers);
   // Whoever starts a replay has its keys at hand: on the button that started it, space would start it anew.
   const toggler = useRef<HTMLButtonElement>(null);
-  useEffect(() => toggler.current?.focus(), []);
+  useEffect(() => {
+    const before = document.activeElement;
+    toggler.current?.focus();
+    return () => {
+      if (before instanceof HTMLElement && document.activeElement === document.body) before.focus();
+    };
+  }, []);
   return (
     <section className="replay-bar" aria-label="Replay">
       <button type="button" className="button" onClick={() => step(-1)} aria-label="Step back" title="Key: ,">

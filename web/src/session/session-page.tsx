@@ -9,6 +9,7 @@ import type { Items, OutlineEntry, SearchHit, SessionAnswer, SessionChange } fro
 import { Drawer } from "@/design/drawer";
 import { Problem } from "@/design/problem";
 import { titleOf } from "@/sessions/session-title";
+import { useKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
 import { Composer } from "./composer";
 import { DisclosureProvider } from "./disclosure";
@@ -93,9 +94,13 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
 
   const cwd = answer?.session.cwd ?? answer?.session.project?.path;
   const [replay, shown] = useReplay({ id, loaded, loadAfter, open });
-  const travel = useTravel({ replay, loaded, shown, jump, open });
+  const ends = { first: answer?.first_position ?? 0, last: answer?.last_position ?? 0 };
+  const travel = useTravel({ replay, loaded, shown, ends, jump, open });
   const travelTo = useCallback((to: number) => travel(placeAt(to)), [travel]);
-  useJumpKeys({ sessionId: id, outline: landmarks, position, jump: travel });
+  // A replay is where it has come to, however little of that fills the screen.
+  useJumpKeys({ sessionId: id, outline: landmarks, position: replay.position ?? position, jump: travel });
+  const replayHere = useCallback(() => replay.start(position), [replay.start, position]);
+  useKeys(useMemo(() => ({ R: replayHere }), [replayHere]));
   const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline: landmarks, jump: travel });
   const state = answer?.session.state;
   const running = state?.state === "running" ? (state.doing?.tool_call_id ?? null) : null;
@@ -119,7 +124,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
         <SessionHeader
           answer={answer}
           live={live}
-          onReplay={() => replay.start(position)}
+          onReplay={replayHere}
           onFind={() => setFinding(true)}
           onOutline={() => setDrawer(true)}
         />
@@ -144,14 +149,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
             root={scroller}
             onHit={showHit}
           />
-          {replay.position !== null && (
-            <ReplayBar
-              replay={replay}
-              first={answer?.first_position ?? 0}
-              last={answer?.last_position ?? 0}
-              onSeek={travelTo}
-            />
-          )}
+          {replay.position !== null && <ReplayBar replay={replay} {...ends} onSeek={travelTo} />}
         </Timeline>
         <Composer sessionId={id} />
         <Drawer open={drawer} onClose={() => setDrawer(false)} label="Prompts">

@@ -11,13 +11,16 @@ interface Travel {
   loaded: LoadedWindow;
   /** What of that is shown: the jump waits for it. */
   shown: LoadedWindow;
+  /** Where the session begins and ends. */
+  ends: { first: number; last: number };
   jump: (place: Place) => void;
   open: (place: Place) => void;
 }
 
-export function useTravel({ replay, loaded, shown, jump, open }: Travel): (place: Place) => void {
+export function useTravel({ replay, loaded, shown, ends, jump, open }: Travel): (place: Place) => void {
   const { position: reached, seek } = replay;
   const { window: session } = loaded;
+  const { first, last } = ends;
   const wanted = useRef<Place | null>(null);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: once what is shown has changed
@@ -29,8 +32,8 @@ export function useTravel({ replay, loaded, shown, jump, open }: Travel): (place
 
   return useCallback(
     (place: Place) => {
-      const { position } = place;
-      if (reached === null || position === null || position === reached) {
+      const position = Math.min(place.position ?? first, last);
+      if (reached === null || position === reached) {
         jump(place);
         return;
       }
@@ -38,6 +41,6 @@ export function useTravel({ replay, loaded, shown, jump, open }: Travel): (place
       if (session && holds(session, position)) wanted.current = place;
       else open(place);
     },
-    [reached, seek, session, jump, open],
+    [reached, seek, session, first, last, jump, open],
   );
 }

@@ -36,6 +36,7 @@ const KEYS: { where: string; keys: [key: string, does: string][] }[] = [
       ["r", "raw records of what has the focus or the pointer"],
       ["c", "copy the link to it"],
       ["Home End", "start and end"],
+      ["R", "replay from here"],
       ["Space . ,", "in a replay: play or pause, step on and back"],
     ],
   },
