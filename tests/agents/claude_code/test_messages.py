@@ -413,7 +413,7 @@ def test_wrappers_glued_before_a_prompt_are_parts_of_their_own() -> None:
         assert isinstance(injected, TextPart)
         assert isinstance(prompt, TextPart)
         assert (injected.text, prompt.text, message.origin) == (wrapper, "Fix it", Origin.PROMPT)
-        assert (injected.metadata, prompt.metadata) == ({"claude-code": {"injected": True}}, {})
+        assert (injected.metadata, prompt.metadata) == ({"claude-code": {"synthetic": True}}, {})
         assert [part.id for part in message.parts] == [f"{message.id}.0", f"{message.id}.1"]
 
 

@@ -148,7 +148,7 @@ def _parts_of(
             continue
         injected, text = split_injected(block.text) if not spoken else ("", block.text)
         if injected:
-            metadata = {NAME: {"injected": True}}
+            metadata = {NAME: {"synthetic": True}}
             parts.append(TextPart(id=f"{message_id}.{len(parts)}", text=injected, metadata=metadata))
         if text:
             parts.append(TextPart(id=f"{message_id}.{len(parts)}", text=text))

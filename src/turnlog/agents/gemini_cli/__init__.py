@@ -27,7 +27,7 @@ class GeminiCli:
 
     name = NAME
     display_name = "Gemini CLI"
-    parser_version = 7
+    parser_version = 8
     command = COMMAND
 
     def roots(self) -> Sequence[Path]:

@@ -8,12 +8,14 @@ from turnlog.agents.base import Link, RecordRef
 from turnlog.agents.gemini_cli import contents
 from turnlog.agents.gemini_cli.calls import LoggedCall, call_part, is_answered
 from turnlog.agents.gemini_cli.logged import Logged, Said, metadata_of
+from turnlog.agents.gemini_cli.origins import RECEIVED, says_received
 from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
 from turnlog.agents.gemini_cli.records import Record, Thought, Tokens
 from turnlog.agents.gemini_cli.sources import session_id
 from turnlog.agents.gemini_cli.state import Entry
 from turnlog.model import (
     Message,
+    Origin,
     Part,
     ReasoningPart,
     TextPart,
@@ -30,7 +32,7 @@ def tell_answer(reading: Reading, logged: Logged, said: Said, entry: Entry) -> N
     record = logged.record
     message_id = reading.message_id(logged.key)
     repeats = logged.is_copy and entry.is_full
-    parts: list[Part] = [] if repeats else _spoken_parts(record, said, message_id)
+    parts: list[Part] = [] if repeats else _spoken_parts(record, said, message_id, entry)
     refs: list[RecordRef] = [(logged.position, logged.length, None)]
     for index, call in enumerate(said.calls):
         part = _tell_call(reading, call, f"{message_id}.{_CALLS + index}", logged)
@@ -55,7 +57,10 @@ def tell_answer(reading: Reading, logged: Logged, said: Said, entry: Entry) -> N
     reading.add_message(logged.key, message, entry, tuple(refs))
 
 
-def _spoken_parts(record: Record, said: Said, message_id: str) -> list[Part]:
+def _spoken_parts(record: Record, said: Said, message_id: str, entry: Entry) -> list[Part]:
+    """What was thought and said; what the CLI says in the model's place is no thought."""
+    if entry.origin is Origin.HARNESS and says_received(said):
+        return [TextPart(id=f"{message_id}.{_TEXT}", text=RECEIVED)]
     thoughts = [_thought_text(thought) for thought in record.thoughts or ()]
     if not thoughts:
         thoughts = [piece.part.text or "" for piece in said.pieces if piece.is_thought]

@@ -19,7 +19,7 @@ from turnlog.agents.gemini_cli.calls import places_of
 from turnlog.agents.gemini_cli.contents import pieces_of, spoken_in
 from turnlog.agents.gemini_cli.kinds import KINDS, MESSAGE_TYPES, Becomes, kind_of_patch
 from turnlog.agents.gemini_cli.logged import Logged
-from turnlog.agents.gemini_cli.messages import asks_subagent
+from turnlog.agents.gemini_cli.origins import asks_subagent
 from turnlog.agents.gemini_cli.projects import project_of
 from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
 from turnlog.agents.gemini_cli.records import LINES, UPDATES, Record, Update, fields_of

@@ -6,48 +6,25 @@ its own is told whole each time, and a checkpoint's copy only where it has what 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
-import msgspec
 from msgspec import Raw
 
-from turnlog.agents.gemini_cli import contents
 from turnlog.agents.gemini_cli.answers import tell_answer
 from turnlog.agents.gemini_cli.calls import response_result
-from turnlog.agents.gemini_cli.contents import pieces_of, spoken_in
 from turnlog.agents.gemini_cli.kinds import KINDS, Becomes
-from turnlog.agents.gemini_cli.logged import CONTEXT, Logged, Said, metadata_of
+from turnlog.agents.gemini_cli.logged import Logged, Said
+from turnlog.agents.gemini_cli.origins import SPOKEN, origin_of
+from turnlog.agents.gemini_cli.prompts import shows_file, tell_words
 from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
 from turnlog.agents.gemini_cli.records import Call
-from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.agents.gemini_cli.state import Entry
 from turnlog.model import (
     ErrorEvent,
     InterruptEvent,
-    Message,
     Origin,
-    Part,
     RecordEvent,
-    TextPart,
 )
 
-SPOKEN = frozenset({Origin.PROMPT, Origin.SUBAGENT_PROMPT})
-"""Origins that begin a turn."""
-
-_ASKS_SUBAGENT = (
-    "Your task is to do a deep investigation of the codebase to find all relevant files",
-    "Your task is to answer the following question about Gemini CLI:\n<question>",
-)
-"""How what the CLI asks its own subagents begins (`codebase_investigator`, `cli_help`)."""
-
-_SUMMARY = "<state_snapshot>"
-_LEFTOVER = "[Function Response:"
 _CANCELLED = "Request cancelled."
-_TITLE_LENGTH = 200
-_FOLDER = re.compile(
-    r"(?:Workspace Directories:\*\*|working in the (?:directory|following directories):)\s+(?:- )?(\S.*)"
-)
 
 
 def read_message(reading: Reading, logged: Logged, said: Said, *, origin: Origin | None = None) -> bool:
@@ -61,7 +38,7 @@ def read_message(reading: Reading, logged: Logged, said: Said, *, origin: Origin
     """
     record = logged.record
     reading.note_times(None if logged.is_copy else record.timestamp)
-    if record.type not in ("user", "gemini"):
+    if record.type not in ("user", "gemini") and not shows_file(said):
         _read_note(reading, logged, said)
         return False
     _read_responses(reading, logged, said)
@@ -71,8 +48,8 @@ def read_message(reading: Reading, logged: Logged, said: Said, *, origin: Origin
     entry = reading.state.entries.get(logged.key)
     if entry is None:
         entry = _new_entry(reading, logged, said, origin)
-    if record.type == "user":
-        _tell_user(reading, logged, said, entry)
+    if record.type != "gemini":
+        tell_words(reading, logged, said, entry)
     else:
         tell_answer(reading, logged, said, entry)
     _remember(reading, logged, entry)
@@ -89,7 +66,9 @@ def _remember(reading: Reading, logged: Logged, entry: Entry) -> None:
 def _new_entry(reading: Reading, logged: Logged, said: Said, origin: Origin | None) -> Entry:
     """The turn and step of a message that was not there yet."""
     state = reading.state
-    origin = origin or _origin_of(reading, logged, said)
+    if origin is None:
+        begun = reading.state.turn > 0
+        origin = origin_of(logged, said, is_subagent=reading.is_subagent, is_begun=begun)
     step = None
     if origin in SPOKEN:
         state.turn += 1
@@ -98,77 +77,6 @@ def _new_entry(reading: Reading, logged: Logged, said: Said, origin: Origin | No
         state.step += 1
         step = state.step
     return Entry(logged.position, is_message=True, turn=state.turn or None, step=step, origin=origin)
-
-
-# -- what people and the harness said
-
-
-_FILES_BEGIN = "--- Content from referenced files ---"
-"""From here on a prompt is what the agent put in for each `@file`."""
-
-
-def _user_parts(said: Said, message_id: str) -> Iterator[Part]:
-    is_put_in = False
-    for piece in said.pieces:
-        part = contents.part_of(piece, f"{message_id}.{piece.rank}")
-        if isinstance(part, TextPart):
-            is_put_in = is_put_in or part.text.strip() == _FILES_BEGIN
-            if is_put_in:
-                part = msgspec.structs.replace(part, metadata={NAME: {"synthetic": True}})
-        yield part
-
-
-def _tell_user(reading: Reading, logged: Logged, said: Said, entry: Entry) -> None:
-    if logged.is_copy and logged.key in reading.state.entries:
-        return
-    entry.key, entry.is_full = said.checksum, not logged.is_copy
-    record = logged.record
-    message_id = reading.message_id(logged.key)
-    shown = spoken_in(pieces_of(record.display_content))
-    message = Message(
-        id=message_id,
-        role="user" if entry.origin in SPOKEN else "developer",
-        parts=tuple(_user_parts(said, message_id)),
-        origin=entry.origin,
-        created_at=aware_or_none(record.timestamp),
-        metadata=metadata_of(logged, {"display": shown} if shown and shown != said.text else {}),
-    )
-    reading.add_message(logged.key, message, entry, ((logged.position, logged.length, None),))
-    if entry.origin in SPOKEN:
-        _note_title(reading, shown or said.text)
-    elif said.text.startswith(CONTEXT):
-        _note_context(reading, said.text)
-
-
-def _origin_of(reading: Reading, logged: Logged, said: Said) -> Origin | None:
-    """Where a message came from; None for the model's. To a subagent only its first message is a prompt."""
-    if logged.record.type == "gemini":
-        return None
-    if said.text.startswith(CONTEXT) or said.text.startswith(_LEFTOVER) or said.responses:
-        return Origin.HARNESS
-    if said.text.startswith(_SUMMARY):
-        return Origin.COMPACTION
-    if not reading.is_subagent:
-        return Origin.HARNESS if asks_subagent(said.text) else Origin.PROMPT
-    return Origin.HARNESS if reading.state.turn else Origin.SUBAGENT_PROMPT
-
-
-def asks_subagent(text: str) -> bool:
-    """Whether a text is what the CLI asks one of its own subagents: in 0.30 it stands in the log of the session."""
-    return text.startswith(_ASKS_SUBAGENT)
-
-
-def _note_title(reading: Reading, text: str) -> None:
-    title = " ".join(text.split())[:_TITLE_LENGTH]
-    if title and not reading.state.titled:
-        reading.session.titles["prompt"] = title
-        reading.state.titled = True
-
-
-def _note_context(reading: Reading, text: str) -> None:
-    found = _FOLDER.search(text)
-    if found is not None:
-        reading.note_folder(found[1].strip())
 
 
 def _read_responses(reading: Reading, logged: Logged, said: Said) -> None:

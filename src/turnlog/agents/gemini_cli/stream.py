@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.agents.decoding import clean_json
+from turnlog.agents.gemini_cli.origins import SYNTHETIC, passages_of, words_of
 from turnlog.agents.gemini_cli.records import compact, fields_of
 from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.agents.gemini_cli.stream_records import (
@@ -81,8 +82,10 @@ def _read_prompt(state: GeminiStreamState, printed: Printed, line: StreamLine) -
     state.answer = None
     text = line.content or ""
     message = printed.begin_prompt()
-    printed.show(message, TextPart(id=message.next_part(), text=text))
-    title = " ".join(text.split())[:_TITLE_LENGTH]
+    for passage in passages_of(text):
+        metadata = SYNTHETIC if passage.is_synthetic else {}
+        printed.show(message, TextPart(id=message.next_part(), text=passage.text, metadata=metadata))
+    title = " ".join(words_of(text).split())[:_TITLE_LENGTH]
     if title and not state.titled:
         printed.session.titles["prompt"] = title
         state.titled = True
