@@ -19,6 +19,7 @@ import msgspec
 
 from turnlog.agents.base import Changes, Diagnostic
 from turnlog.agents.decoding import KeepingDecoder, Problem, salvage
+from turnlog.agents.reading import REPLACED
 from turnlog.model.codec import to_json
 
 RecordT = TypeVar("RecordT", bound=msgspec.Struct)
@@ -32,7 +33,6 @@ _LEADING = re.compile(rb"(?:[ \t\r\n\x00]|\xef\xbb\xbf)*")
 _SEARCH_LIMIT = 8
 """How many times its own length a broken line is searched for sound records, so that a huge one cannot stall us."""
 
-_REPLACED = "bytes that are not UTF-8 became U+FFFD"
 _REPAIRED = "text that JSON cannot hold (a lone surrogate, NaN, a control character) was replaced"
 
 
@@ -98,7 +98,7 @@ class JsonLines(Generic[RecordT]):
         except msgspec.DecodeError as error:
             reason = str(error).removeprefix("JSON is malformed: ")
         except UnicodeDecodeError:
-            reason = _REPLACED
+            reason = REPLACED
         except RecursionError:
             return "nested too deep"
         return self._repaired(text) or f"not JSON: {reason}"
@@ -142,7 +142,7 @@ def _decode_text(text: bytes) -> tuple[str, str | None]:
     try:
         return text.decode(), None
     except UnicodeDecodeError:
-        return text.decode(errors="replace"), _REPLACED
+        return text.decode(errors="replace"), REPLACED
 
 
 class _OddLine(Generic[RecordT]):

@@ -14,6 +14,8 @@ from turnlog.model import ToolResult
 
 ValueT = TypeVar("ValueT")
 
+REPLACED = "bytes that are not UTF-8 became U+FFFD"
+
 _LARGEST_FIELD = 4096
 _MOST_LEVELS = 100
 
@@ -43,6 +45,15 @@ class LineReading:
                 severity=severity,
             )
         )
+
+    def tell_of_bytes(self) -> None:
+        """A note where the line is not UTF-8. The typed decoder passes over such bytes in what is decoded later."""
+        if self.json.isascii():
+            return
+        try:
+            self.json.decode()
+        except UnicodeDecodeError:
+            self.tell(REPLACED, "note")
 
 
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)

@@ -161,3 +161,23 @@ def test_tokens_that_cannot_be_are_unknown_and_told() -> None:
     assert usage is not None
     assert (usage.input, usage.output) == (None, 3)
     assert [found.json_path for found in gathered.diagnostics] == ["$.tokens.input"]
+
+
+@pytest.mark.parametrize("before", [b"\xef\xbb\xbf", b"\0" * 64, b"\0\n\xef\xbb\xbf\n"])
+def test_what_a_crash_or_an_editor_put_before_a_file_of_json_hides_nothing(before: bytes, tmp_path: Path) -> None:
+    whole = json.dumps({**header(), "messages": [user("u", "hi"), answer("g", "yes")]}).encode()
+    path = tmp_path / "copy.txt"
+    path.write_bytes(before + whole)
+    found = detect(path)
+    assert (found.agent, found.version) == ("gemini-cli", "JSON")
+    assert fold_json(before + whole).messages == fold_json(whole).messages
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+def test_bytes_that_are_no_text_are_told_of_wherever_they_stand(is_json: bool) -> None:
+    said = user("u", "caf#")
+    data = json.dumps({**header(), "messages": [said]} if is_json else said).encode().replace(b"#", b"\xe9")
+    found = fold_json(data) if is_json else fold(data)
+    assert [(told.severity, "not UTF-8" in told.reason) for told in found.diagnostics] == [("note", True)]
+    [message] = found.messages.values()
+    assert [part.text for part in message.parts if isinstance(part, TextPart)] == ["caf\ufffd"]

@@ -405,6 +405,18 @@ def test_a_cost_that_cannot_be_one_is_none() -> None:
     assert [found.json_path for found in gathered.diagnostics] == ["$.data.usage.input_cost"]
 
 
+def test_a_time_that_is_none_and_bytes_that_are_no_text_are_told_of() -> None:
+    """R-S34"""
+    sound = record("UserMessage", id="u", parts=[{"type": "text", "text": "caf#"}], created_at="2026-11-21T10:00:00")
+    damaged = json.dumps(sound).encode().replace(b"#", b"\xe9").replace(b"2026-11-21T10:00:00", b"yesterday")
+    gathered = fold(damaged)
+    assert [(told.json_path, told.severity) for told in gathered.diagnostics] == [
+        (None, "note"),
+        ("$.data.created_at", "error"),
+    ]
+    assert set(gathered.messages) == {"u"}
+
+
 def test_a_bad_line_keeps_its_number() -> None:
     """Later records count lines, those that cannot be read too."""
     mark = record("CompactionEntry", summary="s", first_kept_index=9, first_kept_line=2)

@@ -9,8 +9,10 @@ from turnlog.agents.base import Changes, Detection, Source, SourceKind
 from turnlog.agents.gemini_cli.records import LINES, Record
 from turnlog.agents.gemini_cli.sources import NAME, source_of
 
-_WHOLE = re.compile(rb'\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"')
-_TYPED = re.compile(rb'\s*\[\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"messageId"\s*:')
+_EDGE = rb"(?:[\s\x00]|\xef\xbb\xbf)*"
+"""What may stand before a file of JSON after a crash or an editor: the fold leaves it out, too."""
+_WHOLE = re.compile(_EDGE + rb'\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"')
+_TYPED = re.compile(_EDGE + rb'\[\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"messageId"\s*:')
 
 
 def detect_log(path: Path, head: bytes) -> Detection:

@@ -67,6 +67,7 @@ def _read_lines(reading: Reading, data: bytes, offset: int) -> None:
     for record, json, position, length, number in LINES.read(lines, offset, first, reading.changes):
         reading.previous_end = reading.position + reading.length
         reading.json, reading.position, reading.length, reading.line_number = json, position, length, number
+        reading.tell_of_bytes()
         _read_record(reading, record)
     reading.state.lines += len(lines) if lines[-1] else len(lines) - 1
 
@@ -74,7 +75,7 @@ def _read_lines(reading: Reading, data: bytes, offset: int) -> None:
 def _read_whole(reading: Reading, data: bytes) -> None:
     """A file of JSON: its messages count as records of their own."""
     reading.is_whole = True
-    text = data.strip(b" \t\r\n\x00").removeprefix(b"\xef\xbb\xbf")
+    text = data.strip(_EDGES).removeprefix(b"\xef\xbb\xbf").lstrip(_EDGES)
     reading.json, reading.position, reading.length, reading.line_number = text, max(data.find(text), 0), len(text), 1
     if not text:
         reading.changes.counts.blank += 1
@@ -90,11 +91,15 @@ def _read_whole(reading: Reading, data: bytes) -> None:
     for problem in found.problems:
         reading.tell(problem.reason, problem.severity, problem.json_path)
     reading.json = found.json
+    reading.tell_of_bytes()
     reading.state.branched = True
     reading.merges_rounds = found.record.kind is None
     _read_record(reading, found.record)
     counts = reading.changes.counts
     counts.unreadable += len(found.record.messages or ()) - counts.messages - counts.results - counts.events + 1
+
+
+_EDGES = b" \t\r\n\x00"
 
 
 def _read_record(reading: Reading, record: Record) -> None:

@@ -100,8 +100,9 @@ class KlaudeFold:
         external = (self._source.session_id or "").partition(":")[2]
         reading = Reading(state, external)
         lines = data.split(b"\n")
-        for record, _, position, length, number in LINES.read(lines, offset, state.lines + 1, reading.changes):
-            reading.position, reading.length, reading.line_number = position, length, number
+        for record, json, position, length, number in LINES.read(lines, offset, state.lines + 1, reading.changes):
+            reading.json, reading.position, reading.length, reading.line_number = json, position, length, number
+            reading.tell_of_bytes()
             _read(reading, record)
         state.lines += len(lines) if lines[-1] else len(lines) - 1
         return reading.finish()

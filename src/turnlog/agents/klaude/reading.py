@@ -54,6 +54,8 @@ class Reading(LineReading):
         if at is not None:
             change.first_at = at if change.first_at is None else min(change.first_at, at)
             change.last_at = at if change.last_at is None else max(change.last_at, at)
+        elif data.created_at is not None:
+            self.tell("is not a time", json_path="$.data.created_at")
 
     def note_title(self, text: str) -> None:
         """What the first prompt said."""
