@@ -18,8 +18,7 @@ from turnlog.server.background import Background
 from turnlog.server.progress import Progress
 from turnlog.server.reports import Ended, Failed, Moved, Report
 from turnlog.server.worker import keep_reading
-from turnlog.sync.read import Problem
-from turnlog.sync.scan import SyncSummary
+from turnlog.sync.summary import Problem, SyncSummary
 from turnlog.sync.watch import Watcher, Woken
 
 ReportProgress = Callable[[str, int, int], None]

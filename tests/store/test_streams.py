@@ -12,8 +12,9 @@ from store_dump import differences
 from toy_agent import line
 from toy_store import ToyStore
 from turnlog.store import open_store
+from turnlog.store.beside import imports_folder
 from turnlog.store.connection import connect
-from turnlog.store.forget import forget_for_good, imports_folder
+from turnlog.store.forget import forget_for_good
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher

@@ -12,8 +12,9 @@ import pytest
 from turnlog.agents import agent
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
+from turnlog.store.beside import imports_folder
 from turnlog.store.connection import connect
-from turnlog.store.forget import forget_for_good, imports_folder
+from turnlog.store.forget import forget_for_good
 from turnlog.sync.importing import import_file
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.scan import sync

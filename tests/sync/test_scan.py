@@ -18,7 +18,8 @@ from toy_agent import ToyAgent, ToyFold, line
 from turnlog.agents.base import Changes, Source
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
-from turnlog.sync.scan import Syncer, SyncSummary, sync
+from turnlog.sync.scan import Syncer, sync
+from turnlog.sync.summary import SyncSummary
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from turnlog.cli.shapes import SyncDocument
 from turnlog.cli.terminal import PARTIAL, plain, write_json
 
 if TYPE_CHECKING:
-    from turnlog.sync.scan import SyncSummary
+    from turnlog.sync.summary import SyncSummary
 
 PHASES = {"find": "Finding logs", "read": "Reading", "index": "Indexing", "rebuild": "Rebuilding"}
 """What is told of, and how that is shown."""

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.hooks.send import SPOOLS
 from turnlog.store.archive import Archive
+from turnlog.store.beside import hooks_folder, imports_folder
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.families import family, session_key
 from turnlog.store.frames import drop_bodies
@@ -39,16 +39,6 @@ class Forgetting(msgspec.Struct, frozen=True, kw_only=True):
     archived_bytes: int
     shared: dict[str, int]
     """Other session -> how many messages of this one it holds too; those stay there."""
-
-
-def imports_folder(store_path: Path) -> Path:
-    """Where the bytes of files that were imported one by one are kept: they are ours, and go with their session."""
-    return store_path.absolute().parent / "imports"
-
-
-def hooks_folder(store_path: Path) -> Path:
-    """Where the spools of hooks lie, a folder for each agent: they are ours too."""
-    return store_path.absolute().parent / SPOOLS
 
 
 def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetting:

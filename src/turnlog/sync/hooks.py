@@ -14,8 +14,8 @@ from pathlib import Path
 from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.agents.folders import entries, is_file
 from turnlog.hooks import send
+from turnlog.store.beside import hooks_folder
 from turnlog.store.connection import write_transaction
-from turnlog.store.forget import hooks_folder
 from turnlog.store.sources import Fingerprint, known_fingerprints, mark_vanished
 
 KEPT_SECONDS = 7 * 86400
@@ -53,15 +53,20 @@ def spool_event(store_path: Path, agent: str, payload: bytes, at: float) -> Sour
 
 def drop_old_spools(connection: sqlite3.Connection, store_path: Path) -> list[str]:
     """Remove the files of spools that are archived and at rest; return their paths."""
-    folder = os.fspath(hooks_folder(store_path)) + os.sep
-    dropped: list[str] = []
-    for path, fingerprint in known_fingerprints(connection).items():
-        if path.startswith(folder) and fingerprint.mtime_ns < (time.time() - KEPT_SECONDS) * 1e9:
-            file = Path(path)
-            if file.exists() and Fingerprint.of(file.stat()) == fingerprint:
-                file.unlink()
-                dropped.append(path)
+    oldest = (time.time() - KEPT_SECONDS) * 1e9
+    at_rest = {path: found for path, found in _spools(store_path) if found.mtime_ns < oldest}
+    known = known_fingerprints(connection) if at_rest else {}
+    dropped = [path for path, found in at_rest.items() if known.get(path) == found]
+    for path in dropped:
+        Path(path).unlink()
     if dropped:
         with write_transaction(connection):
             mark_vanished(connection, dropped, int(time.time() * 1000))
     return dropped
+
+
+def _spools(store_path: Path) -> Iterator[tuple[str, Fingerprint]]:
+    for agent in entries(os.fspath(hooks_folder(store_path))):
+        for entry in entries(agent.path):
+            if is_file(entry):
+                yield entry.path, Fingerprint.of(entry.stat())

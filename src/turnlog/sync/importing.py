@@ -23,11 +23,12 @@ from turnlog.agents import detect
 from turnlog.agents.base import Detection, Source, are_rows
 from turnlog.errors import FormatError
 from turnlog.pricing import price_nanos, price_version
+from turnlog.store.beside import imports_folder
 from turnlog.store.connection import connect
-from turnlog.store.forget import imports_folder
 from turnlog.sync.indexing import indexing
-from turnlog.sync.read import Problem, Reader
+from turnlog.sync.read import Reader
 from turnlog.sync.scan import Progress
+from turnlog.sync.summary import Problem
 
 _CHUNK_SIZE = 1 << 20
 

@@ -36,6 +36,7 @@ from turnlog.store.sources import (
 from turnlog.store.writing.transaction import Pricer, Saved, SourceRow
 from turnlog.store.writing.writer import Batch
 from turnlog.sync.rows import read_rows
+from turnlog.sync.summary import Problem
 
 LOOK_AHEAD = 4096
 """Bytes behind the last line that tell whether another one begins there."""
@@ -46,13 +47,6 @@ _LINE_END = re.compile(rb"[ \t\r\0]*\n")
 
 CHUNK_SIZE = 4 << 20
 """Bytes read and folded at a time: memory stays the same however large a file is."""
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """A source that could not be read in this pass."""
-
-    path: str
-    reason: str
 
 
 class GroupResult(msgspec.Struct, kw_only=True):

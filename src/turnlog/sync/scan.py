@@ -1,7 +1,7 @@
 """One pass: find every source of every agent, read what is new into the store, let the indexer follow.
 
 Newest files come first, so that today's sessions are there at once. A second pass over unchanged files costs a
-directory scan and one comparison a file.
+directory scan and one comparison a file: what reads them is imported when there is something to read.
 """
 
 from __future__ import annotations
@@ -15,15 +15,12 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NamedTuple, Self
-
-import msgspec
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
 from turnlog.agents.folders import noting_folders_out_of_reach
-from turnlog.pricing import price_nanos, price_version
 from turnlog.store.checkpoints import Checkpointer
 from turnlog.store.connection import connect, without_indexes, write_transaction
 from turnlog.store.search.base import search_path
@@ -31,8 +28,10 @@ from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
 from turnlog.sync.hooks import drop_old_spools, find_spools
 from turnlog.sync.indexing import indexing
-from turnlog.sync.read import GroupResult, Problem, Reader
-from turnlog.sync.rows import find_changed_rows
+from turnlog.sync.summary import Problem, SyncSummary
+
+if TYPE_CHECKING:
+    from turnlog.sync.read import GroupResult, Reader
 
 Phase = Literal["find", "read", "index"]
 
@@ -56,24 +55,6 @@ COMMIT_SIZE = 8 << 20
 """Bytes of logs that go into one transaction, give or take the last file: about a tenth of a second of work."""
 
 COMMIT_SOURCES = 100
-
-
-class SyncSummary(msgspec.Struct, kw_only=True):
-    """What a pass found and brought."""
-
-    sources: int = 0
-    changed: int = 0
-    vanished: int = 0
-    bytes: int = 0
-    """Bytes read, in what changed."""
-    sessions: int = 0
-    """Sessions that got something new."""
-    new_sessions: int = 0
-    messages: int = 0
-    """Messages that were not there before."""
-    diagnostics: int = 0
-    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
-    seconds: float = 0.0
 
 
 class _Found(NamedTuple):
@@ -157,8 +138,9 @@ class Syncer:
         changed.sort(key=lambda item: item.fingerprint.mtime_ns, reverse=True)
         total = sum(item.fingerprint.size for item in changed)
         with _indexing(self._path, total, on_progress):
-            with _prepared(self._connection, self._path, total) as prepared, _no_garbage_runs():
-                _read_all(self._connection, changed, summary, on_progress, total, self._on_saved, prepared)
+            if changed:
+                with _prepared(self._connection, self._path, total) as prepared, _no_garbage_runs():
+                    _read_all(self._connection, changed, summary, on_progress, total, self._on_saved, prepared)
             if roots is None:
                 drop_old_spools(self._connection, self._path)
             _note_vanished(self._connection, found, roots, summary)
@@ -182,6 +164,8 @@ class Syncer:
 
         This is what costs milliseconds when somebody else has told which files have changed.
         """
+        from turnlog.sync.rows import find_changed_rows
+
         started = time.monotonic()
         by_name = {agent.name: agent for agent in self._agents}
         paths = list(paths)
@@ -191,7 +175,7 @@ class Syncer:
         }
         found = [(by_name[source.agent], source) for source in sources.values() if source.agent in by_name]
         found += [(agent, source) for agent, source in new if source.path not in sources]
-        result = Reader(self._connection, price_nanos, price_version()).read(found)
+        result = _reader(self._connection).read(found)
         # Who shows what changed need not wait until it is searchable.
         if result.saved.sessions:
             self._on_saved(result.saved.sessions, result.saved.last_change)
@@ -255,7 +239,7 @@ def _read_all(
         on_progress("read", summary.bytes, max(total, summary.bytes))
 
     sessions: set[str] = set()
-    reader = Reader(connection, price_nanos, price_version(), count, prepared.worker)
+    reader = _reader(connection, count, prepared.worker)
     for group in _groups(changed):
         result = reader.read([(item.agent, item.source) for item in group])
         prepared.note_commit()
@@ -264,6 +248,15 @@ def _read_all(
         if result.saved.sessions:
             on_saved(result.saved.sessions, result.saved.last_change)
     summary.sessions = len(sessions)
+
+
+def _reader(
+    connection: sqlite3.Connection, on_bytes: Callable[[int], None] = lambda count: None, worker: Executor | None = None
+) -> Reader:
+    from turnlog.pricing import price_nanos, price_version
+    from turnlog.sync.read import Reader
+
+    return Reader(connection, price_nanos, price_version(), on_bytes, worker)
 
 
 class _Prepared(NamedTuple):

@@ -22,7 +22,8 @@ from turnlog.agents import find_sources, homes_of
 from turnlog.agents.base import Agent, Source
 from turnlog.sync.folders import WATCH_LIMIT, Noticed, WatchedFolders
 from turnlog.sync.inotify import AVAILABLE
-from turnlog.sync.scan import Syncer, SyncSummary
+from turnlog.sync.scan import Syncer
+from turnlog.sync.summary import SyncSummary
 
 HOMES_SECONDS = 2.0
 """Time between two looks whether an agent's home has appeared: some calls of `stat`, no folder is read."""

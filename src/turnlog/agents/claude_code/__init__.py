@@ -1,4 +1,7 @@
-"""Claude Code: where its logs lie and how they are read. `docs/formats/claude-code.md` has the evidence."""
+"""Claude Code: where its logs lie and how they are read. `docs/formats/claude-code.md` has the evidence.
+
+What reads them is imported when there is something to read.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,9 @@ import msgspec
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, Source, SourceKind
 from turnlog.agents.claude_code.command import COMMAND
-from turnlog.agents.claude_code.detection import detect_log, detect_stream
-from turnlog.agents.claude_code.fold import ClaudeCodeFold
-from turnlog.agents.claude_code.hooks import HOOKS
-from turnlog.agents.claude_code.results import structured_result
-from turnlog.agents.claude_code.sidecars import SidecarFold
 from turnlog.agents.claude_code.sources import NAME, find_sources
-from turnlog.agents.claude_code.stream import StreamFold
 from turnlog.agents.claude_code.turn_signs import TURN_SIGNS
 from turnlog.agents.folders import holds_folder
-from turnlog.agents.hooked import HookFold
 
 
 class ClaudeCode:
@@ -45,19 +41,32 @@ class ClaudeCode:
 
         A sidecar is known by its place.
         """
+        from turnlog.agents.claude_code.detection import detect_log, detect_stream
+
         found = detect_log(path, head)
         return found if found.agent is not None else detect_stream(path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a log, a sidecar, a spilled output or a stream, or what hooks told."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
+            from turnlog.agents.claude_code.sidecars import SidecarFold
+
             return SidecarFold(source)
         if source.kind is SourceKind.HOOKS:
+            from turnlog.agents.claude_code.hooks import HOOKS
+            from turnlog.agents.hooked import HookFold
+
             return HookFold(HOOKS, source, state)
         if source.kind is SourceKind.STREAM:
+            from turnlog.agents.claude_code.stream import StreamFold
+
             return StreamFold(source, state)
+        from turnlog.agents.claude_code.fold import ClaudeCodeFold
+
         return ClaudeCodeFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """`toolUseResult` of the record that brought the call's result; None when that record has none."""
+        from turnlog.agents.claude_code.results import structured_result
+
         return structured_result(record, tool_call_id)

@@ -1,4 +1,7 @@
-"""Codex: where its logs lie and how they are read. `docs/formats/codex.md` has the evidence."""
+"""Codex: where its logs lie and how they are read. `docs/formats/codex.md` has the evidence.
+
+What reads them is imported when there is something to read.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,9 @@ import msgspec
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, Source, SourceKind
 from turnlog.agents.codex.command import COMMAND
-from turnlog.agents.codex.detection import detect_log
-from turnlog.agents.codex.exec_calls import exec_structured_result
-from turnlog.agents.codex.exec_json import EXEC_JSON
-from turnlog.agents.codex.fold import CodexFold
-from turnlog.agents.codex.hooks import HOOKS
-from turnlog.agents.codex.results import structured_result
-from turnlog.agents.codex.sidecars import SidecarFold
 from turnlog.agents.codex.sources import FOLDERS, NAME, find_sources
 from turnlog.agents.codex.turn_signs import TURN_SIGNS
 from turnlog.agents.folders import holds_folder
-from turnlog.agents.hooked import HookFold
-from turnlog.agents.printed_fold import PrintedFold, detect_printed
 
 
 class Codex:
@@ -47,19 +41,36 @@ class Codex:
 
         A stream names a thread that starts, or has known items.
         """
+        from turnlog.agents.codex.detection import detect_log
+        from turnlog.agents.codex.exec_json import EXEC_JSON
+        from turnlog.agents.printed_fold import detect_printed
+
         found = detect_log(path, head)
         return found if found.agent is not None else detect_printed(EXEC_JSON, path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a rollout, a sidecar or a stream, or what hooks told."""
         if source.kind is SourceKind.HOOKS:
+            from turnlog.agents.codex.hooks import HOOKS
+            from turnlog.agents.hooked import HookFold
+
             return HookFold(HOOKS, source, state)
         if source.kind is SourceKind.STREAM:
+            from turnlog.agents.codex.exec_json import EXEC_JSON
+            from turnlog.agents.printed_fold import PrintedFold
+
             return PrintedFold(EXEC_JSON, state)
         if source.kind is SourceKind.SIDECAR:
+            from turnlog.agents.codex.sidecars import SidecarFold
+
             return SidecarFold(source, state)
+        from turnlog.agents.codex.fold import CodexFold
+
         return CodexFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """The item, or the event, that told of a call's outcome besides its output."""
+        from turnlog.agents.codex.exec_calls import exec_structured_result
+        from turnlog.agents.codex.results import structured_result
+
         return structured_result(record, tool_call_id) or exec_structured_result(record, tool_call_id)

@@ -1,4 +1,7 @@
-"""OpenCode: where its histories lie and how they are read. `docs/formats/opencode.md` has the evidence."""
+"""OpenCode: where its histories lie and how they are read. `docs/formats/opencode.md` has the evidence.
+
+What reads them is imported when there is something to read.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,13 @@ import msgspec
 from turnlog import paths
 from turnlog.agents.base import Detection, Fold, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.folders import holds_file
-from turnlog.agents.hooked import HookFold
 from turnlog.agents.opencode.command import COMMAND
 from turnlog.agents.opencode.database import open_database
-from turnlog.agents.opencode.detection import detect_file
-from turnlog.agents.opencode.export import ExportFold
-from turnlog.agents.opencode.fold import OpenCodeFold
-from turnlog.agents.opencode.hooks import HOOKS
 from turnlog.agents.opencode.ids import NAME
-from turnlog.agents.opencode.outputs import OutputFold
-from turnlog.agents.opencode.restore import restore_rows
 from turnlog.agents.opencode.sources import find_sources, in_database, in_storage, is_home, sources_at
 from turnlog.agents.opencode.storage import FileRows, version_of
-from turnlog.agents.opencode.stream import StreamFold
-from turnlog.agents.opencode.structured import structured_result
 from turnlog.agents.opencode.tables import TableRows, list_sessions
 from turnlog.agents.opencode.turn_signs import TURN_SIGNS
-from turnlog.agents.opencode.update import update_of
 from turnlog.errors import SourceError
 
 
@@ -52,20 +45,37 @@ class OpenCode:
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A database has the tables, a file of the storage its place, an export its `info` and `messages`."""
+        from turnlog.agents.opencode.detection import detect_file
+
         return detect_file(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a session's rows, of a spilled output, of a stream or of an export."""
         if source.kind is SourceKind.SPILL:
+            from turnlog.agents.opencode.outputs import OutputFold
+
             return OutputFold(source)
         if source.kind is SourceKind.HOOKS:
+            from turnlog.agents.hooked import HookFold
+            from turnlog.agents.opencode.hooks import HOOKS
+
             return HookFold(HOOKS, source, state)
         if source.kind is SourceKind.STREAM:
+            from turnlog.agents.opencode.stream import StreamFold
+
             return StreamFold(source)
-        return OpenCodeFold(source, state) if source.appendable else ExportFold(source)
+        if not source.appendable:
+            from turnlog.agents.opencode.export import ExportFold
+
+            return ExportFold(source)
+        from turnlog.agents.opencode.fold import OpenCodeFold
+
+        return OpenCodeFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """`state.metadata` of the call's part."""
+        from turnlog.agents.opencode.structured import structured_result
+
         return structured_result(record, tool_call_id)
 
     def holds_rows(self, source: Source) -> bool:
@@ -92,6 +102,8 @@ class OpenCode:
 
     def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
         """See `RowAgent.read_rows`."""
+        from turnlog.agents.opencode.update import update_of
+
         place = in_database(source.path)
         if place is not None:
             with open_database(place[0]) as connection:
@@ -107,6 +119,8 @@ class OpenCode:
 
     def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
         """See `RowAgent.restore_rows`."""
+        from turnlog.agents.opencode.restore import restore_rows
+
         return restore_rows(source, log, to)
 
 

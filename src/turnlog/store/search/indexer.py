@@ -13,15 +13,17 @@ from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.store.connection import leave_checkpoints
 from turnlog.store.search import schema
-from turnlog.store.search.batch import Batch
 from turnlog.store.search.contents import Contents, MessageRow
+
+if TYPE_CHECKING:
+    from turnlog.store.search.batch import Batch
 
 BUSY_TIMEOUT_SECONDS = 60.0
 
@@ -267,6 +269,9 @@ class Indexer:
     @contextmanager
     def _transaction(self, *, wait: bool = True) -> Generator[Batch]:
         """Hold the write lock around a batch; the index is emptied first if it is of another store."""
+        # Imported when something is to be indexed: every pass looks whether there is.
+        from turnlog.store.search.batch import Batch
+
         self._search.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_SECONDS * 1000) if wait else 0}")
         try:
             self._search.execute("BEGIN IMMEDIATE")
