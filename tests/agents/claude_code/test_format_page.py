@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.claude_code import blocks
-from turnlog.agents.claude_code.classify import INTERRUPTS, TAGGED
+from turnlog.agents.claude_code.classify import INTERRUPTS, PHRASES, TAGGED
 from turnlog.agents.claude_code.kinds import KEPT_FIELDS, KINDS
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.stream_records import STREAM_KINDS
@@ -64,8 +64,8 @@ def test_every_content_block_is_on_the_page() -> None:
 
 def test_every_tag_that_tells_an_origin_is_on_the_page() -> None:
     described = {name: origin for rule, origin in rows("### Texts of `user` records") for name in named(rule)}
-    for tag, origin in TAGGED:
-        assert named(described[tag])[0] == origin.value
+    for beginning, origin in (*TAGGED, *PHRASES):
+        assert named(described[beginning.strip()])[0] == origin.value
     assert set(INTERRUPTS) <= set(described)
 
 

@@ -23,7 +23,7 @@ class ClaudeCode:
 
     name = NAME
     display_name = "Claude Code"
-    parser_version = 3
+    parser_version = 4
     command = COMMAND
     turn_signs = TURN_SIGNS
 
