@@ -115,7 +115,10 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     drop_bodies(connection, plan.message_keys)
     connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in plan.message_keys])
     connection.execute(
-        f"DELETE FROM leaf_titles WHERE record_id IN (SELECT active_leaf FROM sessions WHERE key IN ({marks}))", keys
+        "DELETE FROM leaf_titles WHERE record_id IN"
+        f" (SELECT active_leaf FROM sessions WHERE key IN ({marks})"
+        f" UNION ALL SELECT agent || ':' || external_id FROM sessions WHERE key IN ({marks}))",
+        keys + keys,
     )
     connection.execute(f"DELETE FROM sessions WHERE key IN ({marks})", keys)
     retitle(connection, titled)

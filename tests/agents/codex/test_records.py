@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import reduce
-from itertools import permutations
 
 import pytest
 
@@ -29,7 +27,7 @@ from codex_files import (
     usage_record,
 )
 from turnlog.agents import fold_bytes
-from turnlog.agents.base import SessionChange, Source, SourceKind
+from turnlog.agents.base import Source, SourceKind
 from turnlog.model import (
     ErrorEvent,
     Fate,
@@ -43,7 +41,7 @@ from turnlog.model import (
     ToolCallPart,
     ToolState,
 )
-from turnlog.store.joining import join_session_changes, messages_of_records, place_messages
+from turnlog.store.joining import messages_of_records, place_messages
 
 SESSION = f"codex:{THREAD}"
 CONTEXT = line("turn_context", {"turn_id": "t1", "model": "gpt-5.5"})
@@ -307,11 +305,12 @@ def test_a_field_of_another_shape_costs_only_itself() -> None:
 
 
 def test_a_thread_may_have_the_name_that_its_index_gives() -> None:
+    """R-C6: the last one; a thread without a log is none for its name alone."""
     index = Source(agent="codex", path="/x/session_index.jsonl", root="/x", kind=SourceKind.SIDECAR)
     data = b'{"id":"%s","thread_name":"old"}\n{"id":"%s","thread_name":"new"}\n' % (THREAD.encode(), THREAD.encode())
     changes = fold_bytes(AGENT, index, data)
-    assert changes.sessions[SESSION].titles == {"custom": "new"}
-    assert changes.counts.events == 2
+    assert [(found.record_id, found.title) for found in changes.leaf_titles] == [(SESSION, "old"), (SESSION, "new")]
+    assert (changes.sessions, changes.counts.events) == ({}, 2)
 
 
 def test_the_marks_around_an_image_are_not_what_was_typed() -> None:
@@ -323,19 +322,6 @@ def test_the_marks_around_an_image_are_not_what_was_typed() -> None:
     [parts] = [found.parts for found in gathered.messages.values() if found.origin is Origin.PROMPT]
     assert [part.is_synthetic for part in parts if isinstance(part, TextPart)] == [True, True, False]
     assert gathered.sessions[SESSION].titles == {"prompt": "What is on it?"}
-
-
-def test_a_name_in_the_index_keeps_no_fact_of_the_log_old() -> None:
-    """R-C6: wherever the name stands in the index, the folder and the version are those of the log's newest record."""
-    index = Source(agent="codex", path="/x/session_index.jsonl", root="/x", kind=SourceKind.SIDECAR)
-    line = b'{"id":"%s","thread_name":"name"}\n' % THREAD.encode()
-    named = AGENT.fold(index).feed(line, 1 << 40).sessions[SESSION]
-    facts = [
-        SessionChange(session_id=SESSION, position=position, cwd=cwd) for position, cwd in ((10, "/old"), (20, "/new"))
-    ]
-    for order in permutations((named, *facts)):
-        joined = reduce(join_session_changes, order)
-        assert (joined.cwd, joined.titles) == ("/new", {"custom": "name"})
 
 
 def test_a_prompt_that_another_thread_was_given_is_none_of_this_one() -> None:

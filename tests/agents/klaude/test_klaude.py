@@ -32,7 +32,7 @@ from klaude_files import (
 from plain_store import read_home
 from turnlog import paths
 from turnlog.agents import detect, fold_bytes
-from turnlog.agents.base import Changes, LineCounts, Source, SourceKind
+from turnlog.agents.base import Changes, LeafTitle, LineCounts, Source, SourceKind
 from turnlog.agents.klaude.kinds import KINDS
 from turnlog.logs import read_session
 from turnlog.model import (
@@ -432,7 +432,8 @@ def test_facts_beside_the_log(tmp_path: Path) -> None:
     changes = fold_bytes(AGENT, source, json.dumps(facts).encode())
     (change,) = changes.sessions.values()
     assert change.project_path == "/srv"
-    assert change.titles == {"custom": "N", "generated": "T"}
+    assert change.titles == {"generated": "T"}
+    assert changes.leaf_titles == [LeafTitle(record_id=change.session_id, title="N")]
     assert change.metadata == {"klaude": {"archived": True}}
     assert fold_bytes(AGENT, source, b"{").counts.unreadable == 1
 

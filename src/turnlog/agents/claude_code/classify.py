@@ -47,7 +47,7 @@ PHRASES: tuple[tuple[str, Origin], ...] = (
     ("This session is being continued from a previous conversation that ran out of context.", Origin.COMPACTION),
     ("Unknown slash command: ", Origin.COMMAND_OUTPUT),
 )
-"""How texts begin that no flag marks: what a hook says before 2.1, and what a resume of 1.0 copies without its flags."""
+"""How texts begin that no flag marks: a hook's before 2.1, and what a resume of 1.0 copies without its flags."""
 
 
 class Command(NamedTuple):

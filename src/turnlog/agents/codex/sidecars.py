@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from turnlog.agents.base import Changes, SessionChange, Source
+from turnlog.agents.base import Changes, LeafTitle, Source
 from turnlog.agents.codex.sources import INDEX, session_id
 from turnlog.agents.jsonl import JsonLines
-
-_BEFORE = 1 << 52
-"""Names count less than what a log says, so that where they stand in the index says nothing of the log's own facts."""
 
 
 class _Entry(msgspec.Struct):
@@ -38,12 +35,9 @@ class SidecarFold:
         """See `turnlog.agents.base.Fold.feed`."""
         changes = Changes()
         lines = data.split(b"\n")
-        for entry, _, position, *_ in _read_lines(lines, offset, self._lines + 1, changes):
+        for entry, *_ in _read_lines(lines, offset, self._lines + 1, changes):
             if self._is_index and entry.id and entry.thread_name:
-                thread = session_id(entry.id)
-                changes.sessions[thread] = SessionChange(
-                    session_id=thread, position=position - _BEFORE, titles={"custom": entry.thread_name}
-                )
+                changes.leaf_titles.append(LeafTitle(record_id=session_id(entry.id), title=entry.thread_name))
                 changes.counts.events += 1
             else:
                 changes.counts.duplicates += 1

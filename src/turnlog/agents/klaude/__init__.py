@@ -21,7 +21,7 @@ class Klaude:
 
     name = NAME
     display_name = "klaude-code"
-    parser_version = 3
+    parser_version = 4
 
     def roots(self) -> Sequence[Path]:
         """The `.klaude` folder, where it holds logs."""

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 import msgspec
 
-from turnlog.agents.base import Changes, Diagnostic, Link, SessionChange, Source, SourceKind, Spill
+from turnlog.agents.base import Changes, Diagnostic, LeafTitle, Link, SessionChange, Source, SourceKind, Spill
 from turnlog.agents.klaude.sources import NAME, session_id
 
 _MEDIA_TYPES = {
@@ -83,7 +83,7 @@ def _read_meta(meta: _Meta, session: str, changes: Changes) -> None:
         metadata={NAME: known} if known else {},
     )
     if meta.name:
-        change.titles["custom"] = meta.name
+        changes.leaf_titles.append(LeafTitle(record_id=session, title=meta.name))
     if meta.title or child.sub_agent_desc:
         change.titles["generated"] = meta.title or child.sub_agent_desc or ""
     changes.sessions[session] = change

@@ -194,6 +194,8 @@ class SessionRows:
     def give_titles(self, agent: str, titles: Iterable[LeafTitle], source_key: int) -> None:
         """Keep what a file says of the conversations that end with these records, and look for their sessions."""
         for found in titles:
+            if self.is_forgotten(found.record_id):
+                continue
             self._connection.execute(
                 "INSERT OR REPLACE INTO leaf_titles (agent, record_id, source_key, title) VALUES (?, ?, ?, ?)",
                 (agent, found.record_id, source_key, found.title),
@@ -217,10 +219,16 @@ class SessionRows:
             )
             for agent, external_id, leaf in rows.fetchall():
                 key = self.key(f"{agent}:{external_id}") if (agent, leaf) in self._leaves else None
-                if key is not None:
-                    self.sequence(key)
-                    self._learned.add(key)
+                self._learn_title(key)
+        for _, record_id in leaves:
+            if record_id in self._keys or self._find(record_id) is not None:
+                self._learn_title(self.key(record_id))
         self._leaves.clear()
+
+    def _learn_title(self, key: int | None) -> None:
+        if key is not None:
+            self.sequence(key)
+            self._learned.add(key)
 
     def start_over(self, session_id: str) -> None:
         """The session's own log was written anew: what it says now is newer than anything it said before."""
@@ -327,8 +335,7 @@ class SessionRows:
         project_key = self._projects[key]
         if project_key is None and facts.project_path is not None:
             project_key = self._projects[key] = self._names.project(facts.project_path)
-        agent = self._ids[key].partition(":")[0]
-        title, title_source = title_of(self._connection, agent, facts.titles, facts.active_leaf)
+        title, title_source = title_of(self._connection, self._ids[key], facts.titles, facts.active_leaf)
         return (
             project_key,
             title,
