@@ -76,10 +76,21 @@ async function validate(sdk, { messages, metadata, data, tools }) {
   return result.success ? { messages: result.data } : { error: problem(result.error) };
 }
 
-// {messages, options?} -> {messages} or {error}
-async function model(sdk, { messages, options }) {
+// What a tool and an application say themselves: what they were given.
+const toModelOutput = given => ({ type: 'json', value: given });
+const convertDataPart = part => (part.type === 'data-a' ? { type: 'text', text: 'data', given: part } : undefined);
+
+// {messages, options?, tools?: {name: whether it says its outputs itself}, data?} -> {messages} or {error}
+async function model(sdk, { messages, options, tools, data = false }) {
+  const known = mapped(tools, itself => (itself ? { toModelOutput } : {}));
   try {
-    return { messages: await sdk.convertToModelMessages(messages, options) };
+    return {
+      messages: await sdk.convertToModelMessages(messages, {
+        ...options,
+        ...(known && { tools: known }),
+        ...(data && { convertDataPart }),
+      }),
+    };
   } catch (error) {
     return { error: problem(error) };
   }

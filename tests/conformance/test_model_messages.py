@@ -12,6 +12,7 @@ from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
 from ai_sdk_messages import message
 from ai_sdk_values import flag
 from turnlog.aisdk import encode, validate_ui_messages
+from turnlog.aisdk.model_calls import ToModelOutput, ToolAnswer
 from turnlog.aisdk.model_messages import to_model_messages
 from turnlog.errors import ConversionError, ShapeError
 
@@ -44,9 +45,9 @@ def chat(random: Random, version: int) -> list[dict[str, Any]]:
         return valid
 
 
-def ours(messages: list[dict[str, Any]], version: int, *, ignore: bool) -> Any:
+def ours(messages: list[dict[str, Any]], version: int, **options: Any) -> Any:
     try:
-        return to_model_messages(messages, version=version, ignore_incomplete_tool_calls=ignore)
+        return to_model_messages(messages, version=version, **options)
     except ConversionError:
         return "refused"
 
@@ -84,8 +85,40 @@ def test_generated_chats(judge: Judge, version: int, validated: bool) -> None:
     answers = judge.ask("model", version, items)
     differing: list[str] = []
     for (messages, ignore), answer in zip(chats, answers, strict=True):
-        mine = as_javascript_has_it(ours(messages, version, ignore=ignore))
+        mine = as_javascript_has_it(ours(messages, version, ignore_incomplete_tool_calls=ignore))
         theirs = as_javascript_has_it(answer.get("messages", "refused"))
         if mine != theirs:
             differing.append(f"{json.dumps(messages)}\nours   {mine}\ntheirs {theirs}\n{answer.get('error')}")
     assert len(differing) == 0, f"{len(differing)} of {CHATS}\n" + "\n\n".join(differing[:3])
+
+
+def as_the_judge_says_it(version: int) -> ToModelOutput:
+    """What the judge's tools make of their output: what they were given."""
+
+    def say(answer: ToolAnswer) -> dict[str, Any]:
+        whole = {"toolCallId": answer.tool_call_id, "input": answer.input, "output": answer.output}
+        return {"type": "json", "value": answer.output if version == 5 else whole}
+
+    return say
+
+
+def shown_data(part: dict[str, Any]) -> dict[str, Any] | None:
+    """What the judge's application makes of a data part."""
+    return {"type": "text", "text": "data", "given": part} if part["type"] == "data-a" else None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_tools_and_data_that_speak_for_themselves(judge: Judge, version: int) -> None:
+    random = Random(SEED + 10 + version)
+    items: list[dict[str, Any]] = []
+    for _ in range(CHATS // 2):
+        tools = {name: flag(random) for name in ("read", "a-b") if flag(random)}
+        items.append({"messages": chat(random, version), "tools": tools, "data": flag(random)})
+    for item, answer in zip(items, judge.ask("model", version, items), strict=True):
+        mine = ours(
+            item["messages"],
+            version,
+            tools={name: as_the_judge_says_it(version) if itself else None for name, itself in item["tools"].items()},
+            convert_data_part=shown_data if item["data"] else None,
+        )
+        assert as_javascript_has_it(mine) == as_javascript_has_it(answer.get("messages", "refused")), item
