@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import UNSET, UnsetType
 
@@ -20,6 +20,8 @@ from turnlog.aisdk.chunks import (
     UIMessageChunk,
 )
 from turnlog.aisdk.tool_chunks import (
+    ToolApprovalRequestChunk,
+    ToolApprovalResponseChunk,
     ToolInputAvailableChunk,
     ToolInputErrorChunk,
     ToolInputStartChunk,
@@ -37,8 +39,8 @@ _ANSWERS = (ToolOutputAvailableChunk, ToolOutputErrorChunk, ToolOutputDeniedChun
 def closing_chunks(chunks: Iterable[UIMessageChunk], version: Version = 7) -> list[UIMessageChunk]:
     """What must follow these chunks of a writer so that the stream ends; nothing where it has ended.
 
-    Parts end, calls without an output become errors that say so, and the message finishes as interrupted. A question
-    that nobody has answered stays open.
+    Parts end, calls without an output become errors that say so, and the message finishes as interrupted. A call that
+    was refused is denied, and a question that nobody has answered stays open.
     """
     unfinished = _Unfinished()
     for chunk in chunks:
@@ -55,6 +57,9 @@ class _Unfinished:
         self._parts: dict[tuple[type, str], UIMessageChunk] = {}
         self._calls: dict[str, bool | UnsetType] = {}
         """Call without an output -> whether its part is dynamic."""
+        self._asked: dict[str, str] = {}
+        """Approval that nobody has answered -> its call."""
+        self._refused = set[str]()
 
     def see(self, chunk: UIMessageChunk) -> None:
         """Take the next chunk into account."""
@@ -68,6 +73,12 @@ class _Unfinished:
             self._calls[chunk.tool_call_id] = chunk.dynamic
         elif isinstance(chunk, _ANSWERS):
             self._calls.pop(chunk.tool_call_id, None)
+        elif isinstance(chunk, ToolApprovalRequestChunk):
+            self._asked[chunk.approval_id] = chunk.tool_call_id
+        elif isinstance(chunk, ToolApprovalResponseChunk):
+            call = self._asked.pop(chunk.approval_id, None)
+            if call is not None and not chunk.approved:
+                self._refused.add(call)
         elif isinstance(chunk, StartStepChunk | FinishStepChunk):
             self._in_step = isinstance(chunk, StartStepChunk)
         elif isinstance(chunk, FinishChunk | AbortChunk):
@@ -79,10 +90,15 @@ class _Unfinished:
         return [
             *([] if self._started else [StartChunk()]),
             *self._parts.values(),
-            *[
-                ToolOutputErrorChunk(tool_call_id=call, error_text=ABORTED, dynamic=dynamic)
-                for call, dynamic in self._calls.items()
-            ],
+            *self._ends_of_calls(),
             *([FinishStepChunk()] if self._in_step else []),
             FinishChunk(finish_reason=reason if supports(version, "finish-reason") else UNSET),
         ]
+
+    def _ends_of_calls(self) -> Iterator[UIMessageChunk]:
+        open_ = set(self._asked.values())
+        for call, dynamic in self._calls.items():
+            if call in self._refused:
+                yield ToolOutputDeniedChunk(tool_call_id=call)
+            elif call not in open_:
+                yield ToolOutputErrorChunk(tool_call_id=call, error_text=ABORTED, dynamic=dynamic)
