@@ -50,6 +50,9 @@ class Passes:
     def scan(self, *, on_progress: ReportProgress) -> SyncSummary:
         return self._passes.pop(0)(on_progress)
 
+    def get_ready(self) -> None:
+        """Nothing is read."""
+
     def read(self, syncer: object, paths: Iterable[Path]) -> SyncSummary:
         self.read_paths += paths
         return SyncSummary()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -239,6 +241,38 @@ class _BrokenAgent(ToyAgent):
             if number and self.is_broken:
                 raise RuntimeError("a bug of its own")
             yield msgspec.structs.replace(source, agent=self.name)
+
+
+_MODULES = """
+import sys
+from pathlib import Path
+from turnlog.sync.scan import Syncer
+store, log = Path(sys.argv[1]), Path(sys.argv[2])
+with Syncer(store) as syncer:
+    assert syncer.scan().changed == bool(sys.argv[3:]), "the first pass reads, the second finds nothing new"
+    if not sys.argv[3:]:
+        assert "turnlog.sync.read" not in sys.modules
+        syncer.get_ready()
+        known = set(sys.modules)
+        log.write_bytes(log.read_bytes() + log.read_bytes().replace(b"u1", b"u2"))
+        assert syncer.read([log]).messages == 1
+        print([name for name in sys.modules if name.startswith("turnlog") and name not in known])
+"""
+
+
+def test_what_reads_is_imported_when_there_is_something_to_read_or_a_line_to_be_waited_for(
+    store: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / ".claude" / "projects" / "-p" / "11111111-1111-4111-8111-111111111111.jsonl"
+    log.parent.mkdir(parents=True)
+    record = {"type": "user", "uuid": "u1", "sessionId": log.stem, "timestamp": "2026-11-21T10:00:00.000Z"}
+    log.write_bytes(msgspec.json.encode({**record, "message": {"role": "user", "content": "hello"}}) + b"\n")
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    for arguments in (["first"], []):
+        command = [sys.executable, "-c", _MODULES, str(store), str(log), *arguments]
+        found = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert found.returncode == 0, found.stderr
+    assert found.stdout == "[]\n"
 
 
 def test_an_agent_that_fails_to_look_does_not_hold_up_the_others(home: Path, store: Path, tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ def _make_pass(
     problems = [Problem(path=problem.path, reason=problem.reason) for problem in summary.problems]
     problems += [Problem(path=folder, reason=NOT_WATCHED) for folder in watcher.gaps]
     report(Ended(problems=problems[:PROBLEM_LIMIT]))
+    syncer.get_ready()
     if not watcher.is_complete:
         seconds = min(seconds, UNWATCHED_SECONDS)
     return max(seconds, SHARE_OF_TIME * summary.seconds) if summary.changed == 0 else seconds

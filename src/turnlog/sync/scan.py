@@ -12,7 +12,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
@@ -146,6 +147,16 @@ class Syncer:
             _note_vanished(self._connection, found, roots, summary)
         summary.seconds = time.monotonic() - started
         return summary
+
+    def get_ready(self) -> None:
+        """Import what reads the logs that are here: the first line that is written would wait for it."""
+        import_module("turnlog.store.search.batch")
+        _reader(self._connection)
+        for agent in self._agents:
+            # One that fails here fails again where it is told.
+            with suppress(Exception):
+                if agent.roots():
+                    agent.fold(Source(agent=agent.name, path="", root=""))
 
     def _sources(self, roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
         """The agents' files, and where no other homes are named what hooks left beside the store."""
