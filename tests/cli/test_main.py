@@ -126,6 +126,14 @@ def test_what_a_failure_quotes_is_harmless(run: Command, store: Path) -> None:
     assert "\x1b" not in result.stderr
 
 
+@pytest.mark.parametrize("arguments", [("show", "1\udcff"), ("files", "a\udcff"), ("runs", "show", "\udcff")])
+def test_an_argument_that_is_no_text_is_wrong_use(arguments: tuple[str, ...], run: Command, store: Path) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("turnlog: not UTF-8: ")
+    assert result.stderr.count("\n") == 1
+
+
 def test_a_file_that_is_no_store_is_a_clear_error(run: Command, tmp_path: Path) -> None:
     path = tmp_path / "notes.db"
     path.write_text("no database" * 1000)

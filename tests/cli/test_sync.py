@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,16 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_read(
 def test_without_logs_it_says_where_they_are_looked_for(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "registered_agents", lambda: [PlainAgent()])
     assert "No logs found. `turnlog agents`" in run("sync").stdout
+
+
+def test_what_could_not_be_read_is_told_also_where_there_is_nothing_else(home: Path, run: Command) -> None:
+    project = home / ".claude" / "projects" / "p"
+    project.mkdir(parents=True)
+    Path(os.fsdecode(os.fsencode(project) + b"/\xff.jsonl")).touch()
+    result = run("sync")
+    assert result.exit_code == 6
+    assert "No logs found." in result.stdout
+    assert f"turnlog: {project}/\\xff.jsonl: its name is not UTF-8" in result.stderr
 
 
 def test_a_root_that_is_no_agents_home_is_told_what_one_is(run: Command, tmp_path: Path) -> None:

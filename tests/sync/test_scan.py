@@ -85,6 +85,20 @@ def test_a_root_that_is_not_there_is_no_error(tmp_path: Path, store: Path) -> No
     assert scan(store, tmp_path / "nowhere").sources == 0
 
 
+def test_a_name_that_is_no_text_is_told_and_the_rest_is_read(home: Path, store: Path) -> None:
+    (home / "a.log").write_bytes(prompt("m1"))
+    odd = Path(os.fsdecode(os.fsencode(home) + b"/b\xff.log"))
+    odd.write_bytes(prompt("m2"))
+    summary = scan(store, home)
+    assert (summary.sources, summary.messages) == (1, 1)
+    assert [(problem.path, problem.reason) for problem in summary.problems] == [
+        (f"{home}/b\\xff.log", "its name is not UTF-8")
+    ]
+    with Syncer(store, agents=[ToyAgent()]) as syncer:
+        assert syncer.unknown([odd, home / "a.log"]) == set()
+        assert syncer.read([odd]).problems == []
+
+
 def test_an_unchanged_file_is_not_even_opened(home: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "a.log").write_bytes(prompt("m1"))
     scan(store, home)

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 from turnlog.agents.base import Agent, Changes, Detection, Source
-from turnlog.agents.folders import note_out_of_reach
+from turnlog.agents.folders import is_nameable, note_out_of_reach
 from turnlog.errors import TurnlogError
 
 GROUP = "turnlog.agents"
@@ -71,12 +71,13 @@ def find_sources(agents: Iterable[Agent], roots: Sequence[Path] | None = None) -
     """Every source of these agents below the roots, or below their own homes.
 
     Where an agent's module fails, the others go on; its homes are noted as out of reach
-    (`folders.noting_folders_out_of_reach`).
+    (`folders.noting_folders_out_of_reach`). So is a file whose name is not UTF-8.
     """
     for agent in agents:
         try:
             for source in agent.discover(roots):
-                yield agent, source
+                if is_nameable(source.path):
+                    yield agent, source
         except Exception as error:  # A stranger's package must not take everything down.
             for home in homes_of(agent) if roots is None else roots:
                 note_out_of_reach(str(home), f"{agent.display_name} cannot be looked for: {error!r}")

@@ -75,6 +75,18 @@ def note_out_of_reach(folder: str, reason: str) -> None:
         found[folder] = reason
 
 
+def is_nameable(path: str) -> bool:
+    """Whether a path can be written down: a name that is not UTF-8 stands in no store and no JSON. Tells where not."""
+    if path.isascii():
+        return True
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        note_out_of_reach(os.fsencode(path).decode(errors="backslashreplace"), "its name is not UTF-8")
+        return False
+    return True
+
+
 def folders(path: str) -> Iterator[os.DirEntry[str]]:
     """The folders in a folder, by name."""
     return filter(is_folder, entries(path))

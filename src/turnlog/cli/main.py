@@ -51,7 +51,9 @@ COMMANDS = {
 """Command -> the module that holds it and what it does; in the order of `--help`."""
 
 EXIT_CODES: dict[type[Exception], int] = {NotFoundError: 3, ConflictError: 4, StoreBusyError: 5, TurnlogError: 1}
-"""What a failure exits with, the first class that fits (docs/cli.md). 2 is wrong use."""
+"""What a failure exits with, the first class that fits (docs/cli.md)."""
+
+WRONG_USE = 2
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
 """As a shell reports a process that SIGINT or SIGPIPE ended."""
@@ -90,6 +92,12 @@ class Commands(click.Group):
             # Whoever read has gone: nothing more can be said, not even what is still buffered.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(PIPE_CLOSED) from error
+        except UnicodeEncodeError as error:
+            # A byte that the system handed over and that is no text: in an argument, or in the name of a folder.
+            if not "\udc80" <= error.object[error.start] <= "\udcff":
+                raise
+            said = error.object[max(0, error.start - 60) : error.end].encode(errors="backslashreplace").decode()
+            _fail(f"not UTF-8: {said}", WRONG_USE)
         except Exception as error:
             if not _is_of_the_store(error):
                 raise

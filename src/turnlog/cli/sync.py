@@ -90,6 +90,8 @@ def _document(summary: SyncSummary) -> SyncDocument:
 
 
 def _write_summary(summary: SyncSummary, roots: Sequence[Path]) -> None:
+    for problem in summary.problems:
+        click.echo(f"turnlog: {plain(problem.path)}: {plain(problem.reason)}", err=True)
     if not summary.sources:
         hint = (
             "A root is an agent's home, as ~/.claude is." if roots else "`turnlog agents` says where they should lie."
@@ -109,5 +111,3 @@ def _write_summary(summary: SyncSummary, roots: Sequence[Path]) -> None:
         click.echo(f"{figures.plural(summary.vanished, 'file')} gone from disk; what was read from them stays.")
     if summary.diagnostics:
         click.echo(f"{figures.plural(summary.diagnostics, 'record')} could not be understood: see `turnlog doctor`.")
-    for problem in summary.problems:
-        click.echo(f"turnlog: {plain(problem.path)}: {plain(problem.reason)}", err=True)

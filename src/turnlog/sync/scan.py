@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
-from turnlog.agents.folders import noting_folders_out_of_reach
+from turnlog.agents.folders import is_nameable, noting_folders_out_of_reach
 from turnlog.store.checkpoints import Checkpointer
 from turnlog.store.connection import connect, without_indexes, write_transaction
 from turnlog.store.search.base import search_path
@@ -166,7 +166,7 @@ class Syncer:
 
     def unknown(self, paths: Iterable[Path]) -> set[Path]:
         """The files among these that no pass has read."""
-        return {path for path in paths if load_known(self._connection, str(path)) is None}
+        return {path for path in paths if is_nameable(str(path)) and load_known(self._connection, str(path)) is None}
 
     def read(self, paths: Iterable[Path], new: Iterable[tuple[Agent, Source]] = ()) -> SyncSummary:
         """Read what is new in files that a pass has seen before, and in `new` sources, and index it.
@@ -179,7 +179,7 @@ class Syncer:
 
         started = time.monotonic()
         by_name = {agent.name: agent for agent in self._agents}
-        paths = list(paths)
+        paths = [path for path in paths if is_nameable(str(path))]
         known = [source for path in paths if (source := load_known(self._connection, str(path))) is not None]
         sources = {
             source.path: source for source in (*known, *find_changed_rows(self._connection, self._agents, paths))
