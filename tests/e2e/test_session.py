@@ -211,7 +211,7 @@ def test_an_edit_is_seen_at_a_glance_and_opens_to_its_real_lines(visit: Visit) -
 
 def test_calls_at_the_same_time_stand_side_by_side_as_they_came_back(visit: Visit) -> None:
     page = visit.open(VARIED)
-    group = page.get_by_role("region", name="2 calls at the same time")
+    group = page.get_by_role("group", name="2 calls at the same time")
     tops = group.locator(".tool").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().top)")
     assert tops[0] == tops[1]
     expect(group.locator(".tool").first).to_contain_text("cat ledger")

@@ -5,7 +5,12 @@ import "./json-view.css";
 import type { Json } from "@/api/types";
 
 export function JsonView({ value }: { value: Json }) {
-  if (typeof value === "string") return <pre className="json-text">{value}</pre>;
+  if (typeof value === "string")
+    return (
+      <pre className="json-text" tabIndex={0}>
+        {value}
+      </pre>
+    );
   if (value === null || typeof value !== "object" || Array.isArray(value)) return <JsonCode value={value} />;
   return (
     <dl className="json-fields">
@@ -14,7 +19,9 @@ export function JsonView({ value }: { value: Json }) {
           <dt>{name}</dt>
           <dd>
             {typeof field === "string" ? (
-              <pre className="json-text">{field}</pre>
+              <pre className="json-text" tabIndex={0}>
+                {field}
+              </pre>
             ) : (
               <JsonCode value={field} />
             )}
@@ -27,7 +34,7 @@ export function JsonView({ value }: { value: Json }) {
 
 export function JsonCode({ value }: { value: Json }) {
   return (
-    <pre className="json-code">
+    <pre className="json-code" tabIndex={0}>
       <Code code={JSON.stringify(value, null, 2)} language="json" />
     </pre>
   );

@@ -103,7 +103,7 @@ function renderTable(token: Tokens.Table): ReactNode {
       ),
     );
   return (
-    <div className="markdown-table">
+    <div className="markdown-table" tabIndex={0}>
       <table>
         <thead>
           <tr>{cells(token.header, "th")}</tr>

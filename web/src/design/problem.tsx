@@ -1,23 +1,52 @@
-/** That something could not be loaded, and what can be done. */
+/** That something could not be shown, and what can be done. */
 
+import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { ApiError } from "@/api/client";
 
-export function Problem({ error, what }: { error: Error; what: string }) {
-  const missing = error instanceof ApiError && error.status === 404;
-  return (
+interface ProblemBoxProps {
+  title: string;
+  /** Whether it stands in place of a whole page. */
+  whole?: boolean;
+  children: ReactNode;
+}
+
+export function ProblemBox({ title, whole = false, children }: ProblemBoxProps) {
+  const Heading = whole ? "h1" : "h2";
+  const box = (
     <div className="problem" role="alert">
-      <h2>{missing ? `${what} is not in the store` : `${what} could not be loaded`}</h2>
+      <Heading>{title}</Heading>
+      {children}
+    </div>
+  );
+  return whole ? <main className="page">{box}</main> : box;
+}
+
+interface ProblemProps {
+  error: Error;
+  what: string;
+  whole?: boolean;
+}
+
+export function Problem({ error, what, whole = false }: ProblemProps) {
+  const missing = error instanceof ApiError && error.status === 404;
+  const title = missing ? `${what} is not in the store` : `${what} could not be loaded`;
+  return (
+    <ProblemBox title={title} whole={whole}>
       <p>
         {error instanceof ApiError ? error.message : "Is turnlog still running? Start it with: turnlog serve"}
       </p>
-      {missing && (
-        <p>
-          <Link href="/" className="link">
-            All sessions
-          </Link>
-        </p>
-      )}
-    </div>
+      {missing && <AllSessions />}
+    </ProblemBox>
+  );
+}
+
+export function AllSessions() {
+  return (
+    <p>
+      <Link href="/" className="link">
+        All sessions
+      </Link>
+    </p>
   );
 }

@@ -101,7 +101,7 @@ function Touch({ touch: { call, part, path: whole }, path, title }: TouchProps) 
   }, [part, path, whole]);
   const shown = useMemo(() => lines.slice(0, LONGEST), [lines]);
   return (
-    <section className="file-touch" aria-label={`${call.tool_name} in ${title}`}>
+    <article className="file-touch" aria-label={`${call.tool_name} in ${title}`}>
       <h2>
         <Icon name={call.kind === "delete" ? "trash" : "edit"} size={14} />
         <Link href={sessionPage(call.session_id, call.message_id)}>
@@ -116,7 +116,7 @@ function Touch({ touch: { call, part, path: whole }, path, title }: TouchProps) 
       {lines.length > LONGEST && (
         <p className="file-note">{plural(lines.length - LONGEST, "more line")} in the session.</p>
       )}
-    </section>
+    </article>
   );
 }
 

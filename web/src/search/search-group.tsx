@@ -11,7 +11,7 @@ export function SearchGroup({ group: { session, hits }, now }: { group: Group; n
   const title = titleOf(session);
   const folder = session.project?.split(/[/\\]/).at(-1);
   return (
-    <section className="hit-group" aria-label={title}>
+    <section className="hit-group">
       <h2>
         <Link href={sessionPage(session.id)}>{title}</Link>
         <span className="hit-places" title={session.project ?? undefined}>

@@ -57,7 +57,7 @@ export function InjectedMessage({ entry }: { entry: MessageEntry }) {
 function InjectedPart({ part, origin }: { part: Part; origin: Origin | undefined }) {
   if (part.type !== "text" || origin === "compaction") return <PartView part={part} />;
   return (
-    <pre className="output">
+    <pre className="output" tabIndex={0}>
       <Terminal text={part.text} />
     </pre>
   );

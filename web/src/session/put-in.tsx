@@ -41,7 +41,9 @@ export function PutIn({ messageId, texts }: { messageId: string; texts: PlacedTe
       {open &&
         texts.map(({ part, index }) => (
           <PartFrame key={index} place={{ messageId, index }} className="part">
-            <pre className="output">{part.text.trim()}</pre>
+            <pre className="output" tabIndex={0}>
+              {part.text.trim()}
+            </pre>
           </PartFrame>
         ))}
     </div>

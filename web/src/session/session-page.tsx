@@ -40,7 +40,7 @@ export default function SessionPage({ id }: { id: string }) {
   });
   const landmarks = useMemo(() => outline.data && inOrder(outline.data.items), [outline.data]);
   useTitle(answer.data && titleOf(answer.data.session));
-  if (answer.isError) return <Problem error={answer.error} what="This session" />;
+  if (answer.isError) return <Problem error={answer.error} what="This session" whole />;
   return (
     <DisclosureProvider key={id}>
       <OpenSession id={id} answer={answer.data} outline={landmarks} />

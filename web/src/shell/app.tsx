@@ -1,7 +1,8 @@
 /** The frame around every page, and which page an address means. The session page loads when one is opened. */
 
 import { lazy, Suspense } from "react";
-import { Link, Redirect, Route, Switch, useLocation } from "wouter";
+import { Redirect, Route, Switch, useLocation } from "wouter";
+import { AllSessions, ProblemBox } from "@/design/problem";
 import { PaletteKeys } from "@/palette/palette-keys";
 import { SessionsPage } from "@/sessions/sessions-page";
 import { KeyHelp } from "./key-help";
@@ -28,7 +29,7 @@ export function App() {
       <div className="shell-body">
         <SampleNotice status={status} />
         <PageBoundary location={location}>
-          <Suspense fallback={null}>
+          <Suspense fallback={<Loading />}>
             <Switch>
               <Route path="/" component={SessionsPage} />
               <Route path="/sessions">
@@ -39,14 +40,9 @@ export function App() {
               <Route path="/files" component={FilesPage} />
               <Route path="/usage" component={UsagePage} />
               <Route>
-                <div className="problem">
-                  <h2>There is no such page</h2>
-                  <p>
-                    <Link href="/" className="link">
-                      All sessions
-                    </Link>
-                  </p>
-                </div>
+                <ProblemBox title="There is no such page" whole>
+                  <AllSessions />
+                </ProblemBox>
               </Route>
             </Switch>
           </Suspense>
@@ -56,5 +52,14 @@ export function App() {
       <KeyHelp />
       <PaletteKeys />
     </>
+  );
+}
+
+/** While the code of a page comes. */
+function Loading() {
+  return (
+    <main className="page" aria-busy="true">
+      <h1 className="visually-hidden">Loading</h1>
+    </main>
   );
 }

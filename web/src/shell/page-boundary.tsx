@@ -4,6 +4,7 @@
  */
 
 import { Component, type ReactNode } from "react";
+import { ProblemBox } from "@/design/problem";
 
 interface PageBoundaryProps {
   /** Another page is another try. */
@@ -34,15 +35,14 @@ export class PageBoundary extends Component<PageBoundaryProps, PageBoundaryState
     const { error } = this.state;
     if (!error) return this.props.children;
     return (
-      <div className="problem" role="alert">
-        <h2>This page could not be shown</h2>
+      <ProblemBox title="This page could not be shown" whole>
         <p>{error.message}</p>
         <p>
           <button type="button" className="button" onClick={() => window.location.reload()}>
             Load it anew
           </button>
         </p>
-      </div>
+      </ProblemBox>
     );
   }
 }

@@ -18,9 +18,10 @@ export function CallGroup({ calls, message, placement }: CallGroupProps) {
   ));
   if (calls.length === 1) return shown;
   return (
-    <section className="parallel" aria-label={`${plural(calls.length, "call")} at the same time`}>
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for what one fills in
+    <div className="parallel" role="group" aria-label={`${plural(calls.length, "call")} at the same time`}>
       {shown}
-    </section>
+    </div>
   );
 }
 

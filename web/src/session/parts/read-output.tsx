@@ -6,7 +6,12 @@ import { splitNumbered } from "./numbered-lines";
 
 export function ReadOutput({ text, path }: { text: string; path: string }) {
   const numbered = splitNumbered(text);
-  if (!numbered) return <pre className="output">{text}</pre>;
+  if (!numbered)
+    return (
+      <pre className="output" tabIndex={0}>
+        {text}
+      </pre>
+    );
   return (
     <div className="output read-output" tabIndex={0}>
       <pre className="read-numbers" aria-hidden="true">

@@ -33,7 +33,11 @@ export function ToolOutput({ result, call }: { result: ToolResult; call: ToolCal
         {status !== "success" && <span className="tool-output-status">{label.text}</span>}
         {result.exit_code !== undefined && <span>exit code {result.exit_code}</span>}
       </p>
-      {errorText && <pre className="output">{errorText}</pre>}
+      {errorText && (
+        <pre className="output" tabIndex={0}>
+          {errorText}
+        </pre>
+      )}
       {links.length > 0 && <WebLinks links={links} />}
       {content
         .filter((part) => part.type !== "source-url")

@@ -62,5 +62,9 @@ function sizes(preview: string, { size }: Whole): string {
 }
 
 function plain(text: string): ReactNode {
-  return <pre className="output">{text}</pre>;
+  return (
+    <pre className="output" tabIndex={0}>
+      {text}
+    </pre>
+  );
 }
