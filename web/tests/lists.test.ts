@@ -145,6 +145,7 @@ it.each([
   ["<command-name>/model</command-name>\n<command-args>opus</command-args>", "/model opus"],
   ["<command-message>compact</command-message>\n<command-name>/compact</comm", "/compact"],
   ["<bash-input>ls -la</bash-input>", "! ls -la"],
+  ["<user_shell_command>\n<command>\nls\n</command>\n<result>\nExit code: 0\nOutput:\na", "! ls"],
   ["/already plain", "/already plain"],
 ])("shows %j as it was typed", (text, typed) => expect(commandText(text)).toBe(typed));
 

@@ -28,12 +28,14 @@ describe("the frame an agent writes around an output", () => {
       body: "hello\nthere",
       after: "Process Group PGID: 64\n</untrusted_context>",
     });
+    const subagent = "Subagent 'scout' finished.\nTermination Reason: GOAL\nResult:\nTwo files.";
+    expect(unframe(subagent).body).toBe("Two files.");
     const opencode = "<path>/w/n.txt</path>\n<type>file</type>\n<content>\n1: a\n2: b\n</content>";
     expect(unframe(opencode).body).toBe("1: a\n2: b");
   });
 
   it("is not seen in what a command printed itself", () => {
-    for (const text of ["Error: no such file\nOutput", "<html>", "a\nOutput:\nb", "", "\n\n"]) {
+    for (const text of ["Error: no such file\nOutput", "<html>", "a\nOutput:\nb", "Result: 5", "", "\n\n"]) {
       const { before, body, after } = unframe(text);
       expect([before, body, after].join("")).toBe(text);
     }

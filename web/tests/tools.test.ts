@@ -76,6 +76,13 @@ describe("what became of a call", () => {
     );
   });
 
+  it("says the exit code of what the agent calls done all the same", () => {
+    const ended = (code: number) =>
+      stateLabel(toolCall({ state: "output-available", results: [{ id: "r", exit_code: code }] }));
+    expect(ended(3)).toMatchObject({ text: "exit 3", tone: "warning" });
+    expect(ended(0)).toMatchObject({ text: "done", tone: "quiet" });
+  });
+
   it("takes the measured duration before the one between call and result", () => {
     const results = [{ id: "r", completed_at: "2026-11-21T09:00:05Z" }];
     expect(durationOf(toolCall({ results }), "2026-11-21T09:00:00Z")).toBe(5000);

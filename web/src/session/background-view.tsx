@@ -5,13 +5,14 @@ import { plural } from "@/format/numbers";
 import { useOwnDisclosure } from "./disclosure";
 import type { BackgroundEntry, MessageEntry } from "./entries";
 import { RecordsView } from "./event-view";
-import { InjectedMessage, previewOf, textOf } from "./injected-message";
+import { InjectedMessage, previewOf, sizeOf, textOf } from "./injected-message";
 import { useSessionContext } from "./session-context";
 
 export function BackgroundView({ entry }: { entry: BackgroundEntry }) {
   const [opened, toggle] = useOwnDisclosure(entry.key);
   const { linked } = useSessionContext();
   const messages = entry.items.filter((item) => item.kind === "message");
+  const size = messages.reduce((sum, { message }) => sum + sizeOf(message), 0);
   const open = opened || messages.some(({ message }) => message.id === linked?.messageId);
   return (
     <div className="background">
@@ -19,7 +20,7 @@ export function BackgroundView({ entry }: { entry: BackgroundEntry }) {
         <Icon name="system" size={14} />
         <span>{titleOf(entry, messages)}</span>
         {!open && <span className="fold-preview">{messages.map(firstWords).join(" · ")}</span>}
-        <span className="fold-size">{plural(sizeOf(messages), "character")}</span>
+        <span className="fold-size">{plural(size, "character")}</span>
       </button>
       {open && (
         <div className="background-items">
@@ -56,8 +57,4 @@ function titleOf(entry: BackgroundEntry, messages: MessageEntry[]): string {
 
 function firstWords({ message }: MessageEntry): string {
   return previewOf(textOf(message)).slice(0, 60);
-}
-
-function sizeOf(messages: MessageEntry[]): number {
-  return messages.reduce((sum, { message }) => sum + textOf(message).length, 0);
 }

@@ -33,13 +33,14 @@ export function InjectedMessage({ entry }: { entry: MessageEntry }) {
   const [open, toggle] = useDisclosure(message.id, linked?.messageId === message.id);
   const kind = kindOf(message);
   const text = textOf(message);
+  const size = sizeOf(message);
   return (
     <MessageFrame entry={entry} className="injected" label={kind.label}>
       <button type="button" className="fold" aria-expanded={open} onClick={toggle} data-toggle>
         <Icon name={kind.icon} />
         <span>{kind.label}</span>
         {!open && <span className="fold-preview">{previewOf(text)}</span>}
-        <span className="fold-size">{plural(text.length, "character")}</span>
+        {size > 0 && <span className="fold-size">{plural(size, "character")}</span>}
       </button>
       {open && (
         <div className="injected-text">
@@ -71,8 +72,13 @@ function kindOf(message: Message): Kind {
 /** All that it says; of what is no text, its kind. */
 export function textOf(message: Message): string {
   return (message.parts ?? [])
-    .map((part) => (part.type === "text" ? part.text : `[${part.type}]`))
+    .map((part) => (part.type === "text" ? part.text : `[${part.type === "data" ? part.name : part.type}]`))
     .join("\n");
+}
+
+/** Characters of it. */
+export function sizeOf(message: Message): number {
+  return (message.parts ?? []).reduce((sum, part) => sum + (part.type === "text" ? part.text.length : 0), 0);
 }
 
 /** Its first words on one line. */

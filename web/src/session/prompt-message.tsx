@@ -1,10 +1,12 @@
 /** What a person asked: the start of a turn, and what the eye looks for while scrolling. */
 
 import type { Origin } from "@/api/types";
+import { Terminal } from "@/content/terminal";
 import { Icon, type IconName } from "@/design/icon";
-import { commandText } from "./command-text";
+import { commandOutput, commandText } from "./command-text";
 import type { MessageEntry } from "./entries";
 import { MessageFrame } from "./message-frame";
+import { unframe } from "./parts/output-frame";
 import { PartFrame } from "./parts/part-frame";
 import { PartView } from "./parts/part-view";
 import { PutIn, putInto } from "./put-in";
@@ -38,7 +40,7 @@ export function PromptMessage({ entry }: { entry: MessageEntry }) {
           !beside.has(index) && (
             <PartFrame key={index} place={{ messageId: message.id, index }} className="part">
               {verbatim && part.type === "text" ? (
-                <pre>{commandText(part.text)}</pre>
+                <TypedCommand text={part.text} />
               ) : (
                 <PartView part={part} breaks />
               )}
@@ -47,5 +49,28 @@ export function PromptMessage({ entry }: { entry: MessageEntry }) {
       )}
       {texts.length > 0 && <PutIn messageId={message.id} texts={texts} />}
     </MessageFrame>
+  );
+}
+
+/** As it was typed, and what came of it where the agent kept both together. */
+function TypedCommand({ text }: { text: string }) {
+  const output = commandOutput(text);
+  return (
+    <>
+      <pre>{commandText(text)}</pre>
+      {output && <CommandOutput text={output} />}
+    </>
+  );
+}
+
+function CommandOutput({ text }: { text: string }) {
+  const { before, body } = unframe(text);
+  return (
+    <>
+      {before && <pre className="output-frame">{before}</pre>}
+      <pre className="output" tabIndex={0}>
+        <Terminal text={body.trim()} />
+      </pre>
+    </>
   );
 }

@@ -11,7 +11,7 @@ export interface FramedOutput {
 
 /** "Exit code: 0", "Chunk ID: ef5a00", "Wall time 0.1 seconds", "Script completed". */
 const FACT =
-  /^(?:(?:Chunk ID|Exit [Cc]ode|Wall time|Original token count|Total output lines|Command|Directory|Process Group PGID|Background PIDs|Signal|Error|Stderr)\b.*|Process exited with code \d+|Script (?:completed|failed))$/;
+  /^(?:(?:Chunk ID|Exit [Cc]ode|Wall time|Original token count|Total output lines|Duration|Command|Directory|Process Group PGID|Background PIDs|Signal|Error|Stderr)\b.*|Process exited with code \d+|Script (?:completed|failed)|Subagent '[^']*' finished\.|Termination Reason: .*)$/;
 
 const OPENING = /^<([a-z][\w-]*)(?: [^<>]*)?>$/;
 
@@ -19,6 +19,10 @@ const OPENING = /^<([a-z][\w-]*)(?: [^<>]*)?>$/;
 const ELEMENT = /^<([a-z][\w-]*)>[^<>]*<\/\1>$/;
 
 const LONGEST = 12;
+
+/** What stands before the output itself; "Result:" at the very start is what a command printed. */
+const LABEL = /^(Output:|Result:)(?: |$)/;
+const LABEL_ALONE = /^(Output:)(?: |$)/;
 
 /** Claude Code's tag around the words of a failure. */
 const FAILURE = /^(<tool_use_error>)([\s\S]*)(<\/tool_use_error>)\s*$/;
@@ -36,20 +40,20 @@ export function unframe(text: string): FramedOutput {
     else if (!ELEMENT.test(line) && !FACT.test(line)) break;
     start += 1;
   }
-  const labelled = start < lines.length && /^Output:(?: |$)/.test(lines[start] ?? "");
+  const label = (start > 0 ? LABEL : LABEL_ALONE).exec(lines[start] ?? "")?.[1] ?? "";
   // Facts alone do not make a frame: a command may print "Error: …" itself.
-  if (!labelled && opened.length === 0) return { before: "", body: text, after: "" };
-  return cut(lines, start, labelled, opened);
+  if (!label && opened.length === 0) return { before: "", body: text, after: "" };
+  return cut(lines, start, label, opened);
 }
 
-function cut(lines: string[], start: number, labelled: boolean, opened: string[]): FramedOutput {
-  const first = labelled ? (lines[start] ?? "").slice("Output:".length).trimStart() : null;
+function cut(lines: string[], start: number, label: string, opened: string[]): FramedOutput {
+  const first = label ? (lines[start] ?? "").slice(label.length).trimStart() : null;
   const bodyStart = first === "" ? start + 1 : start;
   const end = endOf(lines, bodyStart, opened);
   const body = lines.slice(bodyStart, end);
   if (first) body[0] = first;
   return {
-    before: [...lines.slice(0, start), ...(labelled ? ["Output:"] : [])].join("\n"),
+    before: [...lines.slice(0, start), ...(label ? [label] : [])].join("\n"),
     body: body.join("\n"),
     after: lines.slice(end).join("\n").trim(),
   };

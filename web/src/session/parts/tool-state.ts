@@ -37,9 +37,10 @@ export function stateLabel(call: ToolCallPart, running = false): StateLabel {
   if (running) return RUNNING;
   const label = LABELS[call.state ?? "input-available"];
   const exit = call.results?.at(-1)?.exit_code;
-  return exit !== undefined && exit !== 0 && label.tone === "error"
-    ? { ...label, text: `exit ${exit}` }
-    : label;
+  if (exit === undefined || exit === 0) return label;
+  if (label.tone === "error") return { ...label, text: `exit ${exit}` };
+  // Some agents call a command done, whatever it said at its end.
+  return label.tone === "quiet" ? { ...label, text: `exit ${exit}`, icon: "info", tone: "warning" } : label;
 }
 
 export function statusLabel(status: ResultStatus): StateLabel {
