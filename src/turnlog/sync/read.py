@@ -211,7 +211,10 @@ class Reader:
 
     def _note_problem(self, source: Source, error: Exception, now: int) -> Problem:
         """Keep why a source could not be read."""
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else f"{type(error).__name__}: {error}"
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+        else:
+            reason = error.reason if isinstance(error, SourceError) else f"{type(error).__name__}: {error}"
         state = self._load(source)
         state.problem = reason
         if state.is_new:

@@ -359,6 +359,19 @@ def _archived(connection: sqlite3.Connection) -> Iterator[bytes]:
         yield b"".join(archive.iter_bytes(key, generation))
 
 
+def test_a_database_of_another_schema_is_a_problem_and_what_was_read_stays(root: Path, store: Path) -> None:
+    path = write_database(recorded("1.18.33", "subagent"), root / "opencode.db")
+    read(store, root)
+    before = told(store)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE part")
+    summary = read(store, root)
+    assert [(problem.path, problem.reason) for problem in summary.problems] == [
+        (str(path), "a database of another schema: no table part")
+    ]
+    assert (summary.vanished, told(store)) == (0, before)
+
+
 def test_a_table_of_an_older_shape_is_read_too(root: Path, store: Path) -> None:
     """1.14 keeps `session_message` without the numbers that later versions sort it by."""
     rows = recorded("1.18.33", "basic-chat")

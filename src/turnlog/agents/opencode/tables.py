@@ -17,6 +17,7 @@ from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, object_of, text_of
 from turnlog.agents.opencode.session_messages import SESSION_MESSAGE, is_message
 from turnlog.agents.opencode.snapshot import MessageRows, Snapshot, listed, session_info
 from turnlog.agents.opencode.timeline import Copy, Listed
+from turnlog.errors import SourceError
 
 _ROW_SIZE = 1024
 """About how many bytes a row holds, where counting them would mean reading them."""
@@ -51,8 +52,10 @@ def list_sessions(path: Path, only: str | None = None) -> list[Listing]:
     """
     with open_database(path) as connection:
         tables = tables_of(connection)
-        if not {"session", "message", "part"} <= tables:
+        if "session" not in tables:
             return []
+        if missing := {"message", "part"} - tables:
+            raise SourceError(f"a database of another schema: no table {' and '.join(sorted(missing))}", path=path)
         facts: dict[str, list[object]] = defaultdict(list)
         sizes: dict[str, int] = defaultdict(int)
         times: dict[str, int] = {}
