@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,23 @@ def test_bytes_that_are_no_text_are_told_of_wherever_they_stand(is_json: bool) -
     assert [(told.severity, "not UTF-8" in told.reason) for told in found.diagnostics] == [("note", True)]
     [message] = found.messages.values()
     assert [part.text for part in message.parts if isinstance(part, TextPart)] == ["caf\ufffd"]
+
+
+@pytest.mark.parametrize(
+    "damage", [b"\0" * 4096, b"\xff\xfe{[", b'{"id": "x", "toolCalls": [{"id": "c", "type": "user"}], "ty', b"}]}"]
+)
+def test_damage_in_the_middle_of_a_file_of_json_costs_only_itself(damage: bytes) -> None:
+    said = [json.dumps(record).encode() for record in (user("u", "hi"), answer("g", "yes"), user("v", "more"))]
+    whole = json.dumps(header()).encode()[:-1] + b', "messages": [%s]}'
+    sound = fold_json(whole % b",".join(said))
+    found = fold_json(whole % b",".join((said[0], damage, *said[1:])))
+    assert found.messages == sound.messages
+    assert len(found.messages) == 3
+    assert [(told.severity, told.line) for told in found.diagnostics] == [("error", 1)]
+
+
+def test_a_file_of_json_that_is_hostile_is_not_looked_at_for_ever() -> None:
+    data = json.dumps(header()).encode()[:-1] + b', "messages": [' + b'{"a":' * 200_000
+    began = time.monotonic()
+    assert fold_json(data).messages == {}
+    assert time.monotonic() - began < 20

@@ -26,7 +26,7 @@ from turnlog.agents.gemini_cli.records import LINES, UPDATES, Record, Update, fi
 from turnlog.agents.gemini_cli.rounds import split_rounds
 from turnlog.agents.gemini_cli.sources import parent_of
 from turnlog.agents.gemini_cli.state import State, decode_state, encode_state
-from turnlog.agents.gemini_cli.torn import sound_beginning
+from turnlog.agents.gemini_cli.torn import sound_messages
 from turnlog.agents.reading import aware
 
 
@@ -84,7 +84,7 @@ def _read_whole(reading: Reading, data: bytes) -> None:
     if isinstance(found, str):
         reading.tell(found)
         reading.changes.counts.unreadable += 1
-        reading.json = text = sound_beginning(text)
+        reading.json = text = sound_messages(text)
         found = LINES.decode(text)
         if isinstance(found, str) or found.record.session_id is None:
             return
