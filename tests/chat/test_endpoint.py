@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from chat_script import ANSWER, ASKING, GOING_ON, HALF, Script, drain, post, user
 from shared_streams import SHARED, SharedStreams, each_shared_streams
@@ -23,7 +24,9 @@ from turnlog.chat import (
     endpoint,
 )
 from turnlog.errors import ConflictError, NotFoundError, ShapeError, StoreBusyError
-from turnlog.model.stream import RunFinish, StreamEvent
+from turnlog.model import TextPart, ToolResult
+from turnlog.model.codec import repair_text
+from turnlog.model.stream import RunFinish, StepStart, StreamEvent, TextDelta, ToolInputAvailable, ToolOutput
 
 
 @pytest.fixture(params=["memory", "native"])
@@ -58,6 +61,31 @@ def test_an_answer_is_streamed_and_kept_under_the_servers_id(keeper: ChatKeeper,
         assert await chat.resume("chat") is None
         await drain(await chat.post(post(message=user("u2", "and?")), version=version))
         assert [message.role for message in await chat.messages("chat")] == ["user", "assistant"] * 2
+
+    asyncio.run(run())
+
+
+def test_half_characters_of_either_side_cost_nothing_else(keeper: ChatKeeper) -> None:
+    """As programs leave them that cut a text by its UTF-16 units."""
+    half = "cut \ud83d"
+    given = (
+        StepStart(model=half),
+        ToolInputAvailable(tool_call_id="c", tool_name="Bash", input=Raw(b'{"command":"\\ud83d"}')),
+        ToolOutput(tool_call_id="c", result=ToolResult(id="r", content=(TextPart(text=half),))),
+        TextDelta(id="t", delta=half),
+        RunFinish(),
+    )
+
+    async def run() -> None:
+        script = Script(given)
+        chat = Chat(script, keeper)
+        await drain(await chat.post(post(message=user(text=half))))
+        assert script.given[0].prompt == "cut \ufffd"
+        question, answer = await chat.messages("chat")
+        assert texts(question) == ["cut \ufffd"]
+        assert [repair_text(text) for text in texts(answer)] == ["output-available", "cut \ufffd"]
+        await drain(await chat.post(post(messages=[to_plain(question), to_plain(answer), user("u2", "and?")])))
+        assert len(await chat.messages("chat")) == 4
 
     asyncio.run(run())
 

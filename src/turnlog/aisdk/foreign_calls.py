@@ -13,7 +13,7 @@ from turnlog.aisdk.outputs import parse_output
 from turnlog.aisdk.parts import DynamicToolUIPart, ToolApproval, ToolUIPart
 from turnlog.aisdk.provider_names import provider_of
 from turnlog.model import Approval, ResultStatus, TextPart, ToolCallPart, ToolResult, ToolState
-from turnlog.model.codec import to_json
+from turnlog.model.codec import repair_text, to_json
 
 ToolPart = ToolUIPart | DynamicToolUIPart
 ValueT = TypeVar("ValueT")
@@ -82,8 +82,8 @@ def _output_text(output: Any) -> tuple[str | None, Marks]:
     if output is None or output is UNSET:
         return None, Marks()
     if isinstance(output, str):
-        is_json = parse_output(Raw(msgspec.json.encode(output))) is not None
-        return output, Marks(text_output=is_json)
+        text = repair_text(output)
+        return text, Marks(text_output=parse_output(Raw(msgspec.json.encode(text))) is not None)
     return bytes(to_json(output)).decode(), Marks()
 
 

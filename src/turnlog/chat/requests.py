@@ -7,6 +7,7 @@ server has stored is taken by id. Nothing here reads a store or runs anything.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -22,11 +23,15 @@ from turnlog.aisdk.versions import Version
 from turnlog.chat.steps import holds_own_metadata
 from turnlog.errors import NotFoundError, ShapeError
 from turnlog.model import Message
+from turnlog.model.codec import repair_text, to_plain_json
 
 Trigger: TypeAlias = Literal["submit-message", "regenerate-message"]
 ToolPart: TypeAlias = ToolUIPart | DynamicToolUIPart
 
 _TRIGGERS: Final[tuple[Trigger, ...]] = ("submit-message", "regenerate-message")
+_HALF_CHARACTER: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+"""What may be one: no store keeps it, no agent and no provider takes it in a prompt."""
+
 _OWN_KEYS: Final = frozenset({"id", "messages", "message", "trigger", "messageId"})
 
 
@@ -189,9 +194,11 @@ def _index_of(messages: Sequence[UIMessage], message_id: str) -> int | None:
 
 def _parse_object(data: bytes | str) -> dict[str, Any]:
     try:
-        body: Any = parse_json(data, unsafe_keys=True)
+        body: Any = parse_json(repair_text(data) if isinstance(data, str) else data, unsafe_keys=True)
     except ValueError as error:
         raise ShapeError(f"not JSON: {error}") from error
+    if isinstance(data, str) or _HALF_CHARACTER.search(data):
+        body = to_plain_json(body)
     if not isinstance(body, dict):
         raise ShapeError("expected an object")
     return cast("dict[str, Any]", body)

@@ -12,9 +12,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from turnlog.agents.base import Changes, MessageChange, Placement, SessionChange
 from turnlog.errors import ConflictError
 from turnlog.model import Fate, Message, TextPart
+from turnlog.model.codec import decode_message, encode
 from turnlog.model.session import TitleSource
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.writing.answers import AgentAnswer, save_answers
@@ -65,6 +68,7 @@ class NativeSessions:
         """
         if not session_id.startswith(f"{AGENT}:"):
             raise ConflictError(f"{session_id} is the name of a session that logs tell of")
+        messages = [_storable(message) for message in messages]
         with write_transaction(self._connection):
             self._check(session_id, messages)
             save_answers(self._connection, session_id, answers or {})
@@ -149,6 +153,15 @@ class NativeSessions:
                 " (SELECT key FROM sessions WHERE agent = ? AND external_id = ?)",
                 (AGENT, name),
             )
+
+
+def _storable(message: Message) -> Message:
+    """The message as its JSON has it, where some text in it is half a character: no column could hold that."""
+    try:
+        msgspec.json.encode(message)
+    except UnicodeEncodeError:
+        return decode_message(encode(message))
+    return message
 
 
 def _titles(placed: Sequence[MessageChange]) -> dict[TitleSource, str]:
