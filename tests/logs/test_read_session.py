@@ -313,3 +313,12 @@ def test_an_orphan_stays_an_event(written: Path) -> None:
     with open_store(written / "turnlog.db") as store:
         results = [event for event in store.history("plain:early") if isinstance(event, ToolResultEvent)]
         assert [(event.tool_call_id, event.message_id) for event in results] == [("late", "early"), ("never", None)]
+
+
+def test_the_counts_of_one_message_are_numbers(tmp_path: Path) -> None:
+    log = tmp_path / "11111111-1111-4111-8111-111111111111.jsonl"
+    record = {"type": "user", "uuid": "u", "sessionId": log.stem, "isMeta": True, "message": {"content": "context"}}
+    log.write_bytes(msgspec.json.encode(record) + b"\n")
+    counts = msgspec.json.decode(msgspec.json.encode(read_session(log).session.counts))
+    assert [type(count) for count in counts.values()] == [int] * len(counts)
+    assert counts["messages"] == 1

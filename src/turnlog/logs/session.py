@@ -375,7 +375,7 @@ def _message_counts(messages: Iterable[Message]) -> dict[str, Any]:
     sums = Counter[str]()
     for message in messages:
         sums.update(dict(zip(MESSAGE_COUNTS, message_facts(message, 0).counts, strict=True)))
-    return {name: sums[name] for name in MESSAGE_COUNTS}
+    return {name: int(sums[name]) for name in MESSAGE_COUNTS}
 
 
 def _usage_sums(messages: Iterable[Message]) -> Counter[str]:
