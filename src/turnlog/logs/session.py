@@ -6,22 +6,22 @@ elsewhere that share messages with it are not looked for; a store finds them.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from turnlog.agents import agent as agent_named
-from turnlog.agents import agents, detect, find_sources
+from turnlog.agents import detect
 from turnlog.agents.base import Changes, SessionChange, Source, SourceKind, are_rows
 from turnlog.agents.packing import unpack
-from turnlog.errors import FormatError, NotFoundError, SourceError
+from turnlog.errors import FormatError, NotFoundError
 from turnlog.history.order import order_history
+from turnlog.logs.beside import files_beside, is_empty, read_file, source_of
 from turnlog.logs.gathering import Gathering
-from turnlog.logs.rows import check_names_one, find_in_file, read_log, sources_around
+from turnlog.logs.rows import read_log, sources_around
 from turnlog.model import (
     HistoryEvent,
     Membership,
@@ -39,16 +39,6 @@ from turnlog.store.joining import choose_title, relationship_of
 from turnlog.store.names import project_name
 from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS, message_facts, nanos, usage_counts
 from turnlog.store.sums import dollars, priced, usage_total
-
-_MOST_LEVELS = 8
-"""How far above a log its agent's home may be."""
-
-_MOST_FOLDERS = 256
-"""Folders beside a log that are looked into: more than any agent makes for one session."""
-
-
-_HEAD_SIZE = 1 << 16
-"""Bytes at the beginning of a file that tell which session it belongs to."""
 
 
 class SessionHistory(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +65,7 @@ class SessionHistory(msgspec.Struct, frozen=True, kw_only=True):
         """
         if name not in self.spills:
             raise NotFoundError(f"session {self.session.id} has no output file {name}")
-        return _read_file(Path(self.spills[name]))
+        return read_file(Path(self.spills[name]))
 
 
 def read_session(path: str | Path, *, structured: bool = False) -> SessionHistory:
@@ -90,7 +80,7 @@ def read_session(path: str | Path, *, structured: bool = False) -> SessionHistor
         FormatError: It is no agent's log, or holds several sessions (which the error names).
         SourceError: It cannot be read. One bad record does not raise: it is among the `diagnostics`.
     """
-    reader = _Reader(_source_of(Path(path)))
+    reader = _Reader(source_of(Path(path)))
     reader.read_beside()
     return reader.history(reader.session_id, structured=structured, seen=set())
 
@@ -101,7 +91,7 @@ def parse_log_file(path: str | Path) -> list[Message]:
     Raises as `read_session` does, which also tells what could not be read, and has the subagents.
     """
     file = Path(path)
-    if _is_empty(file):
+    if is_empty(file):
         return []
     return list(read_session(file).messages)
 
@@ -109,10 +99,6 @@ def parse_log_file(path: str | Path) -> list[Message]:
 def extract_tool_calls(messages: Iterable[Message]) -> list[ToolCallPart]:
     """Every tool call of the messages with its state, input and results, in order (R-S33)."""
     return [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
-
-
-_TOLD_ALONE = frozenset({SourceKind.SESSION, SourceKind.SUBAGENT, SourceKind.STREAM})
-"""Kinds of files that are a session's history by themselves."""
 
 
 class _Reader:
@@ -136,7 +122,7 @@ class _Reader:
             self._read_around()
             return
         logs: list[Source] = []
-        for path in _files_beside(Path(self._source.path), self.session_id.partition(":")[2]):
+        for path in files_beside(Path(self._source.path), self.session_id.partition(":")[2]):
             source = detect(path).source
             if source is None or source.agent != self._source.agent or source.kind is SourceKind.STREAM:
                 continue
@@ -214,7 +200,7 @@ class _Reader:
         if are_rows(self._agent, source):
             data = unpacked = read_log(self._agent, source)
         else:
-            data = _read_file(Path(source.path))
+            data = read_file(Path(source.path))
             unpacked = unpack(source.path, data).data
         return unpacked, self._agent.fold(source).feed(data, 0)
 
@@ -287,43 +273,6 @@ class _Reader:
         )
 
 
-def _source_of(path: Path) -> Source:
-    named = find_in_file(path)
-    if named is not None:
-        return named
-    if not path.is_file():
-        # Opening it says why, in the system's words.
-        _read_file(path)
-    found = detect(path)
-    check_names_one(path, found)
-    source = found.source or _source_by_place(path)
-    if source is None or source.kind not in _TOLD_ALONE:
-        raise FormatError(f"not the log of a session: {found.reason or 'a file beside one'}", path=path)
-    return source
-
-
-def _source_by_place(path: Path) -> Source | None:
-    """The file as a source of an agent under whose home it lies, whatever stands in it."""
-    absolute = path.absolute()
-    homes = list(absolute.parents)[:_MOST_LEVELS]
-    sources = (source for _, source in find_sources(agents(), homes))
-    return next((source for source in sources if source.path == os.fspath(absolute)), None)
-
-
-def _files_beside(log: Path, external_id: str) -> Iterator[Path]:
-    """Files that may belong to the session of a log: in a folder called as either, and those that name the session.
-
-    Symbolic links are not followed.
-    """
-    for named in dict.fromkeys((log.stem, Path(external_id).name)):
-        top = log.parent / named
-        if named not in ("", "..") and not top.is_symlink():
-            yield from _files_below(top)
-    for file in _plain_files(log.parent, (entry.name for entry in log.parent.iterdir())):
-        if file != log and (file.name.startswith(f"{log.stem}.") or _names(file, external_id)):
-            yield file
-
-
 def _told_of(changes: Changes) -> list[str]:
     return [*changes.sessions, *(change.placement.session_id for change in changes.messages)]
 
@@ -333,42 +282,6 @@ def _child_of(parents: Collection[str], changes: Changes) -> str | None:
     links = (link for link in changes.links if link.kind == "subagent" and link.parent_session_id in parents)
     child = next((link.child_session_id for link in links), None)
     return child if child is not None and set(_told_of(changes)) <= {child} else None
-
-
-def _files_below(top: Path) -> Iterator[Path]:
-    for number, (folder, _, names) in enumerate(os.walk(top)):
-        if number >= _MOST_FOLDERS:
-            break
-        yield from _plain_files(Path(folder), names)
-
-
-def _plain_files(folder: Path, names: Iterable[str]) -> list[Path]:
-    return [path for path in sorted(folder / name for name in names) if path.is_file() and not path.is_symlink()]
-
-
-def _names(file: Path, external_id: str) -> bool:
-    """Whether the beginning of a file names a session: where subagents lie beside sessions, that is how they tell."""
-    if not external_id:
-        return False
-    try:
-        with file.open("rb") as opened:
-            return external_id.encode() in opened.read(_HEAD_SIZE)
-    except OSError:
-        return False
-
-
-def _read_file(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SourceError(error.strerror or str(error), path=path) from error
-
-
-def _is_empty(path: Path) -> bool:
-    try:
-        return path.stat().st_size == 0
-    except OSError:
-        return False
 
 
 def _message_counts(messages: Iterable[Message]) -> dict[str, Any]:
