@@ -86,7 +86,7 @@ function FileRow({ file }: { file: TouchedFile }) {
       <Link href={filePage(file.path)} className="file-row" data-item>
         <span className="file-path" title={file.path}>
           <span className="file-folder">{file.path.slice(0, cut)}</span>
-          {file.path.slice(cut)}
+          <span className="file-last">{file.path.slice(cut)}</span>
         </span>
         <span className="file-figure">{file.edits > 0 ? plural(file.edits, "edit") : "read only"}</span>
         <span className="file-figure">{plural(file.sessions, "session")}</span>
