@@ -134,6 +134,8 @@ def test_what_the_agent_asks_leave_for_is_answered_in_the_page(page: Page) -> No
     field.press("Enter")
     asked = page.get_by_role("region", name="Waiting for your leave")
     expect(asked.get_by_role("heading")).to_have_text("May it use Edit?")
+    expect(page.locator(".session-facts")).to_contain_text("waits for leave")
+    expect(page.get_by_text("Waiting for you")).to_be_visible()
     expect(asked.locator(".diff")).to_contain_text("green")
     page.evaluate(AXE.read_text(encoding="utf-8"))
     result: dict[str, Any] = page.evaluate("axe.run({ resultTypes: ['violations'] })")

@@ -9,6 +9,7 @@ import { AgentLabel } from "@/sessions/agent-label";
 import { Cost, Tokens } from "@/sessions/session-figures";
 import { StateBadge } from "@/sessions/state-badge";
 import { useClock } from "@/sessions/use-clock";
+import { useSessionState } from "./use-session-state";
 
 interface SessionFactsProps {
   session: SessionItem;
@@ -21,13 +22,14 @@ interface SessionFactsProps {
 export function SessionFacts({ session, live, children }: SessionFactsProps) {
   useClock();
   const now = new Date();
+  const state = useSessionState(session);
   const counts = session.counts ?? {};
   const duration = spanOf(session.created_at, session.updated_at);
   return (
     <ul className="session-facts" tabIndex={0} aria-label="About this session" data-live={live}>
-      {session.state && (
+      {state && (
         <li>
-          <StateBadge session={session} now={now} always />
+          <StateBadge session={{ ...session, state }} now={now} always />
         </li>
       )}
       {children}

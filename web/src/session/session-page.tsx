@@ -26,6 +26,7 @@ import { useAnchor } from "./use-anchor";
 import { useGoTo } from "./use-go-to";
 import { useJumpKeys } from "./use-jump-keys";
 import { useReplay } from "./use-replay";
+import { useSessionState } from "./use-session-state";
 import { type LoadedWindow, useSessionWindow } from "./use-session-window";
 import { useTravel } from "./use-travel";
 
@@ -102,7 +103,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const replayHere = useCallback(() => replay.start(position), [replay.start, position]);
   useKeys(useMemo(() => ({ R: replayHere }), [replayHere]));
   const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline: landmarks, jump: travel });
-  const state = answer?.session.state;
+  const state = useSessionState(answer?.session);
   const running = state?.state === "running" ? (state.doing?.tool_call_id ?? null) : null;
   const context = useMemo(
     () => ({ sessionId: id, cwd, running, linked, flashing, goTo }),
@@ -134,6 +135,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
         </nav>
         <Timeline
           loaded={shown}
+          state={state}
           replayed={replay.position !== null}
           loadBefore={loadBefore}
           loadAfter={loadAfter}

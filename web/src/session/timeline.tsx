@@ -11,8 +11,11 @@ import {
   useSyncExternalStore,
 } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
+import type { SessionState, StateName } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { plural } from "@/format/numbers";
+import { stateAt } from "@/sessions/state-of";
+import { useClock } from "@/sessions/use-clock";
 import { BRANCH_PREFIX } from "./branches";
 import { useDisclosures } from "./disclosure";
 import { entriesOf } from "./entries";
@@ -33,6 +36,8 @@ export interface TimelineHandle {
 
 interface TimelineProps {
   loaded: LoadedWindow;
+  /** What the session does. */
+  state: SessionState | undefined;
   /** What follows is there, and not shown yet. */
   replayed: boolean;
   loadBefore: () => void;
@@ -45,7 +50,7 @@ interface TimelineProps {
 }
 
 export function Timeline(props: TimelineProps) {
-  const { loaded, replayed, loadBefore, loadAfter, onPosition, handle, scroller, children } = props;
+  const { loaded, state, replayed, loadBefore, loadAfter, onPosition, handle, scroller, children } = props;
   const { window: session, generation } = loaded;
   const entries = useEntries(loaded);
   const list = useRef<VirtualizerHandle>(null);
@@ -85,7 +90,7 @@ export function Timeline(props: TimelineProps) {
             <Fragment key={entry.key}>
               <EntryView entry={entry} index={index} />
               {/* In the list, whose entries are shown once they are measured: below it, it would be pushed away. */}
-              {ended && index === entries.length - 1 && <p className="timeline-end">End of session</p>}
+              {ended && index === entries.length - 1 && <End state={state} />}
             </Fragment>
           )}
         </Virtualizer>
@@ -99,6 +104,15 @@ export function Timeline(props: TimelineProps) {
     </div>
   );
 }
+
+/** An end only where nothing more is to be expected. */
+function End({ state }: { state: SessionState | undefined }) {
+  useClock();
+  const name = stateAt(state, new Date());
+  return <p className="timeline-end">{(name && GOING_ON[name]) ?? "End of session"}</p>;
+}
+
+const GOING_ON: Partial<Record<StateName, string>> = { running: "Still running", waiting: "Waiting for you" };
 
 /** Whether this drawing of the list is the one in which something came or went above; unfolding later is not. */
 function useShift({ window: session, grewBefore }: LoadedWindow): boolean {

@@ -16,12 +16,17 @@ export interface Leave {
   reason?: string;
 }
 
+/** Under what the state of a session's prompt is remembered. */
+export function promptKey(sessionId: string): string[] {
+  return ["prompt", sessionId];
+}
+
 export type Prompt = ReturnType<typeof usePrompt>;
 
 export function usePrompt(sessionId: string, prompts: boolean) {
   const queries = useQueryClient();
   const path = promptPath(sessionId);
-  const queryKey = ["prompt", sessionId];
+  const queryKey = promptKey(sessionId);
   const { data: state } = useQuery({
     queryKey,
     queryFn: ({ signal }) => getJson<PromptAnswer>(path, {}, signal),
