@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from turnlog.store import open_store
 from turnlog.store.beside import imports_folder
 from turnlog.store.connection import connect
 from turnlog.store.forget import forget_for_good
+from turnlog.store.search.base import search_path
 from turnlog.sync.importing import import_file
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.scan import sync
@@ -103,3 +105,40 @@ def test_what_a_list_of_all_prompts_says_of_it_goes_too(name: str, list_name: st
         assert str(prompts) not in archived(store)
         prompts.write_text(f"{prompts.read_text()}\n")
     rebuild(store)
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli"])
+def test_a_copy_that_was_imported_of_a_log_that_is_read_where_it_lies_goes_too(name: str, tmp_path: Path) -> None:
+    home, store = tmp_path / "home", tmp_path / "data" / "turnlog.db"
+    shutil.copytree(LOGS / name, home)
+    sync(store, roots=[home], agents=[agent(name)])
+    with open_store(store) as opened:
+        session = opened.sessions().items[0]
+        [log, *_] = [source.path for source in opened.sources(session.id) if source.path.endswith(".jsonl")]
+    copy = import_file(store, Path(log)).path
+    assert {log, copy} <= set(forget_for_good(store, session.id).files)
+    assert archived(store).keys().isdisjoint({log, copy})
+    assert list(imports_folder(store).iterdir()) == []
+
+
+def test_what_a_session_shares_with_its_own_subagent_goes_from_the_index_too(tmp_path: Path) -> None:
+    home, store, session = tmp_path / "home", tmp_path / "turnlog.db", "aaaaaaaa-1111-4111-8111-111111111111"
+    facts = {
+        "type": "user",
+        "sessionId": session,
+        "uuid": "u1",
+        "parentUuid": None,
+        "timestamp": "2026-11-21T10:00:00Z",
+    }
+    line = json.dumps({**facts, "message": {"role": "user", "content": "xylophonist"}})
+    folder = home / "projects" / "p"
+    (folder / session / "subagents").mkdir(parents=True)
+    (folder / f"{session}.jsonl").write_text(f"{line}\n")
+    (folder / session / "subagents" / "agent-a1.jsonl").write_text(f"{line}\n")
+    sync(store, roots=[home], agents=[agent("claude-code")])
+    with open_store(store) as opened:
+        assert len(opened.memberships("u1")) == 2
+    forget_for_good(store, f"claude-code:{session}")
+    with closing(sqlite3.connect(search_path(store))) as connection:
+        assert connection.execute("SELECT count(*) FROM documents").fetchone() == (0,)
+    assert b"xylophonist" not in b"".join(path.read_bytes() for path in tmp_path.glob("*.db*"))

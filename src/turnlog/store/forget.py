@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from turnlog.agents.base import Source, SourceKind
 from turnlog.store.archive import Archive
 from turnlog.store.beside import hooks_folder, imports_folder
 from turnlog.store.connection import connect, write_transaction
@@ -82,7 +83,8 @@ def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
         connection.execute("PRAGMA secure_delete = ON")
         with Indexer(store_path, search_path(store_path)) as indexer:
             keys = _concerned(connection, session_id)
-            is_complete = all([indexer.forget(key) for key in keys])
+            # All at once: what two of them share must not move from one to the other.
+            is_complete = indexer.forget(*keys)
             with write_transaction(connection):
                 forgotten = forget(connection, session_id)
             if not is_complete:
@@ -165,7 +167,43 @@ def _own_sources(connection: sqlite3.Connection, keys: list[int]) -> dict[int, s
         f" AND s.key NOT IN (SELECT source_key FROM streams WHERE session_key NOT IN ({marks}))",
         (*keys, *keys, *keys, *keys, *keys),
     )
-    return dict(rows.fetchall())
+    return dict(rows.fetchall()) | _copies(connection, keys)
+
+
+def _copies(connection: sqlite3.Connection, keys: list[int]) -> dict[int, str]:
+    """Key -> path of files that say once more what other files said of these sessions, and nothing of another.
+
+    A log that was imported and is also read where it lies: nothing that is stored names the copy, only its records do.
+    """
+    ids = lineage.session_ids(connection, set(keys))
+    marks = ",".join("?" * len(keys))
+    rows = connection.execute(
+        "SELECT s.key, s.agent, s.path, s.root, s.kind, s.appendable FROM sources s WHERE s.session_id IS NULL"
+        " AND s.kind IN ('session', 'subagent', 'stream')"
+        f" AND s.agent IN (SELECT agent FROM sessions WHERE key IN ({marks}))"
+        " AND s.key NOT IN (SELECT source_key FROM memberships WHERE source_key IS NOT NULL)"
+        " AND s.key NOT IN (SELECT source_key FROM streams)",
+        keys,
+    ).fetchall()
+    return {key: path for key, agent, path, *about in rows if _told_in(connection, key, agent, path, *about) & ids}
+
+
+def _told_in(
+    connection: sqlite3.Connection, key: int, agent: str, path: str, root: str, kind: str, appendable: int
+) -> set[str]:
+    """The sessions of which an archived file tells, in any of its lives; none where its agent is not installed."""
+    # Agents are found through the entry points of all installed packages: only where they are wanted.
+    from turnlog.agents import agents, fold_bytes
+
+    source = Source(agent=agent, path=path, root=root, kind=SourceKind(kind), appendable=bool(appendable))
+    archive = Archive(connection)
+    return {
+        session_id
+        for reader in agents()
+        if reader.name == agent
+        for generation in archive.generations(key)
+        for session_id in fold_bytes(reader, source, b"".join(archive.iter_bytes(key, generation.number))).sessions
+    }
 
 
 def _lists_with(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[int, str]:
