@@ -37,6 +37,7 @@ from turnlog.aisdk.parts import (
     DynamicToolUIPart,
     FileUIPart,
     TextUIPart,
+    ToolApproval,
     ToolUIPart,
     UIMessage,
 )
@@ -151,6 +152,22 @@ def test_claude_code_asks_the_page_for_permission(agent: FakeAgent, name: str, a
     if approved:
         assert agent.heard[1]["response"]["response"]["updatedInput"]["content"] == "hello\n"
     assert text_of(runs[-1]) == "Done."
+
+
+def test_an_input_with_half_a_character_goes_back_as_it_came() -> None:
+    stream = ClaudeCodeCommand().open_stream({}, asked("go"), None)
+    stream.to_write()
+    permission = {"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "c", "input": {"command": "\ud83d"}}
+    line = {"type": "control_request", "request_id": "p", "request": permission}
+    (question,) = stream.feed(json.dumps(line).encode())
+    assert isinstance(question, ApprovalRequest)
+    assert question.reason == 'Bash {"command":"\ufffd"}'
+    approval = ToolApproval(id="p", approved=True)
+    part = DynamicToolUIPart(
+        tool_call_id="c", tool_name="Bash", state="approval-responded", input={}, approval=approval
+    )
+    stream.answer(UIMessage(id="m", role="assistant", parts=(part,)))
+    assert json.loads(stream.to_write())["response"]["response"]["updatedInput"] == {"command": "\ud83d"}
 
 
 def test_an_answer_that_nobody_waits_for_is_a_conflict(agent: FakeAgent) -> None:

@@ -6,6 +6,7 @@ agent's stream. The agent asks for permission by `control_request`, and is stopp
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from turnlog.chat.answer_metadata import RECORD_KEY, SESSION_KEY
 from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes.command import SessionPoint
 from turnlog.chat.runtimes.telling import Telling, Told
-from turnlog.model.codec import parse_json
+from turnlog.model.codec import parse_json, to_json
 from turnlog.model.stream import (
     Abort,
     ApprovalRequest,
@@ -104,7 +105,10 @@ def _question(request: RunRequest) -> bytes:
 
 
 def _line(value: Json) -> bytes:
-    return msgspec.json.encode(value) + b"\n"
+    try:
+        return msgspec.json.encode(value) + b"\n"
+    except UnicodeEncodeError:  # half a character in an input that goes back as it came
+        return json.dumps(value).encode("ascii") + b"\n"
 
 
 def _block_of(part: object) -> Json | None:
@@ -271,7 +275,7 @@ class ClaudeCodeStream:
 
 
 def _words_of(asked: Json) -> str:
-    return f"{asked.get('tool_name')} {msgspec.json.encode(asked.get('input')).decode()}"[:_MOST_WORDS]
+    return f"{asked.get('tool_name')} {bytes(to_json(asked.get('input'))).decode()}"[:_MOST_WORDS]
 
 
 def _respond(request_id: str, response: Json) -> bytes:
