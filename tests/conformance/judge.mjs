@@ -105,10 +105,30 @@ async function prune(sdk, { messages, options }) {
   }
 }
 
+// {chunks, messages} -> {message, isContinuation, isAborted, finishReason}, as a server has it to keep at the end
+async function kept(sdk, { chunks, messages }) {
+  let told = {};
+  const keep = ({ responseMessage: message, isContinuation, isAborted, finishReason }) =>
+    (told = { message, isContinuation, isAborted, finishReason });
+  const stream = sdk.createUIMessageStream({
+    execute: ({ writer }) => chunks.forEach(chunk => writer.write(chunk)),
+    originalMessages: messages,
+    generateId: () => 'made',
+    [sdk === SDK[7] ? 'onEnd' : 'onFinish']: keep,
+  });
+  const reader = stream.getReader();
+  try {
+    while (!(await reader.read()).done);
+  } catch (error) {
+    told = { ...told, error: problem(error) };
+  }
+  return told;
+}
+
 // text -> {state, value}
 const partial = (sdk, text) => sdk.parsePartialJson(text);
 
-const OPERATIONS = { read, chunk, validate, model, prune, partial };
+const OPERATIONS = { read, kept, chunk, validate, model, prune, partial };
 
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
   const { op, version, items } = JSON.parse(line);

@@ -7,11 +7,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
 from ai_sdk_messages import message
 from ai_sdk_streams import stream
-from turnlog.aisdk import UIMessage, UIMessageReader, encode, parse_ui_message
+from turnlog.aisdk import StartChunk, UIMessage, UIMessageReader, encode, parse_chunk, parse_ui_message
 from turnlog.errors import ConversionError, ShapeError
 
 SEED = 20261124
@@ -44,3 +46,44 @@ def test_going_on_with_a_message(judge: Judge, version: int) -> None:
         if as_javascript_has_it(last) != as_javascript_has_it(answer.get("message")):
             differing.append(f"{encode(before)}\n{texts}\nours   {last}\ntheirs {answer}")
     assert len(differing) == 0, f"{len(differing)} differ\n" + "\n\n".join(differing[:2])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_a_server_keeps(judge: Judge, version: int) -> None:
+    """As `onFinish` gets it: it goes on with the same message, whatever id a `start` has."""
+    random = Random(SEED + version)
+    asked: list[bytes] = []
+    mine: list[dict[str, Any]] = []
+    for _ in range(400):
+        texts, before = stream(random), continued(random, version)
+        kept = kept_of(texts, before, version)
+        # A client takes keys out of a citation that it does not know; a server believes itself.
+        if kept is not None and "zzz" not in "".join(texts):
+            mine.append(kept)
+            asked.append(b'{"chunks":[%b],"messages":[%b]}' % (",".join(texts).encode(), encode(before)))
+    assert len(mine) > 100
+    for question, kept, answer in zip(asked, mine, judge.ask("kept", version, asked), strict=True):
+        assert as_javascript_has_it(kept) == as_javascript_has_it(answer), question
+
+
+def kept_of(texts: list[str], before: UIMessage, version: int) -> dict[str, Any] | None:
+    """What our reader says at the end; None where a chunk ends it, which the server's own writer would not send."""
+    goes_on = before.role == "assistant"
+    begun = before if goes_on else UIMessage(id="made", role="assistant", parts=())
+    reader = UIMessageReader(begun, version=version, reset_on_new_id=False)
+    try:
+        for text in texts:
+            chunk = parse_chunk(text, version=version)
+            if isinstance(chunk, StartChunk) and chunk.message_id is UNSET:
+                # The real one's server says the id where nobody does.
+                chunk = replace(chunk, message_id=begun.id)
+            reader.feed(chunk)
+    except ConversionError:
+        return None
+    message = reader.message
+    told: dict[str, Any] = {
+        "message": json.loads(encode(message)),
+        "isContinuation": goes_on and message.id == before.id,
+        "isAborted": reader.aborted,
+    }
+    return told if reader.finish_reason is None else told | {"finishReason": reader.finish_reason}
