@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from turnlog.agents import agent
+from turnlog.errors import StoreBusyError
 from turnlog.server.sample import LOGS
+from turnlog.store import connection as connections
 from turnlog.store import open_store
 from turnlog.store.beside import imports_folder
 from turnlog.store.connection import connect
@@ -142,3 +144,19 @@ def test_what_a_session_shares_with_its_own_subagent_goes_from_the_index_too(tmp
     with closing(sqlite3.connect(search_path(store))) as connection:
         assert connection.execute("SELECT count(*) FROM documents").fetchone() == (0,)
     assert b"xylophonist" not in b"".join(path.read_bytes() for path in tmp_path.glob("*.db*"))
+
+
+def test_whoever_reads_meanwhile_keeps_the_bytes_and_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, store = tmp_path / "home", tmp_path / "turnlog.db"
+    shutil.copytree(LOGS / "claude-code", home)
+    sync(store, roots=[home], agents=[agent("claude-code")])
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_SECONDS", 0.1)
+    with open_store(store) as opened, closing(sqlite3.connect(store)) as reader:
+        session = opened.sessions().items[0]
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM messages").fetchone()
+        with pytest.raises(StoreBusyError, match="is forgotten, but"):
+            forget_for_good(store, session.id)
+        assert opened.find_session("claude-code", session.external_id) is None

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
+from turnlog.errors import StoreBusyError
 from turnlog.store.archive import Archive
 from turnlog.store.beside import hooks_folder, imports_folder
 from turnlog.store.connection import connect, write_transaction
@@ -76,7 +77,8 @@ def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetti
 def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
     """Remove a session from the store and the search file, so that its words are no longer in either file's bytes.
 
-    Raises NotFoundError for a session that is not stored.
+    Raises NotFoundError for a session that is not stored, and StoreBusyError where another process reads for so long
+    that the bytes of either file cannot be overwritten.
     """
     connection = connect(store_path)
     try:
@@ -89,12 +91,14 @@ def forget_for_good(store_path: Path, session_id: str) -> Forgetting:
                 forgotten = forget(connection, session_id)
             if not is_complete:
                 indexer.catch_up()
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (is_read,) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[:1]
     finally:
         connection.close()
     for path in map(Path, forgotten.files):
         if path.parent == imports_folder(store_path) or path.parent.parent == hooks_folder(store_path):
             path.unlink(missing_ok=True)
+    if is_read:
+        raise StoreBusyError(f"{session_id} is forgotten, but {store_path} is being read: its bytes go when that ends")
     return forgotten
 
 
