@@ -12,7 +12,8 @@ from typing import Any
 from turnlog.aisdk import checks
 from turnlog.aisdk.base import type_of
 from turnlog.aisdk.checks import Check, Field
-from turnlog.aisdk.shapes import DATA_PART, PARTS, PROVIDER_METADATA, citation, steering_parts
+from turnlog.aisdk.content_shapes import PROVIDER_METADATA, citation, steering_parts
+from turnlog.aisdk.shapes import DATA_PART, PARTS
 from turnlog.aisdk.versions import SdkVersion, supports
 from turnlog.errors import ShapeError
 

@@ -8,82 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from turnlog.aisdk import checks
 from turnlog.aisdk.base import type_of
 from turnlog.aisdk.checks import Check, Field, Fields
+from turnlog.aisdk.content_shapes import PROVIDER_METADATA, citation, named, steering_parts
 from turnlog.errors import ShapeError
 
-PROVIDER_METADATA = Field("providerMetadata", checks.metadata)
 _TEXT_STATE = Field("state", checks.one_of("streaming", "done"))
-
-CITATION_SOURCES = {
-    "url": (
-        Field("type", checks.one_of("source"), required=True),
-        Field("sourceType", checks.one_of("url"), required=True),
-        Field("id", checks.text, required=True),
-        Field("url", checks.text, required=True),
-        Field("title", checks.text),
-        PROVIDER_METADATA,
-    ),
-    "document": (
-        Field("type", checks.one_of("source"), required=True),
-        Field("sourceType", checks.one_of("document"), required=True),
-        Field("id", checks.text, required=True),
-        Field("mediaType", checks.text, required=True),
-        Field("title", checks.text, required=True),
-        Field("filename", checks.text),
-        PROVIDER_METADATA,
-    ),
-}
-
-
-def _named(fields: Iterable[Field]) -> Fields:
-    return MappingProxyType({field.name: field for field in fields})
-
-
-citation = checks.object_of(
-    _named(
-        (
-            Field(
-                "source",
-                checks.chosen_by(
-                    "sourceType",
-                    {kind: checks.object_of(_named(fields)) for kind, fields in CITATION_SOURCES.items()},
-                    "unknown kind of source",
-                ),
-                required=True,
-            ),
-            Field("startIndex", checks.index),
-            Field("endIndex", checks.index),
-            Field("citedText", checks.text),
-        )
-    )
-)
-
-_STEERING_TEXT = (
-    Field("type", checks.anything),
-    Field("text", checks.text, required=True),
-    PROVIDER_METADATA,
-)
-_STEERING_FILE = (
-    Field("type", checks.anything),
-    Field("mediaType", checks.text, required=True),
-    Field("url", checks.text, required=True),
-    Field("filename", checks.text),
-    Field("providerReference", checks.texts),
-    PROVIDER_METADATA,
-)
-
-
-def steering_parts(foreign: checks.Foreign) -> Check:
-    """The content of a steering message: texts and files, with or without the keys that nobody knows."""
-    kinds = {"text": _STEERING_TEXT, "file": _STEERING_FILE}
-    options = {kind: checks.object_of(_named(fields), foreign) for kind, fields in kinds.items()}
-    return checks.array_of(checks.chosen_by("type", options, "no part of a user's message"))
-
 
 PARTS: dict[str, tuple[int, tuple[Field, ...]]] = {
     "text": (
@@ -265,7 +198,7 @@ def _tool_check(major: int, *, dynamic: bool) -> Check:
 
 
 def _known_to(major: int, fields: Iterable[Field]) -> Fields:
-    return _named(field for field in fields if field.since <= major)
+    return named(field for field in fields if field.since <= major)
 
 
 @cache
@@ -279,7 +212,7 @@ def part_check(major: int) -> Check:
     }
     by_type["dynamic-tool"] = _tool_check(major, dynamic=True)
     tool = _tool_check(major, dynamic=False)
-    data = checks.object_of(_named((kind, *DATA_PART)))
+    data = checks.object_of(named((kind, *DATA_PART)))
 
     def check(value: Any) -> Any:
         name = type_of(value)
@@ -300,7 +233,7 @@ def message_check(major: int) -> Check:
         Field("metadata", checks.anything),
         Field("parts", checks.array_of(part_check(major)), required=True),
     )
-    check_fields = checks.object_of(_named(fields))
+    check_fields = checks.object_of(named(fields))
 
     def check(value: Any) -> Any:
         message = check_fields(value)

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import UNSET, Raw
 
+from turnlog.aisdk.content_shapes import citation as check_citation
 from turnlog.aisdk.losses import Loss
 from turnlog.aisdk.marks import KEY, marks_of
 from turnlog.aisdk.options import View
@@ -27,7 +28,6 @@ from turnlog.aisdk.pieces import (
     UnknownPieces,
 )
 from turnlog.aisdk.provider_names import to_sdk_words
-from turnlog.aisdk.shapes import citation as check_citation
 from turnlog.errors import ShapeError
 from turnlog.model import BlobRef, Citation
 
