@@ -1,12 +1,18 @@
 /** The landmarks of a session: its prompts, and where its context was compacted or rewound. They jump there. */
 
-import { type FocusEvent, type KeyboardEvent, memo, useCallback, useEffect, useRef, useState } from "react";
+import {
+  type FocusEvent,
+  type KeyboardEvent,
+  type MouseEvent,
+  memo,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+} from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import type { OutlineEntry } from "@/api/types";
-import { Icon, type IconName } from "@/design/icon";
-import { formatClock } from "@/format/time";
-import { commandText } from "./command-text";
-import { isLeft } from "./fates";
+import { OutlineButton } from "./outline-button";
 import "./outline.css";
 
 interface OutlineProps {
@@ -42,9 +48,25 @@ export const Outline = memo(function Outline({ entries, position, onJump }: Outl
     const to = event.relatedTarget;
     if (to && !event.currentTarget.contains(to)) setFocused(null);
   };
+  // Rows still move while they are measured: a click that lost its row is for the one it began on.
+  const pressed = useRef<number | null>(null);
+  const onMouseDown = (event: MouseEvent<HTMLElement>) => {
+    pressed.current = rowOf(event);
+  };
+  const onClick = (event: MouseEvent<HTMLElement>) => {
+    const entry = rowOf(event) === null && pressed.current !== null ? entries[pressed.current] : undefined;
+    if (entry) onJump(entry.position);
+  };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the buttons in it have the focus
-    <div className="outline" ref={around} onKeyDown={onKeyDown} onBlur={onBlur}>
+    <div
+      className="outline"
+      ref={around}
+      onKeyDown={onKeyDown}
+      onBlur={onBlur}
+      onMouseDown={onMouseDown}
+      onClick={onClick}
+    >
       <Virtualizer
         ref={list}
         scrollRef={scroller}
@@ -70,6 +92,12 @@ export const Outline = memo(function Outline({ entries, position, onJump }: Outl
   );
 });
 
+/** The entry under the pointer; null between two. */
+function rowOf({ target }: MouseEvent<HTMLElement>): number | null {
+  const row = (target as Element).closest<HTMLElement>("[data-index]");
+  return row ? Number(row.dataset.index) : null;
+}
+
 /** Where a key leads from an entry, of `last + 1`. */
 const ARROWS: Record<string, (from: number, last: number) => number> = {
   ArrowDown: (from, last) => Math.min(from + 1, last),
@@ -77,71 +105,3 @@ const ARROWS: Record<string, (from: number, last: number) => number> = {
   Home: () => 0,
   End: (_, last) => last,
 };
-
-interface OutlineButtonProps {
-  entry: OutlineEntry;
-  index: number;
-  current: boolean;
-  /** Whether the tabulator stops here. */
-  stop: boolean;
-  /** Whether a key has led here: it takes the focus as soon as it is drawn. */
-  focused: boolean;
-  onJump: (position: number) => void;
-}
-
-function OutlineButton({ entry, index, current, stop, focused, onJump }: OutlineButtonProps) {
-  const button = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
-    if (!focused) return;
-    let frame = 0;
-    // What is far away is not visible until the list has measured it, and takes no focus before.
-    const take = () => {
-      button.current?.focus({ preventScroll: true });
-      if (document.activeElement !== button.current) frame = requestAnimationFrame(take);
-    };
-    take();
-    return () => cancelAnimationFrame(frame);
-  }, [focused]);
-  const left = isLeft(entry.fate ?? "active") ? " outline-left" : "";
-  return (
-    <button
-      ref={button}
-      type="button"
-      className={`outline-entry outline-${kindOf(entry)}${left}`}
-      aria-current={current ? "location" : undefined}
-      data-index={index}
-      tabIndex={stop ? 0 : -1}
-      onClick={() => onJump(entry.position)}
-    >
-      <span className="outline-mark">{markOf(entry)}</span>
-      <span className="outline-text">{textOf(entry)}</span>
-      {entry.created_at && <time className="outline-time">{formatClock(entry.created_at)}</time>}
-    </button>
-  );
-}
-
-const ICONS: Record<string, IconName> = {
-  command: "flag",
-  shell: "terminal",
-  compaction: "compact",
-  rewind: "rewind",
-  error: "cross",
-  subagent_prompt: "agent",
-};
-
-function kindOf(entry: OutlineEntry): string {
-  if (entry.kind === "error") return "error";
-  return entry.kind === "compaction" || entry.kind === "rewind" ? "turning" : "prompt";
-}
-
-function markOf(entry: OutlineEntry) {
-  const icon = ICONS[entry.kind];
-  return icon ? <Icon name={icon} size={13} /> : entry.turn;
-}
-
-function textOf(entry: OutlineEntry): string {
-  if (entry.kind === "compaction") return entry.text ? `Compacted (${entry.text})` : "Compacted";
-  if (entry.kind === "rewind") return "Rewound";
-  if (entry.kind === "error") return entry.text || "An answer that failed";
-  return commandText(entry.text) || "(no text)";
-}
