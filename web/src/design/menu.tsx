@@ -17,6 +17,13 @@ const EDGE = 8;
 export function Menu({ label, icon, children }: MenuProps) {
   const id = useId();
   const button = useRef<HTMLButtonElement>(null);
+  const panel = useRef<HTMLDivElement>(null);
+  const enter = (event: KeyboardEvent<HTMLElement>) => {
+    if (event.key !== "ArrowDown") return;
+    event.preventDefault();
+    panel.current?.showPopover();
+    panel.current?.querySelector<HTMLElement>(ITEMS)?.focus();
+  };
   const place = (event: ToggleEvent<HTMLElement>) => {
     if (event.newState !== "open" || !button.current) return;
     const box = button.current.getBoundingClientRect();
@@ -27,11 +34,11 @@ export function Menu({ label, icon, children }: MenuProps) {
   };
   return (
     <>
-      <button type="button" className="button" ref={button} popoverTarget={id}>
+      <button type="button" className="button" ref={button} popoverTarget={id} onKeyDown={enter}>
         <Icon name={icon} size={14} /> <span>{label}</span>
       </button>
       {/* biome-ignore lint/a11y/noStaticElementInteractions: arrows are a way more to move among its buttons and links */}
-      <div id={id} className="menu" popover="auto" onBeforeToggle={place} onKeyDown={moveFocus}>
+      <div id={id} ref={panel} className="menu" popover="auto" onBeforeToggle={place} onKeyDown={moveFocus}>
         {children}
       </div>
     </>
@@ -47,12 +54,14 @@ export function MenuSection({ title, children }: { title: string; children: Reac
   );
 }
 
+const ITEMS = "a, button, input";
+
 const STEPS: Record<string, number> = { ArrowDown: 1, ArrowUp: -1 };
 
 function moveFocus(event: KeyboardEvent<HTMLElement>): void {
   const step = STEPS[event.key];
   if (!step) return;
-  const items = [...event.currentTarget.querySelectorAll<HTMLElement>("a, button, input")];
+  const items = [...event.currentTarget.querySelectorAll<HTMLElement>(ITEMS)];
   const current = items.indexOf(document.activeElement as HTMLElement);
   event.preventDefault();
   items[Math.min(Math.max(current + step, 0), items.length - 1)]?.focus();

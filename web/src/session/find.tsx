@@ -29,9 +29,12 @@ export function Find({ sessionId, open, onOpen, position, root, onHit }: FindPro
     return { f: show, "Ctrl+f": show };
   }, [onOpen]);
   useKeys(handlers);
-  return open ? (
-    <OpenFind {...{ sessionId, position, root, onHit, field }} onClose={() => onOpen(false)} />
-  ) : null;
+  const close = () => {
+    onOpen(false);
+    // The keys that scroll are for what was found.
+    root.current?.focus({ preventScroll: true });
+  };
+  return open ? <OpenFind {...{ sessionId, position, root, onHit, field }} onClose={close} /> : null;
 }
 
 type OpenFindProps = Omit<FindProps, "open" | "onOpen"> & {

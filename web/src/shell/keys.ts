@@ -9,7 +9,7 @@ export function useKeys(handlers: Record<string, Handler>): void {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       const handler = handlers[nameOf(event)];
-      if (!handler || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+      if (!handler || event.defaultPrevented || isCovered()) return;
       const plain = !event.ctrlKey && !event.metaKey;
       if (plain && event.key !== "Escape" && isTyping(event.target)) return;
       handler(event);
@@ -24,8 +24,7 @@ export function useListKeys(list: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       const step = STEPS[nameOf(event)];
-      if (!step || event.defaultPrevented || isTyping(event.target) || document.querySelector("dialog[open]"))
-        return;
+      if (!step || event.defaultPrevented || isTyping(event.target) || isCovered()) return;
       const items = [...(list.current?.querySelectorAll<HTMLElement>("[data-item]") ?? [])];
       const current = items.findIndex((item) => item.contains(document.activeElement));
       const next = items[current === -1 ? 0 : current + step];
@@ -43,7 +42,7 @@ export function useListKeys(list: RefObject<HTMLElement | null>): void {
 export function useItemKeys(list: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || isTyping(event.target) || document.querySelector("dialog[open]")) return;
+      if (event.defaultPrevented || isTyping(event.target) || isCovered()) return;
       const item = list.current?.contains(document.activeElement) && document.activeElement?.closest("li");
       if (!item) return;
       const button = item.querySelector<HTMLElement>(`[data-key="${CSS.escape(nameOf(event))}"]`);
@@ -68,4 +67,9 @@ const TEXT_FIELDS = "input:not([type=range], [type=checkbox]), select, textarea,
 
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && target.matches(TEXT_FIELDS);
+}
+
+/** Whether something lies above the page, and the keys are for that. */
+function isCovered(): boolean {
+  return document.querySelector("dialog[open], :popover-open") !== null;
 }
