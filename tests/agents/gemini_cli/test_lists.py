@@ -205,6 +205,29 @@ def again(key: str, *texts: str) -> dict[str, object]:
     return user(key, [{"text": "<session_context> changed"}, *({"text": text} for text in texts)])
 
 
+def test_a_recorded_rewind_leaves_what_the_next_request_did_not_have() -> None:
+    """`/rewind` of 0.61 names the record of results: the calls stay, the answer behind them goes."""
+    (path,) = (DATA / "versions" / "0.61.0-rewound").rglob("*.jsonl")
+    history = read_session(path)
+    said = {
+        "".join(part.text for part in message.parts if isinstance(part, TextPart)): place.fate
+        for message, place in zip(history.messages[1:], history.memberships[1:], strict=True)
+    }
+    assert said == {
+        "Three at once": Fate.ACTIVE,
+        "": Fate.ACTIVE,
+        "All three.": Fate.REWOUND,
+        "Behind the rewind": Fate.ACTIVE,
+        "Rewound.": Fate.ACTIVE,
+        "Last": Fate.ACTIVE,
+        "Last.": Fate.ACTIVE,
+        "Headless": Fate.ACTIVE,
+        "Headless.": Fate.ACTIVE,
+    }
+    (rewind,) = (event for event in history.events if isinstance(event, RewindEvent))
+    assert rewind.to_message_id == history.messages[2].id
+
+
 def test_a_history_that_is_written_back_after_a_refusal_is_the_one_that_was_there(log: Path) -> None:
     """Recorded with 0.61: the refused call and its prompt leave the list, and nothing is told twice."""
     recorded = DATA / "versions" / "0.61.0-refused" / "tmp" / "work" / "chats"
