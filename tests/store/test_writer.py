@@ -16,6 +16,7 @@ from turnlog.model import ToolCallPart
 from turnlog.store import bodies, zstd
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.frames import BodyReader
+from turnlog.store.places import unpack_records
 
 
 @pytest.fixture
@@ -155,6 +156,25 @@ def test_a_result_before_its_call_waits_for_it_as_an_event(store: ToyStore) -> N
     (part,) = body(store, "m").parts
     assert part.state == "output-denied"
     assert part.approval.approved is False, "who refused it is not lost on the way"
+    store.dump()
+
+
+@pytest.mark.parametrize("order", [("a.log", "b.log"), ("b.log", "a.log")])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_result_finds_a_call_that_only_a_fork_has_kept(
+    store: ToyStore, order: tuple[str, str], *, at_once: bool
+) -> None:
+    """The line with the call was lost in one log; which of the two is read first does not decide."""
+    store.append("a.log", text("m"), result("c", "r1"))
+    store.append("b.log", text("m"), call("c", block=1))
+    for names in [order] if at_once else [(name,) for name in order]:
+        store.read(*names)
+    assert store.rows("SELECT 1 FROM events WHERE kind = 'orphan-result'") == []
+    assert results_of(store) == {"c": ["r1"]}
+    records = store.row(
+        "SELECT records FROM memberships m JOIN sessions s ON s.key = session_key WHERE external_id = 'a'"
+    )
+    assert [kept[2] for kept in unpack_records(records)] == [0, "r1"]
     store.dump()
 
 

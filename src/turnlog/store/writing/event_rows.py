@@ -56,12 +56,13 @@ class EventRows:
         self._transaction = transaction
         self._branches = branches
         self._told_anew: dict[int, set[int]] = defaultdict(set)
-        self._orphaned = {
+        self.orphaned = {
             row[0]
             for row in transaction.connection.execute(
                 "SELECT DISTINCT session_key FROM events WHERE kind = ?", (_ORPHAN,)
             )
         }
+        """Keys of the sessions with results that no call was found for."""
 
     def save(self, changes: Iterable[EventChange]) -> None:
         """Write what one feed told; what was there already is told again where the teller counts more."""
@@ -101,24 +102,19 @@ class EventRows:
         record_id = change.record_ids[0] if change.record_ids else None
         session_key = self._transaction.sessions.key(change.session_id)
         if session_key is not None:
-            self._orphaned.add(session_key)
+            self.orphaned.add(session_key)
         self.save([EventChange(session_id=change.session_id, event=event, record=change.record, record_id=record_id)])
 
-    @property
-    def has_orphans(self) -> bool:
-        """Whether any session has results that no call was found for."""
-        return bool(self._orphaned)
-
-    def orphans(self, session_id: str) -> list[tuple[int, ResultChange]]:
-        """Results of a session that came before their call, each with the key of its event."""
+    def orphans(self, session_id: str) -> list[tuple[int, int, ResultChange]]:
+        """Results of a session that came before their call, each with the keys of its event and of its source."""
         session_key = self._transaction.sessions.key(session_id)
-        if session_key not in self._orphaned:
+        if session_key not in self.orphaned:
             return []
         rows = self._transaction.connection.execute(
-            "SELECT key, position, length, record_id, body FROM events WHERE kind = ? AND session_key = ?",
+            "SELECT key, source_key, position, length, record_id, body FROM events WHERE kind = ? AND session_key = ?",
             (_ORPHAN, session_key),
         ).fetchall()
-        return [(key, _orphan_of(session_id, *found)) for key, *found in rows]
+        return [(key, source_key, _orphan_of(session_id, *found)) for key, source_key, *found in rows]
 
     def adopt(self, session_id: str, event_key: int) -> None:
         """An orphan's call is there now: it is no event any more."""

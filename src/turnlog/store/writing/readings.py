@@ -51,8 +51,8 @@ class Readings:
         else:
             self._join_membership(session_key, key, _Place(*row), change.placement)
 
-    def add_result(self, change: ResultChange) -> bool:
-        """Give a result to its call; False when that is not there."""
+    def add_result(self, change: ResultChange, result_source: int | None) -> bool:
+        """Give a result, which this source told of, to its call; False when that is not there."""
         session_key = self._sessions.key(change.session_id)
         key = self.call_key(change)
         if session_key is None or key is None:
@@ -68,7 +68,7 @@ class Readings:
         position, source_key, known, record_ids = row
         records = known
         self._branches.note_records(session_key, change.record_ids, position)
-        if source_key == self._transaction.source.key:
+        if source_key == result_source:
             reference: RecordRef = (*change.record, change.result.id)
             records = pack_records(join_records(unpack_records(records), (reference,)))
         record_ids = pack_ids(tuple(dict.fromkeys((*unpack_ids(record_ids), *change.record_ids))))

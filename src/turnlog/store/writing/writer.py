@@ -165,9 +165,29 @@ class Batch:
         for key, session_key, change in later:
             self._new.land()
             self._readings.join(key, session_key, change)
-        if self._events.has_orphans:
-            for session_id in {change.placement.session_id for change in changes}:
+        if self._events.orphaned:
+            told = {change.placement.session_id for change in changes}
+            for session_id in sorted(told | self._holding([key for key, *_ in later])):
                 self._adopt_orphans(session_id)
+
+    def _holding(self, keys: Sequence[int]) -> set[str]:
+        """The sessions that hold any of these messages: a fork may have a call whose line another has lost."""
+        found: set[int] = set()
+        for start in range(0, len(keys), _LOOKUP_SIZE):
+            piece = keys[start : start + _LOOKUP_SIZE]
+            marks = ",".join("?" * len(piece))
+            rows = self._connection.execute(
+                f"SELECT DISTINCT session_key FROM memberships WHERE message_key IN ({marks})", piece
+            )
+            found.update(row[0] for row in rows)
+        orphaned = sorted(found & self._events.orphaned)
+        known = self._transaction.sessions.keys
+        return {self._transaction.sessions.id(key) if key in known else self._stored_id(key) for key in orphaned}
+
+    def _stored_id(self, session_key: int) -> str:
+        return self._connection.execute(
+            "SELECT agent || ':' || external_id FROM sessions WHERE key = ?", (session_key,)
+        ).fetchone()[0]
 
     def _stored_keys(self, ids: list[str]) -> dict[str, int]:
         """Id -> key of the messages that are there already."""
@@ -186,16 +206,16 @@ class Batch:
         self._new.land()
         if self._transaction.sessions.key(change.session_id) is None:
             return
-        if not self._readings.add_result(change):
+        if not self._readings.add_result(change, self._transaction.source.key):
             self._events.save_orphan(change)
 
     def _adopt_orphans(self, session_id: str) -> None:
         """Give results that came before their call to it, now that it may be there."""
         self._new.land()
-        for event_key, change in self._events.orphans(session_id):
+        for event_key, source_key, change in self._events.orphans(session_id):
             if self._readings.call_key(change) is not None:
                 self._events.adopt(session_id, event_key)
-                self._readings.add_result(change)
+                self._readings.add_result(change, source_key)
 
     def _settle_shared(self, session_keys: set[int]) -> set[str]:
         """Let the right session pay for each shared message; the sessions that this relates to others."""
