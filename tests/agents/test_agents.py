@@ -48,7 +48,7 @@ def test_a_package_that_cannot_be_loaded_takes_nothing_down(monkeypatch: pytest.
 
 
 def test_an_unknown_name_is_told_with_those_there_are() -> None:
-    with pytest.raises(TurnlogError, match="no agent is named 'codecks'; there are .*claude-code"):
+    with pytest.raises(TurnlogError, match=r"no agent is named 'codecks'; there are .*claude-code"):
         agent("codecks")
 
 

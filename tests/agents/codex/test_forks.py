@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from codex_files import AGENT, DATA, OTHER, THREAD, answer, counts, meta, prompt, usage_record
+from turnlog.logs import extract_tool_calls
 from turnlog.model import TextPart
+from turnlog.server.sample import LOGS
 from turnlog.store import open_store
-from turnlog.store.base import SessionFilter, Store
+from turnlog.store.base import SessionFilter, Store, ToolCallFilter
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.scan import sync
 
@@ -136,3 +138,20 @@ def test_a_fork_by_copy_pays_for_none_of_the_turns_that_had_just_ended(tmp_path:
             ("user", fork),
             ("assistant", fork),
         ]
+
+
+def test_the_calls_of_a_fork_begin_with_those_that_it_shares(tmp_path: Path) -> None:
+    """R-C12: in their order, page by page too."""
+    path = tmp_path / "store.db"
+    sync(path, roots=[LOGS / "codex"], agents=[AGENT])
+    with open_store(path) as store:
+        [fork] = store.sessions(SessionFilter(relationship="fork")).items
+        calls = [call.tool_call_id for call in extract_tool_calls(item.message for item in store.messages(fork.id))]
+        assert len(calls) == fork.counts.tool_calls > 0
+        found, cursor = list[str](), None
+        while not found or cursor:
+            page = store.tool_calls(ToolCallFilter(session=fork.id), limit=3, cursor=cursor)
+            found += [call.tool_call_id for call in page.items]
+            cursor = page.next_cursor
+            assert page.items
+        assert found == calls

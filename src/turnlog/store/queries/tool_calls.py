@@ -111,11 +111,15 @@ def load_reasoning(connection: sqlite3.Connection, session_id: str | None) -> Re
     )
 
 
+_BEFORE_ALL = -(1 << 62)
+"""What a fork shares and has no copy of stands below zero."""
+
+
 def _session_calls(
     connection: sqlite3.Connection, wanted: ToolCallFilter, limit: int, cursor: str | None
 ) -> Page[ToolCall]:
     """The calls of one session in their order."""
-    position, sequence = decode_cursor("session-calls", (int, int), cursor) or (-1, -1)
+    position, sequence = decode_cursor("session-calls", (int, int), cursor) or (_BEFORE_ALL, -1)
     conditions, values = _filters(wanted, "p.started_at")
     rows = connection.execute(
         f"SELECT {CALL_COLUMNS}, p.sequence{_FROM_SESSION} WHERE c.session_key = ? AND p.type = 'tool-call'"
