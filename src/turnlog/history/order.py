@@ -20,6 +20,7 @@ from turnlog.model import (
     ToolResultEvent,
     ToolState,
 )
+from turnlog.model.message import arrival
 from turnlog.model.tools import state_after
 
 _RESULT, _MESSAGE, _OTHER = range(3)
@@ -78,7 +79,11 @@ def _place_call(part: ToolCallPart, places: dict[str, int], children: dict[str, 
 
 
 def _arrivals(message: Message, membership: Membership) -> list[ToolResultEvent]:
-    records = {record.offset: record for record in membership.records}
+    records = {
+        arrival(membership.position, record.offset): record
+        for record in membership.records
+        if record.offset is not None
+    }
     return [
         event
         for part in message.parts
@@ -87,7 +92,7 @@ def _arrivals(message: Message, membership: Membership) -> list[ToolResultEvent]
     ]
 
 
-def _result_events(part: ToolCallPart, message_id: str, records: dict[int | None, Provenance]) -> list[ToolResultEvent]:
+def _result_events(part: ToolCallPart, message_id: str, records: dict[int, Provenance]) -> list[ToolResultEvent]:
     events: list[ToolResultEvent] = []
     said: list[tuple[object, ...]] = []
     for result in sorted(part.results, key=lambda result: result.sequence or 0):

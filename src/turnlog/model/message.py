@@ -100,6 +100,16 @@ class Fate(StrEnum):
     SIDECAR = "sidecar"
 
 
+SHARED_SPAN = 1 << 40
+"""What a fork shares and has no copy of stands below zero: at its place in the parent less this, which is more than any
+log is long; what the parent itself shares so, less it once more."""
+
+
+def arrival(position: int, offset: int) -> int:
+    """Where a session that has a message at `position` has a record of it that lies at this offset of its log."""
+    return offset if position >= 0 else offset + position // SHARED_SPAN * SHARED_SPAN
+
+
 class Provenance(Value, frozen=True, kw_only=True):
     """Where a record lies: file and byte range, or table and key."""
 

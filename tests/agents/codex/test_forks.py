@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from codex_files import AGENT, DATA, OTHER, THREAD, answer, counts, meta, prompt, usage_record
 from turnlog.logs import extract_tool_calls
-from turnlog.model import TextPart
+from turnlog.model import TextPart, ToolResultEvent
+from turnlog.replay import replay
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store, ToolCallFilter
@@ -155,3 +157,23 @@ def test_the_calls_of_a_fork_begin_with_those_that_it_shares(tmp_path: Path) -> 
             cursor = page.next_cursor
             assert page.items
         assert found == calls
+
+
+def test_results_stand_where_they_came_in_what_a_fork_shares_too(tmp_path: Path) -> None:
+    """R-S19: before what was asked in the fork; the same, read at once, by passages, and by windows."""
+    path = tmp_path / "store.db"
+    sync(path, roots=[LOGS / "codex"], agents=[AGENT])
+    with open_store(path) as store:
+        [fork] = store.sessions(SessionFilter(relationship="fork")).items
+        events = store.history(fork.id)
+        arrived = [event.position for event in events if isinstance(event, ToolResultEvent)]
+        first = min(item.membership.position for item in store.messages(fork.id, after=-1))
+        assert arrived == sorted(arrived)
+        assert all(position < first for position in arrived)
+        assert all(event.records for event in events if isinstance(event, ToolResultEvent))
+        whole = [shown for shown in replay(events) if shown.position < first]
+        passage = store.passage(fork.id, before=first, limit=100)
+        paged = [shown for shown in replay(passage.events) if shown.position < first]
+        assert [type(shown) for shown in paged] == [type(shown) for shown in whole]
+        rows = msgspec.json.decode(store.window(fork.id, limit=200).rows)
+        assert sorted(position for row in rows for _, position in row["results"]) == arrived

@@ -13,6 +13,7 @@ import msgspec
 from turnlog.errors import NotFoundError
 from turnlog.history.order import place_results
 from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolKind, ToolResult
+from turnlog.model.message import arrival
 from turnlog.store import bodies
 from turnlog.store.archive import Archive, ReadingAhead
 from turnlog.store.base import PlacedMessage, RawRecord
@@ -219,9 +220,10 @@ def children_of_calls(connection: sqlite3.Connection, session_id: str) -> dict[s
     return dict(rows.fetchall())
 
 
-def result_places(records: bytes | None) -> dict[str, int]:
-    """Result id -> position of the record that brought it."""
-    return {what: offset for offset, _, what in unpack_records(records) if isinstance(what, str)}
+def result_places(position: int, records: bytes | None) -> dict[str, int]:
+    """Result id -> position of the record that brought it, of the message at `position`."""
+    found = unpack_records(records)
+    return {what: arrival(position, offset) for offset, _, what in found if isinstance(what, str)}
 
 
 def _place(
@@ -234,7 +236,7 @@ def _place(
         message = bodies.decode(read(*row.body))
         if resolve_blobs:
             message = bodies.resolve(message, loader)
-        message = place_results(message, result_places(row.records), children)
+        message = place_results(message, result_places(row.position, row.records), children)
         yield PlacedMessage(message, _membership(row, session_id, parents), _cost(row))
 
 

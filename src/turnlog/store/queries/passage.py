@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 from turnlog.history.order import order_history
 from turnlog.model import HistoryEvent, InterruptEvent, MessageEvent, ToolResultEvent
 from turnlog.store.families import session_key
-from turnlog.store.places import unpack_records
 from turnlog.store.queries.history import load_events, load_events_between
 from turnlog.store.queries.messages import (
     Span,
@@ -24,6 +23,7 @@ from turnlog.store.queries.messages import (
     load_messages,
     load_messages_at,
     position_of,
+    result_places,
     select_span,
 )
 from turnlog.store.shapes.sessions import Passage, PlacedMessage
@@ -158,10 +158,7 @@ def _load_arrivals(connection: sqlite3.Connection, session_id: str, key: int) ->
     select = f"SELECT s.position, s.records FROM {held(connection, key)} s"
     rows = select_span(connection, select, key, Span(), "length(s.records) > ?", (_ONE_RECORD,))
     pairs = sorted(
-        (offset, position)
-        for position, records in rows
-        for offset, _, what in unpack_records(records)
-        if isinstance(what, str)
+        (place, position) for position, records in rows for place in result_places(position, records).values()
     )
     interrupts = [event for event in load_events(connection, session_id, type="interrupt")]
     return Arrivals(

@@ -12,8 +12,7 @@ import msgspec
 from turnlog.store import zstd
 from turnlog.store.families import session_key
 from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace, load_frames
-from turnlog.store.places import unpack_records
-from turnlog.store.queries.messages import Span, children_of_calls, held, select_span
+from turnlog.store.queries.messages import Span, children_of_calls, held, result_places, select_span
 from turnlog.store.rows import NANO
 from turnlog.store.window import Window
 
@@ -82,7 +81,7 @@ def placements(connection: sqlite3.Connection, session_id: str, found: list[tupl
             "fate_cause": cause,
             "cost": cost,
             "children": children.get(message_key, nothing),
-            "results": [(what, offset) for offset, _, what in unpack_records(records) if isinstance(what, str)],
+            "results": list(result_places(position, records).items()),
         }
         for position, message_id, turn, step, fate, cause, cost, records, message_key, *_ in found
     ]

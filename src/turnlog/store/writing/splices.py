@@ -14,14 +14,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from turnlog.agents.base import HOOKED_FROM, SHARES_BEFORE
+from turnlog.model.message import SHARED_SPAN
 from turnlog.store import bodies
 from turnlog.store.frames import BodyReader
 from turnlog.store.places import unpack_ids
 from turnlog.store.rows import message_facts
 from turnlog.store.writing.transaction import Transaction
-
-_SPAN = 1 << 40
-"""How far before the fork's own places those of its parent lie: more than any log is long."""
 
 _COLUMNS = "message_key, position, source_key, generation, parent_id, parent_record, step, records, record_ids"
 
@@ -124,7 +122,7 @@ def _shared(connection: sqlite3.Connection, parent: int, before: int) -> Iterato
         number = _number(place.record_ids)
         if number is not None and number >= before:
             break
-        yield place._replace(position=place.position - _SPAN)
+        yield place._replace(position=place.position - SHARED_SPAN)
 
 
 def _number(record_ids: bytes | None) -> int | None:
