@@ -371,6 +371,12 @@ def test_titles_by_where_they_are_from() -> None:
     assert titles == {"generated": "Generated again", "custom": "Mine"}
 
 
+def test_the_tags_around_what_was_pasted_are_no_title() -> None:
+    log = Log()
+    pasted = 'Look:\n<pasted_content id="8bc0">\nline one\nline two\n</pasted_content>\nthere'
+    assert fold(log.user(pasted)).sessions[ROOT].titles == {"prompt": "Look: line one line two there"}
+
+
 def test_a_summary_titles_the_session_that_holds_its_leaf() -> None:
     log = Log("1.0.128")
     prompt = log.user("one")

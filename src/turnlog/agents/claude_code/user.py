@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,8 @@ from turnlog.agents.claude_code.state import message_in, record_in
 from turnlog.model import Message, Origin, Part, TextPart
 
 _TITLE_LENGTH = 200
+_PASTED = re.compile(r"</?pasted_content\b[^>]*>")
+"""Tags that 2.1.330 puts around what was pasted."""
 
 
 def read_user(reading: Reading, record: Record) -> None:
@@ -194,7 +197,7 @@ def _begin_turn(reading: Reading, session: Session, spoken: str, origin: Origin,
         if not reading.is_subagent:
             _link_sidechain(reading, session, spoken)
     if not thread.titled and origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
-        title = " ".join(spoken.split())[:_TITLE_LENGTH]
+        title = " ".join(_PASTED.sub(" ", spoken).split())[:_TITLE_LENGTH]
         if title:
             session.change.titles["prompt"] = title
             thread.titled = True
