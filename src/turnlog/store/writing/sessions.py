@@ -221,7 +221,7 @@ class SessionRows:
                 key = self.key(f"{agent}:{external_id}") if (agent, leaf) in self._leaves else None
                 self._learn_title(key)
         for _, record_id in leaves:
-            if record_id in self._keys or self._find(record_id) is not None:
+            if ":" in record_id and (record_id in self._keys or self._find(record_id) is not None):
                 self._learn_title(self.key(record_id))
         self._leaves.clear()
 
