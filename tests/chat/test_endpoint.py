@@ -296,6 +296,27 @@ def test_an_answer_that_cannot_be_kept_at_first_is_kept_then(monkeypatch: pytest
     asyncio.run(run())
 
 
+def test_a_stop_that_comes_too_late_loses_nothing() -> None:
+    """The stream has told its end, and the answer is still on its way into the store."""
+
+    class Slow(MemoryKeeper):
+        async def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str] = ()) -> None:
+            if messages[0].role == "assistant":
+                await asyncio.sleep(0.05)
+            await super().save(chat_id, messages, retracted)
+
+    async def run() -> None:
+        chat = Chat(Script(ANSWER), Slow())
+        stream, told = await chat.post(post()), b""
+        while b'"type":"finish"' not in told:
+            told += await anext(stream)
+        await chat.stop("chat")
+        assert texts((await chat.messages("chat"))[1]) == ["Hello"]
+        await drain(await chat.post(post(message=user("u2", "and?"))))
+
+    asyncio.run(run())
+
+
 def test_what_a_page_says_in_turnlogs_name_is_not_believed(keeper: ChatKeeper) -> None:
     async def run() -> None:
         script = Script(ANSWER)

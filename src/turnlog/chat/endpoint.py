@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
-from typing import Final, Literal
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Any, Final, Literal
 
 from turnlog.aisdk.downgrade import downgrade_ui_message
 from turnlog.aisdk.parts import UIMessage
@@ -140,10 +140,13 @@ class Chat:
             making.fail()
             raise
         finally:
-            saving.cancel()
-            await asyncio.wait([saving])
-            await self._end_run(run.chat_id)
-            await self._save_last(run.chat_id, making.message)
+            await _undisturbed(self._end(run.chat_id, making, saving))
+
+    async def _end(self, chat_id: str, making: Making, saving: asyncio.Task[None]) -> None:
+        saving.cancel()
+        await asyncio.wait([saving])
+        await self._end_run(chat_id)
+        await self._save_last(chat_id, making.message)
 
     async def _end_run(self, chat_id: str) -> None:
         try:
@@ -172,3 +175,13 @@ class Chat:
             logger.exception("a message of chat %s could not be saved; it is tried again", chat_id)
             return False
         return True
+
+
+async def _undisturbed(work: Coroutine[Any, Any, None]) -> None:
+    """Do all of it, also where this is cancelled meanwhile: who stops an answer that has just ended stops nothing."""
+    doing = asyncio.create_task(work)
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait([doing])
+        raise
