@@ -57,6 +57,7 @@ def serve(
         store_path = paths.sample_path()
         ensure_sample(store_path)
         click.echo("No agent's logs were found: this is the sample that comes with turnlog.", err=True)
+        click.echo("Once an agent has run, start turnlog again to see what it did.", err=True)
     run(
         store_path,
         host=host,
