@@ -10,7 +10,8 @@ import pytest
 
 from turnlog.server.app import create_app
 
-TYPES = (Path(__file__).parents[2] / "web" / "src" / "api" / "types.ts").read_text(encoding="utf-8")
+FOLDER = Path(__file__).parents[2] / "web" / "src" / "api" / "types"
+TYPES = "\n".join(path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.ts")))
 
 INTERFACE = re.compile(r"export interface (\w+)(?:<\w+>)?(?: extends (\w+))? \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 FIELD = re.compile(r"^  (\w+)(\??):", re.MULTILINE)
