@@ -31,7 +31,7 @@ describe("what a log says never becomes more than text", () => {
 
 it("shows what is nested too deep, or is no prose, as it stands", () => {
   expect(html(`${">".repeat(20_000)} deep`)).toContain("deep</pre>");
-  expect(html(`# ${"x".repeat(200_000)}`)).not.toContain("<h3");
+  expect(html(`# ${"x".repeat(200_000)}`)).not.toContain("<h2");
 });
 
 it("takes the direction of what is said", () => {
@@ -42,7 +42,7 @@ describe("Markdown as models write it", () => {
   it("knows lists, tasks, tables, code and emphasis", () => {
     const page = html("# T\n\n- [x] done\n- **bold**\n\n|a|b|\n|-|-:|\n|1|2|\n\n```py\nx = 1\n```\n");
     for (const piece of [
-      "<h3>T</h3>",
+      "<h2>T</h2>",
       'type="checkbox"',
       "<strong>bold</strong>",
       "text-align:right",
@@ -50,6 +50,10 @@ describe("Markdown as models write it", () => {
     ]) {
       expect(page).toContain(piece);
     }
+  });
+
+  it("skips no level of heading, wherever a text begins", () => {
+    expect(html("## A\n\n#### B\n\n## C").match(/<h\d/g)).toEqual(["<h2", "<h3", "<h2"]);
   });
 
   it("starts an ordered list where it starts", () => {

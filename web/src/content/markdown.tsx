@@ -30,11 +30,22 @@ export const Markdown = memo(function Markdown({ text, breaks = false }: Markdow
 function contentOf(text: string, breaks: boolean): ReactNode {
   if (text.length > LARGEST) return <pre>{text}</pre>;
   try {
-    return renderAll(lexer(text, { gfm: true, breaks }));
+    return renderAll(rankHeadings(lexer(text, { gfm: true, breaks })));
   } catch {
     // Nested deeper than the parser can go: nobody writes so, and it is shown as it stands.
     return <pre>{text}</pre>;
   }
+}
+
+/** Headings by their order, whatever level a text begins at: they stand below the page's own, and skip none. */
+function rankHeadings(tokens: Token[]): Token[] {
+  const depths = new Set(
+    tokens.flatMap((token) => (token.type === "heading" ? [token.depth as number] : [])),
+  );
+  const ranks = new Map([...depths].sort().map((depth, rank) => [depth, rank + 1]));
+  return tokens.map((token) =>
+    token.type === "heading" ? { ...token, depth: ranks.get(token.depth) ?? token.depth } : token,
+  );
 }
 
 function renderAll(tokens: Token[] | undefined): ReactNode {
@@ -50,7 +61,7 @@ function render(token: MarkedToken): ReactNode {
     case "paragraph":
       return <p>{renderAll(token.tokens)}</p>;
     case "heading":
-      return createElement(`h${Math.min(token.depth + 2, 6)}`, null, renderAll(token.tokens));
+      return createElement(`h${Math.min(token.depth + 1, 6)}`, null, renderAll(token.tokens));
     case "strong":
       return <strong>{renderAll(token.tokens)}</strong>;
     case "em":
