@@ -262,7 +262,8 @@ def _parse_cursor(cursor: str | None) -> _Start:
         return _Start()
     index, _, rest = cursor.partition(".")
     position, dot, message_id = rest.partition(".")
-    if not (dot and _is_number(index) and _is_number(position)):
+    # What a fork shares stands below zero.
+    if not (dot and _is_number(index) and _is_number(position.removeprefix("-"))):
         raise ValueError(f"not a cursor: {cursor[:100]!r}")
     return _Start(int(index), int(position), message_id)
 

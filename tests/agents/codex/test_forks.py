@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from codex_files import AGENT, DATA, OTHER, THREAD, answer, counts, meta, prompt, usage_record
+from turnlog.chat import load_ui_messages
 from turnlog.logs import extract_tool_calls
 from turnlog.model import TextPart, ToolResultEvent
 from turnlog.replay import replay
@@ -177,3 +178,18 @@ def test_results_stand_where_they_came_in_what_a_fork_shares_too(tmp_path: Path)
         assert [type(shown) for shown in paged] == [type(shown) for shown in whole]
         rows = msgspec.json.decode(store.window(fork.id, limit=200).rows)
         assert sorted(position for row in rows for _, position in row["results"]) == arrived
+
+
+def test_a_fork_is_loaded_page_by_page_from_what_it_shares_on(tmp_path: Path) -> None:
+    """R-H14: by the cursor of each page before."""
+    path = tmp_path / "store.db"
+    sync(path, roots=[LOGS / "codex"], agents=[AGENT])
+    with open_store(path) as store:
+        [fork] = store.sessions(SessionFilter(relationship="fork")).items
+        page = load_ui_messages(store, fork.id, limit=1)
+        found = list(page.messages)
+        while page.next_cursor is not None:
+            page = load_ui_messages(store, fork.id, limit=1, cursor=page.next_cursor)
+            found += page.messages
+        assert found == list(load_ui_messages(store, fork.id, limit=100).messages)
+        assert len(found) > 3
