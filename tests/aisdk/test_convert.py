@@ -208,6 +208,8 @@ def test_a_denied_call_names_the_approval_that_was_refused() -> None:
     assert losses(answer(part), version=5) == [("approvals", "$[0].parts[0]")]
     named = call(state="output-denied", results=refused, approval=Approval(id="ap", approved=False, reason="never"))
     assert part_of(named)["approval"] == {"id": "ap", "approved": False, "reason": "never"}
+    silent = call(state="output-denied", approval=Approval(id="ap", approved=False))
+    assert part_of(silent)["approval"] == {"id": "ap", "approved": False}
 
 
 @pytest.mark.parametrize(

@@ -213,10 +213,15 @@ def shown_result(part: CallPieces) -> ResultPieces | None:
 
 def error_text(part: CallPieces) -> Raw | str:
     """What a call says that failed, was aborted or denied: never empty."""
-    result = shown_result(part)
     status = _STATUS_OF_STATE.get(part.state, "error")
+    return _said_by(part) or _SAID_BY_DEFAULT.get(status, _SAID_BY_DEFAULT["error"])
+
+
+def _said_by(part: CallPieces) -> Raw | str:
+    """The words of the result that a call shows; empty where it has none."""
+    result = shown_result(part)
     if result is None:
-        return _SAID_BY_DEFAULT.get(status, _SAID_BY_DEFAULT["error"])
+        return ""
     if is_text(result.error_text):
         return result.error_text
     texts = [
@@ -224,7 +229,7 @@ def error_text(part: CallPieces) -> Raw | str:
         for item in result.content or ()
         if isinstance(item, TextPieces) and item.text is not UNSET
     ]
-    return "\n".join(texts) or _SAID_BY_DEFAULT.get(status, _SAID_BY_DEFAULT["error"])
+    return "\n".join(texts)
 
 
 def _was_asked(approval: ApprovalPieces | UnsetType) -> bool:
@@ -240,7 +245,9 @@ def _answer(part: CallPieces, approval: ApprovalPieces | UnsetType, state: str) 
         said["approved"] = known.approved is True
     elif state == "output-denied":
         said["approved"] = False
-        said["reason"] = error_text(part)
+        words = _said_by(part)
+        if words:
+            said["reason"] = words
     if state != "approval-requested" and is_text(known.reason):
         said["reason"] = known.reason
     return said
