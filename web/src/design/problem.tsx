@@ -33,12 +33,15 @@ export function Problem({ error, what, whole = false }: ProblemProps) {
   const title = missing ? `${what} is not in the store` : `${what} could not be loaded`;
   return (
     <ProblemBox title={title} whole={whole}>
-      <p>
-        {error instanceof ApiError ? error.message : "Is turnlog still running? Start it with: turnlog serve"}
-      </p>
+      <p>{describeFailure(error)}</p>
       {missing && <AllSessions />}
     </ProblemBox>
   );
+}
+
+/** What the server said; where it said nothing, what the reason usually is. */
+export function describeFailure(error: Error): string {
+  return error instanceof ApiError ? error.message : "Is turnlog still running? Start it with: turnlog serve";
 }
 
 export function AllSessions() {

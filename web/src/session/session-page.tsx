@@ -7,7 +7,7 @@ import { type StreamReader, useEventStream } from "@/api/event-stream";
 import { sessionPath } from "@/api/paths";
 import type { Items, OutlineEntry, SearchHit, SessionAnswer, SessionChange } from "@/api/types";
 import { Drawer } from "@/design/drawer";
-import { Problem } from "@/design/problem";
+import { describeFailure, Problem } from "@/design/problem";
 import { titleOf } from "@/sessions/session-title";
 import { useKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
@@ -129,7 +129,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
           onFind={() => setFinding(true)}
           onOutline={() => setDrawer(true)}
         />
-        {failure && <p className="session-problem">{failure.message}</p>}
+        {failure && <p className="session-problem">{describeFailure(failure)}</p>}
         <nav className="session-outline" aria-label="Prompts">
           {sidebar}
         </nav>

@@ -94,6 +94,7 @@ export function Timeline(props: TimelineProps) {
             </Fragment>
           )}
         </Virtualizer>
+        {!session && !loaded.error && <p className="timeline-loading">Loading…</p>}
         {replayed && <div className="replay-room" />}
       </section>
       {tail.unseen > 0 && !replayed && (
