@@ -39,9 +39,11 @@ export function Problem({ error, what, whole = false }: ProblemProps) {
   );
 }
 
-/** What the server said; where it said nothing, what the reason usually is. */
+/** What was said of it; of a request that nobody answered (a `TypeError` of fetch), what the reason usually is. */
 export function describeFailure(error: Error): string {
-  return error instanceof ApiError ? error.message : "Is turnlog still running? Start it with: turnlog serve";
+  return error instanceof TypeError
+    ? "Is turnlog still running? Start it with: turnlog serve"
+    : error.message;
 }
 
 export function AllSessions() {
