@@ -23,6 +23,7 @@ from turnlog.store.frames import (
     FRAME_SIZE,
     MOST_TOGETHER,
     PLACE_COLUMNS,
+    ROW_SIZE,
     BodyPlace,
     BodyReader,
     FramePacker,
@@ -76,7 +77,7 @@ def rows_of(packer: FramePacker) -> dict[int, list[bytes]]:
 
 def test_a_row_is_of_one_session_and_its_frames_of_one_size() -> None:
     packer = FramePacker()
-    large = b"x" * FRAME_SIZE
+    large, huge = b"x" * FRAME_SIZE, b"x" * ROW_SIZE
     for session, key, body in (
         (1, 10, b"{}"),
         (1, 11, b"{1}"),
@@ -84,11 +85,11 @@ def test_a_row_is_of_one_session_and_its_frames_of_one_size() -> None:
         (2, 14, b"{2}"),  # a key is left out
         (2, 15, large),  # it would be too large a frame
         (2, 16, b"{}"),
-        (2, 17, large * 8),  # it would be too large a row
+        (2, 17, huge),  # it would be too large a row
         (2, 18, b"{3}"),
     ):
         packer.add(session, key, body)
-    assert rows_of(packer) == {10: [b"{},{1}"], 12: [b"{}"], 14: [b"{2}", large, b"{}"], 17: [large * 8], 18: [b"{3}"]}
+    assert rows_of(packer) == {10: [b"{},{1}"], 12: [b"{}"], 14: [b"{2}", large, b"{}"], 17: [huge], 18: [b"{3}"]}
     packer.add(2, 19, b"{}")
     assert rows_of(packer) == {19: [b"{}"]}, "what was taken is complete"
     for number in range(MOST_TOGETHER + 1):

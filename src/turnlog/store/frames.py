@@ -17,7 +17,7 @@ from typing import NamedTuple
 from turnlog.errors import StoreError
 from turnlog.store import zstd
 
-FRAME_SIZE = 32 << 10
+FRAME_SIZE = 16 << 10
 """Bytes of JSON after which a frame is full: larger ones are smaller in sum, and take longer to read one body from."""
 
 ROW_SIZE = 256 << 10
