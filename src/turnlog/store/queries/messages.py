@@ -222,8 +222,8 @@ def children_of_calls(connection: sqlite3.Connection, session_id: str) -> dict[s
 
 def result_places(position: int, records: bytes | None) -> dict[str, int]:
     """Result id -> position of the record that brought it, of the message at `position`."""
-    found = unpack_records(records)
-    return {what: arrival(position, offset) for offset, _, what in found if isinstance(what, str)}
+    found = {what: offset for offset, _, what in unpack_records(records) if isinstance(what, str)}
+    return found if position >= 0 else {what: arrival(position, offset) for what, offset in found.items()}
 
 
 def _place(

@@ -67,23 +67,39 @@ def events_json(rows: Iterable[tuple[str, bytes | None]]) -> bytes:
     return b"[%b]" % b",".join([zstd.decompress(body) if body else plain.encode() for plain, body in rows])
 
 
-def placements(connection: sqlite3.Connection, session_id: str, found: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """What the session adds to each message; what is empty is there all the same."""
+class PlacementRow(msgspec.Struct, frozen=True, gc=False):
+    """What the session adds to a message; what is empty is there all the same."""
+
+    position: int
+    message_id: str
+    turn: int | None
+    step: int | None
+    fate: str
+    fate_cause: str | None
+    cost: float | None
+    children: dict[str, str]
+    """Call -> the subagent's session that it started."""
+    results: list[tuple[str, int]]
+    """Ids of results, and the positions at which they arrived."""
+
+
+def placements(connection: sqlite3.Connection, session_id: str, found: list[tuple[Any, ...]]) -> list[PlacementRow]:
+    """A row for each message, from rows that begin with `PLACE_COLUMNS`."""
     children = _children(connection, session_id)
     nothing: dict[str, str] = {}
     return [
-        {
-            "position": position,
-            "message_id": message_id,
-            "turn": turn,
-            "step": step,
-            "fate": fate,
-            "fate_cause": cause,
-            "cost": cost,
-            "children": children.get(message_key, nothing),
-            "results": list(result_places(position, records).items()),
-        }
-        for position, message_id, turn, step, fate, cause, cost, records, message_key, *_ in found
+        PlacementRow(
+            position,
+            id,
+            turn,
+            step,
+            fate,
+            cause,
+            cost,
+            children.get(key, nothing),
+            list(result_places(position, records).items()) if records else [],
+        )
+        for position, id, turn, step, fate, cause, cost, records, key, *_ in found
     ]
 
 
