@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { HistoryEvent, Message } from "@/api/types";
+import type { HistoryEvent, Message, ReplayedEvent } from "@/api/types";
 import { momentsOf, windowAt } from "@/session/replay";
 import type { SessionWindow } from "@/session/window";
 import { message, placement, toolCall } from "./samples";
@@ -38,10 +38,8 @@ const whole: SessionWindow = {
 };
 
 it("comes as the server tells it: each position once, without what is not shown", () => {
-  const told = (type: string, position: number, delay: number, created_at?: string) => ({
-    delay,
-    event: { type, position, ...(created_at && { created_at }) },
-  });
+  const told = (type: string, position: number, delay: number, created_at?: string) =>
+    ({ delay, event: { type, position, ...(created_at && { created_at }) } }) as ReplayedEvent;
   const moments = momentsOf([
     told("user", 10, 0, "2026-11-21T10:00:00Z"),
     told("run-metadata", 15, 0.5, "2026-11-21T10:00:01Z"),

@@ -6,13 +6,14 @@ Routes return finished bytes and FastAPI does not look inside, so it is told her
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 from fastapi import FastAPI
 
 from turnlog.model.base import Value
+from turnlog.server.answers.base import Answer
 from turnlog.server.answers.calls import ToolCallPage, ToolsAnswer
 from turnlog.server.answers.files import FileAnswer, TouchedFiles
 from turnlog.server.answers.inventory import AgentsAnswer, DiagnosticPage, ModelsAnswer, ProjectsAnswer
@@ -140,7 +141,17 @@ def describe_answers(app: FastAPI) -> None:
 
 def _schemas() -> dict[str, Any]:
     _, schemas = msgspec.json.schema_components(ANSWERS, ref_template=_TEMPLATE)
-    return {name: _open(schema) for name, schema in schemas.items()}
+    found = {name: _open(schema) for name, schema in schemas.items()}
+    for answer in _all_below(Answer):
+        if answer.__name__ in found and not answer.__struct_config__.omit_defaults:
+            found[answer.__name__]["required"] = list(found[answer.__name__]["properties"])
+    return found
+
+
+def _all_below(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _all_below(kind)
 
 
 def _open(schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,29 @@
-/**
- * What the server sends. Fields at their default are left out of a message's JSON, so most are optional here.
- * A test compares every interface with the server's own schemas by name and field.
- */
+/** What the server sends, by the names that its schemas give it, and pieces of that which have none there. */
 
-export type * from "./types/model";
-export type * from "./types/search";
-export type * from "./types/server";
-export type * from "./types/sessions";
-export type * from "./types/timeline";
-export type * from "./types/usage";
+import type {
+  Message,
+  Relationship,
+  SearchHit,
+  SessionItem,
+  SessionState,
+  ToolResult,
+  UsageAnswer,
+  WindowPage,
+} from "./schema";
+
+export type * from "./schema";
+
+export type Role = Message["role"];
+export type Part = NonNullable<Message["parts"]>[number];
+export type ResultStatus = NonNullable<ToolResult["status"]>;
+export type HistoryEvent = WindowPage["events"][number];
+export type Session = SessionItem;
+export type RelationshipKind = Relationship["kind"];
+export type StateName = SessionState["state"];
+export type SearchField = SearchHit["field"];
+export type UsageBy = UsageAnswer["by"];
+
+/** A list that is never so long that it needs pages. */
+export interface Items<Item> {
+  items: Item[];
+}

@@ -34,7 +34,8 @@ export function RawRecordView({ record }: { record: RawRecord }) {
   return (
     <figure className="raw-record">
       <figcaption>
-        {record.source}, byte {formatCount(record.offset)}
+        {record.source}
+        {record.offset !== null && `, byte ${formatCount(record.offset)}`}
         {!record.exact && ", not valid UTF-8: shown repaired"}
       </figcaption>
       <CodeBlock code={pretty(record.text)} language="json" />

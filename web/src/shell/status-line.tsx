@@ -24,7 +24,7 @@ interface Line {
 export function lineOf({ sync, search }: Pick<StatusAnswer, "sync" | "search">): Line | null {
   if (sync.state === "failed") return { text: `Reading the logs failed: ${sync.error}`, done: 0, total: 0 };
   if (sync.state === "running" && sync.phase && sync.phase !== "find") return phaseLine(sync);
-  if (search.pending > 0) {
+  if (search.pending) {
     return { text: `${formatCount(search.pending)} messages are not searchable yet`, done: 0, total: 0 };
   }
   return null;

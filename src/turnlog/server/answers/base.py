@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import msgspec
+
+from turnlog.model import (
+    CompactionEvent,
+    ErrorEvent,
+    InterruptEvent,
+    RecordEvent,
+    RewindEvent,
+    RunMetadataEvent,
+    ToolResultEvent,
+)
+
+PlacedEvent: TypeAlias = (
+    ToolResultEvent | CompactionEvent | RewindEvent | InterruptEvent | ErrorEvent | RunMetadataEvent | RecordEvent
+)
+"""What a session holds besides messages."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

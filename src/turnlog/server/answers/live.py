@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from turnlog.model import HistoryEvent, Message
-from turnlog.server.answers.base import Answer
+from turnlog.model import Message
+from turnlog.server.answers.base import Answer, PlacedEvent
 from turnlog.server.answers.messages import Placement
 from turnlog.server.answers.sessions import SessionItem
 
@@ -30,7 +30,7 @@ class SessionChange(Answer, frozen=True, kw_only=True):
     """Messages that are new or have changed, each whole, in their order."""
     rows: list[Placement]
     """One for each of these messages, then those of messages whose place or fate alone has changed."""
-    events: list[HistoryEvent]
+    events: list[PlacedEvent]
     """Events that are new or told anew."""
     gone_messages: list[str]
     """Ids of messages that are no longer part of the session."""

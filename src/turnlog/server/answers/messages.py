@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from turnlog.model import Fate, HistoryEvent, Membership, Message, Provenance
+from turnlog.model import Fate, Membership, Message, Provenance
 from turnlog.replay.events import ReplayEvent
-from turnlog.server.answers.base import Answer
+from turnlog.server.answers.base import Answer, PlacedEvent
 
 
 class Placement(Answer, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class WindowPage(Answer, frozen=True, kw_only=True):
 
     items: list[Message]
     rows: list[Placement]
-    events: list[HistoryEvent]
+    events: list[PlacedEvent]
     has_before: bool
     has_after: bool
 
@@ -80,7 +80,7 @@ class RawRecords(Answer, frozen=True, kw_only=True):
 class EventRecord(Answer, frozen=True, kw_only=True):
     """An event, and what the log says of it."""
 
-    event: HistoryEvent
+    event: PlacedEvent
     records: list[RawRecord]
 
 

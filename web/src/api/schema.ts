@@ -1,0 +1,1148 @@
+/** Made of the server's schemas by `python -m turnlog.server.typescript`; not to be edited. */
+
+export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
+
+export type JsonObject = { [name: string]: Json };
+
+/** An agent and how much of it there is. */
+export interface AgentSummary {
+  agent: string;
+  sessions: number;
+  subagents: number;
+  sources: number;
+  updated_at: string | null;
+}
+
+/** All agents of which there is anything. */
+export interface AgentsAnswer {
+  items: AgentSummary[];
+}
+
+/** What the user said about a session. */
+export interface Annotations {
+  title: string | null;
+  starred: boolean;
+  archived: boolean;
+  tags: string[];
+  note: string | null;
+  changed_at: string | null;
+}
+
+/** What is said about a session from now on: what is left out stays as it is, null and nothing empty it. */
+export interface AnnotationsBody {
+  title?: string | null;
+  starred?: boolean;
+  archived?: boolean;
+  tags?: string[];
+  note?: string | null;
+}
+
+/** What the model said: its text parts joined as they are; empty where it only called tools (R-K13). */
+export interface AnswerShown {
+  type: "assistant";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  text?: string;
+  reasoning?: string;
+  model?: string;
+  files?: FilePart[];
+}
+
+/** Who allowed or refused a call, and why, as far as the log says. */
+export interface Approval {
+  id?: string;
+  approved?: boolean;
+  source?: string;
+  reason?: string;
+  metadata?: JsonObject;
+}
+
+/** A large or binary content that lives outside the message body, by the SHA-256 of its bytes. */
+export interface BlobRef {
+  sha256: string;
+  size: number;
+  media_type?: string;
+}
+
+/** A place in the change sequence, and nothing else: `ready`, `resync`, `gone`. */
+export interface ChangePlace {
+  sequence: number;
+}
+
+/** A source the model gave for a passage of its text. */
+export interface Citation {
+  title?: string;
+  url?: string;
+  document?: string;
+  cited_text?: string;
+  start_index?: number;
+  end_index?: number;
+  metadata?: JsonObject;
+}
+
+/** The model's context was replaced by a summary. The messages before it stay, with fate `compacted`. */
+export interface CompactionEvent {
+  type: "compaction";
+  position?: number;
+  created_at?: string;
+  records?: Provenance[];
+  id: string;
+  trigger?: string;
+  summary_message_id?: string;
+  kept_message_ids?: string[];
+  replacement?: Message[];
+  tokens_before?: number;
+  tokens_after?: number;
+  metadata?: JsonObject;
+}
+
+/** The model's context was replaced by a summary. */
+export interface CompactionShown {
+  type: "compaction";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  trigger?: string;
+  tokens_before?: number;
+  tokens_after?: number;
+}
+
+/** Money for one or more model calls. */
+export interface Cost {
+  amount: string;
+  currency?: string;
+  kind?: "priced" | "reported";
+  price_version?: string;
+}
+
+/** JSON of an application, by `name`; AI SDK's `data-<name>`. */
+export interface DataPart {
+  type: "data";
+  id?: string;
+  provider?: ProviderData;
+  metadata?: JsonObject;
+  name: string;
+  data: Json;
+}
+
+/** What the agent's harness put in (R-K12). */
+export interface DeveloperShown {
+  type: "developer";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  text?: string;
+  origin?: string;
+  images?: FilePart[];
+  files?: FilePart[];
+}
+
+/** What could not be read, where, and why. */
+export interface Diagnostic {
+  path: string;
+  agent: string;
+  session_id: string | null;
+  offset: number;
+  length: number;
+  line: number | null;
+  json_path: string | null;
+  severity: string;
+  reason: string;
+}
+
+/** A piece of the list of diagnostics. */
+export interface DiagnosticPage {
+  items: Diagnostic[];
+  next_cursor: string | null;
+  total: number;
+}
+
+/** Every answer that is not a success. */
+export interface ErrorAnswer {
+  error: ErrorBody;
+}
+
+/** What went wrong: a word for programs, a sentence for people, and for bad parameters which. */
+export interface ErrorBody {
+  type: string;
+  message: string;
+  detail?: FieldError[];
+}
+
+/** Something failed outside any tool call: a provider, the agent, a hook. */
+export interface ErrorEvent {
+  type: "error";
+  position?: number;
+  created_at?: string;
+  records?: Provenance[];
+  id: string;
+  error_text: string;
+  kind?: string;
+  status?: number;
+  metadata?: JsonObject;
+}
+
+/** Something failed outside any tool (R-K19). */
+export interface ErrorShown {
+  type: "error";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  error_text: string;
+  kind?: string;
+  status?: number;
+}
+
+/** An event, and what the log says of it. */
+export interface EventRecord {
+  event: ToolResultEvent | CompactionEvent | RewindEvent | InterruptEvent | ErrorEvent | RunMetadataEvent | RecordEvent;
+  records: RawRecord[];
+}
+
+/** The events at one position. */
+export interface EventRecords {
+  items: EventRecord[];
+}
+
+/** What became of a message in one session. Nothing is deleted because the agent moved on. */
+export type Fate = "active" | "compacted" | "retracted" | "rewound" | "sidecar" | "superseded";
+
+/** What is wrong with one parameter. */
+export interface FieldError {
+  field: string;
+  reason: string;
+}
+
+/** Everything that was done to a file. */
+export interface FileAnswer {
+  path: string;
+  sessions: FileUse[];
+  items: FileTouch[];
+  next_cursor: string | null;
+}
+
+/** An image, document or other file: inline bytes, a URL, or a blob of the store. Exactly one is set. */
+export interface FilePart {
+  type: "file";
+  id?: string;
+  provider?: ProviderData;
+  metadata?: JsonObject;
+  media_type: string;
+  filename?: string;
+  url?: string;
+  data?: string;
+  blob?: BlobRef;
+}
+
+/** A call that read or changed a file. */
+export interface FileTouch {
+  path: string;
+  call: ToolCall;
+  part: ToolCallPart | null;
+}
+
+/** What one session did to a file. */
+export interface FileUse {
+  session: FoundSession;
+  calls: number;
+  edits: number;
+  kinds: string[];
+  first_at: string | null;
+  last_at: string | null;
+}
+
+/** A session in which something was found. */
+export interface FoundSession {
+  id: string;
+  agent: string;
+  title: string | null;
+  project: string | null;
+}
+
+/** That what a hook told is kept. */
+export interface HookAnswer {
+  session_id: string;
+}
+
+/** An image that the model made (R-K14). */
+export interface ImageShown {
+  type: "image";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  image: FilePart;
+}
+
+/** The user stopped the agent, while it was talking or while a tool ran. */
+export interface InterruptEvent {
+  type: "interrupt";
+  position?: number;
+  created_at?: string;
+  records?: Provenance[];
+  id: string;
+  during?: "answer" | "tool";
+  message_id?: string;
+  derived?: boolean;
+}
+
+/** The user stopped the agent (R-K17). */
+export interface InterruptShown {
+  type: "interrupt";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  derived?: boolean;
+}
+
+/** The place of a message in one session. */
+export interface Membership {
+  session_id: string;
+  message_id: string;
+  position: number;
+  parent_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  fate_cause?: string;
+  pays?: boolean;
+  records?: Provenance[];
+}
+
+/** A role and ordered parts, as its own records said it. */
+export interface Message {
+  id: string;
+  role: "assistant" | "developer" | "system" | "user";
+  parts?: (TextPart | ReasoningPart | ToolCallPart | FilePart | SourceUrlPart | SourceDocumentPart | DataPart | UnknownPart)[];
+  origin?: Origin;
+  created_at?: string;
+  completed_at?: string;
+  updated_at?: string;
+  model?: string;
+  requested_model?: string;
+  response_id?: string;
+  request_id?: string;
+  stop_reason?: "aborted" | "content_filter" | "context_window" | "error" | "length" | "pause" | "refusal" | "stop" | "tool_use";
+  raw_stop_reason?: string;
+  usage?: Usage;
+  cost?: Cost;
+  error?: MessageError;
+  provider?: ProviderData;
+  metadata?: JsonObject;
+}
+
+/** A message with everything that is known of it, and its place in each session. */
+export interface MessageAnswer {
+  message: Message;
+  memberships: Membership[];
+}
+
+/** A failed model call that the agent logged in the place of an answer. */
+export interface MessageError {
+  text: string;
+  kind?: string;
+  status?: number;
+}
+
+/** A model and how often it was called. */
+export interface ModelSummary {
+  name: string;
+  calls: number;
+  sessions: number;
+}
+
+/** All models, the most called first. */
+export interface ModelsAnswer {
+  items: ModelSummary[];
+}
+
+/** A tool call without a final result. */
+export interface OpenCall {
+  tool_call_id: string;
+  tool_name: string;
+  kind: string;
+  state: string;
+  started_at: string | null;
+  summary: string | null;
+}
+
+/** Where a message that no model wrote came from. */
+export type Origin = "command" | "command_output" | "compaction" | "harness" | "notification" | "prompt" | "shell" | "shell_output" | "subagent_prompt";
+
+/** The landmarks of a session, in order. */
+export interface OutlineAnswer {
+  items: OutlineEntry[];
+}
+
+/** A landmark of a session: a prompt, a compaction, a rewind. */
+export interface OutlineEntry {
+  position: number;
+  kind: string;
+  text: string;
+  message_id: string | null;
+  turn: number | null;
+  created_at: string | null;
+  fate: Fate | null;
+}
+
+/** Whose session it is; all None on one's own machine. */
+export interface Ownership {
+  user?: string;
+  team?: string;
+  task?: string;
+  machine?: string;
+}
+
+/** What a session adds to a message. */
+export interface Placement {
+  position: number;
+  message_id: string;
+  turn: number | null;
+  step: number | null;
+  fate: Fate;
+  fate_cause: string | null;
+  cost: number | null;
+  children: Record<string, string>;
+  results: [string, number][];
+}
+
+/** A working directory that sessions belong to. */
+export interface Project {
+  path: string;
+  name: string;
+}
+
+/** A project and how much of it there is. */
+export interface ProjectSummary {
+  path: string;
+  name: string;
+  sessions: number;
+  updated_at: string | null;
+}
+
+/** All projects, the last used first. */
+export interface ProjectsAnswer {
+  items: ProjectSummary[];
+}
+
+/** Whether a session goes on from the page. */
+export interface PromptAnswer {
+  can_go_on: boolean;
+  can_ask: boolean;
+  running: boolean;
+  problem: string | null;
+  questions: PromptQuestion[];
+}
+
+/** Whether the agent may do what it asks leave for. */
+export interface PromptAnswerBody {
+  id: string;
+  allow: boolean;
+  reason?: string | null;
+}
+
+/** What the agent is asked. */
+export interface PromptBody {
+  text: string;
+}
+
+/** A call that the agent asks leave for. */
+export interface PromptQuestion {
+  id: string;
+  tool_call_id: string;
+  tool_name: string | null;
+  input: Json;
+  reason: string | null;
+}
+
+/** Where a record lies: file and byte range, or table and key. */
+export interface Provenance {
+  source: string;
+  offset?: number;
+  length?: number;
+  key?: string;
+}
+
+/** What a provider needs to take a message or part back unchanged. */
+export interface ProviderData {
+  name: string;
+  model?: string;
+  opaque?: JsonObject;
+}
+
+/** A record as the agent wrote it. */
+export interface RawRecord {
+  source: string;
+  offset: number | null;
+  length: number | null;
+  text: string;
+  exact: boolean;
+}
+
+/** Records in the order of the log. */
+export interface RawRecords {
+  items: RawRecord[];
+}
+
+/** Thinking that the model produced before or between its answers. */
+export interface ReasoningPart {
+  type: "reasoning";
+  id?: string;
+  provider?: ProviderData;
+  metadata?: JsonObject;
+  text: string;
+  redacted?: boolean;
+  state?: "done" | "streaming";
+  duration_ms?: number;
+  blob?: BlobRef;
+}
+
+/** Any other record of the log, by its own kind. `known` is False when this version has never heard of it. */
+export interface RecordEvent {
+  type: "record";
+  position?: number;
+  created_at?: string;
+  records?: Provenance[];
+  id: string;
+  kind: string;
+  known?: boolean;
+  data?: Json;
+}
+
+/** That a session came out of another. */
+export interface Relationship {
+  kind: "continuation" | "fork" | "subagent";
+  parent_session_id: string;
+  parent_tool_call_id?: string;
+  parent_message_id?: string;
+  inferred?: boolean;
+}
+
+/** A piece of a replay. */
+export interface ReplayPage {
+  items: ReplayedEvent[];
+  before: number | null;
+  after: number | null;
+}
+
+/** An event of a replay, and how long to wait before it. */
+export interface ReplayedEvent {
+  delay: number;
+  event: UserShown | DeveloperShown | TurnStarted | ImageShown | AnswerShown | ToolCallShown | ToolResultShown | InterruptShown | ErrorShown | RunMetadataShown | ResponseMetadata | CompactionShown | RewindShown;
+}
+
+/** What a model call took and why it ended (R-K20). */
+export interface ResponseMetadata {
+  type: "response-metadata";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  stop_reason?: "aborted" | "content_filter" | "context_window" | "error" | "length" | "pause" | "refusal" | "stop" | "tool_use";
+  raw_stop_reason?: string;
+  usage?: Usage;
+  cost?: Cost;
+  model?: string;
+  response_id?: string;
+}
+
+/** How the agent goes on with a session. */
+export interface ResumeCommand {
+  folder: string | null;
+  command: string[];
+}
+
+/** The user went back: what followed `to_message_id` left the active branch (None: back to the start). */
+export interface RewindEvent {
+  type: "rewind";
+  position?: number;
+  created_at?: string;
+  records?: Provenance[];
+  id: string;
+  to_message_id?: string;
+  metadata?: JsonObject;
+}
+
+/** The user went back; `message_id` is the last message that stayed (None: back to the start). */
+export interface RewindShown {
+  type: "rewind";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+}
+
+/** What was started through turnlog, and how it went. */
+export interface Run {
+  id: string;
+  origin: "command" | "import" | "runtime";
+  status: "cancelled" | "completed" | "failed" | "pending" | "running";
+  agent: string | null;
+  session_id: string | null;
+  command: string[];
+  cwd: string | null;
+  prompt: string | null;
+  model: string | null;
+  system_prompt: string | null;
+  created_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+  exit_code: number | null;
+  error: string | null;
+  result: string | null;
+  log_path: string | null;
+  log_problem: string | null;
+  tokens: number | null;
+  usage: Usage | null;
+  cost: number | null;
+  tool_calls: number | null;
+  pid: number | null;
+  boot_id: string | null;
+  metadata: JsonObject;
+}
+
+/** Facts about the run that belong to no message: totals, durations, modes, titles, settings. */
+export interface RunMetadataEvent {
+  type: "run-metadata";
+  position?: number;
+  created_at?: string;
+  records?: Provenance[];
+  id: string;
+  kind: string;
+  data?: Json;
+}
+
+/** A fact about the run (R-K19). */
+export interface RunMetadataShown {
+  type: "run-metadata";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  kind: string;
+  data?: Json;
+}
+
+/** A piece of the list of runs. */
+export interface RunPage {
+  items: Run[];
+  next_cursor: string | null;
+  total: number;
+}
+
+/** A page of hits, by session in the order of their first hit. */
+export interface SearchAnswer {
+  items: SearchGroup[];
+  next_cursor: string | null;
+  total: number | null;
+  total_is_exact: boolean;
+  pending: number;
+}
+
+/** The hits of one session on one page. */
+export interface SearchGroup {
+  session: FoundSession;
+  hits: SearchHit[];
+}
+
+/** A part of a message in which the query was found. */
+export interface SearchHit {
+  message_id: string;
+  position: number;
+  part: number;
+  field: "file" | "input" | "output" | "reasoning" | "text";
+  role: "assistant" | "developer" | "system" | "user";
+  tool_name: string | null;
+  created_at: string | null;
+  snippet: SnippetPiece[];
+  also_in: SessionPosition[];
+}
+
+/** How far search is behind the store. */
+export interface SearchProgress {
+  pending: number | null;
+}
+
+/** A session and its relatives. */
+export interface SessionAnswer {
+  session: SessionItem;
+  parent: SessionItem | null;
+  children: SessionItem[];
+  forks: SessionItem[];
+  first_position: number | null;
+  last_position: number | null;
+  change_sequence: number;
+}
+
+/** What changed in a session: made of stored bodies, so this class only describes it. */
+export interface SessionChange {
+  sequence: number;
+  session: SessionItem;
+  items: Message[];
+  rows: Placement[];
+  events: (ToolResultEvent | CompactionEvent | RewindEvent | InterruptEvent | ErrorEvent | RunMetadataEvent | RecordEvent)[];
+  gone_messages: string[];
+  gone_events: [number, string][];
+  children: SessionItem[];
+}
+
+/** What a session holds, by its memberships (copies in forks included). */
+export interface SessionCounts {
+  messages?: number;
+  prompts?: number;
+  turns?: number;
+  steps?: number;
+  tool_calls?: number;
+  failed_tool_calls?: number;
+  reasoning_parts?: number;
+  files?: number;
+  events?: number;
+  diagnostics?: number;
+}
+
+/** A session, what the user said about it, what it is doing, and what a list shows besides. */
+export interface SessionItem {
+  id: string;
+  agent: string;
+  external_id: string;
+  title?: string;
+  title_source?: "custom" | "generated" | "prompt" | "summary" | "user";
+  project?: Project;
+  cwd?: string;
+  git_branch?: string;
+  git_commit?: string;
+  agent_version?: string;
+  models?: string[];
+  created_at?: string;
+  updated_at?: string;
+  relationships?: Relationship[];
+  ownership?: Ownership;
+  native?: boolean;
+  counts?: SessionCounts;
+  usage?: UsageTotal;
+  cost?: Cost;
+  unpriced_calls?: number;
+  reported_cost?: Cost;
+  metadata?: JsonObject;
+  annotations?: Annotations;
+  state?: SessionState;
+  resume?: ResumeCommand;
+  first_prompt?: string;
+  children?: number;
+}
+
+/** A piece of the list of sessions. */
+export interface SessionPage {
+  items: SessionItem[];
+  next_cursor: string | null;
+  total: number;
+  change_sequence: number;
+}
+
+/** A place in a session. */
+export interface SessionPosition {
+  session_id: string;
+  position: number;
+}
+
+/** What a session was doing when it was asked about, and how that is known. */
+export interface SessionState {
+  state: "done" | "killed" | "quiet" | "running" | "waiting";
+  evidence: "answer" | "approval" | "closed" | "interrupt" | "nothing" | "open-call" | "open-turn" | "process" | "process-ended" | "question" | "silence" | "turn-ended";
+  detail: string | null;
+  since: string | null;
+  quiet_at: string | null;
+  doing: OpenCall | null;
+}
+
+/** Sessions that are new or of which anything has changed. */
+export interface SessionsChange {
+  sequence: number;
+  items: SessionItem[];
+}
+
+/** A piece of a snippet; the marked ones are what was found. */
+export interface SnippetPiece {
+  text: string;
+  marked: boolean;
+}
+
+/** A document the model cited. */
+export interface SourceDocumentPart {
+  type: "source-document";
+  id?: string;
+  provider?: ProviderData;
+  metadata?: JsonObject;
+  source_id: string;
+  media_type: string;
+  title: string;
+  filename?: string;
+}
+
+/** A web page the model cited or found. */
+export interface SourceUrlPart {
+  type: "source-url";
+  id?: string;
+  provider?: ProviderData;
+  metadata?: JsonObject;
+  source_id: string;
+  url: string;
+  title?: string;
+}
+
+/** What the server is and does. */
+export interface StatusAnswer {
+  version: string;
+  sample: boolean;
+  prompts: boolean;
+  change_sequence: number;
+  sync: SyncProgress;
+  search: SearchProgress;
+  store: StoreCounts;
+}
+
+/** How much the store holds, and how fresh it is. */
+export interface StoreCounts {
+  path: string;
+  schema_version: number;
+  file_size: number;
+  sessions: number;
+  subagents: number;
+  messages: number;
+  sources: number;
+  source_bytes: number;
+  archive_bytes: number;
+  vanished: number;
+  unreadable: number;
+  diagnostics: number;
+  last_sync_at: string | null;
+}
+
+/** A file that the last pass could not read. */
+export interface SyncProblem {
+  path: string;
+  reason: string;
+}
+
+/** Where the background's reading of logs stands. */
+export interface SyncProgress {
+  state: string;
+  phase: string | null;
+  done: number;
+  total: number;
+  passes: number;
+  started_at: string | null;
+  ended_at: string | null;
+  error: string | null;
+  problems: SyncProblem[];
+}
+
+/** Text that was said. In a stored body `text` is a preview when `blob` names the whole. */
+export interface TextPart {
+  type: "text";
+  id?: string;
+  provider?: ProviderData;
+  metadata?: JsonObject;
+  text: string;
+  citations?: Citation[];
+  state?: "done" | "streaming";
+  blob?: BlobRef;
+}
+
+/** A tool call as lists show it. */
+export interface ToolCall {
+  tool_call_id: string;
+  tool_name: string;
+  kind: string;
+  state: string;
+  message_id: string;
+  session_id: string;
+  position: number;
+  agent: string;
+  started_at: string | null;
+  completed_at: string | null;
+  duration_ms: number | null;
+  exit_code: number | null;
+  path: string | null;
+  input_size: number;
+  output_size: number;
+}
+
+/** A piece of the list of tool calls. */
+export interface ToolCallPage {
+  items: ToolCall[];
+  next_cursor: string | null;
+}
+
+/** One invocation of a tool with everything that came back. */
+export interface ToolCallPart {
+  type: "tool-call";
+  id?: string;
+  provider?: ProviderData;
+  metadata?: JsonObject;
+  tool_call_id: string;
+  tool_name: string;
+  kind?: ToolKind;
+  input?: Json;
+  input_text?: string;
+  input_blob?: BlobRef;
+  state?: ToolState;
+  title?: string;
+  approval?: Approval;
+  provider_executed?: boolean;
+  parent_tool_call_id?: string;
+  started_at?: string;
+  child_session_id?: string;
+  results?: ToolResult[];
+}
+
+/** A call, with the arguments exactly as the model wrote them (R-K15). */
+export interface ToolCallShown {
+  type: "tool-call";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  tool_call_id: string;
+  tool_name: string;
+  arguments: string;
+  kind?: ToolKind;
+  title?: string;
+  child_session_id?: string;
+}
+
+/** What a tool does, whatever its agent calls it (the kinds of the Agent Client Protocol). */
+export type ToolKind = "ask" | "delete" | "edit" | "execute" | "fetch" | "move" | "other" | "read" | "search" | "subagent" | "switch_mode" | "think";
+
+/** One answer to a tool call. A call may have several (async launch and report, preliminary and final). */
+export interface ToolResult {
+  id: string;
+  status?: "aborted" | "denied" | "error" | "success";
+  content?: (TextPart | ReasoningPart | ToolCallPart | FilePart | SourceUrlPart | SourceDocumentPart | DataPart | UnknownPart)[];
+  structured?: Json;
+  error_text?: string;
+  exit_code?: number;
+  preliminary?: boolean;
+  completed_at?: string;
+  duration_ms?: number;
+  spilled_to?: string;
+  sequence?: number;
+  metadata?: JsonObject;
+}
+
+/** A result arrived. `message_id` is None for an orphan: no call of that id is known. */
+export interface ToolResultEvent {
+  type: "tool-result";
+  position?: number;
+  created_at?: string;
+  records?: Provenance[];
+  tool_call_id: string;
+  result: ToolResult;
+  tool_name?: string;
+  message_id?: string;
+  approval?: Approval;
+  duplicate?: boolean;
+}
+
+/** A result where it arrived: `status` as two-valued as a screen needs it, `outcome` as it is (R-K16). */
+export interface ToolResultShown {
+  type: "tool-result";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  tool_call_id: string;
+  result: string;
+  status: "error" | "success";
+  outcome: "aborted" | "denied" | "error" | "success";
+  tool_name?: string;
+  images?: FilePart[];
+  error_text?: string;
+  exit_code?: number;
+  preliminary?: boolean;
+  duplicate?: boolean;
+  structured?: Json;
+  metadata?: JsonObject;
+}
+
+/** Where a call stands. The last four are final, though a later result may still replace a final state. */
+export type ToolState = "aborted" | "approval-requested" | "approval-responded" | "input-available" | "input-streaming" | "output-available" | "output-denied" | "output-error";
+
+/** How often a tool was called, and how that ended. */
+export interface ToolUsage {
+  tool_name: string;
+  kind: string;
+  calls: number;
+  failed: number;
+  denied: number;
+  aborted: number;
+  unanswered: number;
+  duration_ms: number;
+  unknown_durations: number;
+}
+
+/** All tools, the most called first. */
+export interface ToolsAnswer {
+  items: ToolUsage[];
+}
+
+/** A file, and how much was done to it. */
+export interface TouchedFile {
+  path: string;
+  sessions: number;
+  calls: number;
+  edits: number;
+  last_at: string | null;
+}
+
+/** Files, the last touched first. */
+export interface TouchedFiles {
+  items: TouchedFile[];
+}
+
+/** The model begins to answer (R-K18). */
+export interface TurnStarted {
+  type: "turn-start";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+}
+
+/** What these UI messages cannot say. */
+export interface UIMessageLoss {
+  feature: string;
+  path: string;
+  reason: string;
+}
+
+/** A piece of a session as AI SDK's UI messages: made of stored bodies, so this class only describes it. */
+export interface UIMessagePage {
+  messages: JsonObject[];
+  has_more: boolean;
+  next_cursor: string | null;
+  losses: UIMessageLoss[];
+}
+
+/** A block whose kind this version does not know: `kind` is its own word for itself, `data` its exact JSON. */
+export interface UnknownPart {
+  type: "unknown";
+  id?: string;
+  provider?: ProviderData;
+  metadata?: JsonObject;
+  kind: string;
+  data: Json;
+}
+
+/** Tokens of one model call. */
+export interface Usage {
+  input?: number;
+  cache_read?: number;
+  cache_write_5m?: number;
+  cache_write_1h?: number;
+  cache_write?: number;
+  output?: number;
+  reasoning?: number;
+  tool_prompt?: number;
+  service_tier?: string;
+  speed?: string;
+  region?: string;
+  web_searches?: number;
+  web_fetches?: number;
+  exactness?: "estimated" | "exact" | "lower_bound";
+}
+
+/** Usage by something, and in all. */
+export interface UsageAnswer {
+  by: "agent" | "day" | "model" | "project" | "session" | "subagent";
+  rows: UsageRow[];
+  totals: UsageTotals;
+  contains: string[];
+  missing: string[];
+}
+
+/** The usage of one day, model, project, session, agent or subagent. */
+export interface UsageRow {
+  name: string | null;
+  label: string | null;
+  totals: UsageTotals;
+}
+
+/** A sum of usages that says what it does not contain. */
+export interface UsageTotal {
+  usage?: Usage;
+  calls?: number;
+  unknown_calls?: number;
+}
+
+/** Tokens and US dollars of many model calls, and what these sums do not contain. */
+export interface UsageTotals {
+  calls: number;
+  unknown_calls: number;
+  unpriced_calls: number;
+  lower_bound_calls: number;
+  tokens: number;
+  input: number;
+  cache_read: number;
+  cache_write_5m: number;
+  cache_write_1h: number;
+  cache_write: number;
+  output: number;
+  reasoning: number;
+  tool_prompt: number;
+  cost: number | null;
+  reported_cost: number | null;
+}
+
+/** What the user said: texts joined by newlines (R-K12). */
+export interface UserShown {
+  type: "user";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  text?: string;
+  images?: FilePart[];
+  files?: FilePart[];
+}
+
+/** A piece of a session: made of stored frames, so this class only describes it. */
+export interface WindowPage {
+  items: Message[];
+  rows: Placement[];
+  events: (ToolResultEvent | CompactionEvent | RewindEvent | InterruptEvent | ErrorEvent | RunMetadataEvent | RecordEvent)[];
+  has_before: boolean;
+  has_after: boolean;
+}
