@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -134,6 +135,13 @@ def test_an_argument_that_is_no_text_is_wrong_use(arguments: tuple[str, ...], ru
     assert result.stderr.count("\n") == 1
 
 
+def test_a_misspelt_command_is_told_which_are_like_it(run: Command) -> None:
+    result = run("sesions")
+    assert result.exit_code == 2
+    assert "No such command 'sesions'. Did you mean 'sessions'?" in result.stderr
+    assert "Did you mean" not in run("xyzzy").stderr
+
+
 def test_a_file_that_is_no_store_is_a_clear_error(run: Command, tmp_path: Path) -> None:
     path = tmp_path / "notes.db"
     path.write_text("no database" * 1000)
@@ -154,6 +162,27 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(store: Path) -> None:
     errors = process.stderr.read()
     process.stderr.close()
     assert (process.wait(), errors) == (PIPE_CLOSED, b"")
+
+
+def test_a_reader_that_goes_away_in_the_middle_is_noticed_without_buffers_too(store: Path) -> None:
+    """Python itself loses the rest of a piece then, and a full disk loses it in silence."""
+    process = subprocess.Popen(
+        command("export", SESSION, "--as", "html", "--store", str(store)),
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        pipesize=4096,
+    )
+    assert process.stdout is not None
+    assert os.read(process.stdout.fileno(), 10) == b"<!doctype "
+    process.stdout.close()
+    assert process.wait() == PIPE_CLOSED
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_takes_what_is_said_to_nobody(closed: str, store: Path) -> None:
+    shell = ["sh", "-c", f'"$0" "$@" {closed}', *command("usage", "--store", str(store))]
+    assert subprocess.run(shell, check=False, capture_output=True).returncode == 0
+    assert subprocess.run([*shell, "--nonsense"], check=False, capture_output=True).returncode == 2
 
 
 def test_output_that_no_encoding_can_hold_is_replaced(store: Path) -> None:

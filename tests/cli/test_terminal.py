@@ -105,6 +105,13 @@ def test_a_table_in_a_pipe_is_aligned_whole_and_without_colour(capsys: pytest.Ca
     assert total.startswith("Total ")
 
 
+def test_a_table_without_rows_is_a_remark(capsys: pytest.CaptureFixture[str]) -> None:
+    write_table((Column("Name"), Column("Calls", right=True)), [])
+    assert capsys.readouterr() == ("", "Nothing found.\n")
+    write_table((Column("Name"), Column("Calls", right=True)), [], footer=("Total", "0"))
+    assert capsys.readouterr() == ("Name   Calls\nTotal      0\n", "")
+
+
 def test_a_table_takes_no_control_from_its_cells(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

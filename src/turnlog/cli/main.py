@@ -6,6 +6,7 @@ Commands are imported when they are called, so that `turnlog --help` and every l
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from importlib import import_module
@@ -72,6 +73,20 @@ class Commands(click.Group):
         if entry is None:
             return None
         return getattr(import_module(f"turnlog.cli.{entry.module}"), entry.function or cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """What is called; of a name that is none, which ones are like it."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            like = " or ".join(map(repr, get_close_matches(args[0], COMMANDS)))
+            if not like:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {like}?", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands, without importing one of them."""
@@ -144,8 +159,20 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run the command that the shell asked for."""
+    _prepare_streams()
+    cli(prog_name="turnlog")
+
+
+def _prepare_streams() -> None:
+    """Make the standard streams what a command can write to without looking."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Closed by whoever started this. The first file to be opened, a store say, would take its number.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+    if isinstance(sys.stdout.buffer, io.RawIOBase):
+        # PYTHONUNBUFFERED: what a full disk or a reader that goes away cut off would be lost without an error.
+        sys.stdout = os.fdopen(sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, closefd=False)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows a substitute instead of failing.
         # Only a text stream of an interpreter of our own has this; typeshed knows it under another type.
         stream.reconfigure(errors="replace")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-    cli(prog_name="turnlog")

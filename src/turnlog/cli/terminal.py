@@ -89,10 +89,15 @@ class Column(NamedTuple):
 
 
 def write_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], footer: Sequence[str] | None = None) -> None:
-    """Write rows under their titles: fitted to a terminal, or aligned, whole and without colour in a pipe."""
+    """Write rows under their titles: fitted to a terminal, or aligned, whole and without colour in a pipe.
+
+    Where there are none, that is said, and nothing written.
+    """
     lines = [[one_line(cell) for cell in row] for row in rows]
     last = [] if footer is None else [[one_line(cell) for cell in footer]]
-    if is_terminal():
+    if not (lines or last):
+        click.echo("Nothing found.", err=True)
+    elif is_terminal():
         _write_rich_table(columns, lines, last)
     else:
         _write_plain_table(columns, [[column.title for column in columns], *lines, *last])
