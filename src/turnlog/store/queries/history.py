@@ -13,7 +13,8 @@ from turnlog.model.codec import decode_event
 from turnlog.store import zstd
 from turnlog.store.base import OutlineEntry
 from turnlog.store.families import session_key
-from turnlog.store.queries.messages import Span, held, load_messages
+from turnlog.store.queries.messages import load_messages
+from turnlog.store.queries.spans import Span, held
 from turnlog.store.rows import TURN_ORIGINS, moment
 
 OUTLINE_LENGTH = 200

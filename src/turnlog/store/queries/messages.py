@@ -5,77 +5,23 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Container, Iterable, Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import msgspec
+from typing import Any
 
 from turnlog.errors import NotFoundError
 from turnlog.history.order import place_results
-from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolKind, ToolResult
+from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolKind
 from turnlog.model.message import arrival
 from turnlog.store import bodies
-from turnlog.store.archive import Archive, ReadingAhead
+from turnlog.store.archive import Archive
 from turnlog.store.base import PlacedMessage, RawRecord
 from turnlog.store.blobs import BlobLoader
 from turnlog.store.families import session_key
-from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace, BodyReader
+from turnlog.store.frames import BodyReader
 from turnlog.store.places import unpack_ids, unpack_records
+from turnlog.store.queries.placed_rows import SELECT_MEMBERS, SELECT_SUPERSEDED, PlacedRow, select_placed
+from turnlog.store.queries.spans import Span, held, select_span
+from turnlog.store.queries.structured import StructuredResults
 from turnlog.store.sums import dollars
-
-if TYPE_CHECKING:
-    from turnlog.agents.base import Agent
-
-
-class _Row(NamedTuple):
-    message_id: str
-    session_key: int
-    position: int
-    parent_id: str | None
-    parent_record: str | None
-    turn: int | None
-    step: int | None
-    fate: str
-    fate_cause: str | None
-    pays_key: int | None
-    records: bytes | None
-    source: str | None
-    source_key: int | None
-    generation: int
-    cost: int | None
-    price_version: str | None
-    body: BodyPlace
-
-    @classmethod
-    def of(cls, row: tuple[Any, ...]) -> _Row:
-        """From what `_PLACED` selects."""
-        return cls._make((*row[: PLACE.start], BodyPlace._make(row[PLACE])))
-
-
-_PLACED = (
-    "SELECT m.external_id, s.session_key, s.position, s.parent_id, s.parent_record, s.turn, s.step, s.fate,"
-    " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name,"
-    f" {BODY_COLUMNS}"
-    " FROM {held} s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
-    " LEFT JOIN price_versions v ON v.key = m.price_key"
-)
-_SELECT = _PLACED.format(held="memberships")
-
-_HELD = (
-    "(SELECT session_key, position, message_key, source_key, generation, parent_id, parent_record, turn, step, fate,"
-    " fate_cause, records FROM memberships UNION ALL SELECT session_key, position, message_key, source_key, generation,"
-    " parent_id, NULL, turn, step, fate, fate_cause, records FROM superseded WHERE fate IS NOT NULL)"
-)
-
-_SUPERSEDED = (
-    "SELECT m.external_id, s.session_key, s.position, s.parent_id, NULL, s.turn, s.step, 'superseded',"
-    " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name,"
-    f" {BODY_COLUMNS}"
-    " FROM superseded s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
-    " LEFT JOIN price_versions v ON v.key = m.price_key"
-)
-"""Places that gave way to a session's own log (see `store.writing.streams`): seldom any."""
-
 
 _FIND_MESSAGE = (
     "WITH RECURSIVE agents (name) AS (SELECT min(agent) FROM messages UNION ALL"
@@ -84,52 +30,6 @@ _FIND_MESSAGE = (
     " ON found.agent = agents.name AND found.external_id = ?"
 )
 """Ids are unique within an agent: one look-up for each of the few there are, found by hopping along the same index."""
-
-
-class Span(NamedTuple):
-    """Which messages of a session, by position."""
-
-    after: int | None = None
-    before: int | None = None
-    around: int | None = None
-    limit: int | None = None
-
-
-def select_span(
-    connection: sqlite3.Connection, select: str, key: int, span: Span, condition: str = "1", values: Iterable[Any] = ()
-) -> list[tuple[Any, ...]]:
-    """Rows of `select` (over `memberships s`, or what `held` says) that a span holds, in order.
-
-    Raises ValueError when the span asks for two things at once.
-    """
-    if span.around is not None and (span.after is not None or span.before is not None):
-        raise ValueError("around cannot be combined with after or before")
-    parameters = (key, *values)
-    where = f"{select} WHERE s.session_key = ? AND {condition}"
-    limit = -1 if span.limit is None else span.limit
-    forwards = "ORDER BY s.position, s.message_key LIMIT ?"
-    backwards = "ORDER BY s.position DESC, s.message_key DESC LIMIT ?"
-    if span.around is not None:
-        half = connection.execute(
-            f"{where} AND s.position < ? {backwards}", (*parameters, span.around, limit if limit < 0 else limit // 2)
-        ).fetchall()
-        rest = limit if limit < 0 else limit - len(half)
-        return [
-            *reversed(half),
-            *connection.execute(f"{where} AND s.position >= ? {forwards}", (*parameters, span.around, rest)),
-        ]
-    bounds = [(span.after, "s.position > ?"), (span.before, "s.position < ?")]
-    where += "".join(f" AND {bound}" for value, bound in bounds if value is not None)
-    parameters += tuple(value for value, _ in bounds if value is not None)
-    if span.before is not None and span.after is None:
-        return connection.execute(f"{where} {backwards}", (*parameters, limit)).fetchall()[::-1]
-    return connection.execute(f"{where} {forwards}", (*parameters, limit)).fetchall()
-
-
-def held(connection: sqlite3.Connection, key: int) -> str:
-    """The table of what a session holds by its own id: of a chat also what agents' logs tell of (`writing.answers`)."""
-    found = connection.execute("SELECT 1 FROM superseded WHERE session_key = ? AND fate IS NOT NULL LIMIT 1", (key,))
-    return _HELD if found.fetchone() else "memberships"
 
 
 def load_messages(
@@ -145,12 +45,12 @@ def load_messages(
     key = session_key(connection, session_id)
     wanted = None if fates is None else [str(fate) for fate in fates]
     condition = "1" if wanted is None else f"s.fate IN ({','.join('?' * len(wanted))})"
-    select = _PLACED.format(held=held(connection, key))
-    rows = [_Row.of(row) for row in select_span(connection, select, key, span, condition, wanted or ())]
+    select = select_placed(held(connection, key))
+    rows = [PlacedRow.of(row) for row in select_span(connection, select, key, span, condition, wanted or ())]
     placed = _place(connection, session_id, rows, resolve_blobs=resolve_blobs)
     if not structured:
         return list(placed)
-    filling = _Structured(connection, session_id, structured)
+    filling = StructuredResults(connection, session_id, structured)
     return [each._replace(message=filling.fill(row, each.message)) for row, each in zip(rows, placed, strict=True)]
 
 
@@ -159,10 +59,10 @@ def load_messages_at(
 ) -> list[PlacedMessage]:
     """The messages of a session at these positions, in order."""
     key = session_key(connection, session_id)
-    select = _PLACED.format(held=held(connection, key))
+    select = select_placed(held(connection, key))
     wanted = json.dumps(list(positions))
     found = select_span(connection, select, key, Span(), "s.position IN (SELECT value FROM json_each(?))", (wanted,))
-    return list(_place(connection, session_id, [_Row.of(row) for row in found], resolve_blobs=resolve_blobs))
+    return list(_place(connection, session_id, [PlacedRow.of(row) for row in found], resolve_blobs=resolve_blobs))
 
 
 def position_of(connection: sqlite3.Connection, session_id: str, message_id: str) -> int | None:
@@ -182,7 +82,7 @@ def load_message(
     row = _membership_row(connection, message_id, session_id)
     owner = _session_id(connection, row.session_key)
     found = next(_place(connection, owner, [row], resolve_blobs=resolve_blobs))
-    return _Structured(connection, owner, ToolKind).fill(row, found.message) if structured else found.message
+    return StructuredResults(connection, owner, ToolKind).fill(row, found.message) if structured else found.message
 
 
 def load_memberships(connection: sqlite3.Connection, message_id: str) -> list[Membership]:
@@ -227,7 +127,7 @@ def result_places(position: int, records: bytes | None) -> dict[str, int]:
 
 
 def _place(
-    connection: sqlite3.Connection, session_id: str, rows: list[_Row], *, resolve_blobs: bool
+    connection: sqlite3.Connection, session_id: str, rows: list[PlacedRow], *, resolve_blobs: bool
 ) -> Iterator[PlacedMessage]:
     children = children_of_calls(connection, session_id)
     parents = _parents(connection, rows)
@@ -240,7 +140,7 @@ def _place(
         yield PlacedMessage(message, _membership(row, session_id, parents), _cost(row))
 
 
-def _membership(row: _Row, session_id: str, parents: dict[str, str]) -> Membership:
+def _membership(row: PlacedRow, session_id: str, parents: dict[str, str]) -> Membership:
     return Membership(
         session_id=session_id,
         message_id=row.message_id,
@@ -255,18 +155,18 @@ def _membership(row: _Row, session_id: str, parents: dict[str, str]) -> Membersh
     )
 
 
-def _provenance(row: _Row) -> tuple[Provenance, ...]:
+def _provenance(row: PlacedRow) -> tuple[Provenance, ...]:
     if row.source is None:
         return ()
     places = dict.fromkeys((offset, length) for offset, length, _ in unpack_records(row.records) if length)
     return tuple(Provenance(source=row.source, offset=offset, length=length) for offset, length in places)
 
 
-def _cost(row: _Row) -> Cost | None:
+def _cost(row: PlacedRow) -> Cost | None:
     return None if row.cost is None else dollars(row.cost, price_version=row.price_version)
 
 
-def _parents(connection: sqlite3.Connection, rows: Iterable[_Row]) -> dict[str, str]:
+def _parents(connection: sqlite3.Connection, rows: Iterable[PlacedRow]) -> dict[str, str]:
     """Record id -> message id, of a session that has parents which a fold knew by their record only."""
     row = next((row for row in rows if row.parent_id is None and row.parent_record is not None), None)
     if row is None:
@@ -289,21 +189,21 @@ def _parents(connection: sqlite3.Connection, rows: Iterable[_Row]) -> dict[str, 
     return found
 
 
-def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[_Row]:
+def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[PlacedRow]:
     """Every place of a message, the one in the session that pays first."""
     found = connection.execute(_FIND_MESSAGE, (message_id,)).fetchall()
     rows: list[tuple[Any, ...]] = []
     for key in found:
         rows += connection.execute(
-            f"{_SELECT} WHERE m.key = ? ORDER BY s.session_key IS NOT m.pays_key, s.session_key", key
+            f"{SELECT_MEMBERS} WHERE m.key = ? ORDER BY s.session_key IS NOT m.pays_key, s.session_key", key
         ).fetchall()
-        rows += connection.execute(f"{_SUPERSEDED} WHERE m.key = ? ORDER BY s.session_key", key).fetchall()
+        rows += connection.execute(f"{SELECT_SUPERSEDED} WHERE m.key = ? ORDER BY s.session_key", key).fetchall()
     if not rows:
         raise NotFoundError(f"there is no message {message_id}")
-    return [_Row.of(row) for row in rows]
+    return [PlacedRow.of(row) for row in rows]
 
 
-def _membership_row(connection: sqlite3.Connection, message_id: str, session_id: str | None) -> _Row:
+def _membership_row(connection: sqlite3.Connection, message_id: str, session_id: str | None) -> PlacedRow:
     rows = _membership_rows(connection, message_id)
     if session_id is None:
         return rows[0]
@@ -317,50 +217,3 @@ def _membership_row(connection: sqlite3.Connection, message_id: str, session_id:
 def _session_id(connection: sqlite3.Connection, key: int) -> str:
     agent, external_id = connection.execute("SELECT agent, external_id FROM sessions WHERE key = ?", (key,)).fetchone()
     return f"{agent}:{external_id}"
-
-
-def _result_records(row: _Row) -> dict[str, tuple[int, int]]:
-    """Result id -> offset and length of the record that brought it: the message's own when it stands in that."""
-    records = unpack_records(row.records)
-    own = next(((offset, length) for offset, length, what in records if what is None), None)
-    places = {what: (offset, length) for offset, length, what in records if isinstance(what, str)}
-    return {what: place if place[1] or own is None else own for what, place in places.items()}
-
-
-class _Structured:
-    """Fills in the agent's own JSON of each result, read from the record that brought it."""
-
-    def __init__(self, connection: sqlite3.Connection, session_id: str, kinds: Container[ToolKind]) -> None:
-        self._name = session_id.partition(":")[0]
-        self._kinds = kinds
-        self._archive = ReadingAhead(Archive(connection))
-
-    def fill(self, row: _Row, message: Message) -> Message:
-        """The message with what its calls of these kinds brought."""
-        wanted = [part for part in message.parts if isinstance(part, ToolCallPart) and part.kind in self._kinds]
-        if not wanted or row.source_key is None:
-            return message
-        places = _result_records(row)
-        filled = {id(call): self._filled(call, row, places) for call in wanted}
-        return msgspec.structs.replace(message, parts=tuple([filled.get(id(part), part) for part in message.parts]))
-
-    @cached_property
-    def _agent(self) -> Agent | None:
-        # Agents of other packages are found through the entry points of all that are installed: asked for late.
-        from turnlog.agents import agent
-
-        try:
-            return agent(self._name)
-        except Exception:  # A stranger's package must not take a message down.
-            return None
-
-    def _filled(self, call: ToolCallPart, row: _Row, places: dict[str, tuple[int, int]]) -> ToolCallPart:
-        results = tuple([self._result(call, result, row, places.get(result.id)) for result in call.results])
-        return msgspec.structs.replace(call, results=results)
-
-    def _result(self, call: ToolCallPart, result: ToolResult, row: _Row, place: tuple[int, int] | None) -> ToolResult:
-        if place is None or row.source_key is None or self._agent is None:
-            return result
-        record = self._archive.read(row.source_key, row.generation, *place)
-        structured = self._agent.structured_result(record, call.tool_call_id)
-        return result if structured is None else msgspec.structs.replace(result, structured=structured)

@@ -12,7 +12,8 @@ import msgspec
 from turnlog.store import zstd
 from turnlog.store.families import session_key
 from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace, load_frames
-from turnlog.store.queries.messages import Span, children_of_calls, held, result_places, select_span
+from turnlog.store.queries.messages import children_of_calls, result_places
+from turnlog.store.queries.spans import Span, held, select_span
 from turnlog.store.rows import NANO
 from turnlog.store.window import Window
 

@@ -32,7 +32,8 @@ class MessageAnswers(Snapshots):
         resolve_blobs: bool = True,
     ) -> list[PlacedMessage]:
         """Messages of a session in order."""
-        from turnlog.store.queries.messages import Span, load_messages
+        from turnlog.store.queries.messages import load_messages
+        from turnlog.store.queries.spans import Span
 
         span = Span(after, before, around, limit)
         with self._snapshot() as connection:
@@ -112,8 +113,8 @@ class MessageAnswers(Snapshots):
         limit: int = 40,
     ) -> Passage:
         """A passage of the history, with what it takes to understand it."""
-        from turnlog.store.queries.messages import Span
         from turnlog.store.queries.passage import load_passage
+        from turnlog.store.queries.spans import Span
 
         with self._snapshot() as connection:
             arrivals = self._arrivals.load(connection, session_id)
@@ -129,7 +130,7 @@ class MessageAnswers(Snapshots):
         limit: int = 40,
     ) -> Window:
         """A piece of a session for a browser."""
-        from turnlog.store.queries.messages import Span
+        from turnlog.store.queries.spans import Span
         from turnlog.store.queries.window import load_window
 
         with self._snapshot() as connection:
