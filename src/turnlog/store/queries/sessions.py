@@ -13,7 +13,8 @@ from turnlog.model import Ownership, Project, Relationship, Session, SessionCoun
 from turnlog.model.usage import BUCKETS
 from turnlog.store.base import Page, SessionFilter, SessionLink, SessionSort
 from turnlog.store.families import session_key
-from turnlog.store.queries.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
+from turnlog.store.queries.paging import decode_cursor, encode_cursor, phases
+from turnlog.store.queries.session_conditions import LISTED, conditions_of
 from turnlog.store.rows import moment
 from turnlog.store.sums import dollars, priced, usage_total
 from turnlog.store.writing.lineage import NEAREST
@@ -84,46 +85,6 @@ _SORT_VALUES: dict[SessionSort, str] = {
     "messages": "s.messages",
 }
 
-_CONDITIONS = {
-    "agent": "s.agent = ?",
-    "project": "s.project_key IN (SELECT key FROM projects WHERE path = ? OR name = ?)",
-    "model": "EXISTS (SELECT 1 FROM usage u JOIN models d ON d.key = u.model_key"
-    " WHERE u.session_key = s.key AND d.name = ?)",
-    "branch": "s.git_branch = ?",
-    "title": "instr(casefold(coalesce(a.title, s.title)), casefold(?)) > 0",
-    "relationship": "s.relationship = ?",
-    "user": "s.owner_key IN (SELECT key FROM owners WHERE user = ?)",
-    "team": "s.owner_key IN (SELECT key FROM owners WHERE team = ?)",
-    "task": "s.owner_key IN (SELECT key FROM owners WHERE task = ?)",
-    "machine": "s.owner_key IN (SELECT key FROM owners WHERE machine = ?)",
-    "starred": "coalesce(a.starred, 0) = ?",
-    "archived": "coalesce(a.archived, 0) = ?",
-    "tag": "EXISTS (SELECT 1 FROM json_each(a.tags) WHERE value = ?)",
-}
-"""Fields of `SessionFilter` that compare one value, wherever the condition has a `?`."""
-
-
-_LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""Not what a stream called a subagent that has a log under another id (see `store.writing.streams`)."""
-
-
-_TOLD_HERE = "NOT (s.native = 1 AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""No chat whose every answer an agent's log tells of (see `store.writing.answers`)."""
-
-
-_OWN = (
-    "NOT (s.messages = 0 AND s.events > 0 AND s.created_at IS NULL AND s.cwd IS NULL AND s.title IS NULL"
-    " AND s.native = 0)"
-)
-"""Not a log that holds nothing but facts without a time, which are of other sessions (see `writing.leaf_titles`)."""
-
-
-_USED = (
-    'NOT (s.messages = 0 AND s.metadata LIKE \'%"told_by":"hooks"%\' AND EXISTS'
-    " (SELECT 1 FROM events e WHERE e.session_key = s.key AND e.kind = 'hook:SessionEnd'))"
-)
-"""Not what was opened and closed again without a word, of which only hooks tell."""
-
 
 def load_sessions(
     connection: sqlite3.Connection,
@@ -134,7 +95,7 @@ def load_sessions(
     count: bool,
 ) -> Page[Session]:
     """A page of sessions; see `Store.sessions`."""
-    where, parameters = _where(connection, wanted)
+    where, parameters = conditions_of(connection, wanted)
     value = _SORT_VALUES[sort]
     rows: list[tuple[Any, ...]] = []
     # Rows of one value run by key, which is how an index on the value alone already has them.
@@ -174,7 +135,7 @@ def find_session(
 def load_children(connection: sqlite3.Connection, session_id: str) -> list[Session]:
     """Sessions that came out of this one, oldest first; of a chat also those in which its agents tell of it."""
     key = session_key(connection, session_id)
-    rows = _select(connection, f"s.parent_key = ? AND {_LISTED}", (key,))
+    rows = _select(connection, f"s.parent_key = ? AND {LISTED}", (key,))
     logs = connection.execute("SELECT DISTINCT log_id FROM answers WHERE session_id = ?", (session_id,)).fetchall()
     for (log_id,) in logs:
         agent, _, external_id = log_id.partition(":")
@@ -195,30 +156,6 @@ def _select(connection: sqlite3.Connection, condition: str, parameters: Iterable
     return connection.execute(
         f"SELECT {_COLUMNS}{_FROM} WHERE {condition} ORDER BY s.key", tuple(parameters)
     ).fetchall()
-
-
-def _where(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[str, list[Any]]:
-    conditions: list[str] = [_OWN, _USED, _TOLD_HERE]
-    parameters: list[Any] = []
-    for name, condition in _CONDITIONS.items():
-        value = getattr(wanted, name)
-        if value is not None:
-            conditions.append(condition)
-            parameters += [value] * condition.count("?")
-    if wanted.since is not None:
-        conditions.append("s.updated_at >= ?")
-        parameters.append(aware_milliseconds(wanted.since))
-    if wanted.until is not None:
-        conditions.append("s.created_at < ?")
-        parameters.append(aware_milliseconds(wanted.until))
-    if wanted.parent is not None:
-        conditions.append("s.parent_key = ?")
-        parameters.append(session_key(connection, wanted.parent))
-    if not wanted.subagents and wanted.parent is None and wanted.relationship is None:
-        conditions.append("s.relationship IS NOT 'subagent'")
-    else:
-        conditions.append(_LISTED)
-    return " AND ".join(conditions), parameters
 
 
 def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[Session]:
