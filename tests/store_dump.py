@@ -17,7 +17,7 @@ from turnlog.store import zstd
 from turnlog.store.archive import Archive
 from turnlog.store.frames import BODY_COLUMNS, MOST_TOGETHER, BodyPlace, BodyReader
 from turnlog.store.places import unpack_ids, unpack_records
-from turnlog.store.rows import MESSAGE_COLUMNS, MESSAGE_COUNTS, PART_COLUMNS, USAGE_COUNTS
+from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, MESSAGE_COUNTS, USAGE_COUNTS
 
 Dump: TypeAlias = dict[str, dict[str, Any]]
 
@@ -142,7 +142,7 @@ def _memberships(connection: sqlite3.Connection) -> dict[str, Any]:
 
 
 def _parts(connection: sqlite3.Connection) -> dict[str, Any]:
-    columns = ", ".join(f"p.{name}" for name in PART_COLUMNS[2:])
+    columns = ", ".join(f"p.{name}" for name in (*CALL_COLUMNS[2:], "media_type"))
     return _rows(
         connection,
         f"SELECT m.external_id, p.sequence, {columns} FROM parts p JOIN messages m ON m.key = p.message_key",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -28,8 +29,9 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.store.rows import (
+    CALL_COLUMNS,
     MESSAGE_COUNTS,
-    PART_COLUMNS,
+    PLAIN_COLUMNS,
     USAGE_COUNTS,
     day_of,
     message_buckets,
@@ -60,9 +62,16 @@ def paid(message: Message, cost: int | None = None) -> dict[str, int] | None:
     )
 
 
+def all_of(part: Any) -> dict[str, Any]:
+    """All columns of a part's row."""
+    facts = message_facts(assistant(part), 7)
+    columns, rows = (CALL_COLUMNS, facts.calls) if facts.calls else (PLAIN_COLUMNS, facts.plain)
+    return dict(zip(columns, rows[0], strict=True))
+
+
 def row_of(part: Any) -> dict[str, Any]:
     """The columns of a part that say something."""
-    row = dict(zip(PART_COLUMNS, message_facts(assistant(part), 7).parts[0], strict=True))
+    row = all_of(part)
     assert (row.pop("message_key"), row.pop("sequence")) == (7, 0)
     return {name: value for name, value in row.items() if value not in (None, 0)}
 
@@ -200,8 +209,7 @@ def test_the_row_of_a_call() -> None:
         "completed_at": started + 3000,
         "duration_ms": 3000,
     }
-    facts = message_facts(assistant(call), 1).parts[0]
-    assert dict(zip(PART_COLUMNS, facts, strict=True))["exit_code"] == 0
+    assert all_of(call)["exit_code"] == 0
 
 
 def test_what_the_agent_says_of_a_duration_counts_before_the_clock() -> None:
@@ -209,7 +217,7 @@ def test_what_the_agent_says_of_a_duration_counts_before_the_clock() -> None:
     call = ToolCallPart(tool_call_id="c", tool_name="t", started_at=START, results=(result,))
     assert row_of(call)["duration_ms"] == 1200
     backwards = msgspec.structs.replace(call, results=(ToolResult(id="1", completed_at=START - timedelta(hours=1)),))
-    assert dict(zip(PART_COLUMNS, message_facts(assistant(backwards), 1).parts[0], strict=True))["duration_ms"] == 0
+    assert all_of(backwards)["duration_ms"] == 0
 
 
 @pytest.mark.parametrize(
@@ -268,8 +276,10 @@ def test_a_number_that_no_column_holds_is_not_known(count: int) -> None:
 def test_every_message_has_its_rows(message: Message) -> None:
     """R-S16: the number of tool calls is that of the tool parts."""
     facts = message_facts(message, 1)
-    assert [row[2] for row in facts.parts] == [part.type for part in message.parts]
-    assert {len(row) for row in facts.parts} <= {len(PART_COLUMNS)}
+    rows = sorted([*facts.plain, *facts.calls], key=itemgetter(1))
+    assert [row[1:3] for row in rows] == [(number, part.type) for number, part in enumerate(message.parts)]
+    assert {len(row) for row in facts.plain} <= {len(PLAIN_COLUMNS)}
+    assert {len(row) for row in facts.calls} <= {len(CALL_COLUMNS)}
     calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
     assert counts(message).get("tool_calls", 0) == len(calls)
     usage_counts(message, None)

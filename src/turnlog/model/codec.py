@@ -12,6 +12,8 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, TypeVar, cast, get_args
 
 import msgspec
@@ -29,6 +31,9 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 """Keys of mappings are sorted, so that equal values have equal bytes."""
 
 _exact_encoder = msgspec.json.Encoder()
+_HARMLESS = frozenset({type(None), bool, int, str, bytes, datetime, msgspec.Raw, msgspec.UnsetType})
+"""Types of values that need no care."""
+
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _EXTRA = next(field.encode_name for field in msgspec.structs.fields(Value) if field.name == "extra")
@@ -223,10 +228,20 @@ def _needs_care(value: Any) -> bool:
     if isinstance(value, float):
         return not math.isfinite(value)
     if isinstance(value, Value):
-        return bool(value.extra) or any(_needs_care(getattr(value, name)) for name in value.__struct_fields__)
-    if isinstance(value, dict):
-        return any(_needs_care(item) for item in cast("dict[str, Any]", value).values())
-    return isinstance(value, tuple | list) and any(_needs_care(item) for item in cast("list[Any]", value))
+        if value.extra:
+            return True
+        items: Iterable[Any] = [getattr(value, name) for name in value.__struct_fields__]
+    elif isinstance(value, dict):
+        items = cast("dict[str, Any]", value).values()
+    elif isinstance(value, tuple | list):
+        items = cast("list[Any]", value)
+    else:
+        return False
+    # A call for each would take most of the time: nearly all are of these types.
+    for item in items:
+        if type(item) not in _HARMLESS and _needs_care(item):
+            return True
+    return False
 
 
 def _plain(value: Any, *, sort: bool) -> Any:

@@ -9,6 +9,7 @@ an id (`<message id>.<block number>`), and a line with a stop reason has its usa
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, TypeGuard
 
 import msgspec
@@ -162,12 +163,18 @@ def _declared(part: ToolCallPart) -> ToolState:
 def _join_fields(one: Value, other: Value, *, skip: frozenset[str]) -> dict[str, Any]:
     """Field by field: what is set wins over the default; of two different values the smaller, whoever came first."""
     joined: dict[str, Any] = {}
-    for field in msgspec.structs.fields(one):
-        if field.name in skip:
+    for name, default in _defaults_of(type(one)):
+        if name in skip:
             continue
-        left, right = getattr(one, field.name), getattr(other, field.name)
-        joined[field.name] = left if left == right else _join(left, right, field_default(field))
+        left, right = getattr(one, name), getattr(other, name)
+        joined[name] = left if left == right else _join(left, right, default)
     return joined
+
+
+@cache
+def _defaults_of(kind: type[Value]) -> tuple[tuple[str, Any], ...]:
+    """Name and default of each field; msgspec works its types out anew whenever it is asked for fields."""
+    return tuple([(field.name, field_default(field)) for field in msgspec.structs.fields(kind)])
 
 
 def _join(left: Any, right: Any, default: Any) -> Any:

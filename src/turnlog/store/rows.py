@@ -66,7 +66,10 @@ MESSAGE_COLUMNS = (
 )
 """All but where the body lies: `frames.PLACE_COLUMNS`."""
 
-PART_COLUMNS = (
+PLAIN_COLUMNS = ("message_key", "sequence", "type", "media_type", "text_size")
+"""Of `parts`, for a part that is no call: binding a NULL takes SQLite's module longer than a number."""
+
+CALL_COLUMNS = (
     "message_key",
     "sequence",
     "type",
@@ -76,7 +79,6 @@ PART_COLUMNS = (
     "tool_state",
     "exit_code",
     "path",
-    "media_type",
     "spill",
     "text_size",
     "output_size",
@@ -84,14 +86,16 @@ PART_COLUMNS = (
     "completed_at",
     "duration_ms",
 )
-
-_NO_TOOL = (None,) * 5
+"""Of `parts`, for a call."""
 
 
 class MessageFacts(NamedTuple):
     """What the parts of a message say about the whole."""
 
-    parts: list[tuple[Any, ...]]
+    plain: list[tuple[Any, ...]]
+    """Of each part that is no call, `PLAIN_COLUMNS`."""
+    calls: list[tuple[Any, ...]]
+    """Of each call, `CALL_COLUMNS`."""
     more_paths: list[tuple[str, int, int]]
     """Files that calls touched besides the first of each: path, key of the message, number of the part."""
     counts: tuple[int, ...]
@@ -132,15 +136,15 @@ def day_of(created_at: int | None) -> int:
 
 def message_facts(message: Message, key: int) -> MessageFacts:
     """Part rows, counts and flags of one message; of one whose contents are in blobs, only counts and flags."""
-    rows: list[tuple[Any, ...]] = []
+    plain: list[tuple[Any, ...]] = []
+    calls: list[tuple[Any, ...]] = []
     more: list[tuple[str, int, int]] = []
     texts: list[str] = []
     said: list[str] = []
-    calls = failed = reasoning = files = 0
+    failed = reasoning = files = 0
     has_structured = False
     for sequence, part in enumerate(message.parts):
         if isinstance(part, ToolCallPart):
-            calls += 1
             failed += part.state is ToolState.OUTPUT_ERROR
             for result in part.results:
                 has_structured = has_structured or result.structured is not UNSET
@@ -148,7 +152,7 @@ def message_facts(message: Message, key: int) -> MessageFacts:
                     files += isinstance(block, FilePart)
             paths = touched_paths(part)
             more += [(path, key, sequence) for path in paths[1:]]
-            rows.append(_call_row(key, sequence, part, paths[0] if paths else None))
+            calls.append(_call_row(key, sequence, part, paths[0] if paths else None))
             continue
         if isinstance(part, TextPart):
             texts.append(part.text)
@@ -158,11 +162,11 @@ def message_facts(message: Message, key: int) -> MessageFacts:
             reasoning += 1
         elif isinstance(part, FilePart):
             files += 1
-        rows.append(_plain_row(key, sequence, part))
-    counts = (1, _is_prompt(message), _is_step(message), calls, failed, reasoning, files)
+        plain.append(_plain_row(key, sequence, part))
+    counts = (1, _is_prompt(message), _is_step(message), len(calls), failed, reasoning, files)
     shown = [command_line(message) or ""] if message.origin in _TYPED else said
     preview = _preview(shown) or _preview(texts)
-    return MessageFacts(rows, more, counts, preview, calls > 0, reasoning > 0, files > 0, has_structured)
+    return MessageFacts(plain, calls, more, counts, preview, bool(calls), reasoning > 0, files > 0, has_structured)
 
 
 def usage_counts(message: Message, cost: int | None) -> tuple[int, ...] | None:
@@ -211,7 +215,7 @@ def _plain_row(key: int, sequence: int, part: Part) -> tuple[Any, ...]:
     elif isinstance(part, FilePart):
         media_type = part.media_type
         size = len(part.data or b"")
-    return (key, sequence, part.type, *_NO_TOOL, None, media_type, None, size, 0, None, None, None)
+    return (key, sequence, part.type, media_type, size)
 
 
 def _call_row(key: int, sequence: int, part: ToolCallPart, path: str | None) -> tuple[Any, ...]:
@@ -238,7 +242,6 @@ def _call_row(key: int, sequence: int, part: ToolCallPart, path: str | None) -> 
         part.state,
         exit_code,
         path,
-        None,
         spill,
         _input_size(part),
         output_size,

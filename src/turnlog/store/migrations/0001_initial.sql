@@ -116,7 +116,7 @@ CREATE TABLE messages (
     key INTEGER PRIMARY KEY AUTOINCREMENT,    -- never used twice: a search document of a message that went away finds nothing
     agent TEXT NOT NULL,
     external_id TEXT NOT NULL,
-    role TEXT NOT NULL CHECK (role IN ('system', 'developer', 'user', 'assistant')),
+    role TEXT NOT NULL CHECK (role = 'assistant' OR role = 'user' OR role = 'developer' OR role = 'system'),
     origin TEXT,
     model_key INTEGER REFERENCES models (key),
     created_at INTEGER, completed_at INTEGER,

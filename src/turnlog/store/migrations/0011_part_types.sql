@@ -3,8 +3,9 @@
 CREATE TABLE checked_parts (
     message_key INTEGER NOT NULL REFERENCES messages (key) ON DELETE CASCADE,
     sequence INTEGER NOT NULL,
-    type TEXT NOT NULL CHECK (type IN ('text', 'reasoning', 'tool-call', 'file', 'source-url', 'source-document',
-                                       'data', 'unknown')),
+    -- The common ones first, and no IN: SQLite would fill a table with its list for every row.
+    type TEXT NOT NULL CHECK (type = 'tool-call' OR type = 'text' OR type = 'reasoning' OR type = 'file'
+        OR type = 'source-url' OR type = 'source-document' OR type = 'data' OR type = 'unknown'),
     tool_name TEXT, tool_kind TEXT, tool_call_id TEXT, tool_state TEXT,
     exit_code INTEGER,
     path TEXT,                                -- the file a call read or wrote

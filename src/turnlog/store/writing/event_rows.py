@@ -10,7 +10,7 @@ import msgspec
 
 from turnlog.agents.base import EventChange, ResultChange
 from turnlog.model import RecordEvent, RunMetadataEvent, ToolResultEvent
-from turnlog.model.codec import decode_event, encode
+from turnlog.model.codec import decode_event, encode, encode_known
 from turnlog.store import zstd
 from turnlog.store.rows import milliseconds
 from turnlog.store.writing.branches import Branches
@@ -146,7 +146,7 @@ class EventRows:
         if isinstance(event, RecordEvent | RunMetadataEvent):
             kind = event.kind
             known = getattr(event, "known", True)
-            body = None if event.data is msgspec.UNSET else encode(event)
+            body = None if event.data is msgspec.UNSET else encode_known(event)
         else:
             body = encode(event)
         if isinstance(event, ToolResultEvent):

@@ -7,7 +7,7 @@ Parts and memberships are written before their messages, whose bodies are compre
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any
@@ -18,14 +18,15 @@ from turnlog.store import bodies, zstd
 from turnlog.store.blobs import save_blobs
 from turnlog.store.frames import PLACE_COLUMNS, FramePacker, PackedFrames
 from turnlog.store.places import pack_ids, pack_records
-from turnlog.store.rows import MESSAGE_COLUMNS, PART_COLUMNS, MessageFacts, message_facts
+from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PLAIN_COLUMNS, MessageFacts, message_facts
 from turnlog.store.writing.branches import Branches
 from turnlog.store.writing.transaction import SourceRow, Transaction
 
 _COLUMNS = (*MESSAGE_COLUMNS, *PLACE_COLUMNS)
 _MESSAGE_INSERT = f"INSERT INTO messages ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
-PATH_INSERT = "INSERT OR IGNORE INTO more_paths (path, message_key, sequence) VALUES (?, ?, ?)"
-PART_INSERT = f"INSERT INTO parts ({', '.join(PART_COLUMNS)}) VALUES ({', '.join('?' * len(PART_COLUMNS))})"
+_PLAIN_INSERT = f"INSERT INTO parts ({', '.join(PLAIN_COLUMNS)}) VALUES ({', '.join('?' * len(PLAIN_COLUMNS))})"
+_CALL_INSERT = f"INSERT INTO parts ({', '.join(CALL_COLUMNS)}) VALUES ({', '.join('?' * len(CALL_COLUMNS))})"
+_PATH_INSERT = "INSERT OR IGNORE INTO more_paths (path, message_key, sequence) VALUES (?, ?, ?)"
 
 _MEMBER_COLUMNS = (
     "session_key",
@@ -58,7 +59,8 @@ class NewMessages:
         self._next_key = (row[0] if row else 0) + 1
         self._messages: list[tuple[Any, ...]] = []
         self._packer = FramePacker()
-        self._parts: list[tuple[Any, ...]] = []
+        self._plain: list[tuple[Any, ...]] = []
+        self._calls: list[tuple[Any, ...]] = []
         self._paths: list[tuple[str, int, int]] = []
         self._members: list[tuple[Any, ...]] = []
         self._blobs: list[tuple[bodies.Blob, int]] = []
@@ -78,7 +80,8 @@ class NewMessages:
         columns = transaction.message_columns(message, facts, cost, 1, sequence)
         self._messages.append((key, transaction.source.agent, message.id, *columns, session_key))
         self._packer.add(session_key, key, body)
-        self._parts += facts.parts
+        self._plain += facts.plain
+        self._calls += facts.calls
         self._paths += facts.more_paths
         self._members.append(member_row(session_key, key, transaction.source, placement))
         self._branches.note_place(session_key, placement)
@@ -93,13 +96,13 @@ class NewMessages:
         packed = self._packer.take()
         self._sent = self._messages, packed, self._compress(packed.texts)
         connection = self._transaction.connection
-        connection.executemany(PART_INSERT, self._parts)
-        connection.executemany(PATH_INSERT, self._paths)
+        _insert_parts(connection, self._plain, self._calls, self._paths)
         connection.executemany(MEMBER_INSERT, self._members)
         save_blobs(connection, self._blobs)
         self._transaction.saved.messages += len(self._messages)
         self._messages = []
-        self._parts.clear()
+        self._plain.clear()
+        self._calls.clear()
         self._paths.clear()
         self._members.clear()
         self._blobs.clear()
@@ -130,6 +133,22 @@ class NewMessages:
         if self._worker is None:
             return partial(zstd.compress_all, texts)
         return self._worker.submit(zstd.compress_all, texts).result
+
+
+def insert_parts(connection: sqlite3.Connection, facts: MessageFacts) -> None:
+    """Write the rows of a message's parts."""
+    _insert_parts(connection, facts.plain, facts.calls, facts.more_paths)
+
+
+def _insert_parts(
+    connection: sqlite3.Connection,
+    plain: Iterable[tuple[Any, ...]],
+    calls: Iterable[tuple[Any, ...]],
+    paths: Iterable[tuple[str, int, int]],
+) -> None:
+    connection.executemany(_PLAIN_INSERT, plain)
+    connection.executemany(_CALL_INSERT, calls)
+    connection.executemany(_PATH_INSERT, paths)
 
 
 def drop_parts(connection: sqlite3.Connection, message_key: int) -> None:

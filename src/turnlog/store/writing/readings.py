@@ -19,7 +19,7 @@ from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_reco
 from turnlog.store.rows import MESSAGE_COLUMNS, MessageFacts, message_facts
 from turnlog.store.writing.branches import Branches
 from turnlog.store.writing.left_open import give_up_open_calls
-from turnlog.store.writing.new_messages import MEMBER_INSERT, PART_INSERT, PATH_INSERT, drop_parts, member_row
+from turnlog.store.writing.new_messages import MEMBER_INSERT, drop_parts, insert_parts, member_row
 from turnlog.store.writing.transaction import Transaction
 
 _MESSAGE_UPDATE = (
@@ -132,7 +132,7 @@ class Readings:
         self._connection.execute(_MESSAGE_UPDATE, (*columns, pays_key, *alone, key))
         drop_parts(self._connection, key)
         if pays_key is not None:
-            self._insert_parts(facts)
+            insert_parts(self._connection, facts)
         replace_blobs(self._connection, key, found)
 
     def _share(self, session_key: int, key: int, placement: Placement) -> None:
@@ -161,14 +161,10 @@ class Readings:
         else:
             self._count_again(session_key, key, facts)
 
-    def _insert_parts(self, facts: MessageFacts) -> None:
-        self._connection.executemany(PART_INSERT, facts.parts)
-        self._connection.executemany(PATH_INSERT, facts.more_paths)
-
     def _count_again(self, session_key: int, key: int, facts: MessageFacts) -> None:
         """A message that no session held any more, since a log had taken its place, is held again."""
         self._transaction.totals.move(key, None, session_key)
-        self._insert_parts(facts)
+        insert_parts(self._connection, facts)
         self._connection.execute(
             "UPDATE messages SET changed_seq = ? WHERE key = ?", (self._sessions.sequence(session_key), key)
         )
