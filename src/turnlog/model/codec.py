@@ -238,10 +238,7 @@ def _needs_care(value: Any) -> bool:
     else:
         return False
     # A call for each would take most of the time: nearly all are of these types.
-    for item in items:
-        if type(item) not in _HARMLESS and _needs_care(item):
-            return True
-    return False
+    return any(type(item) not in _HARMLESS and _needs_care(item) for item in items)
 
 
 def _plain(value: Any, *, sort: bool) -> Any:
