@@ -99,6 +99,33 @@ def test_a_phone_scrolls_in_one_direction_only(browser: Browser, address: str, p
     assert visit.problems == []
 
 
+def test_a_narrow_phone_shows_every_figure_of_a_session(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 320, "height": 700}, has_touch=True, is_mobile=True)
+    page = Visit(context, address).open("/")
+    ends = page.locator(".session-link:has(.session-figures)").evaluate_all(
+        """links => links.map(link => [link.getBoundingClientRect().right,
+            ...[...link.querySelectorAll('.session-figure')].map(figure => figure.getBoundingClientRect().right)])"""
+    )
+    context.close()
+    assert ends
+    assert [end for end in ends if max(end[1:]) > end[0] + 0.5] == []
+
+
+def test_records_take_no_line_of_a_conversation_on_a_phone(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    visit = Visit(context, address)
+    page = visit.open(f"/sessions/{VARIED_ID}")
+    records = page.locator(".records", has=page.locator(".fold-faint")).first
+    records.wait_for()
+    folded = records.bounding_box()
+    records.get_by_role("button").tap()
+    expect(records.locator(".records-kind").first).to_be_visible()
+    context.close()
+    assert folded is not None
+    assert folded["height"] <= 2
+    assert visit.problems == []
+
+
 SHIFTS = """() => new Promise(done => {
   new PerformanceObserver(list => done(list.getEntries().filter(entry => !entry.hadRecentInput)
     .reduce((sum, entry) => sum + entry.value, 0))).observe({ type: 'layout-shift', buffered: true });

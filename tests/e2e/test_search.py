@@ -47,3 +47,13 @@ def test_more_hits_come_as_one_scrolls(visit: Visit) -> None:
     assert 0 < first < 300
     page.locator(".hit").last.scroll_into_view_if_needed()
     expect(page.locator(".hit").nth(first)).to_be_attached()
+
+
+def test_a_percent_sign_is_looked_for_as_it_is_typed(visit: Visit) -> None:
+    page = visit.open("/search")
+    page.get_by_label("Search everything").fill("50%41")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Nothing found for “50%41”")).to_be_visible()
+    expect(page.get_by_label("Search everything")).to_have_value("50%41")
+    page.reload()
+    expect(page.get_by_label("Search everything")).to_have_value("50%41")

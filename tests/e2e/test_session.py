@@ -161,3 +161,9 @@ def test_a_link_leads_to_its_message(visit: Visit) -> None:
     page = visit.open(f"{LONG}#msg_0aaaaaaa_00401")
     expect(page.get_by_text("I look at shelf 101.", exact=True)).to_be_in_viewport()
     expect(page.locator(".message.flash")).to_contain_text("I look at shelf 101.")
+
+
+def test_an_address_may_be_encoded_throughout(visit: Visit) -> None:
+    """As other programs write the link of a session."""
+    page = visit.open(LONG.replace(":", "%3A"))
+    expect(page.get_by_text("I look at shelf 1.", exact=True)).to_be_visible()

@@ -21,6 +21,14 @@ def test_days_are_a_chart_and_a_table_that_says_what_it_contains(visit: Visit) -
     expect(page.get_by_text("without a known price: their tokens are counted, their cost is not.")).to_be_visible()
 
 
+def test_a_day_stands_under_its_bar(visit: Visit) -> None:
+    page = visit.open("/usage")
+    name, bar = (page.locator(part).last.bounding_box() for part in (".chart-day + .chart-label", ".chart-bar"))
+    assert name is not None
+    assert bar is not None
+    assert abs((name["x"] + name["width"] / 2) - (bar["x"] + bar["width"] / 2)) < 2
+
+
 def test_an_unknown_price_is_unknown_and_not_zero(visit: Visit) -> None:
     """R-C22."""
     page = visit.open("/usage?by=model")

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { formatAnchor, parseAnchor } from "@/api/anchor";
-import { sessionPage } from "@/api/paths";
+import { sessionOfPage, sessionPage } from "@/api/paths";
 
 it.each([
   ["msg_01", null],
@@ -19,4 +19,14 @@ it("is nothing where the address has no end, and survives a broken one", () => {
 it("leaves colons in the address of a session as they are", () => {
   expect(sessionPage("claude-code:a b")).toBe("/sessions/claude-code:a%20b");
   expect(sessionPage("claude-code:a", "msg:1", 2)).toBe("/sessions/claude-code:a#msg:1/2");
+});
+
+it.each(["claude-code:a b", "my-agent:a/b#c?d%41&e", "codex:ü"])("finds session %s in its address", (id) => {
+  const page = sessionPage(id);
+  expect(sessionOfPage(page)).toBe(id);
+  expect(sessionOfPage(page.replaceAll(":", "%3A"))).toBe(id);
+});
+
+it("takes a broken address as it stands", () => {
+  expect(sessionOfPage("/sessions/a%zz")).toBe("a%zz");
 });

@@ -14,10 +14,11 @@ export function formatAnchor(messageId: string, part?: number | null): string {
 export function parseAnchor(hash: string): Anchor | null {
   const [message = "", part = ""] = hash.replace(/^#/, "").split("/", 2);
   if (!message) return null;
-  return { messageId: decode(message), part: /^\d+$/.test(part) ? Number(part) : null };
+  return { messageId: decodePart(message), part: /^\d+$/.test(part) ? Number(part) : null };
 }
 
-function decode(text: string): string {
+/** A piece of an address, or the piece as it is where it is not encoded. */
+export function decodePart(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -1,6 +1,6 @@
 /** Addresses: of the server's answers, and of the pages that show them. */
 
-import { formatAnchor } from "./anchor";
+import { decodePart, formatAnchor } from "./anchor";
 
 export const SESSIONS = "/api/sessions";
 export const SEARCH = "/api/search";
@@ -60,4 +60,9 @@ export function filePage(path: string): string {
 export function sessionPage(id: string, messageId?: string, part?: number | null): string {
   const page = `/sessions/${encodeURIComponent(id).replaceAll("%3A", ":")}`;
   return messageId ? `${page}#${formatAnchor(messageId, part)}` : page;
+}
+
+/** The session that a page's path names, however much of it is percent-encoded. */
+export function sessionOfPage(pathname: string): string {
+  return decodePart(pathname.split("/")[2] ?? "");
 }

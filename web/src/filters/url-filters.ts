@@ -1,34 +1,32 @@
 /** Filters that live in the address, so that a view can be linked, reloaded and gone back to. */
 
 import { useCallback, useMemo } from "react";
-import { useSearchParams } from "wouter";
+import { navigate, useSearch } from "wouter/use-browser-location";
 
 export type Filters<Name extends string> = Record<Name, string>;
+
+/** What stands behind the address's `?`. Not by wouter's own, which decodes it twice: a `%41` is an `A` then. */
+export function useParameters(): URLSearchParams {
+  const search = useSearch();
+  return useMemo(() => new URLSearchParams(search), [search]);
+}
 
 export function useUrlFilters<Name extends string>(
   names: readonly Name[],
 ): [filters: Filters<Name>, change: (changes: Partial<Filters<Name>>) => void] {
-  const [parameters, setParameters] = useSearchParams();
+  const parameters = useParameters();
   const filters = useMemo(
     () => Object.fromEntries(names.map((name) => [name, parameters.get(name) ?? ""])) as Filters<Name>,
     [names, parameters],
   );
-  const change = useCallback(
-    (changes: Partial<Filters<Name>>) => {
-      setParameters(
-        (current) => {
-          const next = new URLSearchParams(current);
-          for (const [name, value] of Object.entries<string | undefined>(changes)) {
-            if (value) next.set(name, value);
-            else next.delete(name);
-          }
-          return next;
-        },
-        { replace: true },
-      );
-    },
-    [setParameters],
-  );
+  const change = useCallback((changes: Partial<Filters<Name>>) => {
+    const next = new URLSearchParams(window.location.search);
+    for (const [name, value] of Object.entries<string | undefined>(changes)) {
+      if (value) next.set(name, value);
+      else next.delete(name);
+    }
+    navigate(next.size > 0 ? `?${next}` : window.location.pathname, { replace: true });
+  }, []);
   return [filters, change];
 }
 

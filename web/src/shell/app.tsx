@@ -2,6 +2,8 @@
 
 import { lazy, Suspense } from "react";
 import { Redirect, Route, Switch, useLocation } from "wouter";
+import { usePathname } from "wouter/use-browser-location";
+import { sessionOfPage } from "@/api/paths";
 import { AllSessions, ProblemBox } from "@/design/problem";
 import { PaletteKeys } from "@/palette/palette-keys";
 import { SessionsPage } from "@/sessions/sessions-page";
@@ -35,7 +37,7 @@ export function App() {
               <Route path="/sessions">
                 <Redirect to="/" replace />
               </Route>
-              <Route path="/sessions/:id">{({ id }) => <SessionPage key={id} id={id} />}</Route>
+              <Route path="/sessions/:id" component={SessionRoute} />
               <Route path="/search" component={SearchPage} />
               <Route path="/files" component={FilesPage} />
               <Route path="/usage" component={UsagePage} />
@@ -53,6 +55,12 @@ export function App() {
       <PaletteKeys />
     </>
   );
+}
+
+/** The id comes from the address as it is: what wouter gives is decoded in part. */
+function SessionRoute() {
+  const id = sessionOfPage(usePathname());
+  return <SessionPage key={id} id={id} />;
 }
 
 /** While the code of a page comes. */

@@ -1,8 +1,9 @@
 /** The search that is always at hand: "/", a few words, Enter. */
 
 import { type FormEvent, useMemo, useRef } from "react";
-import { useLocation, useSearchParams } from "wouter";
+import { useLocation } from "wouter";
 import { Icon } from "@/design/icon";
+import { useParameters } from "@/filters/url-filters";
 import { useKeys } from "./keys";
 
 const ID = "search-everything";
@@ -13,9 +14,8 @@ export function focusSearch(): void {
 }
 
 export function SearchBox() {
-  const [, navigate] = useLocation();
-  const [parameters] = useSearchParams();
-  const [location] = useLocation();
+  const [location, navigate] = useLocation();
+  const parameters = useParameters();
   const input = useRef<HTMLInputElement>(null);
   const query = location === "/search" ? (parameters.get("q") ?? "") : "";
   const keys = useMemo(() => {

@@ -23,6 +23,8 @@ export function DayChart({ rows, measure }: { rows: UsageRow[]; measure: Measure
   const top = ticks.at(-1) || 1;
   const slot = days.length > 0 ? (width - LEFT) / days.length : 0;
   const every = Math.max(1, Math.ceil(LABEL_WIDTH / slot));
+  // The last label keeps to the edge where its bar is too narrow for it.
+  const isCut = (index: number) => index === days.length - 1 && slot < LABEL_WIDTH;
   return (
     <div className="chart" ref={frame}>
       {width > 0 && (
@@ -38,12 +40,12 @@ export function DayChart({ rows, measure }: { rows: UsageRow[]; measure: Measure
           {days.map((day, index) => (
             <g key={day.day} transform={`translate(${LEFT + slot * index} 0)`}>
               <Bar day={day} measure={measure} slot={slot} top={top} />
-              {(days.length - 1 - index) % every === 0 && slot * index >= LABEL_WIDTH / 4 && (
+              {(days.length - 1 - index) % every === 0 && slot * (index + 0.5) >= LABEL_WIDTH / 4 && (
                 <text
                   className="chart-label"
-                  x={index === days.length - 1 ? slot : slot / 2}
+                  x={isCut(index) ? slot : slot / 2}
                   y={HEIGHT - 5}
-                  textAnchor={index === days.length - 1 ? "end" : "middle"}
+                  textAnchor={isCut(index) ? "end" : "middle"}
                 >
                   {DAY.format(new Date(day.day))}
                 </text>
