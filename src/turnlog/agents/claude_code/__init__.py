@@ -23,7 +23,7 @@ class ClaudeCode:
 
     name = NAME
     display_name = "Claude Code"
-    parser_version = 4
+    parser_version = 5
     command = COMMAND
     turn_signs = TURN_SIGNS
 

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from turnlog.agents.claude_code import blocks
 from turnlog.agents.claude_code.drafts import SYNTHETIC, CallDraft, MessageDraft, text_key
+from turnlog.agents.claude_code.early import note_early
 from turnlog.agents.claude_code.events import add_odd_record
 from turnlog.agents.claude_code.reading import Reading, Session
 from turnlog.agents.claude_code.records import Block, Record, WireMessage
@@ -49,15 +50,13 @@ def _open_draft(
         known = _place(reading, message_id, record, message, session)
     elif record.uuid is not None:
         _continue(reading, record, message_id, session)
-    draft = MessageDraft(message_id, session.id, known, session.fate)
-    reading.drafts[message_id] = draft
-    reading.order.append(draft)
-    return draft
+    return reading.reopen(message_id, known, session)
 
 
 def _place(reading: Reading, message_id: str, record: Record, message: WireMessage, session: Session) -> OpenMessage:
     """The place of a new message: a model call is a step, what the harness wrote in the model's name is none."""
     thread = session.thread
+    note_early(reading, record, session)
     parent, _ = reading.attach(record, session)
     step = None
     if message.model != SYNTHETIC:
@@ -158,10 +157,7 @@ def give_up_calls(reading: Reading, session: Session) -> None:
 
 def _reopened(reading: Reading, call_id: str, known: OpenCall, place: OpenMessage, session: Session) -> CallDraft:
     """A call that an earlier feed told of."""
-    draft = reading.drafts.get(known.message_id)
-    if draft is None:
-        draft = reading.drafts[known.message_id] = MessageDraft(known.message_id, session.id, place, session.fate)
-        reading.order.append(draft)
+    draft = reading.reopen(known.message_id, place, session)
     call = reading.calls[call_id] = CallDraft(draft, f"{draft.id}.{known.number}", call_id, known.name)
     draft.add_part(known.number, call)
     return call

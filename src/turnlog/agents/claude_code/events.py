@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from turnlog.agents.claude_code.early import settle_late
 from turnlog.agents.claude_code.kinds import KEPT_FIELDS, KINDS, Becomes, kind_of
 from turnlog.agents.claude_code.lines import fields_of
 from turnlog.agents.claude_code.reading import Reading, Session
 from turnlog.agents.claude_code.records import ApiFailure, Record
+from turnlog.agents.claude_code.state import ROOT
 from turnlog.agents.decoding import clean_json
 from turnlog.model import ErrorEvent, HistoryEvent, InterruptEvent, RecordEvent, RewindEvent, RunMetadataEvent
 
@@ -45,7 +47,8 @@ def add_kind(
             known=becomes is not None,
             data=_small_data(reading) if becomes is None else _kept_data(reading, fields),
         )
-    reading.add_event(event, record, session)
+    told = reading.add_event(event, record, session)
+    settle_late(reading, record, session, told.parent_id or ROOT)
     reading.changes.counts.events += 1
 
 

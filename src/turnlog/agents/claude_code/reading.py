@@ -20,7 +20,15 @@ from turnlog.agents.base import (
 from turnlog.agents.claude_code.drafts import CallDraft, MessageDraft
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.sources import session_id
-from turnlog.agents.claude_code.state import RECENT_RECORDS, ROOT, State, Thread, message_in, unresolved
+from turnlog.agents.claude_code.state import (
+    RECENT_RECORDS,
+    ROOT,
+    OpenMessage,
+    State,
+    Thread,
+    message_in,
+    unresolved,
+)
 from turnlog.agents.reading import LineReading, aware
 from turnlog.model import CompactionEvent, Fate, HistoryEvent, Origin
 
@@ -211,6 +219,14 @@ class Reading(LineReading):
             return thread.leaf, False
         thread.branched = session.change.relink = True
         return node, True
+
+    def reopen(self, message_id: str, place: OpenMessage, session: Session) -> MessageDraft:
+        """The draft of a message that may have been told in an earlier feed."""
+        draft = self.drafts.get(message_id)
+        if draft is None:
+            draft = self.drafts[message_id] = MessageDraft(message_id, session.id, place, session.fate)
+            self.order.append(draft)
+        return draft
 
     def advance(self, record: Record, session: Session, message_id: str, origin: Origin | None) -> None:
         """A message was added: it is the newest of its session."""

@@ -77,6 +77,18 @@ class OpenCall(msgspec.Struct, array_like=True):
     """It got a first answer, or was given up: the next prompt changes nothing about it."""
 
 
+class Early(msgspec.Struct, array_like=True):
+    """Answers that a log begins with, because the model was quicker than the writing of the prompt."""
+
+    position: int
+    at: datetime
+    """Of the first of them: what is older was said before it."""
+    awaited: str
+    """The record that it hangs under."""
+    late: int = 0
+    """Messages that were found to stand before it so far."""
+
+
 class Thread(msgspec.Struct):
     """How far one session in the file has come."""
 
@@ -94,6 +106,8 @@ class Thread(msgspec.Struct):
     """That was a command."""
     branched: bool = False
     """A branch began since the agent last named the active leaf."""
+    early: Early | None = None
+    """Answers whose prompt has not come yet."""
     meanwhile: tuple[str, str] | None = None
     """A message whose calls still ran when a prompt came, and that prompt: what comes of the calls is behind it."""
 

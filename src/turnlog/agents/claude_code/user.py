@@ -12,6 +12,7 @@ from turnlog.agents.base import MessageChange, Placement
 from turnlog.agents.claude_code import blocks
 from turnlog.agents.claude_code.assistant import give_up_calls, prompt_key
 from turnlog.agents.claude_code.classify import INTERRUPTS, WARM_UP, command_of, origin_of_text, split_injected
+from turnlog.agents.claude_code.early import is_late, late_position, settle_late
 from turnlog.agents.claude_code.events import add_interrupt, add_odd_record, add_rewind
 from turnlog.agents.claude_code.reading import SAID, Reading, Session
 from turnlog.agents.claude_code.records import Block, Record
@@ -88,9 +89,12 @@ def add_message(
         origin = Origin.SUBAGENT_PROMPT
     if origin is Origin.PROMPT and _goes_with(reading, record, session, spoken):
         origin = Origin.HARNESS
+    late = is_late(record, session)
     is_first = session.thread.leaf is None
-    parent, branches = reading.attach(record, session)
-    if origin in SAID:
+    parent, branches = (reading.parent_node(record, session), False) if late else reading.attach(record, session)
+    if origin in SAID and late:
+        _begin_early_turn(session, spoken)
+    elif origin in SAID:
         _note_running_calls(reading, session, message_in(parent), message_id)
         _begin_turn(reading, session, spoken, origin, is_first=is_first)
         session.thread.said_at, session.thread.commanded = record.timestamp, origin is Origin.COMMAND
@@ -104,8 +108,14 @@ def add_message(
         created_at=record.timestamp,
         metadata=_metadata_of(record, spoken, origin),
     )
-    reading.order.append(MessageChange(message=message, placement=_placement_of(reading, record, session, parent)))
-    reading.advance(record, session, message_id, origin)
+    position = late_position(session) if late else reading.position
+    place = _placement_of(reading, record, session, parent, position)
+    reading.order.append(MessageChange(message=message, placement=place))
+    if late and record.uuid is not None:
+        reading.state.remember_record(record.uuid, message_id)
+        settle_late(reading, record, session, message_id)
+    else:
+        reading.advance(record, session, message_id, origin)
     if origin is Origin.NOTIFICATION:
         add_report(reading, record, session, spoken)
 
@@ -122,10 +132,10 @@ def _goes_with(reading: Reading, record: Record, session: Session, spoken: str) 
     return (thread.commanded or not spoken.strip()) and reading.parent_node(record, session) == thread.leaf
 
 
-def _placement_of(reading: Reading, record: Record, session: Session, parent: str) -> Placement:
+def _placement_of(reading: Reading, record: Record, session: Session, parent: str, position: int) -> Placement:
     return Placement(
         session_id=session.id,
-        position=reading.position,
+        position=position,
         records=((reading.position, reading.length, None),),
         record_ids=(record.uuid,) if record.uuid is not None else (),
         parent_id=message_in(parent),
@@ -192,15 +202,27 @@ def _begin_turn(reading: Reading, session: Session, spoken: str, origin: Origin,
     thread = session.thread
     thread.turn += 1
     thread.step = 0
+    thread.early = None
     if is_first and origin is Origin.SUBAGENT_PROMPT:
         thread.warm_up = spoken.strip() == WARM_UP
         if not reading.is_subagent:
             _link_sidechain(reading, session, spoken)
-    if not thread.titled and origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
+    if origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
+        _title(session, spoken)
+
+
+def _begin_early_turn(session: Session, spoken: str) -> None:
+    """The turn that the answers at the log's very beginning are of: its prompt comes only now."""
+    session.thread.turn += 1
+    _title(session, spoken)
+
+
+def _title(session: Session, spoken: str) -> None:
+    if not session.thread.titled:
         title = " ".join(_PASTED.sub(" ", spoken).split())[:_TITLE_LENGTH]
         if title:
             session.change.titles["prompt"] = title
-            thread.titled = True
+            session.thread.titled = True
 
 
 def _note_running_calls(reading: Reading, session: Session, parent: str | None, message_id: str) -> None:
