@@ -151,6 +151,18 @@ def test_what_the_agent_asks_leave_for_is_answered_in_the_page(page: Page) -> No
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
+def test_the_list_says_at_once_what_waits_for_leave(page: Page) -> None:
+    listed = page.context.new_page()
+    listed.goto(page.url.partition("/sessions/")[0])
+    row = listed.locator(".session-row")
+    expect(row).to_have_count(1)
+    page.get_by_role("textbox", name="Next prompt").fill("ask")
+    page.get_by_role("textbox", name="Next prompt").press("Enter")
+    expect(row).to_contain_text("waits for leave")
+    page.get_by_role("button", name="Stop").click()
+    expect(row).not_to_contain_text("waits for leave")
+
+
 def test_why_the_agent_failed_is_told(page: Page) -> None:
     page.get_by_role("textbox", name="Next prompt").fill("fail")
     page.get_by_role("button", name="Send").click()

@@ -165,6 +165,20 @@ def test_who_waits_for_leave_can_be_stopped(prompted: Prompted) -> None:
     assert run["status"] == "cancelled"
 
 
+def test_lists_say_that_a_session_waits_for_leave(prompted: Prompted) -> None:
+    prompted.agent.record(*recorded(prompted.case, "allow.txt"))
+    prompted.send()
+    tool_name = prompted.question()["tool_name"]
+    (item,) = prompted.client.get("/api/sessions").json()["items"]
+    state = item["state"]
+    assert (state["state"], state["evidence"], state["detail"]) == ("waiting", "approval", tool_name)
+    assert state["since"] is not None
+    prompted.client.delete(prompted.address)
+    prompted.end()
+    (item,) = prompted.client.get("/api/sessions").json()["items"]
+    assert item["state"]["state"] != "waiting"
+
+
 def test_a_call_of_a_subagent_is_told_by_its_question(prompted: Prompted) -> None:
     if prompted.case is CODEX:
         # Its server asks for threads of their own, which are declined.

@@ -17,6 +17,7 @@ from turnlog.errors import StoreError
 from turnlog.server.answers.status import StoreCounts, SyncProgress
 from turnlog.server.frames import json_response
 from turnlog.server.hooks import HookReader
+from turnlog.server.items import SessionItems
 from turnlog.server.live.hub import Hub
 from turnlog.server.progress import Progress
 from turnlog.server.prompts import Prompts
@@ -35,14 +36,18 @@ class Context:
         self.store = store
         self.searcher = searcher
         self.settings = settings
-        self.hub = Hub(store)
+        self.prompts = Prompts(store_path, self._touch) if settings.prompts else None
+        self.items = SessionItems(store, self.prompts)
+        self.hub = Hub(store, self.items)
         self.hooks = HookReader(store_path, self.hub.wake)
-        self.prompts = Prompts(store_path) if settings.prompts else None
         self._progress = progress
         self._lock = threading.Lock()
         self._counts: tuple[int, StoreCounts] | None = None
         # Another store behind the same address must not be taken for this one.
         self._run = f"{__version__}-{secrets.token_hex(4)}"
+
+    def _touch(self, session_id: str) -> None:
+        self.hub.touch(session_id)
 
     def etag(self) -> str:
         """Names the state of the store: equal as long as nothing in it changed."""

@@ -11,20 +11,39 @@ from turnlog.errors import TurnlogError
 from turnlog.model import Session
 from turnlog.runs.states import session_states
 from turnlog.server.answers.sessions import SessionItem
+from turnlog.server.prompts import Prompts
 from turnlog.store.base import Store
+from turnlog.store.states import SessionState
 
 
-def session_items(store: Store, sessions: Iterable[Session]) -> list[SessionItem]:
-    """An item for each session, in their order."""
-    found = list(sessions)
-    ids = [session.id for session in found]
-    said, previews, states = store.annotations(ids), store.previews(ids), session_states(store, ids)
-    return [
-        SessionItem.of(
-            session, said.get(session.id), previews.get(session.id), states.get(session.id), _resume(session)
-        )
-        for session in found
-    ]
+class SessionItems:
+    """What lists show of the sessions of one store."""
+
+    def __init__(self, store: Store, prompts: Prompts | None = None) -> None:
+        """With the prompts that agents are answering here, if any: what they ask leave for, no log tells."""
+        self._store = store
+        self._prompts = prompts
+
+    def of(self, sessions: Iterable[Session]) -> list[SessionItem]:
+        """An item for each session, in their order."""
+        found = list(sessions)
+        ids = [session.id for session in found]
+        said, previews = self._store.annotations(ids), self._store.previews(ids)
+        states = {id: self._asked(id, state) for id, state in session_states(self._store, ids).items()}
+        return [
+            SessionItem.of(
+                session, said.get(session.id), previews.get(session.id), states.get(session.id), _resume(session)
+            )
+            for session in found
+        ]
+
+    def _asked(self, session_id: str, state: SessionState) -> SessionState:
+        """The state; of a session whose agent asks leave here, that it waits for it."""
+        questions = () if self._prompts is None else self._prompts.state(session_id).questions
+        if not questions:
+            return state
+        asked = questions[0]
+        return SessionState("waiting", "approval", detail=asked.tool_name, since=asked.asked_at, doing=state.doing)
 
 
 def prompt_command(session: Session) -> list[str] | None:

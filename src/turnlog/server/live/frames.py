@@ -5,7 +5,7 @@ The data of an event is one line of JSON; its id is the number of the change seq
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from turnlog.errors import NotFoundError
 from turnlog.model import Session
 from turnlog.server.answers.live import ChangePlace, SessionsChange
-from turnlog.server.items import session_items
+from turnlog.server.items import SessionItems
 from turnlog.store.base import ChangeEntry, Store
 
 KEEP_ALIVE = b": \n\n"
@@ -33,16 +33,25 @@ def word(event: Word, sequence: int) -> bytes:
     return _frame(event, sequence, msgspec.json.encode(ChangePlace(sequence=sequence)))
 
 
-def sessions_frame(store: Store, changes: Sequence[ChangeEntry], until: int) -> bytes:
+def changes_frame(store: Store, items: SessionItems, changes: Sequence[ChangeEntry], until: int) -> bytes:
     """What changed, for who watches all sessions."""
-    ids = list(dict.fromkeys(change.session_id for change in changes if change.session_id is not None))
-    if len(ids) > SESSION_LIMIT or any(change.kind in ("forgotten", "rebuilt") for change in changes):
+    if any(change.kind in ("forgotten", "rebuilt") for change in changes):
         return word("resync", until)
-    items = session_items(store, _stored(store, ids))
-    return _frame("sessions", until, msgspec.json.encode(SessionsChange(sequence=until, items=items)))
+    return sessions_frame(store, items, (change.session_id for change in changes if change.session_id), until)
 
 
-def session_frame(store: Store, session_id: str, after: int, until: int, children: Collection[str]) -> bytes:
+def sessions_frame(store: Store, items: SessionItems, session_ids: Iterable[str], until: int) -> bytes:
+    """These sessions as they are now, for who watches all."""
+    ids = list(dict.fromkeys(session_ids))
+    if len(ids) > SESSION_LIMIT:
+        return word("resync", until)
+    told = SessionsChange(sequence=until, items=items.of(_stored(store, ids)))
+    return _frame("sessions", until, msgspec.json.encode(told))
+
+
+def session_frame(
+    store: Store, items: SessionItems, session_id: str, after: int, until: int, children: Collection[str]
+) -> bytes:
     """What changed in one session after one commit and up to another, and which of its subagents have changed."""
     try:
         session = store.session(session_id)
@@ -51,7 +60,7 @@ def session_frame(store: Store, session_id: str, after: int, until: int, childre
         return word("gone", until)
     if changes is None or len(children) > SESSION_LIMIT:
         return word("resync", until)
-    own, *others = session_items(store, [session, *_stored(store, children)])
+    own, *others = items.of([session, *_stored(store, children)])
     data = b'{"sequence":%d,"session":%b,"items":[%b],"rows":%b,"events":%b,%b,"children":%b}' % (
         until,
         msgspec.json.encode(own),

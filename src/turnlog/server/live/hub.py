@@ -10,11 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 
 from turnlog.errors import StoreError
-from turnlog.server.live.frames import session_frame, sessions_frame, word
+from turnlog.server.items import SessionItems
+from turnlog.server.live.frames import changes_frame, session_frame, sessions_frame, word
 from turnlog.server.live.topic import Reader, Topic
 from turnlog.store.base import LONGEST_MEMORY, ChangeEntry, Store
 
@@ -27,10 +28,12 @@ _log = logging.getLogger(__name__)
 class Hub:
     """Topics of one store: a session's by its id, and by None that of all sessions. Readers are on event loops."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, items: SessionItems) -> None:
         """Start nothing before somebody watches."""
         self._store = store
+        self._items = items
         self._lock = threading.Lock()
+        self._touched: set[str] = set()
         self._topics: dict[str | None, Topic] = {}
         self._bell = threading.Event()
         self._thread: threading.Thread | None = None
@@ -44,6 +47,12 @@ class Hub:
 
     def wake(self) -> None:
         """Something was written. On any thread."""
+        self._bell.set()
+
+    def touch(self, session_id: str) -> None:
+        """What lists show of a session has changed, though nothing was written. On any thread."""
+        with self._lock:
+            self._touched.add(session_id)
         self._bell.set()
 
     def close(self) -> None:
@@ -91,11 +100,15 @@ class Hub:
             self._bell.wait(POLL_SECONDS if self._topics else None)
             self._bell.clear()
             with self._lock:
-                topics = dict(self._topics)
+                topics, touched = dict(self._topics), self._touched
+                self._touched = set()
             try:
                 self._tell(topics)
+                self._tell_touched(topics.get(None), touched)
             except StoreError as error:
                 # Busy or away: topics stay where they are, and the next look tries again.
+                with self._lock:
+                    self._touched |= touched
                 _log.warning("cannot tell what changed: %s", error)
 
     def _tell(self, topics: Mapping[str | None, Topic]) -> None:
@@ -109,6 +122,11 @@ class Hub:
         for session_id, topic in topics.items():
             topic.publish(frames.get(session_id), until)
 
+    def _tell_touched(self, topic: Topic | None, session_ids: Collection[str]) -> None:
+        """Publish these sessions anew to who watches all."""
+        if topic is not None and session_ids:
+            topic.publish(sessions_frame(self._store, self._items, session_ids, topic.sequence), topic.sequence)
+
     def _frames(
         self, places: Mapping[str | None, int], changes: Sequence[ChangeEntry], until: int
     ) -> dict[str | None, bytes]:
@@ -121,9 +139,10 @@ class Hub:
             news = [change for change in changes if change.sequence > after]
             if session_id is None:
                 if news:
-                    frames[None] = sessions_frame(self._store, news, until)
+                    frames[None] = changes_frame(self._store, self._items, news, until)
             elif lost or session_id in changed or session_id in children:
-                frames[session_id] = session_frame(self._store, session_id, after, until, children.get(session_id, ()))
+                subagents = children.get(session_id, ())
+                frames[session_id] = session_frame(self._store, self._items, session_id, after, until, subagents)
         return frames
 
 

@@ -11,6 +11,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,6 +53,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     input: RawJson = UNSET
     reason: str | None = None
     """What the agent says of it."""
+    asked_at: datetime
 
 
 class _Answer(NamedTuple):
@@ -69,8 +71,8 @@ class AskingRuns:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def begin(self, session: Session, folder: Path, prompt: str) -> AskingRun | None:
-        """Start the session's agent; None where it cannot ask."""
+    def begin(self, session: Session, folder: Path, prompt: str, on_question: Callable[[], None]) -> AskingRun | None:
+        """Start the session's agent; None where it cannot ask. `on_question` hears of each, on any thread."""
         command = _COMMANDS.get(session.agent)
         if command is None:
             return None
@@ -79,7 +81,7 @@ class AskingRuns:
             self._thread = threading.Thread(target=_turn, args=(self._loop,), name="turnlog-prompts", daemon=True)
             self._thread.start()
         runtime = AgentRuntime(command(folder), store_path=self._store_path, grace_seconds=_GRACE_SECONDS)
-        return AskingRun(self._loop, runtime, session.id, prompt)
+        return AskingRun(self._loop, runtime, session.id, prompt, on_question)
 
     def close(self) -> None:
         """Let the event loop end; every run has."""
@@ -98,11 +100,19 @@ def _turn(loop: asyncio.AbstractEventLoop) -> None:
 class AskingRun:
     """One agent at work. Any thread may ask."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, runtime: AgentRuntime, session_id: str, prompt: str) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        runtime: AgentRuntime,
+        session_id: str,
+        prompt: str,
+        on_question: Callable[[], None],
+    ) -> None:
         """Begin to answer the prompt."""
         self._loop = loop
         self._runtime = runtime
         self._session_id = session_id
+        self._on_question = on_question
         self._lock = threading.Lock()
         self._questions: dict[str, Question] = {}
         self._calls: dict[str, ToolInputAvailable] = {}
@@ -178,6 +188,7 @@ class AskingRun:
                 question = self._question(event)
                 with self._lock:
                     self._questions[question.id] = question
+                self._on_question()
             case Pause():
                 self._is_paused = True
             case StreamError():
@@ -188,7 +199,13 @@ class AskingRun:
     def _question(self, asked: ApprovalRequest) -> Question:
         call = self._calls.get(asked.tool_call_id)
         told: dict[str, Any] = {} if call is None else {"tool_name": call.tool_name, "input": call.input}
-        return Question(id=asked.approval_id, tool_call_id=asked.tool_call_id, reason=asked.reason, **told)
+        return Question(
+            id=asked.approval_id,
+            tool_call_id=asked.tool_call_id,
+            reason=asked.reason,
+            asked_at=datetime.now(UTC),
+            **told,
+        )
 
 
 def _request(session_id: str, prompt: str) -> RunRequest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -26,9 +27,10 @@ class PromptState(msgspec.Struct, frozen=True):
 class Prompts:
     """The agents that this server has started. Any thread may ask."""
 
-    def __init__(self, store_path: Path) -> None:
-        """Start nothing yet."""
+    def __init__(self, store_path: Path, on_change: Callable[[str], None]) -> None:
+        """Start nothing yet. `on_change` hears of each session where a question came or went, on any thread."""
         self._store_path = store_path
+        self._on_change = on_change
         self._lock = threading.Lock()
         self._asking = AskingRuns(store_path)
         self._running: dict[str, AskingRun | SilentRun] = {}
@@ -54,7 +56,7 @@ class Prompts:
                 raise ConflictError("the agent is answering a prompt of this session")
             self._problems.pop(session.id, None)
             silent = SilentRun(self._store_path, session.agent, command, folder, prompt)
-            run = self._asking.begin(session, folder, prompt)
+            run = self._asking.begin(session, folder, prompt, lambda: self._on_change(session.id))
             if run is None:
                 silent.start()
             self._running[session.id] = run or silent
@@ -66,6 +68,7 @@ class Prompts:
             run = self._running.get(session_id)
         if not isinstance(run, AskingRun) or not run.answer(question_id, allow=allow, reason=reason):
             raise ConflictError("the agent does not ask this any more")
+        self._on_change(session_id)
 
     def stop(self, session_id: str) -> None:
         """Tell the agent to end, and wait for it; does nothing where none runs."""
@@ -91,6 +94,7 @@ class Prompts:
             del self._running[session_id]
             if problem is not None:
                 self._problems[session_id] = problem
+        self._on_change(session_id)
 
     def _answer_silently(self, session_id: str, silent: SilentRun) -> str | None:
         if not silent.is_started:

@@ -15,7 +15,6 @@ from turnlog.server.answers.sessions import OutlineAnswer, OutlineEntry, Session
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.frames import not_modified
-from turnlog.server.items import session_items
 from turnlog.server.openapi import answers_with
 from turnlog.server.parameters.base import LARGEST_POSITION
 from turnlog.server.parameters.sessions import AnnotationsBody, SessionQuery
@@ -34,7 +33,7 @@ def list_sessions(request: Request, context: ContextOf, query: Annotated[Session
         page = context.store.sessions(
             query.to_filter(), sort=query.sort, limit=query.limit, cursor=query.cursor, count=True
         )
-    items = session_items(context.store, page.items)
+    items = context.items.of(page.items)
     answer = SessionPage(items=items, next_cursor=page.next_cursor, total=page.total or 0, change_sequence=sequence)
     return write(request, answer)
 
@@ -46,7 +45,7 @@ def get_session(request: Request, context: ContextOf, session_id: str) -> Respon
     session = store.session(session_id)
     parent = _parent(store, session)
     children = store.children(session_id)
-    items = {item.id: item for item in session_items(store, [session, *children, *([parent] if parent else [])])}
+    items = {item.id: item for item in context.items.of([session, *children, *([parent] if parent else [])])}
     subagents = {child.id for child in children if _came_as_subagent(child, session_id)}
     first, last = _extent(store, session_id)
     answer = SessionAnswer(
@@ -83,7 +82,7 @@ def patch_session(request: Request, context: ContextOf, session_id: str, body: A
     """Change what is said about a session: its title, star, tags, note, and whether it is archived."""
     context.store.annotate(session_id, **body.to_change())
     context.hub.wake()
-    (item,) = session_items(context.store, [context.store.session(session_id)])
+    (item,) = context.items.of([context.store.session(session_id)])
     return write(request, item)
 
 
