@@ -23,6 +23,11 @@ def transcript(run: Command, *arguments: str) -> str:
     return result.stdout
 
 
+def test_the_head_counts_failures_where_there_are_some(run: Command) -> None:
+    assert "5 tool calls (1 failed), " in transcript(run)
+    assert "0 tool calls, " in run("show", OTHER).stdout
+
+
 def test_a_transcript_tells_everything_in_its_order(run: Command) -> None:
     """R-S19."""
     expected = [

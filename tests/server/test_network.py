@@ -60,6 +60,11 @@ def test_every_other_host_is_refused(client: TestClient, host: str) -> None:
     assert error_type(response) == "wrong_host"
 
 
+def test_two_hosts_are_none(client: TestClient) -> None:
+    response = client.get("/api/agents", headers=[("Host", "127.0.0.1:8765"), ("Host", "evil.example")])
+    assert error_type(response) == "wrong_host"
+
+
 @pytest.mark.parametrize("path", ["/", "/sessions/x", "/openapi.json", "/assets/app.js", "/api/blobs/00"])
 def test_the_host_is_checked_before_every_route(client: TestClient, path: str) -> None:
     assert client.get(path, headers={"Host": "evil.example"}).status_code == 421
@@ -87,6 +92,7 @@ PATCH = f"/api/sessions/{MAIN}"
         {"Origin": "http://localhost:8765"},
         {"Origin": "null"},
         {"Origin": "file://127.0.0.1:8765"},
+        {"Origin": "http://["},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
     ],
@@ -120,6 +126,8 @@ def test_an_address_off_loopback_needs_a_token(library: Path) -> None:
     for host in ("0.0.0.0", "::", "192.168.1.7", "machine.example"):
         with pytest.raises(ValueError, match="needs a token"):
             create_app(library, Settings(host=host))
+        with pytest.raises(ValueError, match="needs a token"):
+            create_app(library, Settings(host=host, token=""))
         assert not is_loopback(host)
     assert all(is_loopback(host) for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"))
 

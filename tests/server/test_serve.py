@@ -254,4 +254,5 @@ def test_addresses_are_written_as_browsers_want_them() -> None:
     assert page_address("127.0.0.1", 1, None) == "http://127.0.0.1:1/"
     assert page_address("::1", 1, None) == "http://[::1]:1/"
     assert page_address("localhost", 1, "t") == "http://localhost:1/?token=t"
+    assert page_address("localhost", 1, "a b&c#d") == "http://localhost:1/?token=a%20b%26c%23d"
     assert page_address("0.0.0.0", 1, "t") == f"http://{socket.gethostname()}:1/?token=t"

@@ -85,14 +85,14 @@ def _head(session: Session) -> Iterator[str]:
     place = session.project.path if session.project else session.cwd
     branch = f" ({session.git_branch})" if session.git_branch else ""
     counts = session.counts
+    failed = f" ({figures.count(counts.failed_tool_calls)} failed)" if counts.failed_tool_calls else ""
     facts = (
         session.id,
         f"{place}{branch}" if place else None,
         ", ".join(session.models) or None,
         f"{figures.moment(session.created_at)} to {figures.moment(session.updated_at)}",
         f"{figures.plural(counts.prompts, 'prompt')}, {figures.plural(counts.steps, 'step')},"
-        f" {figures.plural(counts.tool_calls, 'tool call')} ({figures.count(counts.failed_tool_calls)} failed),"
-        f" {_cost(session)}",
+        f" {figures.plural(counts.tool_calls, 'tool call')}{failed}, {_cost(session)}",
         *(f"{link.kind} of {link.parent_session_id}" for link in session.relationships),
     )
     for fact in facts:

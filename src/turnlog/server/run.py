@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
+from urllib.parse import quote
 
 import uvicorn
 
@@ -63,8 +64,8 @@ def serve(
     """
     if prompts and not is_loopback(host):
         raise TurnlogError("prompts are taken on this machine only: leave out --host, or --prompts")
-    if token is None and (prompts or not is_loopback(host)):
-        token = new_token()
+    if not token:
+        token = new_token() if prompts or not is_loopback(host) else None
     progress = Progress()
     app = create_app(store_path, Settings(host=host, token=token, sample=sample, prompts=prompts), progress)
     hub: Hub = app.state.context.hub
@@ -129,7 +130,7 @@ def page_address(host: str, port: int, token: str | None) -> str:
     name = socket.gethostname() if host in _EVERY_ADDRESS else host
     if ":" in name and not name.startswith("["):
         name = f"[{name}]"
-    return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
+    return f"http://{name}:{port}/" + (f"?token={quote(token, safe='')}" if token else "")
 
 
 def _open_browser(address: str) -> None:

@@ -16,7 +16,7 @@ class Settings(NamedTuple):
     host: str = "127.0.0.1"
     """The address it is bound to; it decides which Host headers are right."""
     token: str | None = None
-    """What every request must present; None asks for nothing (loopback only)."""
+    """What every request must present; None and the empty one ask for nothing (loopback only)."""
     sample: bool = False
     """Whether the store is the bundled sample."""
     prompts: bool = False
