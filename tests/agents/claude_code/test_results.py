@@ -29,7 +29,7 @@ def answered(content: Any = "done", *, is_error: bool | None = None, tool: str =
     """A call with one result of that content."""
     log = Log()
     gathered = fold(
-        log.assistant("msg_1", call("toolu_1", tool), stop="tool_use"),
+        log.assistant("msg_1", call("toolu_1", tool), stop="tool_use", requestedModel="claude-opus-5-5"),
         log.result("toolu_1", content, is_error=is_error, **fields),
     )
     (found,) = gathered.calls()
@@ -87,6 +87,37 @@ def test_failed_is_not_aborted_is_not_denied(
 ) -> None:
     found = answered(words, is_error=True, **fields)
     assert (found.results[0].status, found.state) == (status, state)
+
+
+RULE = {"toolDenialKind": "permission-rule"}
+USER = {"toolDenialKind": "user-rejected"}
+OLDER_ENDINGS: list[tuple[str, str, dict[str, Any], ResultStatus]] = [
+    ("default", DENIED, {}, "denied"),
+    ("default", DENIED, USER, "denied"),
+    ("plan", DENIED, USER, "denied"),
+    ("bypassPermissions", DENIED, {}, "aborted"),
+    ("bypassPermissions", DENIED, USER, "aborted"),
+    ("bypassPermissions", "PreToolUse:Bash hook error: [./check]: no", RULE, "denied"),
+    ("bypassPermissions", "the hook's own words", RULE, "denied"),
+    ("default", "Claude requested permissions to write to /a, but you haven't granted it yet.", USER, "denied"),
+    ("default", "touch in '/a/b' was blocked. For security, Claude Code may only write to files in", {}, "denied"),
+    ("default", "touch: cannot touch 'a' was blocked", {}, "error"),
+]
+
+
+@pytest.mark.parametrize(("mode", "words", "fields", "status"), OLDER_ENDINGS)
+def test_a_refusal_is_told_from_an_interruption_before_fields_say_which(
+    mode: str, words: str, fields: dict[str, Any], status: ResultStatus
+) -> None:
+    """R-K9: 2.1.150 to 2.1.290 have the same words, and later the same kind, for a no and for Escape."""
+    log = Log("2.1.215")
+    gathered = fold(
+        log.user("Do it", permissionMode=mode),
+        log.assistant("msg_1", call("toolu_1"), stop="tool_use"),
+        log.result("toolu_1", words, is_error=True, **fields),
+    )
+    (found,) = gathered.calls()
+    assert found.results[0].status == status
 
 
 def test_a_command_that_was_interrupted_is_aborted_without_an_error() -> None:

@@ -37,6 +37,9 @@ def read_assistant(reading: Reading, record: Record) -> None:
         if message_id == session.thread.leaf:
             session.end_at(record.uuid)
     draft.add_facts(record, message)
+    if record.requested_model is not None:
+        # Versions that tell this also tell who decided on a call.
+        reading.state.tells_decisions = True
     draft.origin = reading.origin_of(record)
     _add_blocks(reading, draft, record, message)
     reading.changes.counts.messages += 1

@@ -92,9 +92,11 @@ def _result_of(
     text = content if isinstance(content, str) else blocks.text_of(content)
     items = content if isinstance(content, list) else None
     is_error = block.is_error is True
+    is_told = reading.state.tells_decisions and record.tool_denial_kind is not None
+    may_be_refused = not (reading.state.unasked or is_told)
     return ToolResult(
         id=result_id(call_id, text, items),
-        status=status_of(record, text, is_error=is_error),
+        status=status_of(record, text, is_error=is_error, may_be_refused=may_be_refused),
         content=_parts_of(reading, content, index),
         error_text=error_text_of(text) if is_error else None,
         exit_code=exit_code_of(text) if is_error else None,

@@ -141,6 +141,10 @@ class State(msgspec.Struct):
     tasks: dict[str, str] = {}
     """Id of a background task -> the call that started it."""
     compaction: OpenCompaction | None = None
+    unasked: bool = False
+    """The tools of the newest turn ask nobody for leave."""
+    tells_decisions: bool = False
+    """A call that was refused says so in fields."""
     origins: list[str] = []
     """External ids of the sessions that records were copied from."""
     linked: bool = False

@@ -92,7 +92,7 @@ class StreamFold:
         state.session = external
         reading = self._readings.get(external)
         if reading is None:
-            known = state.sessions.setdefault(external, State())
+            known = state.sessions.setdefault(external, State(tells_decisions=True))
             reading = self._readings[external] = Reading(external, known, is_subagent=False)
             reading.changes.diagnostics, reading.changes.counts = changes.diagnostics, changes.counts
         if record.timestamp is not None:

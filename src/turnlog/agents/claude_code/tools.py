@@ -52,10 +52,12 @@ KINDS: dict[str, ToolKind] = {
 """Tools that the versions read offer to the model; any other, MCP's included, is of kind `other`."""
 
 _DENIED = re.compile(
-    r"The user doesn't want to |This command requires approval|Claude requested permissions to |Exit plan mode\?\Z"
+    r"This command requires approval|Claude requested permissions to |Exit plan mode\?\Z"
     r"|Permission (?:to use|for) .* has been denied|PreToolUse:\S+ hook error: |\w+ operation blocked by hook:"
+    r"|\w+ in '.*' was blocked\. For security, Claude Code "
 )
-"""How results begin that say no: the user's, of a headless run that can ask nobody, of a rule, of a hook."""
+"""How results begin that say no: of a headless run that can ask nobody, of a rule, of a hook."""
+_REFUSED = "The user doesn't want to "
 _ABORTED = ("[Request interrupted by user for tool use]", "[Tool call interrupted")
 _EXIT_CODE = re.compile(r"Exit code (\d{1,3})\b")
 _ERROR_TAG = re.compile(r"\A<tool_use_error>(.*)</tool_use_error>\Z", re.DOTALL)
@@ -80,24 +82,24 @@ def result_id(call_id: str, text: str, blocks: list[Block] | None) -> str:
     return f"{call_id}:{crc32(key.encode(errors='replace')):08x}"
 
 
-def status_of(record: Record, text: str, *, is_error: bool) -> ResultStatus:
+def status_of(record: Record, text: str, *, is_error: bool, may_be_refused: bool) -> ResultStatus:
     """Success, error, denied or aborted.
 
-    2.1.329 says it in fields: a denial has a rejecting decision or never ran; `interrupted` and a denial without
-    either are a user's Esc while the tool ran. Older versions only have the text.
+    2.1.329 says it in fields: a denial has a rejecting decision or never ran; `interrupted` and a user's no without
+    either are Esc while the tool ran. Older versions have the same words for both, and those from about 2.1.200 on the
+    same kind: the user's no is a refusal where `may_be_refused`, that is where somebody was asked for leave.
     """
     if not is_error:
         facts = record.tool_use_result
         return "aborted" if isinstance(facts, ResultFacts) and facts.interrupted is True else "success"
     kind, decision = record.tool_denial_kind, record.permission_decision
-    if kind is not None:
-        denied = record.tool_denial_before_run or (decision is not None and decision.decision == "reject")
-        return "denied" if denied and kind != "interrupted" else "aborted"
-    if text.startswith(_ABORTED):
+    if kind == "interrupted" or (kind is None and text.startswith(_ABORTED)):
         return "aborted"
-    if _DENIED.match(text):
+    if record.tool_denial_before_run or (decision is not None and decision.decision == "reject"):
         return "denied"
-    return "error"
+    if kind == "user-rejected" or text.startswith(_REFUSED):
+        return "denied" if may_be_refused else "aborted"
+    return "denied" if kind is not None or _DENIED.match(text) else "error"
 
 
 def error_text_of(text: str) -> str:

@@ -89,6 +89,8 @@ def add_message(
         origin = Origin.SUBAGENT_PROMPT
     if origin is Origin.PROMPT and _goes_with(reading, record, session, spoken):
         origin = Origin.HARNESS
+    if record.permission_mode is not None:
+        reading.state.unasked = record.permission_mode == "bypassPermissions"
     late = is_late(record, session)
     is_first = session.thread.leaf is None
     parent, branches = (reading.parent_node(record, session), False) if late else reading.attach(record, session)
