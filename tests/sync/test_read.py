@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import turnlog.sync.read as module
+import turnlog.sync.log_file as module
 from store_dump import differences
 from toy_agent import ToyAgent, ToyFold, line
 from toy_logs import make_world
@@ -355,18 +355,18 @@ def test_a_loop_of_links_is_a_problem(store: ToyStore) -> None:
 def test_a_file_that_may_not_be_opened_is_a_problem(store: ToyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """As root every file may be read, so the refusal is played."""
     store.append("s.log", text("m1"))
-    open_file = module._open_file  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
+    open_file = module._open_plain  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
 
     def refuse(path: str, flags: int) -> int:
         if path.endswith("/s.log"):
             raise PermissionError(13, "Permission denied", path)
         return open_file(path, flags)
 
-    monkeypatch.setattr(module, "_open_file", refuse)
+    monkeypatch.setattr(module, "_open_plain", refuse)
     store.append("t.log", text("m2"))
     assert [found.reason for found in store.read("s.log", "t.log").problems] == ["Permission denied"]
     assert messages(store) == ["m2"]
-    monkeypatch.setattr(module, "_open_file", open_file)
+    monkeypatch.setattr(module, "_open_plain", open_file)
     store.read("s.log")
     assert messages(store) == ["m1", "m2"]
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import turnlog.sync.log_file as log_file
 import turnlog.sync.read as reading
 import turnlog.sync.scan as module
 from store_dump import open_read_only
@@ -106,7 +107,7 @@ def test_an_unchanged_file_is_not_even_opened(home: Path, store: Path, monkeypat
     def refuse(path: str, flags: int) -> int:
         raise AssertionError(path)
 
-    monkeypatch.setattr(reading, "_open_file", refuse)
+    monkeypatch.setattr(log_file, "_open_plain", refuse)
     assert scan(store, home).changed == 0
 
 

@@ -25,7 +25,7 @@ from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import save_fold_state
 from turnlog.store.writing.transaction import SourceRow
 from turnlog.store.writing.writer import CUT_OFF, Batch
-from turnlog.sync.read import LOOK_AHEAD, is_complete, is_padding, line_number
+from turnlog.sync.log_file import LOOK_AHEAD, is_complete, is_padding, line_number
 
 
 class RebuildSummary(msgspec.Struct, kw_only=True):

@@ -23,7 +23,7 @@ class Branches:
 
     def note_place(self, session_key: int, placement: Placement) -> None:
         """A message stands here in a session."""
-        self._transaction.sessions.note_turn(session_key, placement.turn)
+        self._transaction.sessions.counts.note_turn(session_key, placement.turn)
         self.note_records(session_key, placement.record_ids, placement.position)
         if placement.parent_id is None and placement.parent_record is not None:
             self._transaction.sessions.relink.add(session_key)

@@ -77,7 +77,7 @@ class EventRows:
             if self._transaction.source.generation:
                 self._told_anew[self._transaction.source.key].add(session_key)
             cursor = self._transaction.connection.executemany(_INSERT, found)
-            self._transaction.sessions.count_events(session_key, cursor.rowcount)
+            self._transaction.sessions.counts.add_events(session_key, cursor.rowcount)
             if cursor.rowcount < len(found):
                 self._tell_again(session_key, found)
 
@@ -87,7 +87,7 @@ class EventRows:
             place = (session_key, source.key, source.generation, source.generation)
             moved = self._transaction.connection.execute(_MOVED, place).fetchall()
             self._transaction.connection.executemany("DELETE FROM events WHERE key = ?", [(key,) for key, *_ in moved])
-            self._transaction.sessions.count_events(session_key, -len(moved))
+            self._transaction.sessions.counts.add_events(session_key, -len(moved))
             self._transaction.sessions.lose(session_key, [(position, id) for _, position, id in moved], events=True)
 
     def save_orphan(self, change: ResultChange) -> None:
@@ -123,7 +123,7 @@ class EventRows:
         gone = self._transaction.connection.execute(
             "DELETE FROM events WHERE key = ? RETURNING position, external_id", (event_key,)
         ).fetchall()
-        self._transaction.sessions.count_events(session_key, -1)
+        self._transaction.sessions.counts.add_events(session_key, -1)
         self._transaction.sessions.lose(session_key, gone, events=True)
 
     def _tell_again(self, session_key: int, rows: Iterable[tuple[Any, ...]]) -> None:

@@ -184,7 +184,7 @@ class _Session:
             f" AND NOT (created_at = ? AND kind IN {_ENDINGS}) RETURNING position, external_id",
             (self._key, HOOKED_FROM, max(self._newest, stop), kept),
         ).fetchall()
-        sessions.count_events(self._key, -len(gone))
+        sessions.counts.add_events(self._key, -len(gone))
         sessions.lose(self._key, gone, events=True)
         return bool(gone)
 

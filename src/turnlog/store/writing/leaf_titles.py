@@ -11,8 +11,49 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from turnlog.agents.base import LeafTitle
 from turnlog.model.session import TitleSource
 from turnlog.store.joining import choose_title
+
+_LOOKUP_SIZE = 500
+
+
+class LeafTitles:
+    """What the files of a transaction say of other conversations, and whom that may concern."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        """Begin with nothing."""
+        self._connection = connection
+        self._leaves: set[tuple[str, str]] = set()
+
+    def give(self, agent: str, titles: Iterable[LeafTitle], source_key: int) -> None:
+        """Keep what a file says of the conversations that end with these records."""
+        for found in titles:
+            self._connection.execute(
+                "INSERT OR REPLACE INTO leaf_titles (agent, record_id, source_key, title) VALUES (?, ?, ?, ?)",
+                (agent, found.record_id, source_key, found.title),
+            )
+            self._leaves.add((agent, found.record_id))
+
+    def drop(self, source_key: int) -> None:
+        """A file was written anew: what it says of other conversations it says again."""
+        self._leaves.update(leaves_of(self._connection, [source_key]))
+        self._connection.execute("DELETE FROM leaf_titles WHERE source_key = ?", (source_key,))
+
+    def take_concerned(self) -> list[str]:
+        """Ids of the sessions, stored or not, that may be called otherwise since this was last asked."""
+        leaves, self._leaves = sorted(self._leaves), set()
+        found = [record_id for _, record_id in leaves if ":" in record_id]
+        # One look at all sessions for many records: a file has several, and no index has them.
+        for start in range(0, len(leaves), _LOOKUP_SIZE):
+            piece = leaves[start : start + _LOOKUP_SIZE]
+            rows = self._connection.execute(
+                "SELECT agent, external_id, active_leaf FROM sessions WHERE owner_key = 1 AND active_leaf IN"
+                f" ({', '.join('?' * len(piece))})",
+                [record_id for _, record_id in piece],
+            )
+            found += [f"{agent}:{external_id}" for agent, external_id, leaf in rows if (agent, leaf) in piece]
+        return found
 
 
 def title_of(

@@ -74,7 +74,7 @@ class NewMessages:
         facts = message_facts(message, key)
         body = self._body(message, facts, key)
         cost = transaction.cost(message)
-        transaction.sessions.count(session_key, facts.counts, 1)
+        transaction.sessions.counts.add(session_key, facts.counts, 1)
         transaction.totals.pay(session_key, message, cost, 1)
         sequence = transaction.sessions.sequence(session_key)
         columns = transaction.message_columns(message, facts, cost, 1, sequence)

@@ -119,8 +119,8 @@ class Readings:
         for (member,) in self._connection.execute(
             "SELECT session_key FROM memberships WHERE message_key = ?", (key,)
         ).fetchall():
-            self._sessions.count(member, before.counts, -1)
-            self._sessions.count(member, facts.counts, 1)
+            self._sessions.counts.add(member, before.counts, -1)
+            self._sessions.counts.add(member, facts.counts, 1)
             self._sessions.sequence(member)
         if pays_key is not None:
             self._transaction.totals.pay(pays_key, old, cost, -1)
@@ -145,7 +145,7 @@ class Readings:
         )
         self._branches.note_place(session_key, placement)
         facts = message_facts(bodies.decode(self._read.of(key)), key)
-        self._sessions.count(session_key, facts.counts, 1)
+        self._sessions.counts.add(session_key, facts.counts, 1)
         # What this session spilled may now be the whole of an output that the message previews.
         self._connection.execute(
             "UPDATE messages SET changed_seq = ?1 WHERE key = ?2 AND EXISTS"

@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import LeafTitle, SessionChange
+from turnlog.agents.base import SessionChange
 from turnlog.agents.hooked import TOLD_BY
 from turnlog.model.session import TitleSource
 from turnlog.store.base import LONGEST_MEMORY
 from turnlog.store.joining import join_session_changes
 from turnlog.store.names import Names
-from turnlog.store.rows import MESSAGE_COUNTS, NANO, USAGE_COUNTS, milliseconds, moment, nanos
-from turnlog.store.writing.leaf_titles import leaves_of, title_of
-
-_COUNTS = (*MESSAGE_COUNTS, "events", *USAGE_COUNTS)
-_EVENTS = len(MESSAGE_COUNTS)
-_PAID = _EVENTS + 1
-"""Where events and the paid counts begin among a session's counts."""
+from turnlog.store.rows import NANO, milliseconds, moment, nanos
+from turnlog.store.writing.leaf_titles import LeafTitles, title_of
+from turnlog.store.writing.session_counts import COUNTS, SessionCounts
 
 _FACTS = (
     "project_key",
@@ -45,21 +40,18 @@ _FACTS = (
     "active_leaf",
     "patch_position",
 )
-_INSERT_COLUMNS = ("key", "agent", "external_id", *_FACTS, "turns", "changed_seq", *_COUNTS)
+_INSERT_COLUMNS = ("key", "agent", "external_id", *_FACTS, "turns", "changed_seq", *COUNTS)
 _INSERT = f"INSERT INTO sessions ({', '.join(_INSERT_COLUMNS)}) VALUES ({', '.join('?' * len(_INSERT_COLUMNS))})"
 _UPDATE_FACTS = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _FACTS)} WHERE key = ?"
 _UPDATE_COUNTS = (
     f"UPDATE sessions SET turns = max(turns, ?), changed_seq = max(changed_seq, ?),"
-    f" {', '.join(f'{name} = {name} + ?' for name in _COUNTS)} WHERE key = ?"
+    f" {', '.join(f'{name} = {name} + ?' for name in COUNTS)} WHERE key = ?"
 )
 _SELECT = (
     "SELECT key, shares, project_key, titles, metadata, relink, created_at, updated_at, cwd, git_branch, git_commit,"
     " agent_version, reported_cost, active_leaf, patch_position FROM sessions"
     " WHERE owner_key = 1 AND agent = ? AND external_id = ?"
 )
-
-
-_LOOKUP_SIZE = 500
 
 
 class SessionRows:
@@ -75,15 +67,11 @@ class SessionRows:
         self._facts: dict[int, SessionChange] = {}
         self._learned: set[int] = set()
         self._projects: dict[int, int | None] = {}
-        self._counts: dict[int, list[int]] = defaultdict(lambda: [0] * len(_COUNTS))
-        self._added: dict[int, list[tuple[int, ...]]] = defaultdict(list)
-        """Counts of messages that are not in `_counts` yet."""
-        self._turns: dict[int, int] = {}
+        self.counts = SessionCounts()
         self._sequences: dict[int, int] = {}
         self._gone: list[tuple[int, int, bool, int, str]] = []
         self._unwritten: list[tuple[int, int, int]] = []
-        self._leaves: set[tuple[str, str]] = set()
-        """Records of which a file said what the conversation before them is called."""
+        self.leaf_titles = LeafTitles(connection)
         self._forgotten = {row[0] for row in connection.execute("SELECT session_id FROM tombstones")}
         self._next_key = _next(connection, "SELECT max(key) FROM sessions")
         self._next_sequence = _next(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
@@ -191,45 +179,6 @@ class SessionRows:
         """Whether somewhere in these bytes stands the id that an agent gave a forgotten session."""
         return any(session_id.partition(":")[2].encode() in data for session_id in self._forgotten)
 
-    def give_titles(self, agent: str, titles: Iterable[LeafTitle], source_key: int) -> None:
-        """Keep what a file says of the conversations that end with these records, and look for their sessions."""
-        for found in titles:
-            if self.is_forgotten(found.record_id):
-                continue
-            self._connection.execute(
-                "INSERT OR REPLACE INTO leaf_titles (agent, record_id, source_key, title) VALUES (?, ?, ?, ?)",
-                (agent, found.record_id, source_key, found.title),
-            )
-            self._leaves.add((agent, found.record_id))
-
-    def take_titles(self, source_key: int) -> None:
-        """A file was written anew: what it says of other conversations it says again."""
-        self._leaves.update(leaves_of(self._connection, [source_key]))
-        self._connection.execute("DELETE FROM leaf_titles WHERE source_key = ?", (source_key,))
-
-    def _find_titled(self) -> None:
-        """One look at all sessions for many records: a file has several, and no index has them."""
-        leaves = sorted(self._leaves)
-        for start in range(0, len(leaves), _LOOKUP_SIZE):
-            piece = [record_id for _, record_id in leaves[start : start + _LOOKUP_SIZE]]
-            rows = self._connection.execute(
-                "SELECT agent, external_id, active_leaf FROM sessions WHERE owner_key = 1 AND active_leaf IN"
-                f" ({', '.join('?' * len(piece))})",
-                piece,
-            )
-            for agent, external_id, leaf in rows.fetchall():
-                key = self.key(f"{agent}:{external_id}") if (agent, leaf) in self._leaves else None
-                self._learn_title(key)
-        for _, record_id in leaves:
-            if ":" in record_id and (record_id in self._keys or self._find(record_id) is not None):
-                self._learn_title(self.key(record_id))
-        self._leaves.clear()
-
-    def _learn_title(self, key: int | None) -> None:
-        if key is not None:
-            self.sequence(key)
-            self._learned.add(key)
-
     def start_over(self, session_id: str) -> None:
         """The session's own log was written anew: what it says now is newer than anything it said before."""
         key = self.key(session_id)
@@ -240,25 +189,6 @@ class SessionRows:
         """These sessions hold a message together."""
         self.shared.update(keys)
         self._sharing.update(keys)
-
-    def count(self, key: int, counts: tuple[int, ...], sign: int) -> None:
-        """Add what a message is (`rows.MESSAGE_COUNTS`) to a session that holds it, or take it out."""
-        self._added[key].append(counts if sign > 0 else tuple([-count for count in counts]))
-
-    def count_paid(self, key: int, counts: Sequence[int]) -> None:
-        """Add what calls used and cost (`rows.USAGE_COUNTS` and more behind) to the session that pays for them."""
-        totals = self._counts[key]
-        for index in range(_PAID, len(_COUNTS)):
-            totals[index] += counts[index - _PAID]
-
-    def count_events(self, key: int, count: int) -> None:
-        """Add to the number of events."""
-        self._counts[key][_EVENTS] += count
-
-    def note_turn(self, key: int, turn: int | None) -> None:
-        """A message of this turn is there."""
-        if turn is not None and turn > self._turns.get(key, 0):
-            self._turns[key] = turn
 
     def sequence(self, key: int) -> int:
         """This transaction's number in the change sequence, for one session."""
@@ -275,22 +205,17 @@ class SessionRows:
 
     def write(self) -> None:
         """Write all rows; what comes later goes into them by another `write`."""
-        self._sum_up()
-        self._find_titled()
-        self._connection.executemany(_INSERT, [self._new_row(key) for key in sorted(self._new)])
+        self._retitle()
+        counts = self.counts.take()
+        nothing = (0, [0] * len(COUNTS))
+        rows = [self._new_row(key, *counts.pop(key, nothing)) for key in sorted(self._new)]
+        self._connection.executemany(_INSERT, rows)
         learned = self._learned - self._new
         self._connection.executemany(_UPDATE_FACTS, [(*self._fact_columns(key), key) for key in sorted(learned)])
-        for key in self._new:
-            self._counts.pop(key, None)
-            self._turns.pop(key, None)
-        changed = {*self._counts, *self._turns, *(key for _, key, _ in self._unwritten)} - self._new
-        self._connection.executemany(
-            _UPDATE_COUNTS,
-            [
-                (self._turns.get(key, 0), self._sequences.get(key, 0), *self._counts[key], key)
-                for key in sorted(changed)
-            ],
-        )
+        changed = {*counts, *(key for _, key, _ in self._unwritten)} - self._new
+        for key in sorted(changed):
+            turns, added = counts.get(key, nothing)
+            self._connection.execute(_UPDATE_COUNTS, (turns, self._sequences.get(key, 0), *added, key))
         self._connection.executemany(
             "INSERT INTO changes (seq, session_key, kind, at) VALUES (?, ?, 'session', ?)", self._unwritten
         )
@@ -298,8 +223,17 @@ class SessionRows:
         self._connection.executemany(
             "UPDATE sessions SET shares = 1 WHERE key = ? AND shares = 0", [(key,) for key in self._sharing]
         )
-        for pending in (self._new, self._learned, self._counts, self._turns, self._unwritten, self._sharing):
+        for pending in (self._new, self._learned, self._unwritten, self._sharing):
             pending.clear()
+
+    def _retitle(self) -> None:
+        """Sessions that other files gave a title, or took one from, are written with what they are called now."""
+        for session_id in self.leaf_titles.take_concerned():
+            if session_id in self._keys or self._find(session_id) is not None:
+                key = self.key(session_id)
+                if key is not None:
+                    self.sequence(key)
+                    self._learned.add(key)
 
     def _write_gone(self) -> None:
         if not self._gone:
@@ -310,24 +244,9 @@ class SessionRows:
         self._connection.execute("DELETE FROM gone WHERE seq <= ?", (self._next_sequence - LONGEST_MEMORY,))
         self._gone.clear()
 
-    def _sum_up(self) -> None:
-        for key, added in self._added.items():
-            totals = self._counts[key]
-            for index, column in enumerate(zip(*added, strict=True)):
-                totals[index] += sum(column)
-        self._added.clear()
-
-    def _new_row(self, key: int) -> tuple[Any, ...]:
+    def _new_row(self, key: int, turns: int, counts: list[int]) -> tuple[Any, ...]:
         agent, _, external_id = self._ids[key].partition(":")
-        return (
-            key,
-            agent,
-            external_id,
-            *self._fact_columns(key),
-            self._turns.get(key, 0),
-            self._sequences.get(key, 0),
-            *self._counts[key],
-        )
+        return (key, agent, external_id, *self._fact_columns(key), turns, self._sequences.get(key, 0), *counts)
 
     def _fact_columns(self, key: int) -> tuple[Any, ...]:
         """The columns of `_FACTS`."""

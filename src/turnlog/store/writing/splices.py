@@ -98,7 +98,7 @@ def _splice(transaction: Transaction, fork: _Fork) -> int | None:
         [(child, sequence, *place) for place in new],
     )
     for key, sign in (*((key, -1) for key in gone), *((place.message_key, 1) for place in new)):
-        sessions.count(child, _counts(connection, key), sign)
+        sessions.counts.add(child, _counts(connection, key), sign)
     is_attached = _attach(connection, child, wanted, {*wanted, *gone})
     if not gone and not new and not is_attached:
         return None

@@ -93,7 +93,7 @@ def _drop_events(connection: sqlite3.Connection, sessions: SessionRows, session_
     gone = connection.execute(
         f"DELETE FROM events WHERE session_key = ?1 AND {_STREAMED} RETURNING position, external_id", (session_key,)
     ).fetchall()
-    sessions.count_events(session_key, -len(gone))
+    sessions.counts.add_events(session_key, -len(gone))
     sessions.lose(session_key, gone, events=True)
 
 
@@ -122,7 +122,7 @@ def supersede(
     ).fetchone()
     sessions.lose(session_key, [(0, id)])
     message = bodies.decode(BodyReader(connection).of(message_key))
-    sessions.count(session_key, message_facts(message, message_key).counts, -1)
+    sessions.counts.add(session_key, message_facts(message, message_key).counts, -1)
     if payer == session_key:
         totals.move(message_key, payer, other)
     if other is None:

@@ -63,7 +63,7 @@ class Totals:
         """Add the differences to the rows by day, and hand those of each session to its row."""
         days = {key: [sum(column) for column in zip(*added, strict=True)] for key, added in self._days.items()}
         for (_, _, session_key), counts in days.items():
-            self._sessions.count_paid(session_key, counts)
+            self._sessions.counts.add_paid(session_key, counts)
         self._connection.executemany(_USAGE_UPSERT, [(*key, *counts) for key, counts in days.items() if any(counts)])
         # A day whose last call was moved to another session or another day is no row at all.
         self._connection.executemany(

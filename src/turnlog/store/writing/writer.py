@@ -60,7 +60,7 @@ class Batch:
             return
         self._rewritten.append(source)
         drop_older_diagnostics(self._transaction, source)
-        self._transaction.sessions.take_titles(source.key)
+        self._transaction.sessions.leaf_titles.drop(source.key)
         if is_log and source.session_id is not None:
             self._transaction.sessions.start_over(source.session_id)
 
@@ -100,8 +100,9 @@ class Batch:
         for link in changes.links:
             self._linked.add(link.child_session_id)
             save_link(self._transaction, link)
-        if changes.leaf_titles and not self._transaction.sessions.is_forgotten(source.session_id):
-            self._transaction.sessions.give_titles(source.agent, changes.leaf_titles, source.key)
+        if changes.leaf_titles and not sessions.is_forgotten(source.session_id):
+            titles = [found for found in changes.leaf_titles if not sessions.is_forgotten(found.record_id)]
+            sessions.leaf_titles.give(source.agent, titles, source.key)
         for spill in changes.spills:
             self._new.land()
             save_spill(self._transaction, spill)

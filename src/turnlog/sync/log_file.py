@@ -1,0 +1,216 @@
+"""One open file that a source lies in: is it the one that was read before, what of it is new, and its bytes in pieces.
+
+What is read goes into the archive on its way.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from io import FileIO
+from types import TracebackType
+from typing import Self
+
+from turnlog.store.archive import Archive
+from turnlog.store.sources import SAMPLE_SIZE, Fingerprint, SourceState, sample_hash
+
+LOOK_AHEAD = 4096
+"""Bytes behind the last line that tell whether another one begins there."""
+
+_EDGES = b" \t\r\n\0"
+_BOM = b"\xef\xbb\xbf"
+_LINE_END = re.compile(rb"[ \t\r\0]*\n")
+
+CHUNK_SIZE = 4 << 20
+"""Bytes read and folded at a time: memory stays the same however large a file is."""
+
+
+class LogFile:
+    """An open file, what is known of it, and the archive that its bytes go to."""
+
+    def __init__(self, path: str, state: SourceState, archive: Archive, on_bytes: Callable[[int], None]) -> None:
+        """Open a plain file; raise OSError when it cannot be read or is none.
+
+        Args:
+            path: Where it lies.
+            state: What is known of it, kept up with what is read.
+            archive: Gets the bytes that are new.
+            on_bytes: Hears of the size of each piece that is read.
+        """
+        self._file = FileIO(path, opener=_open_plain)
+        self.state = state
+        self._archive = archive
+        self._on_bytes = on_bytes
+
+    def __enter__(self) -> Self:
+        """The file itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self._file.close()
+
+    def status(self) -> os.stat_result:
+        """What the file system says of it."""
+        return os.fstat(self._file.fileno())
+
+    def where_to_go_on(
+        self, fingerprint: Fingerprint, parser_version: int, now: int, *, appendable: bool
+    ) -> int | None:
+        """The offset to read from (0 after opening a new generation), or None when nothing is new."""
+        state = self.state
+        if state.archived == 0:
+            return 0 if fingerprint.size else None
+        if fingerprint.size == state.archived and self._same_bytes():
+            return None
+        if appendable and fingerprint.size > state.archived and self._grew(fingerprint):
+            # What another version of the parser remembers is of no use to this one.
+            return state.cursor if state.parser_version == parser_version else 0
+        shared = self._shared_prefix()
+        state.generation += 1
+        state.archived = shared
+        self._archive.begin(state.key, state.generation, shared, now)
+        return 0
+
+    def _grew(self, fingerprint: Fingerprint) -> bool:
+        """Whether what was archived is still there: judged by its first and last bytes, by all when it was replaced."""
+        state = self.state
+        if self.samples(state.archived) != (state.head_hash, state.tail_hash):
+            return False
+        is_same_file = fingerprint[2:] == state.fingerprint[2:]
+        return is_same_file or self._same_bytes()
+
+    def _same_bytes(self) -> bool:
+        return self._shared_prefix() == self.state.archived
+
+    def _shared_prefix(self) -> int:
+        """How many bytes from its start the file has in common with what is archived."""
+        shared = 0
+        for piece in self._archive.iter_bytes(self.state.key, self.state.generation):
+            found = self._read(len(piece), shared)
+            if found != piece:
+                return shared + _common_length(found, piece)
+            shared += len(piece)
+        return shared
+
+    def iter_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines from the cursor on, in pieces; all bytes up to the end go into the archive, the torn tail too."""
+        offset = self._behind_newline()
+        pending = b""
+        while piece := self._read(CHUNK_SIZE, offset + len(pending)):
+            self._keep(offset + len(pending), piece)
+            data = pending + piece if pending else piece
+            cut = data.rfind(b"\n") + 1
+            if cut:
+                yield offset, data[:cut] if cut < len(data) else data
+                offset += cut
+            pending = data[cut:]
+        if pending and is_complete(pending):
+            yield offset, pending
+
+    def whole(self) -> Iterator[tuple[int, bytes]]:
+        """All bytes of a file that is written whole."""
+        pieces: list[bytes] = []
+        offset = 0
+        while piece := self._read(CHUNK_SIZE, offset):
+            self._keep(offset, piece)
+            pieces.append(piece)
+            offset += len(piece)
+        yield 0, b"".join(pieces)
+
+    def _behind_newline(self) -> int:
+        """The cursor, past the end of a last line that the pass before took without its newline."""
+        offset = self.state.cursor
+        if offset and self._read(1, offset - 1) != b"\n":
+            ending = _LINE_END.match(self._read(LOOK_AHEAD, offset))
+            if ending:
+                self._keep(offset, ending[0])
+                self.state.cursor = offset = offset + len(ending[0])
+        return offset
+
+    def _keep(self, offset: int, piece: bytes) -> None:
+        """Archive what of `piece` is not archived yet."""
+        state = self.state
+        self._on_bytes(len(piece))
+        known = max(0, state.archived - offset)
+        if known < len(piece):
+            self._archive.append(state.key, state.generation, offset + known, piece[known:])
+            state.archived = offset + len(piece)
+
+    def samples(self, size: int) -> tuple[bytes, bytes]:
+        """Hashes of the first and of the last bytes of the file's first `size` bytes."""
+        length = min(SAMPLE_SIZE, size)
+        return sample_hash(self._read(length, 0)), sample_hash(self._read(length, size - length))
+
+    def ends_in_line(self, offset: int) -> bool:
+        """Whether the bytes from `offset` on begin a record, which is not all there yet."""
+        return not is_padding(self._read(LOOK_AHEAD, offset))
+
+    def line_number(self, offset: int) -> int:
+        """The number, from 1, of the line in which byte `offset` stands."""
+        return line_number(self._pieces(), offset)
+
+    def _pieces(self) -> Iterator[bytes]:
+        offset = 0
+        while piece := self._read(CHUNK_SIZE, offset):
+            yield piece
+            offset += len(piece)
+
+    def _read(self, size: int, offset: int) -> bytes:
+        return os.pread(self._file.fileno(), size, offset)
+
+
+def is_padding(data: bytes) -> bool:
+    """Whether bytes behind the last line are no beginning of another: blanks, or the NULs that a crash leaves."""
+    return not data.strip(_EDGES)
+
+
+def is_complete(line: bytes) -> bool:
+    """Whether a last line without a newline is a whole record already (a torn object never parses)."""
+    line = line.strip(_EDGES).removeprefix(_BOM)
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return line[:1] in (b"{", b"[")
+
+
+def line_number(pieces: Iterable[bytes], offset: int) -> int:
+    """The number, from 1, of the line of a file in which byte `offset` stands."""
+    line = 1
+    for piece in pieces:
+        line += piece.count(b"\n", 0, offset)
+        offset -= len(piece)
+        if offset <= 0:
+            break
+    return line
+
+
+def _common_length(one: bytes, other: bytes) -> int:
+    """How many bytes two pieces share from their start: halving, so that a megabyte costs twenty comparisons."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _open_plain(path: str, flags: int) -> int:
+    """Open a plain file, and never wait for somebody to write to a pipe."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise OSError(errno.EINVAL, "not a plain file", path)
