@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 import toy_agent
-from turnlog.sync import scan
+from turnlog.sync import large, scan
 
 COMMIT_SOURCES = 3
 """Several commits even in a small home."""
@@ -92,7 +92,7 @@ def _run(order: Order) -> Answer:
         signal.signal(signal.SIGALRM, lambda number, frame: _die())
         signal.setitimer(signal.ITIMER_REAL, order.seconds)
     if order.large:
-        scan.LARGE_IMPORT = 0
+        large.LARGE_IMPORT = 0
     agent = toy_agent.ToyAgent()
     summary = scan.sync(Path(order.store), roots=[Path(order.home)], agents=[agent])
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -21,6 +21,7 @@ from toy_agent import ToyAgent, ToyFold, line
 from turnlog.agents.base import Changes, Source
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
+from turnlog.sync import large
 from turnlog.sync.scan import Syncer, sync
 from turnlog.sync.summary import SyncSummary
 
@@ -225,7 +226,7 @@ def test_the_collector_runs_again_after_a_pass_that_failed(
 
 
 def test_a_large_import_ends_with_everything_in_place(home: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGE_IMPORT", 0)
+    monkeypatch.setattr(large, "LARGE_IMPORT", 0)
     (home / "a.log").write_bytes(b"".join(prompt(f"m{number}", "word " * 5000) for number in range(20)))
     assert scan(store, home).messages == 20
     assert rows(store, "SELECT count(*) FROM sqlite_schema WHERE name = 'parts_by_tool'") == [(1,)]

@@ -6,29 +6,28 @@ directory scan and one comparison a file: what reads them is imported when there
 
 from __future__ import annotations
 
-import gc
-import os
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Set
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
 from turnlog.agents.folders import is_nameable, noting_folders_out_of_reach
-from turnlog.store.checkpoints import Checkpointer
-from turnlog.store.connection import connect, without_indexes, write_transaction
+from turnlog.store.connection import connect
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
-from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
+from turnlog.store.sources import known_fingerprints, load_known
+from turnlog.sync.finding import Found, find, note_vanished
 from turnlog.sync.hooks import drop_old_spools, find_spools
 from turnlog.sync.indexing import indexing
+from turnlog.sync.large import Prepared, no_garbage_runs, prepared_for
 from turnlog.sync.summary import Problem, SyncSummary
 
 if TYPE_CHECKING:
@@ -43,25 +42,11 @@ Progress = Callable[[Phase, int, int], None]
 Saved = Callable[[Set[str], int], None]
 """Called after a commit with the ids of the sessions that changed, and the last number of the change sequence."""
 
-LARGE_IMPORT = 32 << 20
-"""Bytes from which on a pass is prepared as a large import."""
-
-_CHECKPOINT_SECONDS = 1.5
-"""Rest between two checkpoints beside a large import: the longer, the fewer times hot pages move."""
-
-_LARGE_CHECKPOINT_PAGES = 32000
-"""Pages in the write-ahead log, 256 MB, at which a commit of a large import moves what is left: it must not grow on."""
 
 COMMIT_SIZE = 8 << 20
 """Bytes of logs that go into one transaction, give or take the last file: about a tenth of a second of work."""
 
 COMMIT_SOURCES = 100
-
-
-class _Found(NamedTuple):
-    agent: Agent
-    source: Source
-    fingerprint: Fingerprint
 
 
 def sync(
@@ -131,7 +116,7 @@ class Syncer:
         summary = SyncSummary()
         known = known_fingerprints(self._connection)
         with noting_folders_out_of_reach() as out_of_reach:
-            found = list(_find(self._sources(roots)))
+            found = list(find(self._sources(roots)))
         summary.problems += [Problem(folder, reason) for folder, reason in out_of_reach.items()]
         summary.sources = len(found)
         on_progress("find", len(found), len(found))
@@ -140,13 +125,31 @@ class Syncer:
         total = sum(item.fingerprint.size for item in changed)
         with _indexing(self._path, total, on_progress):
             if changed:
-                with _prepared(self._connection, self._path, total) as prepared, _no_garbage_runs():
-                    _read_all(self._connection, changed, summary, on_progress, total, self._on_saved, prepared)
+                with prepared_for(self._connection, self._path, total) as prepared, no_garbage_runs():
+                    self._read_all(changed, total, prepared, summary, on_progress)
             if roots is None:
                 drop_old_spools(self._connection, self._path)
-            _note_vanished(self._connection, found, roots, summary)
+            summary.vanished = note_vanished(self._connection, found, roots, summary.problems)
         summary.seconds = time.monotonic() - started
         return summary
+
+    def _read_all(
+        self, changed: list[Found], total: int, prepared: Prepared, summary: SyncSummary, on_progress: Progress
+    ) -> None:
+        def count(read: int) -> None:
+            summary.bytes += read
+            on_progress("read", summary.bytes, max(total, summary.bytes))
+
+        sessions: set[str] = set()
+        reader = _reader(self._connection, count, prepared.worker)
+        for group in _groups(changed):
+            result = reader.read([(item.agent, item.source) for item in group])
+            prepared.note_commit()
+            _add_up(summary, result)
+            sessions |= result.saved.sessions
+            if result.saved.sessions:
+                self._on_saved(result.saved.sessions, result.saved.last_change)
+        summary.sessions = len(sessions)
 
     def get_ready(self) -> None:
         """Import what reads the logs that are here: the first line that is written would wait for it."""
@@ -219,48 +222,6 @@ def _indexing(store_path: Path, total: int, on_progress: Progress) -> AbstractCo
     return indexing(store_path, total, note)
 
 
-def _find(sources: Iterable[tuple[Agent, Source]]) -> Iterator[_Found]:
-    for agent, source in sources:
-        if source.version is not None:
-            yield _Found(agent, source, Fingerprint(*source.version))
-            continue
-        try:
-            yield _Found(agent, source, Fingerprint.of(os.stat(source.path)))  # noqa: PTH116  # a path object costs more than the look
-        except FileNotFoundError:
-            continue  # gone between the scan and the look: the next pass will note it
-        except OSError:
-            yield _Found(agent, source, _UNREADABLE)
-
-
-_UNREADABLE = Fingerprint(0, 0, 0, 0)
-"""Of a file that cannot even be looked at: reading it will tell why."""
-
-
-def _read_all(
-    connection: sqlite3.Connection,
-    changed: list[_Found],
-    summary: SyncSummary,
-    on_progress: Progress,
-    total: int,
-    on_saved: Saved,
-    prepared: _Prepared,
-) -> None:
-    def count(read: int) -> None:
-        summary.bytes += read
-        on_progress("read", summary.bytes, max(total, summary.bytes))
-
-    sessions: set[str] = set()
-    reader = _reader(connection, count, prepared.worker)
-    for group in _groups(changed):
-        result = reader.read([(item.agent, item.source) for item in group])
-        prepared.note_commit()
-        _add_up(summary, result)
-        sessions |= result.saved.sessions
-        if result.saved.sessions:
-            on_saved(result.saved.sessions, result.saved.last_change)
-    summary.sessions = len(sessions)
-
-
 def _reader(
     connection: sqlite3.Connection, on_bytes: Callable[[int], None] = lambda count: None, worker: Executor | None = None
 ) -> Reader:
@@ -270,39 +231,12 @@ def _reader(
     return Reader(connection, price_nanos, price_version(), on_bytes, worker)
 
 
-class _Prepared(NamedTuple):
-    worker: Executor | None = None
-    """A thread that compresses."""
-    note_commit: Callable[[], None] = lambda: None
-
-
-@contextmanager
-def _prepared(connection: sqlite3.Connection, path: Path, total: int) -> Generator[_Prepared]:
-    """What makes a large import fast: threads that compress and checkpoint, indexes for questions at the end."""
-    if total < LARGE_IMPORT:
-        yield _Prepared()
-        return
-    is_first = connection.execute("SELECT 1 FROM messages LIMIT 1").fetchone() is None
-    (usual,) = connection.execute("PRAGMA wal_autocheckpoint").fetchone()
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_LARGE_CHECKPOINT_PAGES}")
-    try:
-        with (
-            without_indexes(connection) if is_first else nullcontext(),
-            ThreadPoolExecutor(1) as worker,
-            Checkpointer([path], _CHECKPOINT_SECONDS) as checkpointer,
-        ):
-            yield _Prepared(worker, checkpointer.note)
-    finally:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {usual}")
-
-
-def _groups(changed: list[_Found]) -> Iterator[list[_Found]]:
+def _groups(changed: list[Found]) -> Iterator[list[Found]]:
     """Sources that are committed together: many small ones or one large one.
 
     Every commit writes the hot pages of all indexes anew; one commit a small file would cost more than reading it.
     """
-    group: list[_Found] = []
+    group: list[Found] = []
     size = 0
     for item in changed:
         group.append(item)
@@ -312,39 +246,3 @@ def _groups(changed: list[_Found]) -> Iterator[list[_Found]]:
             group, size = [], 0
     if group:
         yield group
-
-
-def _note_vanished(
-    connection: sqlite3.Connection, found: list[_Found], roots: Sequence[Path] | None, summary: SyncSummary
-) -> None:
-    """Note known files that are no longer there; a pass over some roots says nothing about the others.
-
-    Nor does one that could not look where they lie.
-    """
-    present = {item.source.path for item in found}
-    unreadable = tuple(f"{problem.path}{end}" for problem in summary.problems for end in ("#", os.sep))
-    folders = None if roots is None else tuple(f"{root.absolute()}{os.sep}" for root in roots)
-    gone = [
-        path
-        for path in present_paths(connection)
-        if path not in present
-        and (folders is None or path.startswith(folders))
-        and not path.startswith(unreadable)
-        and not os.path.lexists(path)
-    ]
-    if gone:
-        with write_transaction(connection):
-            mark_vanished(connection, gone, int(time.time() * 1000))
-        summary.vanished = len(gone)
-
-
-@contextmanager
-def _no_garbage_runs() -> Generator[None]:
-    """Folding makes many objects and no cycles: the collector would only walk them again and again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
