@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.terminal import one_line, plain
+from turnlog.cli.terminal import dim, one_line, plain
 from turnlog.model import FilePart
 from turnlog.replay import (
     AnswerShown,
@@ -110,7 +110,7 @@ def _error(event: ErrorShown, full: bool) -> Iterator[str]:
 
 def _run_metadata(event: RunMetadataShown, full: bool) -> Iterator[str]:
     if full:
-        yield _dim(f"· {one_line(event.kind)}")
+        yield dim(f"· {one_line(event.kind)}")
 
 
 def _response_metadata(event: ResponseMetadata, full: bool) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _response_metadata(event: ResponseMetadata, full: bool) -> Iterator[str]:
         *([str(event.stop_reason).replace("_", " ")] if event.stop_reason is not None else []),
     ]
     if full and words:
-        yield _dim(f"  {' · '.join(words)}")
+        yield dim(f"  {' · '.join(words)}")
 
 
 def _compaction(event: CompactionShown, full: bool) -> Iterator[str]:
@@ -153,25 +153,21 @@ _LOOKS: dict[type, Callable[[Any, bool], Iterator[str]]] = {
 def _files(files: tuple[FilePart, ...]) -> Iterator[str]:
     for file in files:
         words = (file.media_type, file.filename or file.url)
-        yield _dim(f"[{one_line(' '.join(word for word in words if word), SUMMARY_LENGTH)}]")
+        yield dim(f"[{one_line(' '.join(word for word in words if word), SUMMARY_LENGTH)}]")
 
 
 def _told(name: str, text: str, full: bool) -> Iterator[str]:
     if full:
-        yield _dim(name)
+        yield dim(name)
         yield from _indented(text, "  ")
     else:
-        yield _dim(f"{name}: {_summary(text)}")
+        yield dim(f"{name}: {_summary(text)}")
 
 
 def _indented(text: str, margin: str) -> Iterator[str]:
     for line in plain(text).splitlines():
-        yield _dim(margin + line)
+        yield dim(margin + line)
 
 
 def _summary(text: str) -> str:
     return one_line(text, SUMMARY_LENGTH)
-
-
-def _dim(text: str) -> str:
-    return click.style(text, dim=True)

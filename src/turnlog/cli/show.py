@@ -76,7 +76,8 @@ def _write_document(store: Store, session: Session) -> None:
 
 
 def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: bool, pager: bool) -> None:
-    from turnlog.cli.transcript import Detail, transcript
+    from turnlog.cli.part_lines import Detail
+    from turnlog.cli.transcript import transcript
 
     def read_spill(name: str) -> str | None:
         try:

@@ -35,6 +35,11 @@ def plain(text: str) -> str:
     return _CONTROLS.sub("", _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text)))
 
 
+def dim(text: str) -> str:
+    """The text, less bright than what matters more."""
+    return click.style(text, dim=True)
+
+
 def one_line(text: str, limit: int | None = None) -> str:
     """The text in one harmless line, cut to `limit` characters with an ellipsis."""
     line = _SPACES.sub(" ", plain(text)).strip()

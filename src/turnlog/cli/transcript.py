@@ -1,22 +1,20 @@
 """A session as text for a terminal: turns, steps, and what happened in them, a piece at a time.
 
-One table says how a message of each origin is shown, one what a tool's state is called. Everything a log said is made
-harmless (`terminal.plain`) here; colours are ours, and are left out by whoever writes them into a pipe.
+One table says how a message of each origin is shown; parts are `part_lines`. Everything a log said is made harmless
+(`terminal.plain`) here; colours are ours, and are left out by whoever writes them into a pipe.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import click
-import msgspec
-from msgspec import UNSET
 
 from turnlog.cli import figures
-from turnlog.cli.terminal import one_line, plain
-from turnlog.formats.told import Note, told_event, told_part
+from turnlog.cli.part_lines import Detail, part_lines, summary, text_lines
+from turnlog.cli.terminal import dim, one_line
+from turnlog.formats.told import Note, told_event
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
@@ -24,32 +22,15 @@ from turnlog.model import (
     HistoryEvent,
     InterruptEvent,
     Origin,
-    Part,
-    ReasoningPart,
     RecordEvent,
     RewindEvent,
     RunMetadataEvent,
     Session,
     TextPart,
-    ToolCallPart,
-    ToolResult,
     ToolResultEvent,
-    ToolState,
 )
 from turnlog.model.message import command_line
 from turnlog.store.base import PlacedMessage
-
-SUMMARY_LENGTH = 100
-"""Characters of a text that is told in one line."""
-
-
-class Detail(NamedTuple):
-    """How much is shown."""
-
-    reasoning: bool = False
-    full: bool = False
-    read_spill: Callable[[str], str | None] = lambda name: None
-    """The whole of an output that was written to a file of its own, by its name."""
 
 
 def transcript(
@@ -97,7 +78,7 @@ def _head(session: Session) -> Iterator[str]:
     )
     for fact in facts:
         if fact is not None:
-            yield _dim(one_line(fact))
+            yield dim(one_line(fact))
 
 
 def _cost(session: Session) -> str:
@@ -146,18 +127,18 @@ def _message(placed: PlacedMessage, detail: Detail) -> Iterator[str]:
     typed = command_line(message)
     for part in message.parts if typed is None or detail.full else (TextPart(text=typed),):
         if not isinstance(part, TextPart):
-            yield from _part(part, detail)
+            yield from part_lines(part, detail)
         elif look.name is not None and not detail.full:
-            yield _dim(f"{look.mark}{look.name}{fate}: {_summary(part.text)}")
+            yield dim(f"{look.mark}{look.name}{fate}: {summary(part.text)}")
         else:
             yield ""
-            yield from _marked(part, look.mark, fate, dim=look.name is not None)
+            yield from _marked(part, look.mark, fate, quiet=look.name is not None)
 
 
-def _marked(part: TextPart, mark: str, fate: str, *, dim: bool) -> Iterator[str]:
-    for number, line in enumerate(_lines(part)):
-        shown = _dim(mark + line) if dim else click.style(mark + line, fg="green", bold=True)
-        yield shown if number or not fate else shown + _dim(fate)
+def _marked(part: TextPart, mark: str, fate: str, *, quiet: bool) -> Iterator[str]:
+    for number, line in enumerate(text_lines(part)):
+        shown = dim(mark + line) if quiet else click.style(mark + line, fg="green", bold=True)
+        yield shown if number or not fate else shown + dim(fate)
 
 
 def _step(placed: PlacedMessage, detail: Detail) -> Iterator[str]:
@@ -170,9 +151,9 @@ def _step(placed: PlacedMessage, detail: Detail) -> Iterator[str]:
         figures.money(cost.amount) if cost else None,
     ]
     yield ""
-    yield _dim("  ".join(word for word in head if word) + _fate(placed))
+    yield dim("  ".join(word for word in head if word) + _fate(placed))
     for part in message.parts:
-        yield from _part(part, detail)
+        yield from part_lines(part, detail)
     if message.error is not None:
         yield click.style(f"! {one_line(message.error.text)}", fg="red")
 
@@ -180,134 +161,6 @@ def _step(placed: PlacedMessage, detail: Detail) -> Iterator[str]:
 def _fate(placed: PlacedMessage) -> str:
     fate = placed.membership.fate
     return "" if fate is Fate.ACTIVE else f" [{fate}]"
-
-
-# Parts
-
-
-def _part(part: Part, detail: Detail) -> Iterator[str]:
-    match part:
-        case TextPart():
-            yield from _lines(part)
-        case ReasoningPart():
-            yield from _reasoning(part, detail)
-        case ToolCallPart():
-            yield from _tool_call(part, detail)
-        case _:
-            note = told_part(part) or Note("Unknown part")
-            said = [one_line(" · ".join(note.words)), *([_summary(note.json)] if note.json is not None else [])]
-            yield _dim(f"[{note.name.lower()}: {': '.join(said)}]")
-
-
-def _lines(part: TextPart) -> Iterator[str]:
-    yield from plain(part.text).splitlines() or [""]
-    if part.blob is not None and part.blob.size > len(part.text.encode(errors="replace")):
-        yield _dim(f"… {figures.size(part.blob.size)} in all; --full shows the rest")
-
-
-def _reasoning(part: ReasoningPart, detail: Detail) -> Iterator[str]:
-    if part.redacted or not part.text:
-        yield _dim("∴ reasoning, withheld by the provider")
-    elif detail.reasoning or detail.full:
-        yield _dim("∴ reasoning")
-        for line in plain(part.text).splitlines():
-            yield _dim(f"  {line}")
-    else:
-        yield _dim(f"∴ reasoning: {_summary(part.text)}")
-
-
-# Tool calls
-
-_STATES: dict[ToolState, tuple[str, str | None]] = {
-    ToolState.INPUT_STREAMING: ("not sent", "yellow"),
-    ToolState.INPUT_AVAILABLE: ("no result", "yellow"),
-    ToolState.APPROVAL_REQUESTED: ("waiting for approval", "yellow"),
-    ToolState.APPROVAL_RESPONDED: ("no result", "yellow"),
-    ToolState.OUTPUT_AVAILABLE: ("done", None),
-    ToolState.OUTPUT_ERROR: ("failed", "red"),
-    ToolState.OUTPUT_DENIED: ("denied", "yellow"),
-    ToolState.ABORTED: ("aborted", "yellow"),
-}
-"""What a state is called, and its colour."""
-
-_TELLING = (
-    *("command", "file_path", "filePath", "absolute_path", "path", "pattern", "query", "url", "prompt"),
-    *("description", "skill", "cmd"),
-)
-"""Fields of an input that say what a call is about, the most telling first, in the words of each agent."""
-
-
-def _tool_call(part: ToolCallPart, detail: Detail) -> Iterator[str]:
-    word, colour = _STATES[part.state]
-    exit_code = next((result.exit_code for result in reversed(part.results) if result.exit_code), None)
-    ends = [
-        word if exit_code is None else f"{word} (exit {exit_code})",
-        *([figures.duration(took)] if (took := _duration(part)) is not None else []),
-    ]
-    name = click.style(one_line(part.tool_name), bold=True)
-    about = "" if detail.full else _about(part)
-    yield f"• {name}{f' {about}' if about else ''}  {click.style(' · '.join(ends), fg=colour, dim=colour is None)}"
-    if part.child_session_id is not None:
-        yield _dim(f"  ↳ subagent: turnlog show {one_line(part.child_session_id)}")
-    if part.state is ToolState.OUTPUT_DENIED and part.approval is not None and part.approval.reason:
-        yield _dim(f"  {_summary(part.approval.reason)}")
-    if detail.full:
-        yield from _indented(_input(part), "  ◂ ")
-        for result in part.results:
-            yield from _result(result, detail)
-    elif part.state is ToolState.OUTPUT_ERROR and part.results:
-        reason = part.results[-1].error_text or part.results[-1].output_text
-        if reason:
-            yield click.style(f"  {_summary(reason)}", fg="red")
-
-
-def _duration(part: ToolCallPart) -> int | None:
-    """Milliseconds from call to last result, as the agent said or as the times tell; never negative (R-C9)."""
-    for result in reversed(part.results):
-        if result.duration_ms is not None:
-            return result.duration_ms
-        if result.completed_at is not None and part.started_at is not None:
-            return max(0, round((result.completed_at - part.started_at).total_seconds() * 1000))
-    return None
-
-
-def _about(part: ToolCallPart) -> str:
-    """What a call is about, in a few words."""
-    if part.input is UNSET:
-        return _summary(part.input_text or "")
-    try:
-        told = msgspec.json.decode(part.input, type=dict[str, Any])
-    except msgspec.ValidationError:
-        told = {}
-    for key in _TELLING:
-        if isinstance(told.get(key), str) and told[key].strip():
-            return _summary(told[key])
-    return _summary(part.title or bytes(part.input).decode())
-
-
-def _input(part: ToolCallPart) -> str:
-    if part.input is UNSET:
-        return part.input_text or ""
-    value = part.input_value()
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def _result(result: ToolResult, detail: Detail) -> Iterator[str]:
-    whole = detail.read_spill(result.spilled_to) if result.spilled_to is not None else None
-    if whole is not None:
-        yield from _indented(whole, "  ▸ ")
-    for part in result.content if whole is None else ():
-        text = (
-            part.text if isinstance(part, TextPart) else "\n".join(click.unstyle(each) for each in _part(part, detail))
-        )
-        yield from _indented(text, "  ▸ ")
-    if result.error_text is not None and result.error_text != result.output_text:
-        yield from (click.style(line, fg="red") for line in _indented(result.error_text, "  ▸ "))
-
-
-def _indented(text: str, mark: str) -> Iterator[str]:
-    for number, line in enumerate(plain(text).splitlines()):
-        yield (mark if number == 0 else " " * len(mark)) + line
 
 
 # Events
@@ -318,7 +171,7 @@ def _event(event: HistoryEvent, detail: Detail) -> Iterator[str]:
     if note is not None:
         yield from _noted(event, note)
     elif isinstance(event, RecordEvent | RunMetadataEvent) and detail.full:
-        yield _dim(f"· {one_line(event.kind)}")
+        yield dim(f"· {one_line(event.kind)}")
 
 
 def _noted(event: HistoryEvent, note: Note) -> Iterator[str]:
@@ -335,16 +188,6 @@ def _noted(event: HistoryEvent, note: Note) -> Iterator[str]:
             yield click.style(f"! {one_line(event.error_text)}", fg="red")
         case _:
             said = (
-                _summary(event.output_text) if isinstance(event, ToolResultEvent) else one_line(" · ".join(note.words))
+                summary(event.output_text) if isinstance(event, ToolResultEvent) else one_line(" · ".join(note.words))
             )
-            yield _dim(f"· {name}: {said}")
-
-
-def _summary(text: str) -> str:
-    """A text in one line, with its length where most of it is not shown."""
-    line = one_line(text, SUMMARY_LENGTH)
-    return f"{line} ({figures.count(len(text))} characters)" if line.endswith("…") else line
-
-
-def _dim(text: str) -> str:
-    return click.style(text, dim=True)
+            yield dim(f"· {name}: {said}")

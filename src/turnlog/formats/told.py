@@ -96,7 +96,7 @@ def told_result(result: ToolResult) -> Note:
 
 DONE = "done"
 
-_STATES: dict[ToolState, str] = {
+STATES: dict[ToolState, str] = {
     ToolState.INPUT_STREAMING: "cut off",
     ToolState.INPUT_AVAILABLE: "no result",
     ToolState.APPROVAL_REQUESTED: "waiting for approval",
@@ -106,11 +106,12 @@ _STATES: dict[ToolState, str] = {
     ToolState.OUTPUT_DENIED: "denied",
     ToolState.ABORTED: "aborted",
 }
+"""What a state is called."""
 
 
 def told_state(call: ToolCallPart, results: Iterable[ToolResult]) -> str:
     """How a call ended, with the results that a document shows below it."""
-    return _STATES[state_after(call.state, [result.status for result in results])]
+    return STATES[state_after(call.state, [result.status for result in results])]
 
 
 _SUBJECTS = (
@@ -126,20 +127,28 @@ def _subjects() -> msgspec.json.Decoder[msgspec.Struct]:
     return msgspec.json.Decoder(msgspec.defstruct("Subjects", [(name, Any, None) for name in _SUBJECTS]))
 
 
-def subject(call: ToolCallPart) -> str | None:
-    """What a call is about, in one line: its title, else the field of its input that tells most."""
-    if call.title:
-        return call.title
+def telling_field(call: ToolCallPart) -> str | None:
+    """The field of a call's input that says best what it is about, as it is."""
     if call.input is UNSET:
         return None
     try:
         fields = _subjects().decode(call.input)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    told = next((value for name in _SUBJECTS if (value := getattr(fields, name))), None)
-    # Shells are called with a list whose last word is the command.
-    words = cast("list[Any]", told) if isinstance(told, list) else [told]
-    line = " ".join(words[-1][: 2 * _LONGEST_SUBJECT].split()) if isinstance(words[-1], str) else ""
+    for name in _SUBJECTS:
+        value = getattr(fields, name)
+        # Shells are called with a list whose last word is the command.
+        words = cast("list[Any]", value) if isinstance(value, list) else [value]
+        if words and isinstance(words[-1], str) and words[-1].strip():
+            return words[-1]
+    return None
+
+
+def subject(call: ToolCallPart) -> str | None:
+    """What a call is about, in one line: its title, else the field of its input that tells most."""
+    if call.title:
+        return call.title
+    line = " ".join((telling_field(call) or "")[: 2 * _LONGEST_SUBJECT].split())
     return f"{line[:_LONGEST_SUBJECT]}…" if len(line) > _LONGEST_SUBJECT else line or None
 
 
