@@ -16,7 +16,7 @@ from turnlog.model.codec import to_json
     [
         ({"command": "make  test\n  lint"}, "make test lint"),
         ({"command": ["bash", "-lc", "ls"], "description": "Lists"}, "ls"),
-        ({"command": "", "path": 3, "pattern": "x.*"}, None),
+        ({"command": "", "path": 3, "pattern": "x.*"}, "x.*"),
         ({"file_path": "/a/b.py", "old_string": "x"}, "/a/b.py"),
         ({"query": "y" * 500}, "y" * 120 + "…"),
         ({"todos": []}, None),
