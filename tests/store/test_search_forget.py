@@ -11,8 +11,7 @@ from search_store import SearchStore, call, result, text_message
 from turnlog.errors import StoreBusyError
 from turnlog.model import Message, TextPart
 from turnlog.store.connection import connect
-from turnlog.store.search import batch, schema
-from turnlog.store.search import indexer as indexer_module
+from turnlog.store.search import batch, index_file, schema
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
 
@@ -92,7 +91,7 @@ def test_words_that_others_say_too_are_still_found(store: SearchStore) -> None:
 def test_a_searcher_that_is_open_does_not_hold_up_forgetting(
     store: SearchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexer_module, "BUSY_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(index_file, "BUSY_TIMEOUT_SECONDS", 0.5)
     secret_session(store)
     for number in range(40):
         store.log(f"other{number}").message(text_message(f"o{number}", "ordinary words", minutes=number))
@@ -180,7 +179,7 @@ def test_forgetting_what_is_not_indexed_changes_nothing(store: SearchStore) -> N
 
 
 def test_forgetting_in_a_file_that_stays_busy_is_an_error(store: SearchStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexer_module, "BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(index_file, "BUSY_TIMEOUT_SECONDS", 0.05)
     secret_session(store)
     store.index()
     writer = schema.open_for_writing(store.search_path)

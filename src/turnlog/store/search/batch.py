@@ -21,6 +21,7 @@ from turnlog.store.search.base import ROLES
 from turnlog.store.search.blocks import Block, Blocks, Slot, shown_block, slots_of
 from turnlog.store.search.contents import Contents, MessageRow
 from turnlog.store.search.documents import Document, documents_of, texts_of
+from turnlog.store.search.homes import Homes
 from turnlog.store.search.layout import SUPERSEDED, Entry
 from turnlog.store.search.postings import Postings
 from turnlog.store.search.schema import SLOT_BITS, SLOTS, Progress, block_of, read_progress, write_progress
@@ -58,7 +59,7 @@ class Batch:
         self._blocks = Blocks(search, before.displacement)
         self._newest_key = self._blocks.newest_key()
         self._seen: set[int] = set()
-        self._homes: dict[int, int | None] = {}
+        self._homes = Homes(search)
         self._prefixes: dict[tuple[int, str, str], dict[tuple[int, int, str], bytes]] = defaultdict(dict)
         self._new_blocks: list[Block] = []
         self._changed_blocks: list[Block] = []
@@ -79,19 +80,15 @@ class Batch:
         if known:
             self._update(row, known)
         else:
-            self._settle_home(row.home, row.project)
+            self._homes.settle(row.home, row.project)
             self._insert(row, self._texts(row))
 
     def set_project(self, session_key: int, project_key: int | None) -> None:
         """Mark what is already indexed of a session with the project that it turned out to belong to."""
-        known = self._search.execute("SELECT project_key FROM homes WHERE session_key = ?", (session_key,)).fetchone()
-        if known is None or known[0] == project_key:
-            return
-        old, new = _project_marker(known[0]), _project_marker(project_key)
-        for slot in slots_of(self._blocks.of_home(session_key)):
-            self._postings.remark(slot.id, old, new, is_fresh=slot.block.is_fresh)
-        self._search.execute("UPDATE homes SET project_key = ? WHERE session_key = ?", (project_key, session_key))
-        self._homes[session_key] = project_key
+        old_and_new = self._homes.set_project(session_key, project_key)
+        if old_and_new is not None:
+            for slot in slots_of(self._blocks.of_home(session_key)):
+                self._postings.remark(slot.id, *old_and_new, is_fresh=slot.block.is_fresh)
 
     def remove(self, row: MessageRow) -> bool:
         """Take a message out; False when some of its words could not be told and stay in the index."""
@@ -111,16 +108,16 @@ class Batch:
     def move_home(self, message_key: int, home: int, project_key: int | None) -> None:
         """Mark a message's documents with another of its sessions, which becomes their home."""
         known = self._blocks.of_message(message_key)
-        self._settle_home(home, project_key)
-        self._settle_home(known[0].home, None)
-        old, new = self._home_markers(known[0].home), self._home_markers(home)
+        self._homes.settle(home, project_key)
+        self._homes.settle(known[0].home, None)
+        old, new = self._homes.markers(known[0].home), self._homes.markers(home)
         for slot in slots_of(known):
             self._postings.remark(slot.id, old, new, is_fresh=slot.block.is_fresh)
         self._changed_blocks += [block._replace(home=home) for block in known]
 
     def drop_home(self, session_key: int) -> None:
         """Forget that documents were marked with this session."""
-        self._search.execute("DELETE FROM homes WHERE session_key = ?", (session_key,))
+        self._homes.drop(session_key)
 
     def write(self) -> None:
         """Write everything collected, and how far the index is."""
@@ -169,29 +166,16 @@ class Batch:
         """The markers that filters look for, as they stand before a document's words."""
         kind = markers.kind(self._kinds.ensure(row.agent, row.role, document.field))
         tool = [markers.tool(document.tool)] if document.tool else []
-        found = [kind, *self._home_markers(row.home), *tool, *markers.flags(flags), ""]
+        found = [kind, *self._homes.markers(row.home), *tool, *markers.flags(flags), ""]
         prefix = " ".join(found).encode()
         self._prefixes[row.home, row.agent, row.role][document.field, flags, document.tool] = prefix
         return prefix
-
-    def _home_markers(self, home: int) -> list[str]:
-        return [markers.session(home), *_project_marker(self._homes[home])]
-
-    def _settle_home(self, home: int, project: int | None) -> None:
-        """Know the project that documents of this home are marked with; the first one stands until `set_project`."""
-        if home in self._homes:
-            return
-        known = self._search.execute("SELECT project_key FROM homes WHERE session_key = ?", (home,)).fetchone()
-        if known is None:
-            self._search.execute("INSERT INTO homes (session_key, project_key) VALUES (?, ?)", (home, project))
-            known = (project,)
-        self._homes[home] = known[0]
 
     # -- documents that are already there
 
     def _as_marked(self, row: MessageRow, block: Block) -> MessageRow:
         """The row with the home and role that its documents are marked with."""
-        self._settle_home(block.home, row.project)
+        self._homes.settle(block.home, row.project)
         return msgspec.structs.replace(row, home=block.home, role=ROLES[block.role])
 
     def _update(self, row: MessageRow, known: list[Block]) -> None:
@@ -303,7 +287,3 @@ def _begins_with(entry: Entry, data: bytes, now: Entry) -> bool:
     if entry.length == now.length:
         return entry.checksum == now.checksum
     return crc32(data[: entry.length]) == entry.checksum
-
-
-def _project_marker(project_key: int | None) -> list[str]:
-    return [] if project_key is None else [markers.project(project_key)]

@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from turnlog.errors import StoreBusyError, StoreError
-from turnlog.store.connection import leave_checkpoints
+from turnlog.errors import StoreError
 from turnlog.store.search import schema
 from turnlog.store.search.contents import Contents, MessageRow
+from turnlog.store.search.index_file import IndexFile, IsLocked
 
 if TYPE_CHECKING:
     from turnlog.store.search.batch import Batch
-
-BUSY_TIMEOUT_SECONDS = 60.0
 
 _POLL_SECONDS = 0.02
 _LINGER_SECONDS = 0.5
@@ -49,12 +47,9 @@ class Indexer:
             search_path: The search database.
             own_checkpoints: As in `connection.connect`, for the search database.
         """
-        self._path = search_path
-        self._own_checkpoints = own_checkpoints
         self._store = schema.open_store(store_path)
         self._contents = Contents(self._store)
-        self._search = self._open()
-        self._file = _identity(search_path)
+        self._file = IndexFile(search_path, own_checkpoints=own_checkpoints)
 
     def __enter__(self) -> Self:
         """The indexer itself."""
@@ -68,13 +63,13 @@ class Indexer:
 
     def close(self) -> None:
         """Close both databases."""
-        self._search.close()
+        self._file.close()
         self._store.close()
 
     def behind(self) -> int:
         """Messages that changed and are not indexed yet."""
-        self._reopen_if_gone()
-        progress = schema.read_progress(self._search)
+        self._file.reopen_if_gone()
+        progress = schema.read_progress(self._file.connection)
         return self._contents.behind(progress.sequence, progress.message_key)
 
     def step(self, *, wait: bool = True) -> int:
@@ -118,53 +113,53 @@ class Indexer:
             if is_complete:
                 batch.write()
             else:
-                schema.clear(self._search)
-        self._scrub()
+                schema.clear(self._file.connection)
+        self._file.scrub()
         return is_complete
 
     def reset(self) -> None:
         """Empty the index; `catch_up` then makes it anew."""
         with self._transaction():
-            schema.clear(self._search)
+            schema.clear(self._file.connection)
 
     def compact(self, seconds: float) -> bool:
         """Merge segments while nothing else is to be done, in small transactions; whether there is more to be merged.
 
         Searches are a little faster afterwards. Nothing needs it.
         """
-        self._reopen_if_gone()
+        self._file.reopen_if_gone()
         end = time.monotonic() + seconds
         has_more = True
         while has_more and time.monotonic() < end:
-            has_more = schema.merge(self._search, _COMPACTION_PAGES)
+            has_more = schema.merge(self._file.connection, _COMPACTION_PAGES)
         return has_more
 
     # -- indexing
 
     def _step(self, *, wait: bool, finished: Callable[[float], bool] | None = None) -> int:
         try:
-            self._reopen_if_gone()
+            self._file.reopen_if_gone()
             if not self._has_news():
                 return 0
             with self._transaction(wait=wait) as batch:
                 added = self._fill(batch, finished)
                 batch.write()
                 # As much as keeps up with what is written; nothing when it went into the small table.
-                schema.merge(self._search, batch.merge_due // _MERGE_SHARE)
+                schema.merge(self._file.connection, batch.merge_due // _MERGE_SHARE)
             return added
-        except _Busy:
+        except IsLocked:
             return 0
         except sqlite3.OperationalError as error:
-            raise StoreError(f"cannot index into {self._path}: {error}") from error
+            raise StoreError(f"cannot index into {self._file.path}: {error}") from error
         except sqlite3.DatabaseError as error:
             if type(error) is not sqlite3.DatabaseError:
                 raise
             # "Malformed": the file is damaged. Everything in it can be made again.
-            self._replace()
+            self._file.replace()
             return 1
 
     def _has_news(self) -> bool:
-        progress = schema.read_progress(self._search)
+        progress = schema.read_progress(self._file.connection)
         if self._newest_change() != (progress.sessions_sequence, progress.origin):
             return True
         return self._contents.has_newer(progress.sequence, progress.message_key)
@@ -250,21 +245,7 @@ class Indexer:
         batch.drop_home(session_key)
         return is_complete
 
-    def _scrub(self) -> None:
-        """Overwrite what was deleted: merge the index into one segment, write the file anew, empty its log."""
-        try:
-            for table in schema.INDEX_TABLES:
-                self._search.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
-            self._search.execute("VACUUM main")
-            deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
-            while self._search.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchone()[0]:
-                if time.monotonic() > deadline:
-                    raise StoreBusyError(f"{self._path} is being read; its log still holds forgotten words")
-                time.sleep(_POLL_SECONDS)
-        except sqlite3.OperationalError as error:
-            raise StoreBusyError(f"cannot take forgotten words out of {self._path}: {error}") from error
-
-    # -- the file
+    # -- the store and the file
 
     @contextmanager
     def _transaction(self, *, wait: bool = True) -> Generator[Batch]:
@@ -272,24 +253,13 @@ class Indexer:
         # Imported when something is to be indexed: every pass looks whether there is.
         from turnlog.store.search.batch import Batch
 
-        self._search.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_SECONDS * 1000) if wait else 0}")
-        try:
-            self._search.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if not wait:
-                raise _Busy from error
-            raise StoreBusyError(f"another process is using {self._path} for too long: {error}") from error
-        try:
+        with self._file.locked(wait=wait):
             if self._is_of_another_store():
-                schema.clear(self._search)
-            yield Batch(self._search, self._contents)
-        except BaseException:
-            self._search.rollback()
-            raise
-        self._search.execute("COMMIT")
+                schema.clear(self._file.connection)
+            yield Batch(self._file.connection, self._contents)
 
     def _is_of_another_store(self) -> bool:
-        progress = schema.read_progress(self._search)
+        progress = schema.read_progress(self._file.connection)
         newest, origin = self._newest_change()
         return progress.origin is not None and (origin != progress.origin or newest < progress.sessions_sequence)
 
@@ -298,35 +268,3 @@ class Indexer:
         return self._store.execute(
             "SELECT coalesce(max(seq), 0), (SELECT at FROM changes ORDER BY seq LIMIT 1) FROM changes"
         ).fetchone()
-
-    def _open(self) -> sqlite3.Connection:
-        connection = schema.open_for_writing(self._path)
-        if not self._own_checkpoints:
-            leave_checkpoints(connection)
-        return connection
-
-    def _reopen_if_gone(self) -> None:
-        """Begin a new file when somebody has deleted the one that is open."""
-        if _identity(self._path) != self._file:
-            self._search.close()
-            self._search = self._open()
-            self._file = _identity(self._path)
-
-    def _replace(self) -> None:
-        """Begin anew with an empty file: the one there is damaged."""
-        self._search.close()
-        schema.remove(self._path)
-        self._search = self._open()
-        self._file = _identity(self._path)
-
-
-class _Busy(Exception):
-    """Another process holds the write lock."""
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
