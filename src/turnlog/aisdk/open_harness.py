@@ -12,8 +12,7 @@ import uuid
 from collections.abc import Callable
 from typing import NamedTuple
 
-from msgspec import Raw
-
+from turnlog.aisdk.open_harness_calls import ToolCalls
 from turnlog.aisdk.open_harness_events import (
     BadEvent,
     RuntimeEvent,
@@ -54,13 +53,6 @@ class TransportOptions(NamedTuple):
     generate_message_id: Callable[[], str] = _uuid4
 
 
-class _ToolCall(NamedTuple):
-    id: str
-    node: str
-    name: str
-    input: Raw
-
-
 class OpenHarnessAdapter:
     """Turns the events of one run into chunks; `closed` tells that the run's own end has ended the stream.
 
@@ -78,8 +70,7 @@ class OpenHarnessAdapter:
         self._streamed: dict[tuple[str, str], list[str]] = {}
         """Node and kind -> the deltas since the last whole text."""
         self._count = 0
-        self._open_calls: list[_ToolCall] = []
-        self._call_ids = set[str]()
+        self._calls = ToolCalls()
         self._flow: str | None = None
 
     @property
@@ -133,9 +124,13 @@ class OpenHarnessAdapter:
 
     def _start(self, key: tuple[str, str]) -> StreamEvent:
         self._leave_parts(key[0])
-        self._count += 1
-        self._parts[key] = f"{key[1]}-{self._count}"
+        self._parts[key] = f"{key[1]}-{self._next()}"
         return _PARTS[key[1]].start(id=self._parts[key])
+
+    def _next(self) -> int:
+        """A number that no part and no call of the run has yet."""
+        self._count += 1
+        return self._count
 
     def _leave_parts(self, node: str) -> None:
         """Something else begins in a node, which ends what is open there."""
@@ -162,44 +157,18 @@ class OpenHarnessAdapter:
     def _tool(self, event: RuntimeEvent) -> list[StreamEvent]:
         """A call, its output, or both at once; events of one call are told by its id, or else by name and input."""
         result = result_of(event)
-        known = self._known_call(event, has_result=result is not None)
+        known = self._calls.known(event, has_result=result is not None)
         if known is not None and result is None:
             raise BadEvent(f"call {known.id!r} has its input already")
-        call = known or self._new_call(event)
+        call = known or self._calls.begin(event, self._next())
         written = list[StreamEvent]()
         if known is None:
             self._leave_parts(call.node)
             written.append(events.ToolInputAvailable(tool_call_id=call.id, tool_name=call.name, input=call.input))
         if result is not None:
-            if call in self._open_calls:
-                self._open_calls.remove(call)
+            self._calls.end(call)
             written.append(events.ToolOutput(tool_call_id=call.id, result=result))
         return written
-
-    def _known_call(self, event: RuntimeEvent, *, has_result: bool) -> _ToolCall | None:
-        given = text_of(event, "toolCallId")
-        if given is not None:
-            found = next((call for call in self._open_calls if call.id == given), None)
-            if found is None and given in self._call_ids:
-                raise BadEvent(f"call {given!r} has its output already")
-            return found
-        if not has_result:
-            return None
-        node, name = str(event["nodeId"]), str(event["toolName"])
-        same = [call for call in self._open_calls if (call.node, call.name) == (node, name)]
-        if "toolInput" in event:
-            wanted = exact_json(event["toolInput"])
-            same = [call for call in same if bytes(call.input) == bytes(wanted)]
-        return same[0] if same else None
-
-    def _new_call(self, event: RuntimeEvent) -> _ToolCall:
-        name = str(event["toolName"])
-        self._count += 1
-        call_id = text_of(event, "toolCallId") or f"{event['runId']}-{name}-{self._count}"
-        call = _ToolCall(call_id, str(event["nodeId"]), name, exact_json(event.get("toolInput", {})))
-        self._call_ids.add(call_id)
-        self._open_calls.append(call)
-        return call
 
     # Nodes
 
