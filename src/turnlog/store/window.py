@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from turnlog.model import Fate
 from turnlog.store import zstd
 
 _OPEN = b'{"items":['
@@ -18,13 +19,30 @@ _OPEN_FRAME = zstd.compress(_OPEN)
 _COMMA_FRAME = zstd.compress(_COMMA)
 
 
+class Placement(msgspec.Struct, frozen=True, gc=False):
+    """What a session adds to a message."""
+
+    position: int
+    message_id: str
+    turn: int | None
+    step: int | None
+    fate: Fate
+    fate_cause: str | None
+    cost: float | None
+    """US dollars; 0 when another session pays."""
+    children: dict[str, str]
+    """Tool call id -> id of the session it started."""
+    results: list[tuple[str, int]]
+    """Result id and the position at which it arrived."""
+
+
 class Window(NamedTuple):
     """Messages as stored frames, and as JSON what the session adds to them."""
 
     frames: list[bytes]
     """zstd frames of canonical JSON, large contents as previews: of a message each, or of several, joined by commas."""
     rows: bytes
-    """JSON: a placement row a message (docs/architecture.md)."""
+    """JSON: a `Placement` for each message."""
     events: bytes
     """JSON: the events between them."""
     has_before: bool

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from turnlog.model import Message
 from turnlog.server.answers.base import Answer, PlacedEvent
-from turnlog.server.answers.messages import Placement
 from turnlog.server.answers.sessions import SessionItem
+from turnlog.store.window import Placement
 
 
 class ChangePlace(Answer, frozen=True, kw_only=True):

@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from turnlog.model import Fate, Membership, Message, Provenance
+from turnlog.model import Membership, Message, Provenance
 from turnlog.replay.events import ReplayEvent
 from turnlog.server.answers.base import Answer, PlacedEvent
-
-
-class Placement(Answer, frozen=True, kw_only=True):
-    """What a session adds to a message."""
-
-    position: int
-    message_id: str
-    turn: int | None
-    step: int | None
-    fate: Fate
-    fate_cause: str | None
-    cost: float | None
-    """US dollars; 0 when another session pays."""
-    children: dict[str, str]
-    """Tool call id -> id of the session it started."""
-    results: list[tuple[str, int]]
-    """Result id and the position at which it arrived."""
+from turnlog.store.window import Placement
 
 
 class WindowPage(Answer, frozen=True, kw_only=True):

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from turnlog.errors import NotFoundError
 from turnlog.model import Session
-from turnlog.server.answers.messages import Placement
 from turnlog.server.answers.sessions import OutlineAnswer, OutlineEntry, SessionAnswer, SessionItem, SessionPage
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
@@ -19,6 +18,7 @@ from turnlog.server.openapi import answers_with
 from turnlog.server.parameters.base import LARGEST_POSITION
 from turnlog.server.parameters.sessions import AnnotationsBody, SessionQuery
 from turnlog.store.base import Store
+from turnlog.store.window import Placement
 
 router = APIRouter(prefix="/sessions", default_response_class=Response, tags=["sessions"])
 

@@ -15,7 +15,7 @@ from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace, load_frames
 from turnlog.store.queries.messages import children_of_calls, result_places
 from turnlog.store.queries.spans import Span, held, select_span
 from turnlog.store.rows import NANO
-from turnlog.store.window import Window
+from turnlog.store.window import Placement, Window
 
 PLACE_COLUMNS = (
     "s.position, m.external_id, s.turn, s.step, s.fate, s.fate_cause,"
@@ -68,28 +68,12 @@ def events_json(rows: Iterable[tuple[str, bytes | None]]) -> bytes:
     return b"[%b]" % b",".join([zstd.decompress(body) if body else plain.encode() for plain, body in rows])
 
 
-class PlacementRow(msgspec.Struct, frozen=True, gc=False):
-    """What the session adds to a message; what is empty is there all the same."""
-
-    position: int
-    message_id: str
-    turn: int | None
-    step: int | None
-    fate: str
-    fate_cause: str | None
-    cost: float | None
-    children: dict[str, str]
-    """Call -> the subagent's session that it started."""
-    results: list[tuple[str, int]]
-    """Ids of results, and the positions at which they arrived."""
-
-
-def placements(connection: sqlite3.Connection, session_id: str, found: list[tuple[Any, ...]]) -> list[PlacementRow]:
+def placements(connection: sqlite3.Connection, session_id: str, found: list[tuple[Any, ...]]) -> list[Placement]:
     """A row for each message, from rows that begin with `PLACE_COLUMNS`."""
     children = _children(connection, session_id)
     nothing: dict[str, str] = {}
     return [
-        PlacementRow(
+        Placement(
             position,
             id,
             turn,

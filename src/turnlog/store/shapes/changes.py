@@ -27,7 +27,7 @@ class SessionChanges(NamedTuple):
     messages: list[bytes]
     """JSON of each message that is new or has changed, large contents as previews."""
     rows: bytes
-    """JSON: a placement row for each of these messages, then of those whose place alone has changed."""
+    """JSON: a `store.window.Placement` for each of these messages, then of those whose place alone has changed."""
     events: bytes
     """JSON: the events that are new or told anew."""
     gone_messages: list[str]
