@@ -197,7 +197,8 @@ def test_a_call_that_ends_before_it_began_took_no_time() -> None:
         ({"description": "why", "command": "ls  -la\n/tmp"}, "• Tool ls -la /tmp "),
         ({"a": 1}, '• Tool {"a":1} '),
         ([1, 2], "• Tool [1,2] "),
-        ({"command": ["ls", "-la"]}, '• Tool {"command":["ls","-la"]} '),
+        ({"command": ["ls", "-la"]}, "• Tool ls -la "),
+        ({"command": ["bash", "-lc", "ls | wc"]}, "• Tool ls | wc "),
         ({"command": "x" * 300}, f"• Tool {'x' * 99}… (300 characters) "),
     ],
 )

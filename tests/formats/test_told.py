@@ -16,6 +16,7 @@ from turnlog.model.codec import to_json
     [
         ({"command": "make  test\n  lint"}, "make test lint"),
         ({"command": ["bash", "-lc", "ls"], "description": "Lists"}, "ls"),
+        ({"command": ["grep", "-c", "x", "a.txt"]}, "grep -c x a.txt"),
         ({"command": "", "path": 3, "pattern": "x.*"}, "x.*"),
         ({"file_path": "/a/b.py", "old_string": "x"}, "/a/b.py"),
         ({"query": "y" * 500}, "y" * 120 + "…"),

@@ -5,6 +5,7 @@ The words are the same in every document and in the terminal; how they look is e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cache
@@ -119,6 +120,7 @@ _SUBJECTS = (
     *("pattern", "query", "url", "description", "prompt", "skill"),
 )
 _LONGEST_SUBJECT = 120
+_SHELL_OPTION = re.compile(r"-[a-z]*c|-Command")
 
 
 @cache
@@ -137,11 +139,16 @@ def telling_field(call: ToolCallPart) -> str | None:
         return None
     for name in _SUBJECTS:
         value = getattr(fields, name)
-        # Shells are called with a list whose last word is the command.
-        words = cast("list[Any]", value) if isinstance(value, list) else [value]
-        if words and isinstance(words[-1], str) and words[-1].strip():
-            return words[-1]
+        told = _command(cast("list[Any]", value)) if isinstance(value, list) else value
+        if isinstance(told, str) and told.strip():
+            return told
     return None
+
+
+def _command(words: list[Any]) -> str:
+    """A command that is a list of words; of one that a shell is to run (`bash -lc`), what it runs."""
+    line = [word for word in words if isinstance(word, str)]
+    return line[2] if len(line) == 3 and _SHELL_OPTION.fullmatch(line[1]) else " ".join(line)
 
 
 def subject(call: ToolCallPart) -> str | None:
