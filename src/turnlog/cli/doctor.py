@@ -131,7 +131,7 @@ def _search_behind(store_path: Path) -> int:
     from turnlog.store.search.searcher import Searcher
 
     with Searcher(store_path, search_path(store_path)) as searcher:
-        return searcher.search("", limit=1).behind
+        return searcher.behind()
 
 
 def _unknown_kinds_and_fingerprints(store_path: Path) -> tuple[list[UnknownKindDocument], dict[str, Fingerprint]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
+from heapq import heappush, heappushpop
 from typing import NamedTuple, TypeAlias
 
 from turnlog.store.search import layout, schema
@@ -106,23 +107,21 @@ def latest(matches: Iterable[Match], wanted: int, after: Position | None) -> tup
     A document's block is never smaller than that of its message's time. So when enough are found, what is still to come
     can only be later than the earliest of them while blocks do not fall below that time's.
     """
-    found: list[Match] = []
+    best: list[Match] = []
+    """A heap, the earliest in front: of a million of one time only these few are kept in order."""
     seen: set[Position] = set()
     floor = -1
     for match in matches:
         if match.id >> schema.SLOT_BITS < floor:
-            return found[:wanted], False
+            return sorted(best, reverse=True), False
         position = match.position
         if position in seen or (after is not None and position >= after):
             continue
         seen.add(position)
-        found.append(match)
-        if len(found) >= wanted:
-            found.sort(key=_position, reverse=True)
-            floor = schema.block_of(found[wanted - 1].time)
-    found.sort(key=_position, reverse=True)
-    return found[:wanted], len(found) <= wanted
-
-
-def _position(match: Match) -> Position:
-    return match.position
+        if len(best) < wanted:
+            heappush(best, match)
+        else:
+            heappushpop(best, match)
+        if len(best) == wanted:
+            floor = schema.block_of(best[0].time)
+    return sorted(best, reverse=True), len(seen) <= wanted
