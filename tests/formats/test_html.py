@@ -288,6 +288,22 @@ def test_what_the_agent_added_is_folded() -> None:
     assert "<pre>\n&lt;note&gt;\nbe &lt;b&gt;nice&lt;/b&gt;</pre></details>" in document
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\n b", "a b"),
+        ("ten words  " * 20, f"{'ten words ' * 9}ten words…"),
+        ("x" * 101, f"{'x' * 99}…"),
+        ("x" + " " * 400 + "y", "x…"),
+    ],
+)
+def test_what_is_shown_of_a_long_text_says_that_it_goes_on(text: str, shown: str) -> None:
+    added = page(conversation(TextPart(text=text), role="developer", origin=Origin.HARNESS))
+    assert f"<summary><b>Added by the agent</b> {shown}</summary>" in added
+    asked = page(conversation(TextPart(text=text), role="user", origin=Origin.PROMPT))
+    assert f">{shown}</a>" in asked
+
+
 def test_images_are_in_the_page_and_other_files_are_told() -> None:
     data = b"\x89PNG-1"
     image = FilePart(media_type="image/png", filename='"shot".png', data=data)

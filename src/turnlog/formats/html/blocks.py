@@ -125,7 +125,7 @@ class _Blocks:
         if message.role == "assistant" or message.origin is Origin.COMPACTION:
             return _written(part.text)
         if message.role == "developer":
-            return _details("added", "Added by the agent", " ".join(part.text[:_TITLE].split()), _text(part.text))
+            return _details("added", "Added by the agent", _beginning(part.text), _text(part.text))
         return self._part(part, message.id)
 
     def _part(self, part: Part, message_id: str) -> Block:
@@ -180,8 +180,14 @@ def _prompt(event: MessageEvent) -> str | None:
     """What the outline calls a prompt; None for what nobody asked."""
     if event.message.origin not in _PROMPTS:
         return None
-    said = (" ".join(part.text.split()) for part in event.message.parts if isinstance(part, TextPart))
-    return next((text[:_TITLE] for text in said if text), "…")
+    said = (_beginning(part.text) for part in event.message.parts if isinstance(part, TextPart))
+    return next((text for text in said if text), "…")
+
+
+def _beginning(text: str) -> str:
+    """The text in one line, with an ellipsis where it is cut."""
+    line = " ".join(text[: 2 * _TITLE].split())
+    return line if len(text) <= 2 * _TITLE and len(line) <= _TITLE else f"{line[: _TITLE - 1].rstrip()}…"
 
 
 def _text(text: str) -> str:
