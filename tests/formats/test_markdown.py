@@ -144,6 +144,19 @@ def test_a_fence_holds_any_text(text: str) -> None:
     assert token.content.rstrip("\n") == shown(text).rstrip("\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("2026-11-21 01:20:14 UTC", "2026-11-21 01:20:14 UTC"),
+        ("claude-code:50a993fb, 2.1.329.", "claude-code:50a993fb, 2.1.329."),
+        ("https://a.example www.b.example", r"https\://a\.example www\.b\.example"),
+        ("shot.png :smile: :100: :+1:", r"shot\.png \:smile: \:100: \:+1:"),
+    ],
+)
+def test_only_what_a_reader_would_make_something_of_is_escaped(text: str, written: str) -> None:
+    assert inline(text) == written
+
+
 @given(st.text(st.sampled_from('`~*_[]()!<>&"a1.\\# \n|-=+:/@'), min_size=1, max_size=40))
 def test_an_inline_text_says_only_itself(text: str) -> None:
     _, token, _ = blocks(f"x {inline(text)}")

@@ -16,7 +16,11 @@ _SHOWN = _PICTURES | _STRANGE | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
 _ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _ODD_BYTES = bytes(code for code in (*_SHOWN, 0x0D) if code < 0x80)
 _TICKS = re.compile("`+")
-_PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#.!|~$@:^])")
+_PUNCTUATION = re.compile(
+    r"([\\`*_{}\[\]()#!|~$@^]"
+    # Dots and colons only where a reader would see an address or a picture: times, versions and ids stay legible.
+    r"|\.(?=[^\W\d_])|:(?=/|[A-Za-z_+-][\w+-]*:|\d{3,}:))"
+)
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
