@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from plain_store import PRICE_VERSION, price
-from store_dump import Dump, check_integrity, dump
+from store_dump import Dump, check_integrity, differences, dump
 from toy_agent import ToyAgent, session_id
 from turnlog.agents.base import Agent, Source
 from turnlog.store.archive import Archive
@@ -114,3 +116,22 @@ class ToyStore:
             " JOIN sessions p ON p.key = c.parent_key"
         )
         return {child: (parent, relationship) for child, parent, relationship in rows}
+
+
+Files = dict[str, bytes]
+"""Logs by name."""
+
+
+def in_any_order(tmp_path: Path, files: Files, look: Callable[[ToyStore], object]) -> None:
+    """Read the files in every order, apart and together; `look` at each store, and all must say the same."""
+    known = None
+    for number, order in enumerate(permutations(files)):
+        for together in (False, True):
+            with ToyStore(tmp_path, name=f"{number}-{together}.db") as store:
+                for name in files:
+                    store.write(name, files[name])
+                for names in [order] if together else [(name,) for name in order]:
+                    assert store.read(*names).problems == []
+                look(store)
+                known = known or store.dump()
+                assert differences(store.dump(), known) == []

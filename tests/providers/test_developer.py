@@ -7,8 +7,6 @@ from turnlog.model import FilePart, Message, Origin, Part, TextPart, ToolCallPar
 from turnlog.providers.base import Report
 from turnlog.providers.developer import attach_developer_messages
 
-PREPEND = {"attachment_position": "prepend"}
-
 
 def attached(*messages: Message) -> list[tuple[str, list[str]]]:
     """Role and contents of each message; a call's contents are its result's."""

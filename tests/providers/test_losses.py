@@ -27,12 +27,8 @@ CHAT = frozenset({"openai-chat"})
 NO_MARK = frozenset({"openai-chat", "openrouter", "responses"})
 
 GEMINI = frozenset({"gemini"})
-HEIC = image(b"\0\0\0\x18ftypheic", "image/heic")
 GIF = image(b"GIF89a\1\0\1\0", "image/gif")
 ODD_FILE = FilePart(media_type="application/zip", data=b"PK")
-SHORT_INPUT = ToolCallPart(
-    tool_call_id="c1", tool_name="t", input_text="{", input_blob=BlobRef(sha256="0", size=9), results=(result("r"),)
-)
 BLOB = BlobRef(sha256="0" * 64, size=100_000)
 SEARCH = call("other_1", result("found"), name="web_search", provider_executed=True)
 

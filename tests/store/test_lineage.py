@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import permutations
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from store_dump import differences
 from toy_agent import line
-from toy_store import ToyStore
+from toy_store import ToyStore, in_any_order
 from turnlog.store import open_store
-
-Files = dict[str, bytes]
 
 
 def prompt(message: str, *, parent: str | None = None, at: float = 0, **fields: Any) -> bytes:
@@ -30,21 +26,6 @@ def answer(message: str, *, parent: str | None = None, at: float = 0, **fields: 
 def store(tmp_path: Path) -> Iterator[ToyStore]:
     with ToyStore(tmp_path) as found:
         yield found
-
-
-def in_any_order(tmp_path: Path, files: Files, look: Callable[[ToyStore], object]) -> None:
-    """Read the files in every order, apart and together; `look` at each store, and all must say the same."""
-    known = None
-    for number, order in enumerate(permutations(files)):
-        for together in (False, True):
-            with ToyStore(tmp_path, name=f"{number}-{together}.db") as store:
-                for name in files:
-                    store.write(name, files[name])
-                for names in [order] if together else [(name,) for name in order]:
-                    assert store.read(*names).problems == []
-                look(store)
-                known = known or store.dump()
-                assert differences(store.dump(), known) == []
 
 
 A = prompt("a1", at=1) + answer("a2", parent="r-a1", at=2)

@@ -3,43 +3,32 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import msgspec
 
+from format_page import FormatPage, named
 from turnlog.agents.claude_code import blocks
 from turnlog.agents.claude_code.classify import INTERRUPTS, PHRASES, TAGGED
 from turnlog.agents.claude_code.kinds import KEPT_FIELDS, KINDS
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.stream_records import STREAM_KINDS
 
-PAGE = (Path(__file__).parents[3] / "docs" / "formats" / "claude-code.md").read_text()
-
-
-def rows(heading: str) -> list[tuple[str, ...]]:
-    """The rows of the table below a heading, cell by cell, without its head."""
-    section = PAGE.split(f"{heading}\n", 1)[1].split("\n#", 1)[0]
-    table = [line for line in section.splitlines() if line.startswith("|")]
-    return [tuple(cell.strip() for cell in line.strip("|").split(" | ")) for line in table[2:]]
+PAGE = FormatPage("claude-code")
 
 
 def names_of(kind: type[msgspec.Struct]) -> list[str]:
     return [field.encode_name for field in msgspec.structs.fields(kind) if field.encode_name]
 
 
-def named(cell: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", cell)
-
-
 def test_every_record_kind_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23, R-C3"""
-    described = {named(kind)[0]: becomes for kind, becomes, *_ in rows("## Records")}
+    described = {named(kind)[0]: becomes for kind, becomes, *_ in PAGE.rows("## Records")}
     assert described == {kind: becomes.value for kind, becomes in KINDS.items()}
 
 
 def test_every_kind_of_a_stream_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23"""
-    section = PAGE.split("## The stream of a headless run\n", 1)[1].split("\n## ", 1)[0]
+    section = PAGE.text.split("## The stream of a headless run\n", 1)[1].split("\n## ", 1)[0]
     table = [line.strip("|").split(" | ") for line in section.split("| kind |", 1)[1].splitlines()[2:] if line]
     described = {named(kind)[0]: becomes for kind, becomes, *_ in table}
     assert described == {kind: becomes.value for kind, becomes in STREAM_KINDS.items()}
@@ -47,23 +36,23 @@ def test_every_kind_of_a_stream_is_on_the_page_with_what_it_becomes() -> None:
 
 
 def test_every_row_of_kinds_gives_its_evidence() -> None:
-    assert [kind for kind, _, how in rows("## Records") if not re.search(r"\*(seen|named)\*", how)] == []
+    assert [kind for kind, _, how in PAGE.rows("## Records") if not re.search(r"\*(seen|named)\*", how)] == []
 
 
 def test_every_field_that_is_read_is_on_the_page() -> None:
     """R-S23"""
-    described = [name for fields, _ in rows("### Fields") for name in named(fields)]
+    described = [name for fields, _ in PAGE.rows("### Fields") for name in named(fields)]
     assert sorted(described) == sorted(names_of(Record))
 
 
 def test_every_content_block_is_on_the_page() -> None:
-    described = {name for block, _ in rows("### Content blocks") for name in named(block)}
+    described = {name for block, _ in PAGE.rows("### Content blocks") for name in named(block)}
     others = {"text", "tool_result", "*_tool_result", "web_search_result", "image", "document"}
     assert described == others | blocks.CALL_BLOCKS | blocks.REASONING_BLOCKS | blocks.DATA_BLOCKS
 
 
 def test_every_tag_that_tells_an_origin_is_on_the_page() -> None:
-    described = {name: origin for rule, origin in rows("### Texts of `user` records") for name in named(rule)}
+    described = {name: origin for rule, origin in PAGE.rows("### Texts of `user` records") for name in named(rule)}
     for beginning, origin in (*TAGGED, *PHRASES):
         assert named(described[beginning.strip()])[0] == origin.value
     assert set(INTERRUPTS) <= set(described)

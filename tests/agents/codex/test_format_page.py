@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import msgspec
 
+from format_page import FormatPage, named
 from turnlog.agents.codex import content, records
 from turnlog.agents.codex.exec_records import EVENT_KINDS, EXEC_KINDS
 from turnlog.agents.codex.kinds import KEPT_FIELDS, KINDS
 from turnlog.agents.codex.messages import TAGGED
 
-PAGE = (Path(__file__).parents[3] / "docs" / "formats" / "codex.md").read_text()
+PAGE = FormatPage("codex")
 
 READ = (
     records.Line,
@@ -27,26 +27,15 @@ READ = (
 )
 
 
-def rows(heading: str) -> list[tuple[str, ...]]:
-    """The rows of the table below a heading, cell by cell, without its head."""
-    section = PAGE.split(f"{heading}\n", 1)[1].split("\n#", 1)[0]
-    table = [line for line in section.splitlines() if line.startswith("|")]
-    return [tuple(cell.strip() for cell in line.strip("|").split(" | ")) for line in table[2:]]
-
-
-def named(cell: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", cell)
-
-
 def test_every_record_kind_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23, R-C3"""
-    described = {named(kind)[0]: becomes for kind, becomes, *_ in rows("## Records")}
+    described = {named(kind)[0]: becomes for kind, becomes, *_ in PAGE.rows("## Records")}
     assert described == {kind: becomes.value for kind, becomes in KINDS.items()}
 
 
 def test_every_kind_of_a_stream_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23"""
-    section = PAGE.split("## The stream of a headless run\n", 1)[1].split("\n## ", 1)[0]
+    section = PAGE.text.split("## The stream of a headless run\n", 1)[1].split("\n## ", 1)[0]
     for head, kinds in (("| kind |", EXEC_KINDS), ("| what was printed |", EVENT_KINDS)):
         lines = section.split(head, 1)[1].split("\n\n", 1)[0].splitlines()[2:]
         table = [line.strip("|").split(" | ") for line in lines]
@@ -56,23 +45,23 @@ def test_every_kind_of_a_stream_is_on_the_page_with_what_it_becomes() -> None:
 
 
 def test_every_row_of_kinds_gives_its_evidence() -> None:
-    assert [kind for kind, _, how in rows("## Records") if not re.search(r"\*(seen|named)\*", how)] == []
+    assert [kind for kind, _, how in PAGE.rows("## Records") if not re.search(r"\*(seen|named)\*", how)] == []
 
 
 def test_every_field_that_is_read_is_on_the_page() -> None:
     """R-S23, R-C4"""
-    described = {name for fields, _ in rows("### Fields") for name in named(fields)}
+    described = {name for fields, _ in PAGE.rows("### Fields") for name in named(fields)}
     read = {field.encode_name for struct in READ for field in msgspec.structs.fields(struct)}
     assert described == {name for name in read if name}
 
 
 def test_every_piece_of_content_is_on_the_page() -> None:
-    described = {name for piece, _ in rows("### Pieces of content") for name in named(piece)}
+    described = {name for piece, _ in PAGE.rows("### Pieces of content") for name in named(piece)}
     assert described == content.TEXT_PIECES | content.IMAGE_PIECES | content.DATA_PIECES
 
 
 def test_every_text_that_tells_an_origin_is_on_the_page() -> None:
-    table = rows("### Texts of `message` items of the user's role")
+    table = PAGE.rows("### Texts of `message` items of the user's role")
     assert [(named(text)[0], named(origin)[0]) for text, origin in table] == [
         (start, origin.value) for start, origin in TAGGED
     ]

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
+from format_page import FormatPage, named
 from turnlog.agents.opencode.kinds import EVENTS, PARTS, RUN_KINDS, TABLES, becomes
 from turnlog.agents.opencode.tools import KINDS
 
-PAGE = (Path(__file__).parents[3] / "docs" / "formats" / "opencode.md").read_text()
-
-
-def rows(heading: str, table: int = 0) -> list[tuple[str, ...]]:
-    """The rows of a table below a heading, cell by cell, without its head."""
-    section = PAGE.split(f"{heading}\n", 1)[1].split("\n#", 1)[0]
-    tables = re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)
-    return [tuple(cell.strip() for cell in line.strip("|").split(" | ")) for line in tables[table].splitlines()[2:]]
-
-
-def named(cell: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", cell)
+PAGE = FormatPage("opencode")
 
 
 def test_every_table_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23, R-C3"""
-    assert {named(table)[0]: result for table, result, _ in rows("## Rows")} == TABLES
+    assert {named(table)[0]: result for table, result, _ in PAGE.rows("## Rows")} == TABLES
 
 
 def test_every_kind_of_part_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23, R-C3"""
-    assert {named(kind)[0]: result for kind, result, _ in rows("### Parts")} == PARTS
+    assert {named(kind)[0]: result for kind, result, _ in PAGE.rows("### Parts")} == PARTS
 
 
 def test_every_event_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23"""
-    described = {name: result.rstrip(" |") for kinds, result in rows("### Events") for name in named(kinds)}
+    described = {name: result.rstrip(" |") for kinds, result in PAGE.rows("### Events") for name in named(kinds)}
     families = {name for name in described if name.endswith(".*")}
     assert {name: described[name] for name in described.keys() - families} == EVENTS
     assert {becomes(name.replace("*", "anything")) for name in families} == {"record"}
@@ -42,18 +31,20 @@ def test_every_event_is_on_the_page_with_what_it_becomes() -> None:
 
 def test_every_tool_is_on_the_page_with_its_kind() -> None:
     """R-S23"""
-    described = {name: kind.rstrip(" |") for tools, kind in rows("### Tool calls", 1) for name in named(tools)}
+    described = {name: kind.rstrip(" |") for tools, kind in PAGE.rows("### Tool calls", 1) for name in named(tools)}
     assert described == {name: kind.value for name, kind in KINDS.items()}
 
 
 def test_every_line_of_a_run_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23"""
     described = {
-        name: result.rstrip(" |") for names, result in rows("## What it prints while it runs") for name in named(names)
+        name: result.rstrip(" |")
+        for names, result in PAGE.rows("## What it prints while it runs")
+        for name in named(names)
     }
     assert described == RUN_KINDS
 
 
 def test_rows_give_their_evidence() -> None:
-    told = [*rows("## Rows"), *rows("### Parts")]
+    told = [*PAGE.rows("## Rows"), *PAGE.rows("### Parts")]
     assert [name for name, _, how in told if not re.search(r"\*(seen|named)\*", how)] == []
