@@ -30,17 +30,7 @@ from turnlog.model.stream import (
     ToolInputDelta,
     ToolInputStart,
 )
-from turnlog.model.tools import ToolState
-
-OPEN_STATES = frozenset(
-    {
-        ToolState.INPUT_STREAMING,
-        ToolState.INPUT_AVAILABLE,
-        ToolState.APPROVAL_REQUESTED,
-        ToolState.APPROVAL_RESPONDED,
-    }
-)
-"""What has neither an output nor an end."""
+from turnlog.model.tools import OPEN_STATES, ToolState
 
 
 class Call:

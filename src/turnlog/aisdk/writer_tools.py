@@ -14,11 +14,11 @@ from msgspec import UNSET
 from turnlog.aisdk.base import ProviderMetadata
 from turnlog.aisdk.tool_chunks import ToolOutputAvailableChunk, ToolOutputDeniedChunk, ToolOutputErrorChunk
 from turnlog.aisdk.writer_base import Chunks, RefusedEvent
-from turnlog.aisdk.writer_inputs import OPEN_STATES, Call, ToolInputs, if_true
+from turnlog.aisdk.writer_inputs import Call, ToolInputs, if_true
 from turnlog.aisdk.writer_values import output_of
 from turnlog.model.parts import ToolResult
 from turnlog.model.stream import ToolOutput
-from turnlog.model.tools import STATE_OF_STATUS, ToolState, can_advance
+from turnlog.model.tools import OPEN_STATES, STATE_OF_STATUS, ToolState, can_advance
 
 FAILED = "The tool failed."
 ABORTED = "The tool call was aborted."

@@ -117,7 +117,7 @@ def told_state(call: ToolCallPart, results: Iterable[ToolResult]) -> str:
 
 _SUBJECTS = (
     *("command", "cmd", "file_path", "filePath", "path", "absolute_path", "notebook_path", "dir_path"),
-    *("pattern", "query", "url", "description", "prompt", "skill"),
+    *("pattern", "query", "url", "description", "question", "prompt", "skill"),
 )
 _LONGEST_SUBJECT = 120
 _SHELL_OPTION = re.compile(r"-[a-z]*c|-Command")

@@ -45,6 +45,9 @@ class ToolState(StrEnum):
 
 _OUTCOMES = frozenset({ToolState.OUTPUT_AVAILABLE, ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED})
 
+OPEN_STATES = frozenset(ToolState) - _OUTCOMES
+"""What has neither an output nor an end."""
+
 TRANSITIONS: dict[ToolState, frozenset[ToolState]] = {
     ToolState.INPUT_STREAMING: frozenset({ToolState.INPUT_AVAILABLE}) | _OUTCOMES,
     ToolState.INPUT_AVAILABLE: frozenset({ToolState.APPROVAL_REQUESTED}) | _OUTCOMES,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
-import msgspec
+from msgspec import UNSET
 
 from turnlog.agents.turns import TurnSign, turn_signs_of
-from turnlog.model import Message, Origin, ToolCallPart, ToolState
+from turnlog.formats.told import telling_field
+from turnlog.model import Message, Origin, ToolCallPart
+from turnlog.model.tools import OPEN_STATES
 from turnlog.store import bodies
 from turnlog.store.frames import BodyReader
 from turnlog.store.rows import TURN_ORIGINS, moment
@@ -33,18 +35,9 @@ _SESSIONS: Final = (
     " FROM json_each(?) w CROSS JOIN owners o CROSS JOIN sessions s ON s.owner_key = o.key"
     " AND s.agent = json_extract(w.value, '$[0]') AND s.external_id = json_extract(w.value, '$[1]')"
 )
-_OPEN: Final = tuple(
-    str(state)
-    for state in (
-        ToolState.INPUT_STREAMING,
-        ToolState.INPUT_AVAILABLE,
-        ToolState.APPROVAL_REQUESTED,
-        ToolState.APPROVAL_RESPONDED,
-    )
-)
 _CALLS: Final = (
     "SELECT tool_call_id FROM parts WHERE message_key = ? AND tool_name IS NOT NULL"
-    f" AND tool_state IN ({', '.join('?' * len(_OPEN))})"
+    f" AND tool_state IN ({', '.join('?' * len(OPEN_STATES))})"
 )
 
 _BEGIN: Final = TURN_ORIGINS | {Origin.NOTIFICATION}
@@ -53,25 +46,6 @@ _END: Final = frozenset({Origin.COMMAND_OUTPUT, Origin.SHELL_OUTPUT})
 
 SUMMARY_LENGTH: Final = 200
 """Characters of an open call's summary."""
-
-
-class _Telling(msgspec.Struct):
-    """The fields of inputs that tell in a line what a call is about; everything else is skipped."""
-
-    command: Any = None
-    cmd: Any = None
-    file_path: Any = None
-    filePath: Any = None
-    path: Any = None
-    pattern: Any = None
-    query: Any = None
-    url: Any = None
-    description: Any = None
-    question: Any = None
-    prompt: Any = None
-
-
-_telling = msgspec.json.Decoder(_Telling)
 
 
 class TurnCache:
@@ -132,7 +106,7 @@ def _event_signs(connection: sqlite3.Connection, key: int, kinds: Mapping[str, T
 
 
 def _open_calls(connection: sqlite3.Connection, message_key: int, position: int) -> list[OpenCall]:
-    waiting = {row[0] for row in connection.execute(_CALLS, (message_key, *_OPEN))}
+    waiting = {row[0] for row in connection.execute(_CALLS, (message_key, *OPEN_STATES))}
     if not waiting:
         return []
     message: Message = bodies.decode(BodyReader(connection).of(message_key))
@@ -152,11 +126,6 @@ def _open_calls(connection: sqlite3.Connection, message_key: int, position: int)
 
 
 def _summary(part: ToolCallPart) -> str | None:
-    """What a call is about: the first telling field of its input that is a text, or the text that its input is."""
-    if part.input is msgspec.UNSET:
-        return part.input_text[:SUMMARY_LENGTH] if part.input_text else None
-    try:
-        fields = msgspec.structs.astuple(_telling.decode(part.input))
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    return next((text[:SUMMARY_LENGTH] for text in fields if isinstance(text, str) and text), None)
+    """What a call is about: the field of its input that tells most, or the text that its input is."""
+    told = part.input_text if part.input is UNSET else telling_field(part)
+    return told[:SUMMARY_LENGTH] if told else None

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from turnlog.model import ToolState
+from turnlog.model.tools import OPEN_STATES
 from turnlog.store.base import Page, ReasoningVolume, ToolCall, ToolCallFilter, ToolUsage
 from turnlog.store.families import session_key
 from turnlog.store.queries.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
@@ -15,12 +16,6 @@ from turnlog.store.rows import moment
 
 _FAILED = ToolState.OUTPUT_ERROR
 
-_UNANSWERED = (
-    ToolState.INPUT_STREAMING,
-    ToolState.INPUT_AVAILABLE,
-    ToolState.APPROVAL_REQUESTED,
-    ToolState.APPROVAL_RESPONDED,
-)
 
 CALL_COLUMNS = (
     "p.tool_call_id, p.tool_name, p.tool_kind, p.tool_state, m.external_id, s.agent || ':' || s.external_id,"
@@ -81,11 +76,11 @@ def load_tool_usage(connection: sqlite3.Connection, wanted: ToolCallFilter) -> l
     conditions, values = _filters(wanted, "p.started_at")
     states = connection.execute(
         "SELECT p.tool_name, p.tool_kind, count(*), sum(p.tool_state = ?), sum(p.tool_state = ?),"
-        f" sum(p.tool_state = ?), sum(p.tool_state IN ({','.join('?' * len(_UNANSWERED))})),"
+        f" sum(p.tool_state = ?), sum(p.tool_state IN ({','.join('?' * len(OPEN_STATES))})),"
         f" coalesce(sum(p.duration_ms), 0), sum(p.duration_ms IS NULL){tables}"
         f" WHERE {condition} AND p.type = 'tool-call' AND {conditions}"
         " GROUP BY p.tool_name, p.tool_kind ORDER BY count(*) DESC, p.tool_name, p.tool_kind",
-        (_FAILED, ToolState.OUTPUT_DENIED, ToolState.ABORTED, *_UNANSWERED, *parameters, *values),
+        (_FAILED, ToolState.OUTPUT_DENIED, ToolState.ABORTED, *OPEN_STATES, *parameters, *values),
     )
     return [ToolUsage(*row) for row in states]
 
