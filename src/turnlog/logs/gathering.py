@@ -29,6 +29,7 @@ from turnlog.model import HistoryEvent, Membership, Message, Provenance, ToolCal
 from turnlog.model.merge import merge_messages
 from turnlog.model.tree import Placed
 from turnlog.store.asking import AskedSession, AskingCall, asked_session, asking_calls, find_calls, with_call
+from turnlog.store.ended import CallEnd, calls_in, end_of, give_up_open_calls
 from turnlog.store.joining import (
     add_late_result,
     join_links,
@@ -92,10 +93,26 @@ class Gathering:
     def messages(self, session_id: str, message_ids: Iterable[str]) -> Iterator[Message]:
         """Messages as far as they are known, with the places of their results and the subagents of their calls."""
         children = self._children_of_calls(session_id)
+        end = self._end_of(session_id, set())
         for message_id in message_ids:
             records = self._places[session_id][message_id].placement.records
             places = {what: offset for offset, _, what in records if isinstance(what, str)}
-            yield place_results(self._messages[message_id], places, children)
+            message = self._messages[message_id]
+            yield place_results(message if end is None else give_up_open_calls(message, end), places, children)
+
+    def _end_of(self, session_id: str, seen: set[str]) -> CallEnd | None:
+        """The end of the call that started a subagent, where a record names it; None for any other session."""
+        seen.add(session_id)
+        for link in self._links.values():
+            parent = link.parent_session_id
+            if link.kind != "subagent" or link.child_session_id != session_id or parent in seen:
+                continue
+            message = self._messages.get(self._calls.get((parent, link.tool_call_id or ""), ""))
+            if message is not None:
+                above = self._end_of(parent, seen)
+                whole = message if above is None else give_up_open_calls(message, above)
+                return next((end_of(call) for call in calls_in(whole) if call.tool_call_id == link.tool_call_id), None)
+        return None
 
     def placed(self, session_id: str) -> list[tuple[Message, Membership]]:
         """The messages of a session in order, each with its place; fates are those of the whole tree."""

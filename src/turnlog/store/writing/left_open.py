@@ -1,20 +1,19 @@
-"""Calls that nobody will answer: their conversation went on in a session that copied it.
+"""Calls that nobody will answer: their conversation went on in a session that copied it, or their subagent has ended.
 
 Claude Code 1.0 resumes a session that was killed into a file of its own, without the call that was running. Where a
-session that shares the call's message begins another turn behind it, the call is aborted; a result that comes all the
-same counts. A pure function of the stored rows, so the order of the files leaves no trace.
+session that shares the call's message begins another turn behind it, the call is aborted. So is a subagent's call when
+that which started the subagent has ended since (`turnlog.store.ended`). A result that comes all the same counts. Pure
+functions of the stored rows, so the order of the files leaves no trace.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-import msgspec
+from turnlog.store.ended import OPEN_STATES, CallEnd, ended_at
 
-from turnlog.model import Message, ToolCallPart, ToolState
-
-_OPEN = ("input-streaming", "input-available", "approval-requested", "approval-responded")
+_OPEN = tuple(str(state) for state in OPEN_STATES)
 
 
 def find_left_open(connection: sqlite3.Connection, session_keys: Iterable[int]) -> Iterator[tuple[str, int]]:
@@ -32,12 +31,45 @@ def find_left_open(connection: sqlite3.Connection, session_keys: Iterable[int]) 
         yield from rows.fetchall()
 
 
-def give_up_open_calls(message: Message) -> Message:
-    """The message with its unanswered calls aborted."""
-    parts = tuple(
-        msgspec.structs.replace(part, state=ToolState.ABORTED)
-        if isinstance(part, ToolCallPart) and part.state in _OPEN
-        else part
-        for part in message.parts
-    )
-    return msgspec.structs.replace(message, parts=parts)
+def settle_subagents(
+    connection: sqlite3.Connection, session_ids: set[str], give_up: Callable[[str, int, CallEnd], None]
+) -> None:
+    """Give up what is left open in subagents that these sessions are or have, and in the subagents of those."""
+    waiting = sorted(session_ids)
+    while waiting:
+        session_id = waiting.pop()
+        links = connection.execute(
+            "SELECT child_id, parent_id, tool_call_id FROM links WHERE kind = 'subagent' AND tool_call_id IS NOT NULL"
+            " AND child_id = ?1 UNION SELECT child_id, parent_id, tool_call_id FROM links WHERE kind = 'subagent'"
+            " AND tool_call_id IS NOT NULL AND parent_id = ?1 ORDER BY 1, 2",
+            (session_id,),
+        ).fetchall()
+        for child_id, parent_id, call_id in links:
+            left = _left_open(connection, child_id)
+            end = _end_of(connection, parent_id, call_id) if left else None
+            given_up = [key for key, started_at in left if end is not None and end.is_behind(started_at)]
+            for key in dict.fromkeys(given_up):
+                assert end is not None
+                give_up(child_id, key, end)
+            if given_up and child_id != session_id:
+                waiting.append(child_id)
+
+
+def _left_open(connection: sqlite3.Connection, session_id: str) -> list[tuple[int, int | None]]:
+    """Key of the message and start of each call of a session that has no result."""
+    return connection.execute(
+        "SELECT p.message_key, p.started_at FROM sessions f JOIN memberships s ON s.session_key = f.key"
+        " JOIN parts p ON p.message_key = s.message_key"
+        f" WHERE f.owner_key = 1 AND f.agent = ? AND f.external_id = ? AND p.tool_state IN {_OPEN}",
+        session_id.partition(":")[::2],
+    ).fetchall()
+
+
+def _end_of(connection: sqlite3.Connection, session_id: str, call_id: str) -> CallEnd | None:
+    row = connection.execute(
+        "SELECT p.tool_state, p.completed_at FROM sessions f JOIN memberships s ON s.session_key = f.key"
+        " JOIN parts p ON p.message_key = s.message_key"
+        " WHERE f.owner_key = 1 AND f.agent = ? AND f.external_id = ? AND p.tool_call_id = ? LIMIT 1",
+        (*session_id.partition(":")[::2], call_id),
+    ).fetchone()
+    return None if row is None else ended_at(*row)

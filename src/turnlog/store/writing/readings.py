@@ -13,12 +13,12 @@ from turnlog.model import Fate, Message
 from turnlog.model.merge import merge_messages
 from turnlog.store import bodies
 from turnlog.store.blobs import BlobLoader, replace_blobs
+from turnlog.store.ended import GIVEN_UP, CallEnd, give_up_open_calls
 from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, save_alone
 from turnlog.store.joining import add_late_result, join_placements, join_records, told_fate
 from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
 from turnlog.store.rows import MESSAGE_COLUMNS, MessageFacts, message_facts
 from turnlog.store.writing.branches import Branches
-from turnlog.store.writing.left_open import give_up_open_calls
 from turnlog.store.writing.new_messages import MEMBER_INSERT, drop_parts, insert_parts, member_row
 from turnlog.store.writing.transaction import Transaction
 
@@ -79,9 +79,9 @@ class Readings:
         )
         return True
 
-    def give_up(self, session_id: str, key: int) -> None:
-        """Nobody answers the calls of this message any more."""
-        self._update_message(key, session_id, give_up_open_calls)
+    def give_up(self, session_id: str, key: int, end: CallEnd = GIVEN_UP) -> None:
+        """Nobody answers the calls of this message any more that began before this end."""
+        self._update_message(key, session_id, lambda known: give_up_open_calls(known, end))
 
     def call_key(self, change: ResultChange) -> int | None:
         """The message that holds the call: the one the fold names, else the nearest before the result, else behind."""

@@ -19,7 +19,7 @@ from turnlog.store.writing import answers, hooked, lineage, streams
 from turnlog.store.writing.asked import find_asking_calls
 from turnlog.store.writing.branches import Branches
 from turnlog.store.writing.event_rows import EventRows
-from turnlog.store.writing.left_open import find_left_open
+from turnlog.store.writing.left_open import find_left_open, settle_subagents
 from turnlog.store.writing.link_rows import (
     drop_diagnostics,
     drop_older_diagnostics,
@@ -141,6 +141,9 @@ class Batch:
         relinked = self._settle_shared(shared) if shared else set[str]()
         lineage.attach_parents(self._connection, sessions.created | self._linked, relinked)
         find_asking_calls(self._connection, sessions.touched | self._linked)
+        settle_subagents(self._connection, sessions.touched | self._linked, self._readings.give_up)
+        transaction.totals.write()
+        sessions.write()
         saved = transaction.saved
         saved.sessions = sessions.touched
         saved.new_sessions = len(sessions.created)

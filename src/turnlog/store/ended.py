@@ -1,0 +1,65 @@
+"""Calls that were left open when what they belong to ended: a killed subagent's, once its own call has an end.
+
+Pure functions, for the store's writer and for `turnlog.logs` alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from turnlog.model import Message, ToolCallPart, ToolState
+from turnlog.store.rows import milliseconds
+
+OPEN_STATES = (
+    ToolState.INPUT_STREAMING,
+    ToolState.INPUT_AVAILABLE,
+    ToolState.APPROVAL_REQUESTED,
+    ToolState.APPROVAL_RESPONDED,
+)
+
+
+class CallEnd(NamedTuple):
+    """That a call has ended, and when."""
+
+    at: int | None
+    """Unix milliseconds of its last result; None when it has none: it was given up."""
+
+    def is_behind(self, started_at: int | None) -> bool:
+        """Whether a call of its subagent that began at that time is over too.
+
+        A subagent in the background goes on behind the result that says it was started.
+        """
+        return self.at is None or (started_at is not None and started_at <= self.at)
+
+
+GIVEN_UP = CallEnd(None)
+
+
+def ended_at(state: str, completed_at: int | None) -> CallEnd | None:
+    """The end of a call in this state; None for one that is open."""
+    return None if state in OPEN_STATES else CallEnd(completed_at)
+
+
+def calls_in(message: Message) -> Iterator[ToolCallPart]:
+    """The calls of a message."""
+    return (part for part in message.parts if isinstance(part, ToolCallPart))
+
+
+def end_of(call: ToolCallPart) -> CallEnd | None:
+    """The end of a call; None for one that is open."""
+    times = [moment for result in call.results if (moment := milliseconds(result.completed_at)) is not None]
+    return ended_at(call.state, times[-1] if times else None)
+
+
+def give_up_open_calls(message: Message, end: CallEnd) -> Message:
+    """The message with its unanswered calls that began before this end aborted."""
+    parts = tuple(
+        msgspec.structs.replace(part, state=ToolState.ABORTED)
+        if isinstance(part, ToolCallPart) and part.state in OPEN_STATES and end.is_behind(milliseconds(part.started_at))
+        else part
+        for part in message.parts
+    )
+    return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
