@@ -111,6 +111,17 @@ def test_a_narrow_phone_shows_every_figure_of_a_session(browser: Browser, addres
     assert [end for end in ends if max(end[1:]) > end[0] + 0.5] == []
 
 
+@pytest.mark.parametrize("width", [320, 390, 700])
+def test_a_menu_is_on_the_screen_wherever_its_button_is(browser: Browser, address: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 700})
+    page = Visit(context, address).open(f"/sessions/{VARIED_ID}")
+    page.get_by_role("button", name="Share").click()
+    box = page.locator(".menu").bounding_box()
+    context.close()
+    assert box is not None
+    assert 0 < box["x"] < box["x"] + box["width"] < width
+
+
 def test_records_take_no_line_of_a_conversation_on_a_phone(browser: Browser, address: str) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     visit = Visit(context, address)

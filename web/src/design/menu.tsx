@@ -10,7 +10,7 @@ interface MenuProps {
   children: ReactNode;
 }
 
-/** Pixels between the button and its panel, and between the panel and the edge of the window. */
+/** Pixels between the button and its panel, and between the panel and the lower edge of the window. */
 const GAP = 4;
 const EDGE = 8;
 
@@ -29,7 +29,7 @@ export function Menu({ label, icon, children }: MenuProps) {
     const box = button.current.getBoundingClientRect();
     const { style } = event.currentTarget;
     style.top = `${box.bottom + GAP}px`;
-    style.right = `${Math.max(EDGE, window.innerWidth - box.right)}px`;
+    style.setProperty("--menu-right", `${window.innerWidth - box.right}px`);
     style.maxHeight = `${window.innerHeight - box.bottom - GAP - EDGE}px`;
   };
   return (
