@@ -45,37 +45,41 @@ def read_rows(
         archive.settle(state.key, 0, 0, _MODE, state.fingerprint.mtime_ns, now)
         save_source(connection, source, state, now)
         return 0
+    pieces = _unread(archive, agent, source, state, now)
+    row = msgspec.structs.replace(row, generation=state.generation)
+    if state.cursor == 0:
+        state.lines, state.state, state.parser_version = 0, None, agent.parser_version
+        batch.start_over(row, is_log=True)
+    fold = agent.fold(source, state.state)
+    known = state.archived
+    for data in _feeds(pieces):
+        changes = fold.feed(data, state.cursor)
+        batch.save(row, changes)
+        state.cursor += len(data)
+        state.lines += changes.counts.total
+        if state.cursor > state.archived:
+            archive.append(state.key, state.generation, state.archived, data[state.archived - state.cursor :])
+            state.archived = state.cursor
+    state.state = fold.state()
+    state.fingerprint, state.problem = Fingerprint(*version), None
+    archive.settle(state.key, state.generation, state.archived, _MODE, state.fingerprint.mtime_ns, now)
+    save_source(connection, source, state, now)
+    return state.archived - known
+
+
+def _unread(archive: Archive, agent: RowAgent, source: Source, state: SourceState, now: int) -> list[bytes]:
+    """What is to be folded: what is new, and the whole log where it is told anew or by a newer parser."""
     log = list(archive.iter_bytes(state.key, state.generation)) if state.archived else []
     update = agent.read_rows(source, log)
     lines = list(update.lines)
     if update.anew and state.archived:
         state.generation += 1
         archive.begin(state.key, state.generation, 0, now)
-        state.archived, state.cursor, log = 0, 0, []
-    elif state.parser_version == agent.parser_version:
-        log = []
-    else:
+        state.archived = state.cursor = 0
+    elif state.parser_version != agent.parser_version:
         state.cursor = 0
-    row = msgspec.structs.replace(row, generation=state.generation)
-    if state.cursor == 0:
-        state.lines, state.state, state.parser_version = 0, None, agent.parser_version
-        batch.start_over(row, is_log=True)
-    fold = agent.fold(source, state.state)
-    grown = 0
-    for data in _feeds((*log, *lines)):
-        changes = fold.feed(data, state.cursor)
-        batch.save(row, changes)
-        state.cursor += len(data)
-        state.lines += changes.counts.total
-        if state.cursor > state.archived:
-            new = data[state.archived - state.cursor :]
-            archive.append(state.key, state.generation, state.archived, new)
-            state.archived, grown = state.cursor, grown + len(new)
-    state.state = fold.state()
-    state.fingerprint, state.problem = Fingerprint(*version), None
-    archive.settle(state.key, state.generation, state.archived, _MODE, state.fingerprint.mtime_ns, now)
-    save_source(connection, source, state, now)
-    return grown
+        return [*log, *lines]
+    return lines
 
 
 def find_changed_rows(
