@@ -247,6 +247,7 @@ _PARTS = {
     "reasoning": _PartEvents(events.ReasoningStart, events.ReasoningDelta, events.ReasoningEnd),
 }
 
+# The table is the class's own, and can stand only behind it.
 # pyright: reportPrivateUsage=false
 _HANDLERS: dict[str, Callable[[OpenHarnessAdapter, RuntimeEvent], list[StreamEvent]]] = {
     "agent:text:delta": OpenHarnessAdapter._text_delta,

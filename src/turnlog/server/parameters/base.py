@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
@@ -79,5 +79,7 @@ class Question(BaseModel):
     @classmethod
     def _leave_out_empty(cls, values: Any) -> Any:
         """`?agent=` is a form's field that nobody filled in."""
+        if not isinstance(values, dict):
+            return values
         # What a query string was parsed into, before anybody has checked it.
-        return {name: value for name, value in values.items() if value != ""} if isinstance(values, dict) else values  # pyright: ignore[reportUnknownVariableType]
+        return {name: value for name, value in cast("dict[str, Any]", values).items() if value != ""}

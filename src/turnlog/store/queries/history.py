@@ -125,4 +125,5 @@ def _landmark(event: HistoryEvent) -> OutlineEntry:
     elif isinstance(event, ErrorEvent):
         text = event.error_text[:OUTLINE_LENGTH]
     # The tags of these events are the kinds of an outline.
-    return OutlineEntry(event.position, event.__struct_config__.tag, text, None, None, event.created_at)  # type: ignore[arg-type]
+    kind = str(event.__struct_config__.tag)
+    return OutlineEntry(event.position, kind, text, created_at=event.created_at)
