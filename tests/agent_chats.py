@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import msgspec
@@ -22,6 +23,7 @@ from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat import RunRequest
 from turnlog.chat.runtimes import AgentRuntime, ClaudeCodeCommand
 from turnlog.model.stream import (
+    Pause,
     StreamEvent,
     TextDelta,
 )
@@ -29,6 +31,10 @@ from turnlog.model.stream import (
 DATA = Path(__file__).parent / "data"
 LIVE = DATA / "claude_code" / "live"
 SESSION = "11111111-1111-4111-8111-111111111111"
+
+INIT = '< {"type":"system","subtype":"init","session_id":"s"}'
+DONE = '< {"type":"result","subtype":"success","is_error":false,"session_id":"s","result":"x"}'
+"""The first and the last line that Claude Code prints; `spoken` is one between."""
 
 
 def recording(name: str, folder: Path = LIVE) -> list[str]:
@@ -120,9 +126,29 @@ def responded(events: list[StreamEvent], *, approved: bool, before: UIMessage | 
     return msgspec.structs.replace(message, parts=tuple(answer(part, approved=approved) for part in message.parts))
 
 
+def answering_each_time(runtime: AgentRuntime, *, approved: bool) -> list[list[StreamEvent]]:
+    """What is told from one question to the next, of a run whose every question gets the same answer."""
+
+    async def run() -> list[list[StreamEvent]]:
+        runs = [await told(runtime, asked("Do the thing"))]
+        message: UIMessage | None = None
+        while isinstance(runs[-1][-1], Pause):
+            message = responded(runs[-1], approved=approved, before=message)
+            runs.append(await told(runtime, asked("Do the thing", continued=message), resume=True))
+        await runtime.close()
+        return runs
+
+    return asyncio.run(run())
+
+
 def answer(part: UIMessagePart, *, approved: bool) -> UIMessagePart:
     if not isinstance(part, ToolUIPart | DynamicToolUIPart) or part.state != "approval-requested":
         return part
     assert part.approval is not UNSET
     approval = ToolApproval(id=part.approval.id, approved=approved)
     return msgspec.structs.replace(part, state="approval-responded", approval=approval)
+
+
+def spoken(text: str, record: str = "r") -> str:
+    message = {"id": "m", "content": [{"type": "text", "text": text}]}
+    return "< " + json.dumps({"type": "assistant", "session_id": "s", "uuid": record, "message": message})

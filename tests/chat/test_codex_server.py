@@ -12,29 +12,24 @@ from msgspec import UNSET
 from agent_chats import (
     DATA,
     answered,
+    answering_each_time,
     asked,
     check_chunks,
     kinds,
     recording,
-    responded,
     stopped_at_first_word,
     text_of,
-    told,
 )
 from fake_agent import FakeAgent, printed
-from turnlog.aisdk.parts import (
-    UIMessage,
-)
+from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.runtimes import AgentRuntime, CodexServerCommand
 from turnlog.chat.runtimes.codex_items import ItemTeller
 from turnlog.model.stream import (
     Abort,
-    Pause,
     ReasoningDelta,
     RunFinish,
     StepFinish,
     StreamError,
-    StreamEvent,
     TextDelta,
     ToolInputAvailable,
     ToolInputStart,
@@ -53,18 +48,7 @@ def test_the_app_server_tells_words_as_they_come_and_asks(
     agent: FakeAgent, name: str, approved: bool, status: str
 ) -> None:
     agent.record(*recording(name, SERVER))
-
-    async def run() -> list[list[StreamEvent]]:
-        runtime = server(agent, approval_policy="untrusted", cwd=agent.folder)
-        runs = [await told(runtime, asked("Do the thing"))]
-        message: UIMessage | None = None
-        while isinstance(runs[-1][-1], Pause):
-            message = responded(runs[-1], approved=approved, before=message)
-            runs.append(await told(runtime, asked("Do the thing", continued=message), resume=True))
-        await runtime.close()
-        return runs
-
-    runs = asyncio.run(run())
+    runs = answering_each_time(server(agent, approval_policy="untrusted", cwd=agent.folder), approved=approved)
     assert [kinds(events)[-1] for events in runs] == ["Pause", "Pause", "RunFinish"]
     first = runs[0]
     assert [event.delta for event in first if isinstance(event, ReasoningDelta)] == ["**I will wri", "te**"]
