@@ -94,6 +94,19 @@ def test_what_was_written_while_the_server_was_away_comes_when_it_is_back(
     context.close()
 
 
+def test_a_list_says_that_nothing_answers_until_something_does(
+    browser: Browser, agent_home: Path, tmp_path: Path
+) -> None:
+    context = browser.new_context()
+    with serving(agent_home, tmp_path / "data") as address:
+        page = Visit(context, address).open("/")
+    away = page.get_by_text("turnlog does not answer")
+    expect(away).to_be_visible()
+    with serving(agent_home, tmp_path / "data", port=urlsplit(address).port or 0):
+        expect(away).to_be_hidden()
+    context.close()
+
+
 def test_a_change_of_a_log_is_in_the_list_without_asking(visit: Visit, agent_home: Path) -> None:
     """R-S39."""
     page = visit.open("/")

@@ -13,7 +13,7 @@ import { SampleNotice } from "./sample-notice";
 import { StatusLine } from "./status-line";
 import { TopBar } from "./top-bar";
 import { useLive } from "./use-live";
-import { useStatus } from "./use-status";
+import { useIsAway, useStatus } from "./use-status";
 import "./shell.css";
 
 const SessionPage = lazy(() => import("@/session/session-page"));
@@ -23,6 +23,7 @@ const UsagePage = lazy(() => import("@/usage/usage-page"));
 
 export function App() {
   const status = useStatus();
+  const isAway = useIsAway();
   const [location] = useLocation();
   useLive(!location.startsWith("/sessions/"));
   return (
@@ -50,7 +51,7 @@ export function App() {
           </Suspense>
         </PageBoundary>
       </div>
-      <StatusLine status={status} />
+      <StatusLine status={status} isAway={isAway} />
       <KeyHelp />
       <PaletteKeys />
     </>

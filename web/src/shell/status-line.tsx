@@ -3,8 +3,10 @@
 import type { StatusAnswer, SyncProgress } from "@/api/types";
 import { formatBytes, formatCount } from "@/format/numbers";
 
-export function StatusLine({ status }: { status: StatusAnswer | null }) {
-  const line = status && lineOf(status);
+const AWAY = { text: "turnlog does not answer: what is shown may be old", done: 0, total: 0 };
+
+export function StatusLine({ status, isAway }: { status: StatusAnswer | null; isAway: boolean }) {
+  const line = isAway ? AWAY : status && lineOf(status);
   if (!line) return null;
   return (
     <div className="status-line" role="status">

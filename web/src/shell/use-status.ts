@@ -1,20 +1,27 @@
-/** What the server is doing. */
+/** What the server is doing, and whether it is there. */
 
-import { useQuery } from "@tanstack/react-query";
-import { getJson } from "@/api/client";
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { ApiError, getJson } from "@/api/client";
 import { STATUS } from "@/api/paths";
 import type { StatusAnswer } from "@/api/types";
 
 const BUSY = 1_000;
 const IDLE = 4_000;
 
+const QUERY = queryOptions({
+  queryKey: ["status"],
+  queryFn: ({ signal }) => getJson<StatusAnswer>(STATUS, {}, signal),
+  refetchInterval: (query) => (isBusy(query.state.data) ? BUSY : IDLE),
+});
+
 export function useStatus(): StatusAnswer | null {
-  const { data } = useQuery({
-    queryKey: ["status"],
-    queryFn: ({ signal }) => getJson<StatusAnswer>(STATUS, {}, signal),
-    refetchInterval: (query) => (isBusy(query.state.data) ? BUSY : IDLE),
-  });
-  return data ?? null;
+  return useQuery(QUERY).data ?? null;
+}
+
+/** Whether nothing answers any more: what is shown may be old. */
+export function useIsAway(): boolean {
+  const { error } = useQuery(QUERY);
+  return error !== null && !(error instanceof ApiError);
 }
 
 function isBusy(status: StatusAnswer | undefined): boolean {
