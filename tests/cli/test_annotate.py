@@ -64,11 +64,12 @@ def test_what_is_said_outlives_a_rebuild(
 
 
 def test_people_see_it_in_lines(run: Command) -> None:
-    run("annotate", SESSION, "--star", "--note", "red \x1b[31m")
+    run("annotate", SESSION, "--star", "--note", "red \x1b[31m\nand green")
     assert run("annotate", SESSION).stdout.splitlines() == [
         SESSION,
         f"  title: {UNKNOWN}",
         "  marks: starred",
         f"  tags: {UNKNOWN}",
         "  note: red ",
+        "        and green",
     ]

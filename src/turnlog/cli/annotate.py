@@ -72,4 +72,10 @@ def _document(session_id: str, said: Annotations) -> AnnotationsDocument:
 def _lines(session_id: str, said: Annotations) -> list[str]:
     marks = [word for word, holds in (("starred", said.starred), ("archived", said.archived)) if holds]
     facts = {"title": said.title, "marks": ", ".join(marks), "tags": ", ".join(said.tags), "note": said.note}
-    return [session_id, *(f"  {name}: {plain(value or figures.UNKNOWN)}" for name, value in facts.items())]
+    return [session_id, *(_line(name, value or figures.UNKNOWN) for name, value in facts.items())]
+
+
+def _line(name: str, value: str) -> str:
+    """A fact under its name; its further lines stand under the first."""
+    head = f"  {name}: "
+    return head + plain(value).replace("\n", "\n" + " " * len(head))
