@@ -29,8 +29,8 @@ LEFT_OPEN = {"toolu_hand1", "toolu_subK1", "toolu_sC1", "toolu_z2"}
 """A hand-written log with a call that nobody answers, those of subagents which were killed, and one of 1.0.80 that only
 a store knows to be aborted, since the next prompt stands in another file."""
 
-KILLED = {"toolu_s1", "toolu_s2", "toolu_s5", "toolu_taskC", "toolu_x3", "toolu_x4"}
-"""Of 2.1.33, 2.1.76 and 2.1.215: interrupted or killed while the tool ran, of which the log says nothing."""
+KILLED = {"toolu_s1", "toolu_s2", "toolu_s5", "toolu_taskC", "toolu_w1", "toolu_x3", "toolu_x4"}
+"""Of 2.1.33, 2.1.76, 2.1.215 and 2.1.231: interrupted or killed while the tool ran, of which the log says nothing."""
 
 
 def logs(*folder: str) -> list[Source]:

@@ -340,7 +340,14 @@ def test_a_background_agent_answers_twice(report: str, queued: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "status"), [("completed", "success"), ("failed", "error"), ("killed", "aborted"), ("new word", "success")]
+    ("told", "status"),
+    [
+        ("completed", "success"),
+        ("failed", "error"),
+        ("killed", "aborted"),
+        ("stopped", "aborted"),
+        ("new word", "success"),
+    ],
 )
 def test_a_background_command_reports_how_it_ended(told: str, status: ResultStatus) -> None:
     log = Log()

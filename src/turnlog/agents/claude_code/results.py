@@ -24,7 +24,13 @@ from turnlog.agents.claude_code.tools import (
 )
 from turnlog.model import Approval, DataPart, Part, ResultStatus, TextPart, ToolResult
 
-_TASK_STATUS: dict[str, ResultStatus] = {"completed": "success", "failed": "error", "killed": "aborted"}
+_TASK_STATUS: dict[str, ResultStatus] = {
+    "completed": "success",
+    "failed": "error",
+    "killed": "aborted",
+    # Also what a resume says of a background task that was running when its process ended.
+    "stopped": "aborted",
+}
 
 
 def read_result(reading: Reading, record: Record, session: Session, block: Block, index: int) -> None:
