@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 
 from turnlog.agents import agents
 from turnlog.agents.base import Source
@@ -21,19 +22,23 @@ class HookReader:
         self._path = store_path
         self._on_saved = on_saved
         self._reading = threading.Lock()
-        self._waiting: dict[str, Source] = {}
+        self._waiting = SimpleQueue[Source]()
         self._syncer: Syncer | None = None
 
     def keep(self, agent: str, payload: bytes, at: float) -> Source:
         """Write an event down. Raises ValueError for what is none, OSError when it cannot be written."""
         source = spool_event(self._path, agent, payload, at)
-        self._waiting[source.path] = source
+        self._waiting.put(source)
         return source
 
     def read(self) -> None:
         """Read what was kept since the last time; what another thread is about to read is left to it."""
         with self._reading:
-            waiting, self._waiting = self._waiting, {}
+            # Whoever puts something in meanwhile reads after this.
+            waiting: dict[str, Source] = {}
+            while not self._waiting.empty():
+                source = self._waiting.get()
+                waiting[source.path] = source
             if not waiting:
                 return
             if self._syncer is None:
@@ -44,7 +49,8 @@ class HookReader:
                 self._syncer.read((), new)
             except StoreBusyError:
                 # Somebody writes for long: the next event brings these along, or the next pass finds them.
-                self._waiting = {**waiting, **self._waiting}
+                for source in waiting.values():
+                    self._waiting.put(source)
 
     def close(self) -> None:
         """Close the store's connection."""
