@@ -15,8 +15,9 @@ from msgspec import UNSET
 
 from turnlog.cli import figures
 from turnlog.cli.terminal import dim, one_line, plain
-from turnlog.formats.told import STATES, Note, telling_field, told_part
+from turnlog.formats.told import STATES, Note, told_part
 from turnlog.model import Part, ReasoningPart, TextPart, ToolCallPart, ToolResult, ToolState
+from turnlog.model.telling import telling_field
 
 SUMMARY_LENGTH = 100
 """Characters of a text that is told in one line."""

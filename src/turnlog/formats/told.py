@@ -5,14 +5,11 @@ The words are the same in every document and in the terminal; how they look is e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET
 
 from turnlog.model import (
     CompactionEvent,
@@ -34,6 +31,7 @@ from turnlog.model import (
     ToolState,
     UnknownPart,
 )
+from turnlog.model.telling import telling_field
 from turnlog.model.tools import state_after
 
 
@@ -115,40 +113,7 @@ def told_state(call: ToolCallPart, results: Iterable[ToolResult]) -> str:
     return STATES[state_after(call.state, [result.status for result in results])]
 
 
-_SUBJECTS = (
-    *("command", "cmd", "file_path", "filePath", "path", "absolute_path", "notebook_path", "dir_path"),
-    *("pattern", "query", "url", "description", "question", "prompt", "skill"),
-)
 _LONGEST_SUBJECT = 120
-_SHELL_OPTION = re.compile(r"-[a-z]*c|-Command")
-
-
-@cache
-def _subjects() -> msgspec.json.Decoder[msgspec.Struct]:
-    """Reads these fields of an input, and passes over all others: they may be whole files."""
-    return msgspec.json.Decoder(msgspec.defstruct("Subjects", [(name, Any, None) for name in _SUBJECTS]))
-
-
-def telling_field(call: ToolCallPart) -> str | None:
-    """The field of a call's input that says best what it is about, as it is."""
-    if call.input is UNSET:
-        return None
-    try:
-        fields = _subjects().decode(call.input)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    for name in _SUBJECTS:
-        value = getattr(fields, name)
-        told = _command(cast("list[Any]", value)) if isinstance(value, list) else value
-        if isinstance(told, str) and told.strip():
-            return told
-    return None
-
-
-def _command(words: list[Any]) -> str:
-    """A command that is a list of words; of one that a shell is to run (`bash -lc`), what it runs."""
-    line = [word for word in words if isinstance(word, str)]
-    return line[2] if len(line) == 3 and _SHELL_OPTION.fullmatch(line[1]) else " ".join(line)
 
 
 def subject(call: ToolCallPart) -> str | None:

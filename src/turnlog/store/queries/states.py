@@ -10,8 +10,8 @@ from typing import Final
 from msgspec import UNSET
 
 from turnlog.agents.turns import TurnSign, turn_signs_of
-from turnlog.formats.told import telling_field
 from turnlog.model import Message, Origin, ToolCallPart
+from turnlog.model.telling import telling_field
 from turnlog.model.tools import OPEN_STATES
 from turnlog.store import bodies
 from turnlog.store.frames import BodyReader
