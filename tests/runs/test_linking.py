@@ -18,7 +18,7 @@ from turnlog.runs.output import output_path
 from turnlog.runs.recording import ended, new_run, save, started
 from turnlog.store import open_store
 from turnlog.store.runs import Run
-from turnlog.sync import read
+from turnlog.sync import log_file
 
 ONE, TWO = "aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002"
 
@@ -138,7 +138,7 @@ def test_a_log_that_cannot_be_read_is_a_reason(monkeypatch: pytest.MonkeyPatch) 
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     with monkeypatch.context() as denied:
-        denied.setattr(read, "_open_file", refuse)
+        denied.setattr(log_file, "_open_plain", refuse)
         run = link(done())
     assert (run.status, run.session_id) == ("completed", None)
     assert run.log_problem is not None
