@@ -57,7 +57,7 @@ def fit_files(
     messages: Sequence[Message], limits: FileLimits, options: RequestOptions, report: Report
 ) -> list[Message]:
     """The messages with every file that the provider takes, and a text for every one that it does not."""
-    fitting = _Fitting(limits, options, report, sum(_count_images(message) for message in messages))
+    fitting = _Fitting(limits, options, sum(_count_images(message) for message in messages))
     # From the newest backwards, so that the newest files get what room there is.
     fitted = [fitting.message(message) for message in reversed(messages)]
     report.losses += reversed(fitting.losses.losses)
@@ -65,7 +65,7 @@ def fit_files(
 
 
 class _Fitting:
-    def __init__(self, limits: FileLimits, options: RequestOptions, report: Report, images: int) -> None:
+    def __init__(self, limits: FileLimits, options: RequestOptions, images: int) -> None:
         self._limits = limits
         self._options = options
         self._room = options.inline_budget

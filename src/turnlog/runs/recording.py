@@ -77,7 +77,11 @@ def ended(
     status = _status(exit_code, stopped=stopped)
     reason = None if status == "completed" else error or describe_exit(exit_code)
     return msgspec.structs.replace(
-        run, status=status, ended_at=_milliseconds(datetime.now(UTC)), exit_code=exit_code, error=reason or run.error
+        run,
+        status=status,
+        ended_at=_milliseconds(at or datetime.now(UTC)),
+        exit_code=exit_code,
+        error=reason or run.error,
     )
 
 
