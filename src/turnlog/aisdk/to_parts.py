@@ -1,6 +1,6 @@
 """Parts of the canonical model -> parts of a UI message.
 
-What a UI part says is taken out of its piece, so that the pieces that remain are what AI SDK cannot say; `from_parts`
+What a UI part says is taken out of its piece, so that the pieces that remain are what AI SDK cannot say; `restore`
 is the way back. A part that AI SDK has no kind for is `data-turnlog-part`, with its canonical JSON.
 """
 
