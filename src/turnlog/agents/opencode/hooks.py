@@ -1,4 +1,4 @@
-"""What turnlog's own plugin for OpenCode says, in the words that other agents' hooks use (`turnlog.hooks.plugin`)."""
+"""What turnlog's own plugin for OpenCode (`hooks/opencode.js`) says, in the words that other agents' hooks use."""
 
 from __future__ import annotations
 

@@ -16,8 +16,6 @@ from turnlog.agents.reading import other_fields
 from turnlog.model import Part, ResultStatus, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.codec import to_json
 
-SUBAGENT_TOOL = "task"
-
 KINDS: dict[str, ToolKind] = {
     "apply_patch": ToolKind.EDIT,
     "bash": ToolKind.EXECUTE,
