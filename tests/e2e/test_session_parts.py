@@ -128,7 +128,7 @@ def test_an_image_is_a_thumbnail_that_opens(visit: Visit) -> None:
     page = visit.open(VARIED)
     thumbnail = page.locator(".thumbnail img")
     expect(thumbnail).to_be_visible()
-    assert thumbnail.evaluate("image => image.naturalWidth") == 48
+    assert thumbnail.evaluate("async image => { await image.decode(); return image.naturalWidth; }") == 48
     thumbnail.click()
     expect(page.get_by_role("dialog", name="Image")).to_be_visible()
     page.keyboard.press("Escape")
