@@ -10,9 +10,9 @@ negative key of its message. So all that a message ever said lies in two rows, a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
-from itertools import accumulate, groupby
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+from typing import NamedTuple, TypeAlias
 
 from turnlog.errors import StoreError
 from turnlog.store import zstd
@@ -34,6 +34,10 @@ BODY_COLUMNS = ", ".join([f"m.{name}" for name in PLACE_COLUMNS])
 
 PLACE = slice(-len(PLACE_COLUMNS), None)
 """Where `BODY_COLUMNS` stand in a row of a query that asks for them last."""
+
+
+_Place: TypeAlias = tuple[int, int, int, int, int]
+"""A `BodyPlace` as a row has it."""
 
 
 class BodyPlace(NamedTuple):
@@ -146,39 +150,42 @@ class BodyReader:
             raise
 
 
-def load_frames(connection: sqlite3.Connection, places: Sequence[BodyPlace]) -> list[bytes]:
-    """Bodies in their order, as few zstd frames: one holds one body or more, joined by commas.
+def load_frames(connection: sqlite3.Connection, places: Sequence[_Place]) -> list[bytes]:
+    """Bodies in their order, by their `BodyPlace`s, as few zstd frames: one holds one body or more, joined by commas.
 
     A frame whose bodies are all wanted, one after the other, is taken as it is. Raises StoreError when one is missing.
     """
-    keys = {place.frame_key for place in places}
+    keys = {place[0] for place in places}
     stored: dict[int, bytes] = dict(
         connection.execute(f"SELECT key, data FROM frames WHERE key IN ({','.join(map(str, keys))})").fetchall()
     )
     if missing := keys - stored.keys():
         raise _lost(min(missing))
     found: list[bytes] = []
-    for (key, start, size), run in groupby(places, key=lambda place: place[:3]):
+    for key, start, size, first, end in _stretches(places):
         frame = stored[key][start : start + size]
-        for first, end in _stretches(run):
-            whole = (first, end) == (0, zstd.content_size(frame))
-            found.append(frame if whole else zstd.compress(zstd.decompress(frame)[first:end]))
+        whole = first == 0 and end == zstd.content_size(frame)
+        found.append(frame if whole else zstd.compress(zstd.decompress(frame)[first:end]))
     return found
+
+
+def _stretches(places: Sequence[_Place]) -> list[tuple[int, int, int, int, int]]:
+    """What lies together in one frame, a comma apart: its frame (key, start, size), and from where to where in it."""
+    found: list[tuple[int, int, int, int, int]] = []
+    key = start = size = first = end = -1
+    for body in places:
+        if body[0] == key and body[1] == start and body[3] == end + 1:
+            end += 1 + body[4]
+            continue
+        if end >= 0:
+            found.append((key, start, size, first, end))
+        key, start, size, first, length = body
+        end = first + length
+    return [*found, (key, start, size, first, end)] if places else []
 
 
 def _lost(frame_key: int) -> StoreError:
     return StoreError(f"the store is damaged: there is no frame {frame_key}")
-
-
-def _stretches(places: Iterable[BodyPlace]) -> list[tuple[int, int]]:
-    """Start and end of what lies together, a comma apart."""
-    found: list[tuple[int, int]] = []
-    for *_, start, size in places:
-        if found and start == found[-1][1] + 1:
-            found[-1] = found[-1][0], start + size
-        else:
-            found.append((start, start + size))
-    return found
 
 
 def save_alone(connection: sqlite3.Connection, message_key: int, body: bytes, known_in: int) -> BodyPlace:

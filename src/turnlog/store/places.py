@@ -11,6 +11,10 @@ from turnlog.agents.base import RecordRef
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(tuple[RecordRef, ...])
+_decoder_of_many = msgspec.msgpack.Decoder(list[tuple[RecordRef, ...]])
+_ARRAY = b"\xdd"
+_NOTHING = b"\x90"
+"""MessagePack: an array whose length follows in four bytes, and an empty one."""
 
 _UUIDS = b"U"
 _WORDS = b"W"
@@ -26,6 +30,13 @@ def pack_records(records: Iterable[RecordRef]) -> bytes:
 def unpack_records(packed: bytes | None) -> tuple[RecordRef, ...]:
     """The inverse of `pack_records`; nothing for NULL."""
     return _decoder.decode(packed) if packed else ()
+
+
+def unpack_many(packed: Sequence[bytes | None]) -> list[tuple[RecordRef, ...]]:
+    """`unpack_records` of each, in one call."""
+    return _decoder_of_many.decode(
+        _ARRAY + len(packed).to_bytes(4, "big") + b"".join([records or _NOTHING for records in packed])
+    )
 
 
 def pack_ids(ids: Sequence[str]) -> bytes | None:

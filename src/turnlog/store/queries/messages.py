@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
+from turnlog.agents.base import RecordRef
 from turnlog.errors import NotFoundError
 from turnlog.history.order import place_results
 from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolKind
@@ -122,7 +123,12 @@ def children_of_calls(connection: sqlite3.Connection, session_id: str) -> dict[s
 
 def result_places(position: int, records: bytes | None) -> dict[str, int]:
     """Result id -> position of the record that brought it, of the message at `position`."""
-    found = {what: offset for offset, _, what in unpack_records(records) if isinstance(what, str)}
+    return places_of_results(position, unpack_records(records))
+
+
+def places_of_results(position: int, records: Iterable[RecordRef]) -> dict[str, int]:
+    """`result_places` of records that are unpacked."""
+    found = {what: offset for offset, _, what in records if isinstance(what, str)}
     return found if position >= 0 else {what: arrival(position, offset) for what, offset in found.items()}
 
 

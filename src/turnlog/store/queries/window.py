@@ -11,8 +11,9 @@ import msgspec
 
 from turnlog.store import zstd
 from turnlog.store.families import session_key
-from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace, load_frames
-from turnlog.store.queries.messages import children_of_calls, result_places
+from turnlog.store.frames import BODY_COLUMNS, PLACE, load_frames
+from turnlog.store.places import unpack_many
+from turnlog.store.queries.messages import children_of_calls, places_of_results
 from turnlog.store.queries.spans import Span, held, select_span
 from turnlog.store.rows import NANO
 from turnlog.store.window import Placement, Window
@@ -25,12 +26,15 @@ PLACE_COLUMNS = (
 )
 """Of a membership `s` and its message `m`: what `placements` is made of, and where the body lies."""
 
+_RECORDS = 7
+"""Where the records stand in it."""
+
 EVENT_COLUMNS = (
-    "json_object('type', type, 'position', position, 'id', external_id, 'kind', kind,"
+    "CASE WHEN body IS NULL THEN json_object('type', type, 'position', position, 'id', external_id, 'kind', kind,"
     " 'known', json(iif(known, 'true', 'false')),"
-    " 'created_at', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch')), body"
+    " 'created_at', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch')) END, body"
 )
-"""What the row says of an event, and the event itself where it says more."""
+"""The event itself, packed, where there is more to say of it than its row does, else what that says."""
 
 _EVENTS = (
     f"SELECT {EVENT_COLUMNS} FROM events"
@@ -55,7 +59,7 @@ def load_window(connection: sqlite3.Connection, session_id: str, span: Span) -> 
     ).fetchone()[0]
     events = connection.execute(_EVENTS, (key, first if before else 0, _END if following is None else following))
     return Window(
-        frames=load_frames(connection, [BodyPlace(*row[PLACE]) for row in found]),
+        frames=load_frames(connection, [row[PLACE] for row in found]),
         rows=msgspec.json.encode(placements(connection, session_id, found)),
         events=events_json(events),
         has_before=before is not None,
@@ -63,9 +67,9 @@ def load_window(connection: sqlite3.Connection, session_id: str, span: Span) -> 
     )
 
 
-def events_json(rows: Iterable[tuple[str, bytes | None]]) -> bytes:
+def events_json(rows: Iterable[tuple[str | None, bytes | None]]) -> bytes:
     """A JSON list of events from their `EVENT_COLUMNS`."""
-    return b"[%b]" % b",".join([zstd.decompress(body) if body else plain.encode() for plain, body in rows])
+    return b"[%b]" % b",".join([zstd.decompress(body) if body else (said or "").encode() for said, body in rows])
 
 
 def placements(connection: sqlite3.Connection, session_id: str, found: list[tuple[Any, ...]]) -> list[Placement]:
@@ -82,9 +86,11 @@ def placements(connection: sqlite3.Connection, session_id: str, found: list[tupl
             cause,
             cost,
             children.get(key, nothing),
-            list(result_places(position, records).items()) if records else [],
+            list(places_of_results(position, records).items()) if records else [],
         )
-        for position, id, turn, step, fate, cause, cost, records, key, *_ in found
+        for (position, id, turn, step, fate, cause, cost, _, key, *_), records in zip(
+            found, unpack_many([row[_RECORDS] for row in found]), strict=True
+        )
     ]
 
 
