@@ -11,14 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from turnlog.model import Message, ToolCallPart, ToolState
+from turnlog.model.tools import OPEN_STATES
 from turnlog.store.rows import milliseconds
-
-OPEN_STATES = (
-    ToolState.INPUT_STREAMING,
-    ToolState.INPUT_AVAILABLE,
-    ToolState.APPROVAL_REQUESTED,
-    ToolState.APPROVAL_RESPONDED,
-)
 
 
 class CallEnd(NamedTuple):

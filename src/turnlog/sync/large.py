@@ -16,10 +16,8 @@ from turnlog.store.connection import without_indexes
 LARGE_IMPORT = 32 << 20
 """Bytes from which on a pass is prepared as a large import."""
 
-
 _CHECKPOINT_SECONDS = 1.5
 """Rest between two checkpoints beside a large import: the longer, the fewer times hot pages move."""
-
 
 _LARGE_CHECKPOINT_PAGES = 32000
 """Pages in the write-ahead log, 256 MB, at which a commit of a large import moves what is left: it must not grow on."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 
-from turnlog.store.ended import OPEN_STATES, CallEnd, ended_at
+from turnlog.model.tools import OPEN_STATES
+from turnlog.store.ended import CallEnd, ended_at
 
-_OPEN = tuple(str(state) for state in OPEN_STATES)
+_OPEN = tuple(sorted(str(state) for state in OPEN_STATES))
 
 
 def find_left_open(connection: sqlite3.Connection, session_keys: Iterable[int]) -> Iterator[tuple[str, int]]:
@@ -33,9 +34,10 @@ def find_left_open(connection: sqlite3.Connection, session_keys: Iterable[int]) 
 
 def settle_subagents(
     connection: sqlite3.Connection, session_ids: set[str], give_up: Callable[[str, int, CallEnd], None]
-) -> None:
-    """Give up what is left open in subagents that these sessions are or have, and in the subagents of those."""
+) -> bool:
+    """Give up what is left open in subagents that these sessions are or have, and in theirs; whether anything was."""
     waiting = sorted(session_ids)
+    changed = False
     while waiting:
         session_id = waiting.pop()
         links = connection.execute(
@@ -51,8 +53,10 @@ def settle_subagents(
             for key in dict.fromkeys(given_up):
                 assert end is not None
                 give_up(child_id, key, end)
+                changed = True
             if given_up and child_id != session_id:
                 waiting.append(child_id)
+    return changed
 
 
 def _left_open(connection: sqlite3.Connection, session_id: str) -> list[tuple[int, int | None]]:

@@ -141,9 +141,9 @@ class Batch:
         relinked = self._settle_shared(shared) if shared else set[str]()
         lineage.attach_parents(self._connection, sessions.created | self._linked, relinked)
         find_asking_calls(self._connection, sessions.touched | self._linked)
-        settle_subagents(self._connection, sessions.touched | self._linked, self._readings.give_up)
-        transaction.totals.write()
-        sessions.write()
+        if settle_subagents(self._connection, sessions.touched | self._linked, self._readings.give_up):
+            transaction.totals.write()
+            sessions.write()
         saved = transaction.saved
         saved.sessions = sessions.touched
         saved.new_sessions = len(sessions.created)
