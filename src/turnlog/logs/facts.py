@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from turnlog.agents.base import Link, SessionChange
@@ -17,21 +17,21 @@ from turnlog.store.sums import dollars, priced, usage_total
 
 
 def session_of(
-    facts: SessionChange, parents: Iterable[Link], messages: tuple[Message, ...], counts: SessionCounts
+    facts: SessionChange, parents: Iterable[Link], placed: Sequence[tuple[Message, Membership]], counts: SessionCounts
 ) -> Session:
     """The session of which its files say these facts.
 
     Args:
         facts: What the records say of the session itself.
         parents: The links of which it is the child.
-        messages: All of them.
+        placed: All of its messages, each with its place: those that another session pays for cost nothing here.
         counts: As `session_counts` has them.
     """
     agent, _, external_id = facts.session_id.partition(":")
     title = choose_title(facts.titles) or (None, None)
-    sums = _usage_sums(messages)
+    sums = _usage_sums(message for message, place in placed if place.pays)
     calls, unknown, unpriced = sums["calls"], sums["unknown_calls"], sums["unpriced_calls"]
-    models = Counter(message.model for message in messages if message.role == "assistant" and message.model)
+    models = Counter(message.model for message, _ in placed if message.role == "assistant" and message.model)
     reported = nanos(facts.reported_cost)
     return Session(
         id=facts.session_id,

@@ -124,10 +124,22 @@ class Gathering:
         fates = place_messages(placements, events, message_of, facts.active_leaf) if facts.relink else {}
         parents = parents_of(placements, message_of)
         memberships = [
-            _membership(session_id, message_id, place, parents[message_id], fates.get(message_id))
+            _membership(
+                session_id,
+                message_id,
+                place,
+                parents[message_id],
+                fates.get(message_id),
+                pays=not place.placement.copied or not self._has_original(message_id),
+            )
             for message_id, place in places.items()
         ]
         return list(zip(self.messages(session_id, places), memberships, strict=True))
+
+    def _has_original(self, message_id: str) -> bool:
+        """Whether a session holds the message that does not say it is a copy: that one pays."""
+        held = [places[message_id] for places in self._places.values() if message_id in places]
+        return any(not place.placement.copied for place in held)
 
     def events(self, session_id: str) -> list[HistoryEvent]:
         """What happened in a session besides messages and results of known calls, in order."""
@@ -262,7 +274,7 @@ def _join(known: _Place, placement: Placement, source: Source) -> _Place:
 
 
 def _membership(
-    session_id: str, message_id: str, place: _Place, parent_id: str | None, placed: Placed | None
+    session_id: str, message_id: str, place: _Place, parent_id: str | None, placed: Placed | None, *, pays: bool
 ) -> Membership:
     placement = place.placement
     return Membership(
@@ -274,6 +286,7 @@ def _membership(
         step=placement.step,
         fate=placement.fate if placed is None else placed.fate,
         fate_cause=None if placed is None else placed.cause,
+        pays=pays,
         records=_provenance(place),
     )
 

@@ -99,7 +99,7 @@ def _history(files: SessionFiles, session_id: str, *, structured: bool, seen: se
     counts = session_counts(messages, memberships, events=len(events), diagnostics=len(diagnostics))
     links = files.gathering.links(child=session_id)
     return SessionHistory(
-        session=session_of(files.gathering.sessions[session_id], links, messages, counts),
+        session=session_of(files.gathering.sessions[session_id], links, placed, counts),
         messages=messages,
         memberships=memberships,
         events=tuple(order_history(placed, events)),

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from codex_files import AGENT, DATA, OTHER, THREAD, answer, counts, meta, prompt, usage_record
+from codex_files import (
+    AGENT,
+    DATA,
+    OTHER,
+    THREAD,
+    answer,
+    call,
+    counts,
+    event,
+    meta,
+    output,
+    prompt,
+    token_count,
+    usage_record,
+)
 from turnlog.chat import load_ui_messages
-from turnlog.logs import extract_tool_calls
+from turnlog.logs import extract_tool_calls, read_session
 from turnlog.model import TextPart, ToolResultEvent
 from turnlog.replay import replay
 from turnlog.server.sample import LOGS
@@ -193,3 +208,21 @@ def test_a_fork_is_loaded_page_by_page_from_what_it_shares_on(tmp_path: Path) ->
             found += page.messages
         assert found == list(load_ui_messages(store, fork.id, limit=100).messages)
         assert len(found) > 3
+
+
+def test_what_a_subagent_copied_is_paid_by_its_parent_when_logs_are_read_without_a_store(tmp_path: Path) -> None:
+    """R-C5: also where the copy has tokens of answers that it leaves out."""
+    own = "01a1fbaa-7000-7000-8000-000000000009"
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD, "depth": 1}}}
+    first, second = counts(100, 0, 10, 0), counts(250, 0, 30, 0)
+    copied = (prompt("a"), answer("b", id="msg_b"), token_count(first, first))
+    called = (call("c1", "spawn_agent"), token_count(second, None))
+    write(tmp_path, THREAD, b"".join((meta(), *copied, *called, output("c1", json.dumps({"agent_id": own})))))
+    turn_of_child = event("task_started", turn_id="01a1fbaa-7100-7000-8000-000000000001")
+    facts = {"id": own, "forked_from_id": THREAD, "source": spawned}
+    said = (turn_of_child, prompt("c"), answer("d", id="msg_d"), token_count(counts(320, 0, 33, 0), None))
+    write(tmp_path, own, b"".join((meta(**facts), meta(), *copied, called[1], *said)))
+    history = read_session(next(tmp_path.rglob(f"*{THREAD}.jsonl")))
+    (child,) = history.children
+    assert [place.pays for place in child.memberships] == [False, False, True, True]
+    assert (history.session.usage.usage.total, child.session.usage.usage.total) == (280, 73)

@@ -324,13 +324,21 @@ def test_the_marks_around_an_image_are_not_what_was_typed() -> None:
     assert gathered.sessions[SESSION].titles == {"prompt": "What is on it?"}
 
 
-def test_a_prompt_that_another_thread_was_given_is_none_of_this_one() -> None:
-    """R-C4: a review is a thread of its own, and its prompt is told in the log that asked for it too."""
-    asked = {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": "Review it"}]}
-    gathered = fold(meta(), prompt("a"), event("item_completed", item=asked, thread_id=OTHER), answer("b"))
+def test_what_another_thread_was_told_and_did_is_none_of_this_one() -> None:
+    """R-C4: a review is a thread of its own, and the log that asked for it hears all that it does."""
+    heard = [
+        {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": "Review it"}]},
+        {"type": "Reasoning", "id": "rs_1", "summary_text": ["Hm"]},
+        {"type": "CommandExecution", "id": "c1", "command": ["git", "diff"], "aggregated_output": "x", "exit_code": 0},
+        {"type": "AgentMessage", "id": "msg_1", "content": [{"type": "Text", "text": "found"}]},
+    ]
+    told = [event("item_completed", item=item, thread_id=OTHER) for item in heard]
+    gathered = fold(meta(), prompt("a"), *told, answer("b"))
     assert texts(gathered) == ["a", "b"]
-    (found,) = [change.event for change in gathered.events.values() if isinstance(change.event, RecordEvent)]
-    assert (found.kind, found.known) == ("event_msg/item_completed/UserMessage", True)
+    found = [change.event for change in gathered.events.values() if isinstance(change.event, RecordEvent)]
+    assert [(record.kind, record.known) for record in found] == [
+        (f"event_msg/item_completed/{item['type']}", True) for item in heard
+    ]
 
 
 def test_a_prompt_during_a_review_is_the_reviewers() -> None:
@@ -397,3 +405,81 @@ def test_a_review_that_was_killed_ends_where_the_thread_goes_on() -> None:
         meta(), prompt("a"), event("entered_review_mode"), asked, prompt("b"), event("agent_message", message="c")
     )
     assert texts(gathered) == ["a", "b", "c"]
+
+
+def test_an_image_that_a_tool_attached_is_no_prompt() -> None:
+    """R-C4: up to about 0.9x it followed the outputs, as a message of the user's role."""
+    image = item("message", role="user", content=[{"type": "input_image", "image_url": "data:image/png;base64,aGk="}])
+    seen = "attached local image path"
+    gathered = fold(
+        meta(), prompt("a"), call("c1", "view_image"), output("c1", seen), call("c2"), output("c2", "x"), image, image
+    )
+    origins = [message.origin for message in gathered.in_order(SESSION) if message.role != "assistant"]
+    assert origins == [Origin.PROMPT, Origin.HARNESS, Origin.PROMPT]
+
+
+def test_an_answer_that_goes_on_behind_an_output_is_one_where_its_tokens_were_told_first() -> None:
+    """R-C3: up to about 0.4x each call is written with its output, and `turn_context` is the border."""
+    first, second = counts(100, 0, 20, 0), counts(200, 0, 40, 0)
+    gathered = fold(
+        meta(),
+        prompt("a"),
+        token_count(first, first),
+        *(call("c1"), output("c1", "x"), item("reasoning", summary=[{"type": "summary_text", "text": "Hm"}])),
+        *(call("c2"), output("c2", "y"), answer("b")),
+        line("turn_context", {"model": "m"}),
+        token_count(second, first),
+        answer("c"),
+    )
+    assert [len(message.parts) for message in answers(gathered)] == [4, 1]
+
+
+def test_an_attempt_that_broke_off_is_an_answer_of_its_own() -> None:
+    """R-C3: its totals are those of before."""
+    told = counts(100, 0, 20, 0)
+    gathered = fold(
+        meta(history_mode="paginated"),
+        prompt("a"),
+        answer("b"),
+        usage_record("r1", told),
+        token_count(told, told),
+        answer("Part of"),
+        token_count(told, counts(0, 0, 0, 0)),
+        answer("c"),
+        usage_record("r2", told),
+    )
+    assert texts(gathered) == ["a", "b", "Part of", "c"]
+    assert [message.usage is not None for message in answers(gathered)] == [True, False, True]
+
+
+def test_a_call_without_an_output_is_aborted_when_the_next_response_begins() -> None:
+    """R-K9: up to about 0.9x a response that broke off was logged with calls that nobody ran."""
+    context = line("turn_context", {"model": "m"})
+    gathered = fold(meta(), prompt("a"), context, call("c1"), context, call("c2"), output("c2", "x"), answer("b"))
+    states = [part.state for message in answers(gathered) for part in message.parts if isinstance(part, ToolCallPart)]
+    assert states == [ToolState.ABORTED, ToolState.OUTPUT_AVAILABLE]
+
+
+def test_a_summary_has_the_tokens_that_stand_before_it() -> None:
+    """R-C5: up to 0.14x no item told the summary, only its tokens and `compacted`."""
+    first, second = counts(100, 0, 20, 0), counts(300, 0, 30, 0)
+    told = [token_count(first, first), token_count(second, None), token_count(second, counts(0, 0, 0, 0))]
+    gathered = fold(meta(), prompt("a"), answer("b"), *told, line("compacted", {"message": "They said b."}))
+    assert [message.origin for message in answers(gathered)] == [None, Origin.COMPACTION]
+    assert [message.usage.total for message in answers(gathered) if message.usage is not None] == [120, 210]
+    assert texts(gathered) == ["a", "b", "They said b."]
+
+
+def test_what_a_copy_says_instead_of_the_output_of_its_spawning_is_the_subagents_own() -> None:
+    """R-C4: the message of the call is the parent's as well, and there it has the parent's output."""
+    own, told = "01a1fbaa-0000-7000-8000-000000000009", "You are the newly spawned agent. The history was forked."
+    source_of = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD}}}
+    copied = (meta(), prompt("a"), call("c1", "spawn_agent"))
+    parent = fold_bytes(AGENT, source(), b"".join((*copied, output("c1", '{"agent_id": "x"}'))))
+    facts = {"id": own, "forked_from_id": THREAD, "source": source_of}
+    child = fold_bytes(AGENT, source(own), b"".join((meta(**facts), *copied, output("c1", told), prompt("b"))))
+    gathered = gather(parent, child)
+    (spawning,) = [part for message in answers(gathered) for part in message.parts if isinstance(part, ToolCallPart)]
+    assert [result.output_text for result in spawning.results] == ['{"agent_id": "x"}']
+    said = [(message.role, message.origin) for message in gathered.in_order(f"codex:{own}")]
+    assert said[-2:] == [("developer", Origin.HARNESS), ("user", Origin.SUBAGENT_PROMPT)]

@@ -71,7 +71,7 @@ def read_reasoning(reading: Reading, item: Item) -> None:
 def read_call(reading: Reading, item: Item) -> None:
     """A `function_call`, `custom_tool_call`, `local_shell_call` or `tool_search_call` item."""
     name = tool_name(item.name or item.type.removesuffix("_call"), item.namespace)
-    draft = draft_for(reading, item.call_id or item.id, f"{name}\0{item.input}", is_call=True)
+    draft = draft_for(reading, item.call_id or item.id, f"{name}\0{item.input}")
     call = add_call(reading, draft, item.call_id or item.id, name)
     call.input, call.input_text = _input_of(item)
     if item.namespace is not None:
@@ -85,7 +85,7 @@ def read_call(reading: Reading, item: Item) -> None:
 def read_server_call(reading: Reading, item: Item) -> None:
     """A `web_search_call` or `image_generation_call` item: the provider ran it, and the item is its end."""
     name = item.type.removesuffix("_call")
-    draft = draft_for(reading, item.id, item.type, is_call=True)
+    draft = draft_for(reading, item.id, item.type)
     number = _number_of_item(draft.open, item.id, (name,))
     call = add_call(reading, draft, item.id, name, number)
     call.provider_executed = True
@@ -177,10 +177,10 @@ def _is_shorter(text: str, other: str) -> bool:
 # -- the message
 
 
-def draft_for(reading: Reading, item_id: str | None, text: str, *, is_call: bool = False) -> MessageDraft:
+def draft_for(reading: Reading, item_id: str | None, text: str) -> MessageDraft:
     """The response that an item belongs to; the first item of one begins it and names it."""
     draft = reading.open_draft()
-    if draft is not None and not _is_over(reading, draft.open, is_call=is_call):
+    if draft is not None and not _is_over(reading, draft.open):
         return draft
     if item_id is not None:
         return reading.begin_message(identity.named(reading.thread, item_id))
@@ -208,11 +208,11 @@ def add_call(
     return call
 
 
-def _is_over(reading: Reading, place: OpenMessage, *, is_call: bool) -> bool:
+def _is_over(reading: Reading, place: OpenMessage) -> bool:
     """Whether the response was complete before this item."""
     if place.counted and not place.counted_first:
         return True
-    return place.answered and not (is_call and (reading.state.pairwise or place.counted_first))
+    return place.answered and not (reading.state.pairwise or place.counted_first)
 
 
 def _number_of_item(place: OpenMessage, item_id: str | None, texts: Sequence[str]) -> int:

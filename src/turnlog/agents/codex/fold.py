@@ -31,6 +31,19 @@ from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import State, decode_state, encode_state
 from turnlog.agents.packing import unpack
 
+_SPAWNED = "You are the newly spawned agent."
+"""How the output of the spawning call begins in the copy that a subagent is given (0.11x)."""
+
+
+def _read_output(reading: Reading, item: Item) -> None:
+    text = item.output
+    if not reading.is_own and isinstance(text, str) and text.startswith(_SPAWNED):
+        session.end_copy(reading)
+        messages.read_spawned(reading, text)
+    else:
+        results.read_output(reading, item)
+
+
 _ITEMS: dict[str, Callable[[Reading, Item], None]] = {
     "reasoning": answers.read_reasoning,
     "function_call": answers.read_call,
@@ -39,7 +52,7 @@ _ITEMS: dict[str, Callable[[Reading, Item], None]] = {
     "tool_search_call": answers.read_call,
     "web_search_call": answers.read_server_call,
     "image_generation_call": answers.read_server_call,
-    "function_call_output": results.read_output,
+    "function_call_output": _read_output,
     "custom_tool_call_output": results.read_output,
     "local_shell_call_output": results.read_output,
     "mcp_tool_call_output": results.read_output,
@@ -228,7 +241,7 @@ def _read_event(reading: Reading, event: Event) -> None:
     if kind == "item_completed" and event.item is not None:
         kind = f"item_completed/{event.item.type}"
         hear_item = _ITEM_TWINS.get(event.item.type)
-        if hear_item is not None:
+        if hear_item is not None and reading.is_of_thread(event.thread_id):
             told = hear_item(reading, event.item)
     else:
         hear = _TWINS.get(kind)

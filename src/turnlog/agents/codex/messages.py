@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from turnlog.agents.codex import identity
 from turnlog.agents.codex.content import IMAGE_MARKS, file_of, parts_of, text_of
-from turnlog.agents.codex.lines import fields_of, raw_at
+from turnlog.agents.codex.lines import raw_at
 from turnlog.agents.codex.reading import TURNS_BEGIN, Reading, Told
 from turnlog.agents.codex.records import Content, Event, Item, TurnItem
 from turnlog.agents.codex.results import end_calls
 from turnlog.agents.codex.sources import NAME
-from turnlog.agents.reading import value_of
 from turnlog.model import Message, Origin, Part, Role, TextPart
 
 TAGGED: tuple[tuple[str, Origin], ...] = (
@@ -103,7 +102,7 @@ def _hear(reading: Reading, text: str, images: list[str]) -> Told:
     key = identity.text_key(text)
     if state.heard.pop(f"{_ITEM}:{key}", None) is not None:
         return "duplicates"
-    if _is_of_another_thread(reading):
+    if _is_of_reviewer(reading):
         return "events"
     if _forget_newest(state.heard):
         return "duplicates"
@@ -121,16 +120,11 @@ def _hear(reading: Reading, text: str, images: list[str]) -> Told:
     return "messages"
 
 
-def _is_of_another_thread(reading: Reading) -> bool:
-    """A review's own prompt is told in the log of the thread that asked for it too: it is in the review's log.
-
-    Up to 0.14x nothing but its place says so.
-    """
+def _is_of_reviewer(reading: Reading) -> bool:
+    """A review's own prompt is told in the log of the thread that asked for it too; up to 0.14x its place says so."""
     if reading.state.reviewing:
         reading.state.reviewed_apart = True
-        return True
-    thread = fields_of(reading.payload).get("thread_id")
-    return thread is not None and value_of(thread) not in (reading.external_id, reading.thread)
+    return reading.state.reviewing
 
 
 def _begin_turn(reading: Reading, text: str) -> None:
@@ -170,6 +164,16 @@ def read_agent_message(reading: Reading, item: Item) -> None:
     reading.changes.counts.messages += 1
 
 
+def read_spawned(reading: Reading, text: str) -> None:
+    """What a subagent is told, in its copy of its parent's log, in the place of the output of the call that made it."""
+    message_id = identity.made_up(reading.external_id, reading.state.turn_key, "developer", text, reading.state.said)
+    part = TextPart(id=f"{message_id}.0", text=text)
+    reading.add_message(
+        Message(id=message_id, role="developer", parts=(part,), origin=Origin.HARNESS, created_at=reading.at)
+    )
+    reading.changes.counts.messages += 1
+
+
 def origin_of_text(text: str) -> Origin | None:
     """What a text of the user's role is by its beginning; None when a person may have typed it."""
     stripped = text.lstrip()
@@ -179,7 +183,7 @@ def origin_of_text(text: str) -> Origin | None:
 
 
 def _origin_of(reading: Reading, item: Item, text: str) -> Origin:
-    if item.role != "user":
+    if item.role != "user" or _is_attached(reading, item):
         return Origin.HARNESS
     kinds = item.passthrough.content_item_kinds if item.passthrough else None
     told = origin_of_text(text)
@@ -191,6 +195,16 @@ def _origin_of(reading: Reading, item: Item, text: str) -> Origin:
     if told is not None:
         return told
     return Origin.SUBAGENT_PROMPT if reading.state.is_subagent and reading.is_own else Origin.PROMPT
+
+
+def _is_attached(reading: Reading, item: Item) -> bool:
+    """Whether it is the image that a tool has just attached: up to about 0.9x nothing but its place says so."""
+    state = reading.state
+    is_attached = state.attached > 0 and not _said_text(item.content)
+    state.attached = state.attached - 1 if is_attached else 0
+    if is_attached:
+        state.remember_heard(f"{_ITEM}:", "")
+    return is_attached
 
 
 def _id_of(reading: Reading, item: Item, role: str, text: str) -> str:

@@ -85,6 +85,10 @@ class Reading(LineReading):
         """The thread in which what is being read was first said."""
         return self.state.origin or self.external_id
 
+    def is_of_thread(self, thread: str | None) -> bool:
+        """Whether what a line tells happened here: what a thread that reviews does is in its own log, and told here."""
+        return thread is None or thread in (self.external_id, self.thread)
+
     # Messages
 
     def place(self, message_id: str) -> OpenMessage:

@@ -178,6 +178,7 @@ class Event(msgspec.Struct, gc=False):
     text: str | None = None
     phase: str | None = None
     images: list[str] | None = None
+    thread_id: str | None = None
     turn_id: str | None = None
     reason: str | None = None
     error: TurnError | str | None = None

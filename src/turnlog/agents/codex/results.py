@@ -28,6 +28,9 @@ _KEPT_OUTPUT = 4096
 
 _EDGE = 128
 
+_ATTACHED = "attached local image path"
+"""What `view_image` answers up to about 0.9x: the image follows, as a message of the user's role."""
+
 
 class _Spawned(msgspec.Struct):
     agent_id: str | None = None
@@ -55,6 +58,8 @@ def read_output(reading: Reading, item: Item) -> None:
         call.answered, call.running, call.aborted = True, verdict.running, status == "aborted"
         if call.name in SPAWN_TOOLS:
             _link_spawned(reading, call_id, text)
+        if text == _ATTACHED:
+            reading.state.attached += 1
     result = ToolResult(
         id=f"{call_id}:{_checksum(text)}",
         status=status,

@@ -10,6 +10,7 @@ from turnlog.agents.codex.events import add_record
 from turnlog.agents.codex.lines import read_communication, read_meta, read_turn_context
 from turnlog.agents.codex.reading import Reading
 from turnlog.agents.codex.records import Item, Meta
+from turnlog.agents.codex.results import end_calls
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.tools import metadata_of
 
@@ -121,7 +122,8 @@ def _note_folder(reading: Reading, folder: str | None) -> None:
 
 
 def read_context(reading: Reading) -> None:
-    """`turn_context`: before each turn, up to about 0.4x before each response."""
+    """`turn_context`: before each turn, up to about 0.9x before each response: what has no output by then gets none."""
+    end_calls(reading, aborted=True)
     context = read_turn_context(reading.payload, reading.tell)
     state = reading.state
     note_turn(reading, context.turn_id)

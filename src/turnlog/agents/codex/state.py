@@ -117,6 +117,8 @@ class State(msgspec.Struct, omit_defaults=True):
     """A review is under way."""
     reviewed_apart: bool = False
     """Another thread makes it, and what the log hears of it is in that one's log."""
+    attached: int = 0
+    """Images that tools attached and of which the messages have still to come."""
     trigger: bool = False
     """The next message between agents begins a turn."""
     rolled_back: bool = False

@@ -7,6 +7,7 @@ from msgspec import Raw, UnsetType
 from turnlog.agents.codex import identity
 from turnlog.agents.codex.answers import draft_for
 from turnlog.agents.codex.content import parts_of
+from turnlog.agents.codex.drafts import MessageDraft
 from turnlog.agents.codex.events import add_record
 from turnlog.agents.codex.lines import raw_at, read_compacted, read_item, read_usage_record
 from turnlog.agents.codex.messages import origin_of_text
@@ -136,6 +137,8 @@ def read_token_count(reading: Reading, event: Event) -> None:
     before, state.totals = state.totals, total
     usage = usage_of_count(info, before) if total != before and not state.recorded else None
     if usage is None:
+        # Also told, with the totals of before, where a response broke off: another attempt follows.
+        reading.close_message()
         reading.changes.counts.duplicates += 1
         return
     _count(reading, usage, total)
@@ -161,6 +164,10 @@ def _count(reading: Reading, usage: Usage, told: WireUsage, response_id: str | N
     """
     draft = reading.open_draft()
     if draft is None or draft.open.counted:
+        if reading.state.is_subagent and not reading.is_own:
+            # Since 0.13x a copy leaves out the calls: their responses are the parent's.
+            reading.changes.counts.duplicates += 1
+            return
         reading.close_message()
         draft = draft_for(reading, response_id, f"{told}")
     draft.open.counted = True
@@ -212,6 +219,13 @@ def _summary_of(reading: Reading, record: Compacted) -> str | None:
         return state.answer
     if not text:
         return None
+    counted = _counted_alone(reading)
+    if counted is not None:
+        counted.origin = Origin.COMPACTION
+        counted.parts[0] = TextPart(id=f"{counted.id}.0", text=text)
+        counted.open.parts = 1
+        counted.records.append((reading.position, reading.length, None))
+        return counted.id
     message_id = identity.made_up(reading.thread, state.turn_key, "compaction", text, state.said)
     reading.add_message(
         Message(
@@ -223,6 +237,15 @@ def _summary_of(reading: Reading, record: Compacted) -> str | None:
         )
     )
     return message_id
+
+
+def _counted_alone(reading: Reading) -> MessageDraft | None:
+    """The newest message, where it is a response of which only the tokens were told: up to 0.14x that of a summary."""
+    answer = reading.state.answer
+    place = reading.state.messages.get(answer) if answer is not None else None
+    if answer is None or place is None or place.parts or answer != reading.state.leaf:
+        return None
+    return reading.draft_of(answer)
 
 
 def _is_summary(reading: Reading, record: Compacted, text: str) -> bool:
