@@ -6,6 +6,7 @@ what derives from nothing in the logs.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ import msgspec
 from turnlog.model.usage import BUCKETS
 from turnlog.store import zstd
 from turnlog.store.archive import Archive
+from turnlog.store.archived_texts import WholeBodies
 from turnlog.store.frames import BODY_COLUMNS, MOST_TOGETHER, BodyPlace, BodyReader
 from turnlog.store.places import unpack_ids, unpack_records
 from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, MESSAGE_COUNTS, USAGE_COUNTS
@@ -24,6 +26,9 @@ Dump: TypeAlias = dict[str, dict[str, Any]]
 _PRIVATE = frozenset({"key", "revision", "changed_seq", "model_key", "price_key", "pays_key"})
 
 _PAID = "role = 'assistant' AND pays_key IS NOT NULL"
+
+_ARCHIVED = re.compile(rb'\{"\$archived":\[(\d+),')
+"""A place in the archive that a stored body names, and its source."""
 
 _NAMES = "WITH names AS (SELECT key, agent || ':' || external_id AS id FROM sessions)"
 
@@ -123,7 +128,7 @@ def _messages(connection: sqlite3.Connection) -> dict[str, Any]:
 
 def _bodies(connection: sqlite3.Connection) -> dict[str, Any]:
     rows = connection.execute(f"SELECT m.external_id, {BODY_COLUMNS} FROM messages m").fetchall()
-    read = BodyReader(connection)
+    read = WholeBodies(connection)
     return {name: read(*place).decode() for name, *place in rows}
 
 
@@ -217,6 +222,7 @@ def _check_frames(connection: sqlite3.Connection) -> None:
     rows = dict(connection.execute("SELECT key, data FROM frames").fetchall())
     assert rows.keys() == used.keys()
     read = BodyReader(connection)
+    named: set[tuple[int, int]] = set()
     for frame_key, members in used.items():
         if frame_key < 0:
             body = zstd.decompress(rows[frame_key])
@@ -226,6 +232,8 @@ def _check_frames(connection: sqlite3.Connection) -> None:
             assert len(body) == place.body_size
             assert body[:1] + body[-1:] == b"{}"
             assert frame_key < 0 or frame_key <= key < frame_key + MOST_TOGETHER
+            named |= {(key, int(source)) for source in _ARCHIVED.findall(body)}
+    assert named == set(connection.execute("SELECT message_key, source_key FROM archived_texts").fetchall())
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:

@@ -99,6 +99,7 @@ class Record(msgspec.Struct, omit_defaults=True):
     input: msgspec.Raw = msgspec.Raw(b"{}")
     status: Any = "success"
     spill: str | None = None
+    proof: str = ""
     kept: tuple[str, ...] = ()
     leaf: str = ""
     session: str = ""
@@ -452,7 +453,8 @@ def _part(record: Record) -> Part:
             started_at=moment(record.at),
         )
     if record.kind == "thought":
-        signature = ProviderData(name="toy", opaque={"signature": record.text[::-1]}) if record.stop else None
+        proof = record.proof or (record.text[::-1] if record.stop else "")
+        signature = ProviderData(name="toy", opaque={"signature": proof}) if proof else None
         return ReasoningPart(id=part_id, text=record.text, provider=signature)
     return TextPart(id=part_id, text=record.text)
 

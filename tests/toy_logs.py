@@ -101,7 +101,8 @@ class Writer:
             self._same["fate"] = "sidecar"
         block = 0
         if random.random() < 0.5:
-            self._add("thought", **self._same, block=block, text="hm")
+            # Longer than what a body holds of what the archive has.
+            self._add("thought", **self._same, block=block, text="hm", proof=f"{message}/" * 40)
             block += 1
         words = random.choice(["words and words"] * 5 + ["words " * 12000])
         for share in range(1, random.choice([2, 4])):

@@ -159,9 +159,10 @@ class Archive:
             "SELECT generation, shared_prefix FROM generations WHERE source_key = ? AND generation <= ?"
             " ORDER BY generation DESC",
             (source_key, generation),
-        )
+        ).fetchall()
         ranges: list[tuple[int, int, int]] = []
-        for number, shared in rows:
+        # A first life that is being read has no row before it is settled.
+        for number, shared in rows or [(generation, 0)]:
             if max(start, shared) < end:
                 ranges.append((number, max(start, shared), end))
             end = min(end, shared)
@@ -170,6 +171,8 @@ class Archive:
         return ranges[::-1]
 
     def _own_pieces(self, source_key: int, generation: int, start: int, end: int) -> Iterator[bytes]:
+        if self._pending:
+            self.flush()
         rows = self._connection.execute(
             "SELECT start, length, data FROM archive WHERE source_key = ? AND generation = ? AND start < ?"
             " AND start + length > ? ORDER BY start",

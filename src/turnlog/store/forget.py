@@ -16,6 +16,7 @@ import msgspec
 from turnlog.agents.base import Source, SourceKind
 from turnlog.errors import StoreBusyError
 from turnlog.store.archive import Archive
+from turnlog.store.archived_texts import make_whole
 from turnlog.store.beside import hooks_folder, imports_folder
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.families import family, session_key
@@ -117,6 +118,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     ]
     sources = _own_sources(connection, keys)
     titled = leaves_of(connection, sources)
+    make_whole(connection, sources, plan.message_keys)
     connection.executemany("DELETE FROM sources WHERE key = ?", [(key,) for key in sources])
     drop_bodies(connection, plan.message_keys)
     connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in plan.message_keys])

@@ -114,7 +114,10 @@ class PackedFrames(NamedTuple):
 
 
 class BodyReader:
-    """Reads bodies, from one snapshot of the store or inside one transaction. Neighbours cost little."""
+    """Reads bodies as they are stored (see `archived_texts`), from one snapshot of the store or inside one transaction.
+
+    Neighbours cost little.
+    """
 
     def __init__(self, connection: sqlite3.Connection, database: str = "main") -> None:
         """`database` is the name that the connection has for the store."""

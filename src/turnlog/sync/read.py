@@ -17,6 +17,7 @@ import msgspec
 from turnlog.agents.base import Agent, Source, SourceKind, are_rows
 from turnlog.errors import SourceError, StoreError
 from turnlog.store.archive import Archive
+from turnlog.store.archived_texts import make_whole
 from turnlog.store.connection import write_transaction
 from turnlog.store.sources import Fingerprint, SourceState, load_source, next_source_key, save_source
 from turnlog.store.writing.transaction import Pricer, Saved, SourceRow
@@ -76,7 +77,7 @@ class Reader:
         return result
 
     def _read_together(self, group: Sequence[tuple[Agent, Source]]) -> GroupResult:
-        batch = Batch(self._connection, self._price, self._price_version, self._worker)
+        batch = Batch(self._connection, self._price, self._price_version, self._worker, self._archive)
         result = GroupResult()
         now = int(time.time() * 1000)
         for agent, source in group:
@@ -148,7 +149,7 @@ class Reader:
         batch.forget_tail(row, state.cursor)
         for offset, data in (file.iter_lines if source.appendable else file.whole)():
             changes = fold.feed(data, offset)
-            batch.save(row, changes)
+            batch.save(row, changes, data, offset)
             state.cursor = offset + len(data)
             state.lines += changes.counts.total
         state.state = fold.state()
@@ -165,6 +166,7 @@ class Reader:
 
     def _keep_nothing(self, source: Source, state: SourceState, fingerprint: Fingerprint, now: int) -> None:
         """Know the file again, so that it is not read before it changes, and nothing of what stands in it."""
+        make_whole(self._connection, (state.key,), ())
         self._archive.drop(state.key)
         self._archive.begin(state.key, 0, 0, now)
         state.generation = 0

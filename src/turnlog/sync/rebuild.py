@@ -116,7 +116,7 @@ def _clear_derived(connection: sqlite3.Connection) -> None:
         " (SELECT message_key FROM memberships UNION ALL SELECT message_key FROM superseded) RETURNING key"
     )
     drop_bodies(connection, [key for (key,) in gone.fetchall()])
-    for table in ("parts", "more_paths", "blob_uses"):
+    for table in ("parts", "more_paths", "blob_uses", "archived_texts"):
         connection.execute(f"DELETE FROM {table} WHERE message_key NOT IN (SELECT key FROM messages)")
     connection.execute("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM blob_uses)")
     for table in ("links", "spills", "leaf_titles"):
@@ -146,7 +146,7 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
         appendable=archived.appendable,
     )
     archive = Archive(connection)
-    batch = Batch(connection, price_nanos, price_version())
+    batch = Batch(connection, price_nanos, price_version(), archive=archive)
     generations = archive.generations(archived.key)
     if not any(generation.size for generation in generations):
         # Empty, or nothing of it may be kept: the next pass looks once more at what it says of other sessions.
@@ -161,7 +161,7 @@ def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archive
         lines = 0
         for offset, data in _lines(pieces, end) if archived.appendable else _whole(pieces):
             changes = fold.feed(data, offset)
-            batch.save(row, changes)
+            batch.save(row, changes, data, offset)
             lines += changes.counts.total
         save_fold_state(connection, archived.key, fold.state(), agent.parser_version, lines)
         tail = archive.read(archived.key, generation.number, end, min(LOOK_AHEAD, generation.size - end))

@@ -54,12 +54,13 @@ def read_rows(
     known = state.archived
     for data in _feeds(pieces):
         changes = fold.feed(data, state.cursor)
-        batch.save(row, changes)
-        state.cursor += len(data)
+        end = state.cursor + len(data)
+        if end > state.archived:
+            archive.append(state.key, state.generation, state.archived, data[state.archived - end :])
+            state.archived = end
+        batch.save(row, changes, data, state.cursor)
+        state.cursor = end
         state.lines += changes.counts.total
-        if state.cursor > state.archived:
-            archive.append(state.key, state.generation, state.archived, data[state.archived - state.cursor :])
-            state.archived = state.cursor
     state.state = fold.state()
     state.fingerprint, state.problem = Fingerprint(*version), None
     archive.settle(state.key, state.generation, state.archived, _MODE, state.fingerprint.mtime_ns, now)

@@ -14,10 +14,10 @@ from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolKind
 from turnlog.model.message import arrival
 from turnlog.store import bodies
 from turnlog.store.archive import Archive
+from turnlog.store.archived_texts import WholeBodies
 from turnlog.store.base import PlacedMessage, RawRecord
 from turnlog.store.blobs import BlobLoader
 from turnlog.store.families import session_key
-from turnlog.store.frames import BodyReader
 from turnlog.store.places import unpack_ids, unpack_records
 from turnlog.store.queries.placed_rows import SELECT_MEMBERS, SELECT_SUPERSEDED, PlacedRow, select_placed
 from turnlog.store.queries.spans import Span, held, select_span
@@ -137,7 +137,7 @@ def _place(
 ) -> Iterator[PlacedMessage]:
     children = children_of_calls(connection, session_id)
     parents = _parents(connection, rows)
-    loader, read = BlobLoader(connection), BodyReader(connection)
+    loader, read = BlobLoader(connection), WholeBodies(connection)
     for row in rows:
         message = bodies.decode(read(*row.body))
         if resolve_blobs:

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from turnlog.model import Fate
 from turnlog.model.codec import encode
 from turnlog.store import bodies
+from turnlog.store.archived_texts import WholeBodies
 from turnlog.store.base import MessagePlace
 from turnlog.store.blobs import BlobLoader
 from turnlog.store.families import session_key
-from turnlog.store.frames import BODY_COLUMNS, BodyReader
+from turnlog.store.frames import BODY_COLUMNS
 from turnlog.store.queries.messages import children_of_calls
 from turnlog.store.queries.spans import Span, held, select_span
 
@@ -46,7 +47,7 @@ def load_bodies(
     span = Span(after=positions[0] - 1, before=positions[1] + 1)
     key = session_key(connection, session_id)
     rows = select_span(connection, _BODIES.format(held=held(connection, key)), key, span, _fate_in(wanted), wanted)
-    read = BodyReader(connection)
+    read = WholeBodies(connection)
     found = {message_id: read(*place) for message_id, *place in rows}
     return _resolve(connection, found) if resolve_blobs else found
 

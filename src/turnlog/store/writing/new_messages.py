@@ -15,6 +15,7 @@ from typing import Any
 from turnlog.agents.base import MessageChange, Placement
 from turnlog.model import Message
 from turnlog.store import bodies, zstd
+from turnlog.store.archived_texts import leave_out, save_uses
 from turnlog.store.blobs import save_blobs
 from turnlog.store.frames import PLACE_COLUMNS, FramePacker, PackedFrames
 from turnlog.store.places import pack_ids, pack_records
@@ -64,6 +65,7 @@ class NewMessages:
         self._paths: list[tuple[str, int, int]] = []
         self._members: list[tuple[Any, ...]] = []
         self._blobs: list[tuple[bodies.Blob, int]] = []
+        self._uses: list[tuple[int, int]] = []
         self._sent: tuple[list[tuple[Any, ...]], PackedFrames, Callable[[], zstd.Frames]] | None = None
 
     def add(self, session_key: int, change: MessageChange) -> int:
@@ -73,13 +75,17 @@ class NewMessages:
         self._next_key += 1
         facts = message_facts(message, key)
         body = self._body(message, facts, key)
+        feed = transaction.feed
+        places = feed.places(message, placement.records) if feed is not None else {}
+        if places:
+            self._uses.append((key, transaction.source.key))
         cost = transaction.cost(message)
         transaction.sessions.counts.add(session_key, facts.counts, 1)
         transaction.totals.pay(session_key, message, cost, 1)
         sequence = transaction.sessions.sequence(session_key)
         columns = transaction.message_columns(message, facts, cost, 1, sequence)
         self._messages.append((key, transaction.source.agent, message.id, *columns, session_key))
-        self._packer.add(session_key, key, body)
+        self._packer.add(session_key, key, leave_out(body, places))
         self._plain += facts.plain
         self._calls += facts.calls
         self._paths += facts.more_paths
@@ -99,6 +105,7 @@ class NewMessages:
         _insert_parts(connection, self._plain, self._calls, self._paths)
         connection.executemany(MEMBER_INSERT, self._members)
         save_blobs(connection, self._blobs)
+        save_uses(connection, self._uses)
         self._transaction.saved.messages += len(self._messages)
         self._messages = []
         self._plain.clear()
@@ -106,6 +113,7 @@ class NewMessages:
         self._paths.clear()
         self._members.clear()
         self._blobs.clear()
+        self._uses.clear()
 
     def land(self) -> None:
         """Write the messages that were sent."""

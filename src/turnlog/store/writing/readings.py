@@ -12,6 +12,8 @@ from turnlog.agents.base import HOOKED_FROM, MessageChange, Placement, RecordRef
 from turnlog.model import Fate, Message
 from turnlog.model.merge import merge_messages
 from turnlog.store import bodies
+from turnlog.store.archive import Archive
+from turnlog.store.archived_texts import WholeBodies, leave_out, note_uses
 from turnlog.store.blobs import BlobLoader, replace_blobs
 from turnlog.store.ended import GIVEN_UP, CallEnd, give_up_open_calls
 from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, save_alone
@@ -30,16 +32,22 @@ _MESSAGE_UPDATE = (
 class Readings:
     """Joins what one transaction has to say of stored messages. New ones must have landed before."""
 
-    def __init__(self, transaction: Transaction, branches: Branches) -> None:
+    def __init__(self, transaction: Transaction, branches: Branches, archive: Archive | None) -> None:
         self._transaction = transaction
         self._connection = transaction.connection
         self._sessions = transaction.sessions
         self._branches = branches
         self._read = BodyReader(self._connection)
+        self._texts = WholeBodies(self._connection, archive)
 
     def join(self, key: int, session_key: int, change: MessageChange) -> None:
         """Join one more reading into a message that is there, and see to its place in this session."""
-        self._update_message(key, change.placement.session_id, lambda known: merge_messages(known, change.message))
+        self._update_message(
+            key,
+            change.placement.session_id,
+            lambda known: merge_messages(known, change.message),
+            lambda: self._places(change),
+        )
         row = self._connection.execute(
             "SELECT position, source_key, generation, parent_id, parent_record, turn, step, fate, copied, records,"
             " record_ids FROM memberships WHERE message_key = ? AND session_key = ?",
@@ -99,12 +107,24 @@ class Readings:
             ).fetchone()
         return row[0] if row else None
 
-    def _update_message(self, key: int, session_id: str, change: Callable[[Message], Message]) -> None:
-        """Store what `change` makes of a stored message, if that is anything new."""
+    def _places(self, change: MessageChange) -> dict[bytes, bytes]:
+        """Where the archive has long texts of a reading."""
+        feed = self._transaction.feed
+        return {} if feed is None else feed.places(change.message, change.placement.records)
+
+    def _update_message(
+        self,
+        key: int,
+        session_id: str,
+        change: Callable[[Message], Message],
+        places: Callable[[], dict[bytes, bytes]] = dict,
+    ) -> None:
+        """Store what `change` makes of a stored message, if that is anything new; `places` are those of new texts."""
         revision, cost, pays_key, *place = self._connection.execute(
             f"SELECT m.revision, m.cost, m.pays_key, {BODY_COLUMNS} FROM messages m WHERE m.key = ?", (key,)
         ).fetchone()
-        old_body = self._read(*place)
+        stored = self._read(*place)
+        old_body = self._texts.whole(stored)
         old = bodies.resolve(bodies.decode(old_body), BlobLoader(self._connection))
         new = change(old)
         found: list[bodies.Blob] = []
@@ -128,6 +148,9 @@ class Readings:
         columns = self._transaction.message_columns(
             new, facts, new_cost, revision + 1, self._sessions.sequence(session_key)
         )
+        known = {**places(), **self._texts.places(stored)}
+        body = leave_out(body, known)
+        note_uses(self._connection, key, body)
         alone = save_alone(self._connection, key, body, place[0])
         self._connection.execute(_MESSAGE_UPDATE, (*columns, pays_key, *alone, key))
         drop_parts(self._connection, key)

@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from turnlog.agents.base import SourceKind
+from turnlog.agents.packing import is_packed
 from turnlog.model import Message, Usage
+from turnlog.store.archived_texts import Feed
 from turnlog.store.names import Names
 from turnlog.store.rows import MessageFacts, believable, message_buckets, milliseconds, nanos
 from turnlog.store.writing.sessions import SessionRows
@@ -33,6 +35,11 @@ class SourceRow(msgspec.Struct, frozen=True):
     generation: int
     session_id: str | None
     kind: SourceKind = SourceKind.SESSION
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the archive has what it tells as it stands, for as long as what it told is stored."""
+        return self.kind in (SourceKind.SESSION, SourceKind.SUBAGENT) and not is_packed(self.path)
 
     @property
     def is_stream(self) -> bool:
@@ -66,13 +73,16 @@ class Transaction:
         self.saved = Saved()
         self.source = SourceRow(0, "", "", 0, None)
         """The source whose changes are being written."""
+        self.feed: Feed | None = None
+        """The bytes that tell them, where these can be read again in the archive."""
         self._price = price
         self._price_key = self.names.price_version(price_version)
         self._paths: dict[int, tuple[bool, str | None, str]] = {}
 
-    def turn_to(self, source: SourceRow) -> None:
-        """What comes now is of this source."""
+    def turn_to(self, source: SourceRow, data: bytes = b"", offset: int = 0) -> None:
+        """What comes now is of this source, told by `data`, which stands at byte `offset` of it."""
         self.source = source
+        self.feed = Feed(source.key, source.generation, offset, data) if data and source.is_log else None
         self._paths[source.key] = (source.is_stream, source.session_id, source.path)
 
     def outranks(self, source_key: int | None, generation: int, session_id: str) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 
 from turnlog.agents.base import Changes, Diagnostic, MessageChange, ResultChange
+from turnlog.store.archive import Archive
 from turnlog.store.writing import answers, hooked, lineage, streams
 from turnlog.store.writing.asked import find_asking_calls
 from turnlog.store.writing.branches import Branches
@@ -41,13 +42,19 @@ class Batch:
     """Everything one transaction writes. Call `save` for each feed of each source, then `close` once."""
 
     def __init__(
-        self, connection: sqlite3.Connection, price: Pricer, price_version: str, worker: Executor | None = None
+        self,
+        connection: sqlite3.Connection,
+        price: Pricer,
+        price_version: str,
+        worker: Executor | None = None,
+        archive: Archive | None = None,
     ) -> None:
+        """`archive` is where what is read goes, if anything is; with a `worker`, bodies are compressed beside."""
         self._connection = connection
         self._transaction = Transaction(connection, price, price_version)
         self._branches = Branches(self._transaction)
         self._new = NewMessages(self._transaction, self._branches, worker)
-        self._readings = Readings(self._transaction, self._branches)
+        self._readings = Readings(self._transaction, self._branches, archive)
         self._events = EventRows(self._transaction, self._branches)
         self._linked: set[str] = set()
         self._rewritten: list[SourceRow] = []
@@ -85,9 +92,9 @@ class Batch:
         sessions = self._transaction.sessions
         return sessions.is_any_forgotten and sessions.names_forgotten(b"".join(pieces))
 
-    def save(self, source: SourceRow, changes: Changes) -> None:
-        """Write what one feed of a source brought."""
-        self._transaction.turn_to(source)
+    def save(self, source: SourceRow, changes: Changes, data: bytes = b"", offset: int = 0) -> None:
+        """Write what one feed of a source brought: its bytes `data` from `offset` on, which the archive has by now."""
+        self._transaction.turn_to(source, data, offset)
         sessions = self._transaction.sessions
         if sessions.is_any_forgotten:
             self._told[source.key] |= _told_of(changes)
