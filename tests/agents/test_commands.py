@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from turnlog.agents import agent, agents
-from turnlog.agents.commands import CommandAgent, CommandForm, find_command, resume_command
+from turnlog.agents.commands import CommandAgent, CommandForm, find_command, prompted_command, resume_command
 
 CASES = [
     ("claude -p 'fix it'", "claude-code", "fix it", None, None, None),
@@ -57,3 +57,12 @@ def test_the_command_that_goes_on_with_a_session_is_read_as_just_that(name: str)
 def test_what_is_no_session_is_not_gone_on_with() -> None:
     assert resume_command(CommandForm(program="other"), "ses_1") is None
     assert resume_command(CommandForm(program="other", resume=("--resume",)), "--dangerous") is None
+
+
+def test_a_branch_of_a_thread_goes_on_by_the_id_of_its_thread() -> None:
+    """R-C4: the program knows the thread, not the file in which it goes on."""
+    known = agent("codex")
+    assert isinstance(known, CommandAgent)
+    thread, file = "01a1fbaa-0000-7000-8000-000000000001", "01a1fbab-0000-7000-8000-00000000000a"
+    assert resume_command(known.command, f"{thread}_{file}") == ["codex", "resume", thread]
+    assert (prompted_command(known.command, f"{thread}_{file}") or [])[-2:] == [thread, "-"]

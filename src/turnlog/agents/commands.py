@@ -6,6 +6,7 @@ log says later counts more. An option that the table does not know is taken for 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Final, NamedTuple, Protocol, runtime_checkable
@@ -51,6 +52,13 @@ class CommandForm(msgspec.Struct, frozen=True, kw_only=True):
     """What stands between the program and the id of a session that is to go on; nothing where it cannot."""
     prompted: tuple[str, ...] = ()
     """Its arguments to go on with a session (`SESSION`) without a screen, with a prompt on standard input."""
+    branch: str = ""
+    """What a session's id may have behind the one that the program knows: a regular expression."""
+
+    def id_of(self, external_id: str) -> str | None:
+        """The id that the program knows; None where it would be taken for an option: agents do not make such ids."""
+        own = re.sub(f"(?:{self.branch})$", "", external_id)
+        return None if own.startswith("-") else own
 
 
 class CommandFacts(NamedTuple):
@@ -89,20 +97,19 @@ def find_command(agents: Iterable[Agent], command: Sequence[str]) -> tuple[Agent
 
 
 def resume_command(form: CommandForm, external_id: str) -> list[str] | None:
-    """The command that goes on with a session; None where the agent cannot.
-
-    An id that would be taken for an option names no session: agents do not make such ids.
-    """
-    if not form.resume or external_id.startswith("-"):
+    """The command that goes on with a session; None where the agent cannot."""
+    session = form.id_of(external_id)
+    if not form.resume or session is None:
         return None
-    return [form.program, *form.resume, external_id]
+    return [form.program, *form.resume, session]
 
 
 def prompted_command(form: CommandForm, external_id: str) -> list[str] | None:
     """The command that answers a prompt on its standard input in a session; None where the agent cannot."""
-    if not form.prompted or external_id.startswith("-"):
+    session = form.id_of(external_id)
+    if not form.prompted or session is None:
         return None
-    return [form.program, *(external_id if word == SESSION else word for word in form.prompted)]
+    return [form.program, *(session if word == SESSION else word for word in form.prompted)]
 
 
 def read_command(form: CommandForm, arguments: Sequence[str]) -> CommandFacts:

@@ -226,3 +226,26 @@ def test_what_a_subagent_copied_is_paid_by_its_parent_when_logs_are_read_without
     (child,) = history.children
     assert [place.pays for place in child.memberships] == [False, False, True, True]
     assert (history.session.usage.usage.total, child.session.usage.usage.total) == (280, 73)
+
+
+def test_a_thread_goes_on_in_another_file_where_a_prompt_was_changed(tmp_path: Path) -> None:
+    """R-C4: since 0.16x a base is named by its file: the thread's first, or a branch. Nothing is paid twice."""
+    first, second = "01a1fbab-0000-7000-8000-00000000000a", "01a1fbac-0000-7000-8000-00000000000b"
+    told = {"type": "CommandExecution", "id": "c1", "command": ["ls"], "aggregated_output": "x", "exit_code": 3}
+    home = tmp_path / "home"
+    write(home, THREAD, PARENT)
+    base = {"history_base": {"thread_id": THREAD, "end_ordinal_exclusive": 4}, "history_mode": "paginated"}
+    called = (call("c1"), event("item_completed", item=told, thread_id=THREAD), output("c1", "x"))
+    branch = numbered(4, meta(**base)) + turn(2, "two, changed", start=5) + numbered(8, *called)
+    write(home, f"{THREAD}_{first}", branch)
+    base = {"history_base": {"thread_id": first, "end_ordinal_exclusive": 8}, "history_mode": "paginated"}
+    write(home, f"{THREAD}_{second}", numbered(8, meta(**base)) + turn(3, "three", start=9))
+    pass_over(tmp_path / "store.db", home)
+    with open_store(tmp_path / "store.db") as store:
+        whole = texts(store, f"{THREAD}_{second}")
+        assert whole == ["one", "to one", "two, changed", "to two, changed", "three", "to three"]
+        changed = store.messages(f"codex:{THREAD}_{first}")
+        (command,) = extract_tool_calls([item.message for item in changed])
+        assert [result.exit_code for result in command.results] == [3]
+        assert store.session(f"codex:{THREAD}").usage.calls == 2
+        assert store.session(f"codex:{THREAD}_{second}").usage.calls == 1

@@ -43,6 +43,9 @@ from turnlog.model import (
 )
 from turnlog.store.joining import messages_of_records, place_messages
 
+_MILLISECONDS = 1795255200_000
+"""The time of the lines here."""
+
 SESSION = f"codex:{THREAD}"
 CONTEXT = line("turn_context", {"turn_id": "t1", "model": "gpt-5.5"})
 
@@ -483,3 +486,27 @@ def test_what_a_copy_says_instead_of_the_output_of_its_spawning_is_the_subagents
     assert [result.output_text for result in spawning.results] == ['{"agent_id": "x"}']
     said = [(message.role, message.origin) for message in gathered.in_order(f"codex:{own}")]
     assert said[-2:] == [("developer", Origin.HARNESS), ("user", Origin.SUBAGENT_PROMPT)]
+
+
+def test_a_command_belongs_to_the_code_that_was_running_when_it_began() -> None:
+    """R-C3: code runs in turn, and a command may end when other code runs, or none."""
+
+    def code(call_id: str, at: str) -> bytes:
+        return item("custom_tool_call", at, name="exec", input="", call_id=call_id)
+
+    def done(call_id: str, at: str) -> bytes:
+        return item("custom_tool_call_output", at, call_id=call_id, output="Script completed")
+
+    def ran(name: str, began: int) -> bytes:
+        told = {"type": "CommandExecution", "id": name, "command": [name], "exit_code": 0, "aggregated_output": ""}
+        return event("item_completed", item=told, started_at_ms=_MILLISECONDS + began)
+
+    minute = "2026-11-21T10:00:0"
+    gathered = fold(
+        *(meta(), prompt("a"), code("c1", f"{minute}1Z"), code("c2", f"{minute}1Z"), ran("first", 1100)),
+        *(done("c1", f"{minute}2Z"), ran("second", 2100), done("c2", f"{minute}3Z")),
+        *(code("c3", f"{minute}4Z"), ran("late", 2500), ran("third", 4100), done("c3", f"{minute}5Z")),
+    )
+    calls = [part for message in answers(gathered) for part in message.parts if isinstance(part, ToolCallPart)]
+    parents = {call.tool_call_id: call.parent_tool_call_id for call in calls if call.parent_tool_call_id}
+    assert parents == {"first": "c1", "second": "c2", "late": "c2", "third": "c3"}

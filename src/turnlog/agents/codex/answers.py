@@ -22,7 +22,7 @@ from turnlog.agents.codex.reading import Reading, Told
 from turnlog.agents.codex.records import Content, Event, Item
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import OpenCall, OpenMessage
-from turnlog.agents.codex.tools import KINDS, tool_name
+from turnlog.agents.codex.tools import CODE_MODE, KINDS, tool_name
 from turnlog.model import FilePart, ProviderData, ReasoningPart, TextPart, ToolKind, ToolResult, ToolState
 from turnlog.model.merge import join_mappings
 
@@ -78,7 +78,8 @@ def read_call(reading: Reading, item: Item) -> None:
         call.metadata["namespace"] = item.namespace
     if item.id is not None and item.id != call.id:
         call.provider = ProviderData(name=PROVIDER, model=reading.state.model, opaque={"id": item.id})
-    reading.state.remember_call(call.id, OpenCall(draft.id, name, call.number))
+    began = reading.at.timestamp() if name in CODE_MODE and reading.at is not None else None
+    reading.state.remember_call(call.id, OpenCall(draft.id, name, call.number, began=began))
     _note_item(reading, draft, call.number, item)
 
 

@@ -1,5 +1,6 @@
 """The command line of Codex, as `codex exec --help` of 0.169.0 tells it."""
 
+from turnlog.agents.codex.sources import BRANCH
 from turnlog.agents.commands import SESSION, CommandForm, words
 
 COMMAND = CommandForm(
@@ -7,6 +8,7 @@ COMMAND = CommandForm(
     resume=("resume",),
     prompted=("exec", "resume", "--skip-git-repo-check", SESSION, "-"),
     packages=("@openai/codex",),
+    branch=BRANCH,
     subcommands=(("exec", "resume"), ("e", "resume"), ("exec",), ("e",), ("resume",), ()),
     resumes=frozenset({("exec", "resume"), ("e", "resume"), ("resume",)}),
     newest=words("--last"),

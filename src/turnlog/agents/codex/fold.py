@@ -242,6 +242,7 @@ def _read_event(reading: Reading, event: Event) -> None:
         kind = f"item_completed/{event.item.type}"
         hear_item = _ITEM_TWINS.get(event.item.type)
         if hear_item is not None and reading.is_of_thread(event.thread_id):
+            reading.item_began = event.started_at_ms / 1000 if event.started_at_ms else None
             told = hear_item(reading, event.item)
     else:
         hear = _TWINS.get(kind)

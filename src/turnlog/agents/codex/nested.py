@@ -71,15 +71,22 @@ def is_code_running(reading: Reading) -> bool:
 
 
 def _running_code(reading: Reading) -> tuple[str | None, OpenCall | None]:
-    """The newest call that runs code; one that is not answered before one that is."""
+    """The code that made a call, of what began before it: the first without an answer, as code runs in turn.
+
+    Where all of it is answered, the newest that goes on in the background, else the newest.
+    """
     newest: tuple[str | None, OpenCall | None] = (None, None)
-    for call_id, call in reversed(reading.state.calls.items()):
-        if call.name in CODE_MODE:
-            if _is_running(call):
+    for call_id, call in reading.state.calls.items():
+        if call.name in CODE_MODE and _is_before(call, reading.item_began):
+            if not call.answered:
                 return call_id, call
-            if newest[0] is None:
+            if call.running or not _is_running(newest[1]):
                 newest = call_id, call
     return newest
+
+
+def _is_before(call: OpenCall, moment: float | None) -> bool:
+    return call.began is None or moment is None or call.began <= moment
 
 
 def _is_running(call: OpenCall | None) -> bool:

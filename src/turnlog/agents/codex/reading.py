@@ -22,7 +22,7 @@ from turnlog.agents.base import (
 )
 from turnlog.agents.codex import identity
 from turnlog.agents.codex.drafts import CallDraft, MessageDraft
-from turnlog.agents.codex.sources import session_id
+from turnlog.agents.codex.sources import session_id, thread_of
 from turnlog.agents.codex.state import OpenMessage, State
 from turnlog.agents.reading import LineReading, aware
 from turnlog.model import Fate, HistoryEvent, Message, Origin
@@ -51,6 +51,8 @@ class Reading(LineReading):
         """The JSON of what the line is about: the line itself where it has no envelope."""
         self.at: datetime | None = None
         """When the line was written."""
+        self.item_began: float | None = None
+        """When what an item tells of began, in seconds."""
         self.number: int | None = None
         """The line's number in the thread, where lines have one."""
 
@@ -87,7 +89,7 @@ class Reading(LineReading):
 
     def is_of_thread(self, thread: str | None) -> bool:
         """Whether what a line tells happened here: what a thread that reviews does is in its own log, and told here."""
-        return thread is None or thread in (self.external_id, self.thread)
+        return thread is None or thread in (thread_of(self.external_id), self.thread)
 
     # Messages
 

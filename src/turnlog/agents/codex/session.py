@@ -11,7 +11,7 @@ from turnlog.agents.codex.lines import read_communication, read_meta, read_turn_
 from turnlog.agents.codex.reading import Reading
 from turnlog.agents.codex.records import Item, Meta
 from turnlog.agents.codex.results import end_calls
-from turnlog.agents.codex.sources import NAME
+from turnlog.agents.codex.sources import NAME, thread_of
 from turnlog.agents.codex.tools import metadata_of
 
 _VERSION_7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -35,7 +35,7 @@ def read_session_meta(reading: Reading) -> None:
     if not state.named:
         state.named = True
         _read_own_meta(reading, meta)
-    elif meta.id is not None and meta.id != reading.external_id:
+    elif meta.id is not None and meta.id != thread_of(reading.external_id):
         state.origin = meta.id
         state.last = None
     else:
@@ -94,7 +94,11 @@ def _name_by_task(reading: Reading, path: Any, nickname: Any) -> None:
 def _link_fork(reading: Reading, meta: Meta, *, is_spawned: bool) -> None:
     """The thread whose history this one goes on from: by reference since 0.14x, before by a copy that follows."""
     base = meta.history_base
-    thread = (base.thread_id if base is not None else None) or meta.forked_from_id
+    thread = meta.forked_from_id
+    if base is not None and base.thread_id is not None:
+        # The base is named by its file: a thread's first, or a branch.
+        owner = thread or thread_of(reading.external_id)
+        thread = owner if base.thread_id == owner else f"{owner}_{base.thread_id}"
     if thread is None:
         return
     before = base.end_ordinal_exclusive if base is not None else None

@@ -24,6 +24,9 @@ INDEX = "session_index.jsonl"
 PROMPTS = "history.jsonl"
 SIDECARS = (INDEX, PROMPTS)
 
+BRANCH = r"_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+"""What the name of a branch has behind its thread: where a prompt is changed, a thread goes on in another file."""
+
 _ROLLOUT = re.compile(
     rf"rollout-(?:\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-)?(?P<id>[^/]+?)\.jsonl(?:{re.escape(ENDING)})?", re.DOTALL
 )
@@ -34,6 +37,11 @@ _DEEPEST = 8
 def session_id(thread: str) -> str:
     """The id of a thread's session. `/` separates nothing in it."""
     return f"{NAME}:{thread.replace('/', '_')}"
+
+
+def thread_of(external_id: str) -> str:
+    """The thread that a session is, or is a branch of."""
+    return re.sub(f"{BRANCH}$", "", external_id)
 
 
 def find_sources(root: Path) -> Iterator[Source]:

@@ -64,6 +64,8 @@ class OpenCall(msgspec.Struct, array_like=True):
     """Its output said that it goes on."""
     aborted: bool = False
     outcome: Outcome | None = None
+    began: float | None = None
+    """When it was logged, in seconds: code only."""
 
 
 class State(msgspec.Struct, omit_defaults=True):
