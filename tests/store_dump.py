@@ -20,6 +20,7 @@ from turnlog.store.archived_texts import WholeBodies
 from turnlog.store.frames import BODY_COLUMNS, MOST_TOGETHER, BodyPlace, BodyReader
 from turnlog.store.places import unpack_ids, unpack_records
 from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, MESSAGE_COUNTS, USAGE_COUNTS
+from turnlog.store.stored_events import unpack_data
 
 Dump: TypeAlias = dict[str, dict[str, Any]]
 
@@ -136,13 +137,14 @@ def _memberships(connection: sqlite3.Connection) -> dict[str, Any]:
     rows = _rows(
         connection,
         f"{_NAMES} SELECT n.id, m.external_id, s.position, f.path, s.generation, s.parent_id, s.parent_record, s.turn,"
-        " s.step, s.fate, s.fate_cause, s.copied, s.records, s.record_ids FROM memberships s"
+        " s.step, s.fate, s.fate_cause, s.copied, s.records, s.record_ids, m.external_id FROM memberships s"
         " JOIN names n ON n.key = s.session_key JOIN messages m ON m.key = s.message_key"
         " LEFT JOIN sources f ON f.key = s.source_key",
         2,
     )
     return {
-        key: (*place, unpack_records(records), sorted(unpack_ids(ids))) for key, (*place, records, ids) in rows.items()
+        key: (*place, unpack_records(records), sorted(unpack_ids(ids, message_id)))
+        for key, (*place, records, ids, message_id) in rows.items()
     }
 
 
@@ -159,11 +161,13 @@ def _events(connection: sqlite3.Connection) -> dict[str, Any]:
     rows = _rows(
         connection,
         f"{_NAMES} SELECT n.id, e.position, e.external_id, e.type, e.kind, e.known, e.created_at, f.path, e.generation,"
-        " e.length, e.record_id, e.parent_id, e.body FROM events e JOIN names n ON n.key = e.session_key"
+        " e.length, e.record_id, e.parent_id, e.data, e.body FROM events e JOIN names n ON n.key = e.session_key"
         " LEFT JOIN sources f ON f.key = e.source_key",
         3,
     )
-    return {key: (*words, body and zstd.decompress(body)) for key, (*words, body) in rows.items()}
+    return {
+        key: (*words, unpack_data(data), body and zstd.decompress(body)) for key, (*words, data, body) in rows.items()
+    }
 
 
 def _usage(connection: sqlite3.Connection) -> dict[str, Any]:

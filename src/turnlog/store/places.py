@@ -1,4 +1,7 @@
-"""How a membership keeps its records: byte ranges as MessagePack, record ids as 16 bytes each when they are UUIDs."""
+"""How a membership keeps its records: byte ranges as MessagePack, record ids as 16 bytes each when they are UUIDs.
+
+An id that is the message's own takes none.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,9 @@ _decoder_of_many = msgspec.msgpack.Decoder(list[tuple[RecordRef, ...]])
 _ARRAY = b"\xdd"
 _NOTHING = b"\x90"
 """MessagePack: an array whose length follows in four bytes, and an empty one."""
+
+_OWN = b""
+"""One record id, that of the message itself."""
 
 _UUIDS = b"U"
 _WORDS = b"W"
@@ -39,22 +45,27 @@ def unpack_many(packed: Sequence[bytes | None]) -> list[tuple[RecordRef, ...]]:
     )
 
 
-def pack_ids(ids: Sequence[str]) -> bytes | None:
-    """Record ids as `memberships.record_ids` holds them."""
+def pack_ids(ids: Sequence[str], message_id: str) -> bytes | None:
+    """Record ids of a message as `memberships.record_ids` holds them."""
     if not ids:
         return None
+    if len(ids) == 1 and ids[0] == message_id:
+        return _OWN
     joined = "".join(ids)
     if _ALL_UUIDS.fullmatch(joined) and len(joined) == _UUID_LENGTH * len(ids):
         return _UUIDS + bytes.fromhex(joined.replace("-", ""))
-    return _WORDS + _encoder.encode(ids)
+    return _WORDS + _encoder.encode([None if word == message_id else word for word in ids])
 
 
-def unpack_ids(packed: bytes | None) -> tuple[str, ...]:
+def unpack_ids(packed: bytes | None, message_id: str) -> tuple[str, ...]:
     """The inverse of `pack_ids`; nothing for NULL."""
-    if not packed:
+    if packed is None:
         return ()
+    if packed == _OWN:
+        return (message_id,)
     if packed[:1] == _WORDS:
-        return msgspec.msgpack.decode(packed[1:], type=tuple[str, ...])
+        words = msgspec.msgpack.decode(packed[1:], type=list[str | None])
+        return tuple([message_id if word is None else word for word in words])
     digits = packed.hex()
     return tuple(
         [

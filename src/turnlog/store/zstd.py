@@ -47,6 +47,11 @@ def compress_for_archive(data: bytes | memoryview) -> bytes:
     return _own.archiver.compress(data)
 
 
+def is_frame(data: bytes) -> bool:
+    """Whether it begins as a frame does, and as no JSON."""
+    return data.startswith(zstandard.FRAME_HEADER)
+
+
 def content_size(frame: bytes) -> int:
     """Bytes of the data of one frame."""
     return zstandard.frame_content_size(frame)

@@ -16,6 +16,7 @@ from turnlog.store.families import session_key
 from turnlog.store.queries.messages import load_messages
 from turnlog.store.queries.spans import Span, held
 from turnlog.store.rows import TURN_ORIGINS, moment
+from turnlog.store.stored_events import unpack_data
 
 OUTLINE_LENGTH = 200
 """Characters of a landmark's text."""
@@ -31,10 +32,11 @@ class _EventRow(NamedTuple):
     length: int | None
     source: str | None
     body: bytes | None
+    data: bytes | None
 
 
 _EVENTS = (
-    "SELECT e.position, e.external_id, e.type, e.kind, e.known, e.created_at, e.length, f.path, e.body"
+    "SELECT e.position, e.external_id, e.type, e.kind, e.known, e.created_at, e.length, f.path, e.body, e.data"
     " FROM events e LEFT JOIN sources f ON f.key = e.source_key WHERE e.session_key = ?"
 )
 
@@ -114,6 +116,7 @@ def _event(row: _EventRow) -> HistoryEvent:
         position=row.position,
         created_at=moment(row.created_at),
         records=records,
+        data=unpack_data(row.data),
         **facts,
     )
 

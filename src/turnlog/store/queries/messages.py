@@ -190,7 +190,7 @@ def _parents(connection: sqlite3.Connection, rows: Iterable[PlacedRow]) -> dict[
         (row.session_key,),
     )
     for message_id, record_ids in members:
-        for record_id in unpack_ids(record_ids):
+        for record_id in unpack_ids(record_ids, message_id):
             found[record_id] = message_id
     return found
 

@@ -27,6 +27,7 @@ from turnlog.store.base import (
 from turnlog.store.families import session_key
 from turnlog.store.queries.paging import decode_cursor, encode_cursor
 from turnlog.store.rows import moment
+from turnlog.store.stored_events import unpack_data
 
 _SELECT = (
     "SELECT f.path, f.agent, f.kind, f.session_id, f.size, f.generation, f.cursor, f.lines, f.read_at, f.vanished_at,"
@@ -146,12 +147,15 @@ def load_unknown_kinds(connection: sqlite3.Connection) -> list[tuple[str, str, i
 def load_unknown_record(connection: sqlite3.Connection, agent: str, kind: str) -> Any:
     """One record of such a kind as plain values, where its event has it; None otherwise."""
     row = connection.execute(
-        "SELECT e.body FROM events e JOIN sessions s ON s.key = e.session_key"
-        " WHERE e.known = 0 AND s.agent = ? AND e.kind = ? AND e.body IS NOT NULL LIMIT 1",
+        "SELECT e.body, e.data FROM events e JOIN sessions s ON s.key = e.session_key WHERE e.known = 0"
+        " AND s.agent = ? AND e.kind = ? AND coalesce(e.body, e.data) IS NOT NULL LIMIT 1",
         (agent, kind),
     ).fetchone()
-    event = None if row is None else decode_event(zstd.decompress(row[0]))
-    return msgspec.json.decode(event.data) if isinstance(event, RecordEvent) and event.data is not UNSET else None
+    if row is None:
+        return None
+    event = None if row[0] is None else decode_event(zstd.decompress(row[0]))
+    data = event.data if isinstance(event, RecordEvent) else unpack_data(row[1])
+    return None if data is UNSET else msgspec.json.decode(data)
 
 
 def _source_rows(connection: sqlite3.Connection, session_id: str) -> list[tuple[Any, ...]]:

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from turnlog.store import zstd
 from turnlog.store.families import session_key
 from turnlog.store.frames import BODY_COLUMNS, PLACE, load_frames
 from turnlog.store.places import unpack_many
 from turnlog.store.queries.messages import children_of_calls, places_of_results
 from turnlog.store.queries.spans import Span, held, select_span
 from turnlog.store.rows import NANO
+from turnlog.store.stored_events import event_json
 from turnlog.store.window import Placement, Window
 
 PLACE_COLUMNS = (
@@ -32,9 +32,9 @@ _RECORDS = 7
 EVENT_COLUMNS = (
     "CASE WHEN body IS NULL THEN json_object('type', type, 'position', position, 'id', external_id, 'kind', kind,"
     " 'known', json(iif(known, 'true', 'false')),"
-    " 'created_at', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch')) END, body"
+    " 'created_at', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch')) END, body, data"
 )
-"""The event itself, packed, where there is more to say of it than its row does, else what that says."""
+"""What `stored_events.event_json` makes an event of."""
 
 _EVENTS = (
     f"SELECT {EVENT_COLUMNS} FROM events"
@@ -67,9 +67,9 @@ def load_window(connection: sqlite3.Connection, session_id: str, span: Span) -> 
     )
 
 
-def events_json(rows: Iterable[tuple[str | None, bytes | None]]) -> bytes:
+def events_json(rows: Iterable[tuple[str | None, bytes | None, bytes | None]]) -> bytes:
     """A JSON list of events from their `EVENT_COLUMNS`."""
-    return b"[%b]" % b",".join([zstd.decompress(body) if body else (said or "").encode() for said, body in rows])
+    return b"[%b]" % b",".join([event_json(*row) for row in rows])
 
 
 def placements(connection: sqlite3.Connection, session_id: str, found: list[tuple[Any, ...]]) -> list[Placement]:

@@ -6,13 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from turnlog.agents.base import EventChange, ResultChange
 from turnlog.model import RecordEvent, RunMetadataEvent, ToolResultEvent
-from turnlog.model.codec import decode_event, encode, encode_known
+from turnlog.model.codec import decode_event
 from turnlog.store import zstd
 from turnlog.store.rows import milliseconds
+from turnlog.store.stored_events import pack_event
 from turnlog.store.writing.branches import Branches
 from turnlog.store.writing.transaction import SourceRow, Transaction
 
@@ -29,6 +28,7 @@ _COLUMNS = (
     "record_id",
     "parent_id",
     "body",
+    "data",
     "changed_seq",
 )
 _INSERT = (
@@ -141,14 +141,11 @@ class EventRows:
 
     def _event_row(self, session_key: int, change: EventChange) -> tuple[Any, ...]:
         event = change.event
-        known, kind, body = True, None, None
+        known, kind = True, None
         external_id = getattr(event, "id", None)
         if isinstance(event, RecordEvent | RunMetadataEvent):
             kind = event.kind
             known = getattr(event, "known", True)
-            body = None if event.data is msgspec.UNSET else encode_known(event)
-        else:
-            body = encode(event)
         if isinstance(event, ToolResultEvent):
             kind, external_id = _ORPHAN, f"{event.tool_call_id}:{event.result.id}"
         return (
@@ -164,7 +161,7 @@ class EventRows:
             change.record[1] if change.record else None,
             change.record_id,
             change.parent_id,
-            None if body is None else zstd.compress(body),
+            *pack_event(event),
             self._transaction.sessions.sequence(session_key),
         )
 

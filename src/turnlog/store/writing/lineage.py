@@ -57,7 +57,7 @@ class _Member(NamedTuple):
             position=self.position,
             parent_id=self.parent_id,
             parent_record=self.parent_record,
-            record_ids=unpack_ids(self.record_ids),
+            record_ids=unpack_ids(self.record_ids, self.external_id),
             fate=told_fate(Fate(self.fate)),
         )
 

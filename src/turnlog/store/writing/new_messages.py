@@ -89,7 +89,7 @@ class NewMessages:
         self._plain += facts.plain
         self._calls += facts.calls
         self._paths += facts.more_paths
-        self._members.append(member_row(session_key, key, transaction.source, placement))
+        self._members.append(member_row(session_key, key, message.id, transaction.source, placement))
         self._branches.note_place(session_key, placement)
         self._branches.lengthen(session_key, message.id, placement)
         return key
@@ -165,7 +165,9 @@ def drop_parts(connection: sqlite3.Connection, message_key: int) -> None:
     connection.execute("DELETE FROM more_paths WHERE message_key = ?", (message_key,))
 
 
-def member_row(session_key: int, message_key: int, source: SourceRow, placement: Placement) -> tuple[Any, ...]:
+def member_row(
+    session_key: int, message_key: int, message_id: str, source: SourceRow, placement: Placement
+) -> tuple[Any, ...]:
     """A message's place in a session, in the order of `MEMBER_INSERT`."""
     return (
         session_key,
@@ -180,5 +182,5 @@ def member_row(session_key: int, message_key: int, source: SourceRow, placement:
         placement.fate,
         placement.copied,
         pack_records(placement.records),
-        pack_ids(placement.record_ids),
+        pack_ids(placement.record_ids, message_id),
     )

@@ -54,10 +54,10 @@ class Readings:
             (key, session_key),
         ).fetchone()
         if row is None:
-            self._share(session_key, key, change.placement)
+            self._share(session_key, key, change)
             self._branches.lengthen(session_key, change.message.id, change.placement)
         else:
-            self._join_membership(session_key, key, _Place(*row), change.placement)
+            self._join_membership(session_key, key, _Place(change.message.id, *row), change.placement)
 
     def add_result(self, change: ResultChange, result_source: int | None) -> bool:
         """Give a result, which this source told of, to its call; False when that is not there."""
@@ -67,19 +67,20 @@ class Readings:
             return False
         self._update_message(key, change.session_id, lambda known: add_late_result(known, change))
         row = self._connection.execute(
-            "SELECT position, source_key, records, record_ids FROM memberships"
-            " WHERE message_key = ? AND session_key = ?",
+            "SELECT m.external_id, s.position, s.source_key, s.records, s.record_ids"
+            " FROM memberships s JOIN messages m ON m.key = s.message_key WHERE m.key = ? AND s.session_key = ?",
             (key, session_key),
         ).fetchone()
         if row is None:
             return True
-        position, source_key, known, record_ids = row
+        message_id, position, source_key, known, packed = row
         records = known
         self._branches.note_records(session_key, change.record_ids, position)
         if source_key == result_source:
             reference: RecordRef = (*change.record, change.result.id)
             records = pack_records(join_records(unpack_records(records), (reference,)))
-        record_ids = pack_ids(tuple(dict.fromkeys((*unpack_ids(record_ids), *change.record_ids))))
+        words = dict.fromkeys((*unpack_ids(packed, message_id), *change.record_ids))
+        record_ids = pack_ids(tuple(words), message_id)
         self._connection.execute(
             "UPDATE memberships SET records = ?, record_ids = ?, changed_seq = max(changed_seq, ?)"
             " WHERE message_key = ? AND session_key = ?",
@@ -158,9 +159,10 @@ class Readings:
             insert_parts(self._connection, facts)
         replace_blobs(self._connection, key, found)
 
-    def _share(self, session_key: int, key: int, placement: Placement) -> None:
+    def _share(self, session_key: int, key: int, change: MessageChange) -> None:
         """Another session holds this message too."""
-        row = member_row(session_key, key, self._transaction.source, placement)
+        placement = change.placement
+        row = member_row(session_key, key, change.message.id, self._transaction.source, placement)
         self._connection.execute(MEMBER_INSERT, row)
         self._connection.execute(
             "UPDATE memberships SET changed_seq = ? WHERE message_key = ? AND session_key = ?",
@@ -229,7 +231,7 @@ class Readings:
                 fate,
                 joined.copied,
                 records,
-                pack_ids(tuple(words)),
+                pack_ids(tuple(words), known.message_id),
                 self._sessions.sequence(session_key) if has_moved else 0,
                 key,
                 session_key,
@@ -238,8 +240,9 @@ class Readings:
 
 
 class _Place(NamedTuple):
-    """A membership row that is already there."""
+    """A membership row that is already there, of the message with this id."""
 
+    message_id: str
     position: int
     source_key: int | None
     generation: int
@@ -257,7 +260,7 @@ class _Place(NamedTuple):
             session_id=session_id,
             position=self.position,
             records=unpack_records(self.records),
-            record_ids=unpack_ids(self.record_ids),
+            record_ids=unpack_ids(self.record_ids, self.message_id),
             parent_id=self.parent_id,
             parent_record=self.parent_record,
             turn=self.turn,

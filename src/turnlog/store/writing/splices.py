@@ -127,7 +127,7 @@ def _shared(connection: sqlite3.Connection, parent: int, before: int) -> Iterato
 
 def _number(record_ids: bytes | None) -> int | None:
     """The number of a message's first record."""
-    numbers = [int(word[1:]) for word in unpack_ids(record_ids) if word.startswith("#") and word[1:].isdecimal()]
+    numbers = [int(word[1:]) for word in unpack_ids(record_ids, "") if word.startswith("#") and word[1:].isdecimal()]
     return min(numbers, default=None)
 
 
