@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turnlog.errors import NotFoundError, StoreError
-from turnlog.store.archive import SEGMENT_SIZE, Archive, ReadingAhead
+from turnlog.store.archive import SEGMENT_SIZE, Archive, RecordReader
 from turnlog.store.connection import connect, write_transaction
 
 KEY = 1
@@ -180,7 +180,19 @@ def test_who_reads_on_gets_what_a_single_read_gives(connection: sqlite3.Connecti
     data = Random(7).randbytes(5 * SEGMENT_SIZE + 17)
     archive = fresh(connection)
     grow(archive, data, [])
-    ahead = ReadingAhead(archive)
+    reader = RecordReader(archive)
     for start, length in ((0, 10), (4_000_000, 300_000), (4_200_000, 5), (100, 7), (5_000_000, 120_000)):
-        assert ahead.read(KEY, 0, start, length) == archive.read(KEY, 0, start, length) == data[start : start + length]
-    assert ahead.read(KEY, 0, len(data) - 5, 10) == data[-5:]
+        assert reader.read(KEY, 0, start, length) == archive.read(KEY, 0, start, length) == data[start : start + length]
+    assert reader.read(KEY, 0, len(data) - 5, 10) == data[-5:]
+
+
+def test_a_record_of_a_rewritten_file_is_read_where_it_is_stored(archive: Archive) -> None:
+    """The frame of an older life goes on otherwise than the file does now."""
+    old, new = b"0123456789 and more", b"01234 and another end"
+    grow(archive, old, [])
+    archive.begin(KEY, 1, 5, 0)
+    grow(archive, new, [], 1, 5)
+    reader = RecordReader(archive)
+    for generation, data in ((1, new), (0, old), (1, new)):
+        for start, length in ((0, 4), (2, 9), (5, 7), (0, len(data)), (4, 100), (100, 1)):
+            assert reader.read(KEY, generation, start, length) == data[start : start + length]

@@ -20,8 +20,8 @@ SEGMENT_SIZE = 1 << 20
 _REFILL_BELOW = 1 << 16
 """A last frame smaller than this is written anew with what is appended, so that a live log is not a heap of crumbs."""
 
-_AHEAD = 4 * SEGMENT_SIZE
-"""What is read at once by who reads on."""
+_END = 1 << 62
+"""Behind all that a file holds."""
 
 _MAX_PENDING = 16
 """Frames that may wait for a worker: bounds the memory they hold."""
@@ -125,13 +125,18 @@ class Archive:
 
     def read_up_to(self, source_key: int, generation: int, start: int, length: int) -> bytes:
         """`read`, but for what is not there."""
-        # Imported here because what only writes has no use for agents.
-        from turnlog.agents.packing import is_packed, unpack
-
-        row = self._connection.execute("SELECT path FROM sources WHERE key = ?", (source_key,)).fetchone()
-        if row is not None and is_packed(row[0]):
-            return unpack(row[0], b"".join(self.iter_bytes(source_key, generation))).data[start : start + length]
+        if (packed := self._packed_path(source_key)) is not None:
+            return self._unpacked(packed, source_key, generation)[start : start + length]
         return b"".join(self._pieces(source_key, generation, start, start + length))
+
+    def read_around(self, source_key: int, generation: int, offset: int) -> tuple[int, bytes]:
+        """What is unpacked to reach a byte: where it begins, and its bytes, none where the byte is not there."""
+        if (packed := self._packed_path(source_key)) is not None:
+            return 0, self._unpacked(packed, source_key, generation)
+        for number, _, end in self._ranges(source_key, generation, offset, _END)[:1]:
+            for start, piece in self._frames(source_key, number, offset, offset + 1):
+                return start, piece[: end - start]
+        return offset, b""
 
     def iter_bytes(self, source_key: int, generation: int) -> Iterator[bytes]:
         """The whole file of a generation in pieces of at most `SEGMENT_SIZE` bytes."""
@@ -142,6 +147,19 @@ class Archive:
         """All that is stored of a file, one life after the other."""
         for found in self.generations(source_key):
             yield from self._own_pieces(source_key, found.number, 0, found.size)
+
+    def _packed_path(self, source_key: int) -> str | None:
+        """Path of a compressed file; None of any other."""
+        # Imported here, and below, because what only writes has no use for agents.
+        from turnlog.agents.packing import is_packed
+
+        row = self._connection.execute("SELECT path FROM sources WHERE key = ?", (source_key,)).fetchone()
+        return row[0] if row is not None and is_packed(row[0]) else None
+
+    def _unpacked(self, path: str, source_key: int, generation: int) -> bytes:
+        from turnlog.agents.packing import unpack
+
+        return unpack(path, b"".join(self.iter_bytes(source_key, generation))).data
 
     def _generation(self, source_key: int, generation: int) -> Generation:
         for found in self.generations(source_key):
@@ -171,6 +189,11 @@ class Archive:
         return ranges[::-1]
 
     def _own_pieces(self, source_key: int, generation: int, start: int, end: int) -> Iterator[bytes]:
+        for frame_start, piece in self._frames(source_key, generation, start, end):
+            yield piece[max(0, start - frame_start) : end - frame_start]
+
+    def _frames(self, source_key: int, generation: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Where each frame of these bytes begins, and what is in it."""
         if self._pending:
             self.flush()
         rows = self._connection.execute(
@@ -178,11 +201,11 @@ class Archive:
             " AND start + length > ? ORDER BY start",
             (source_key, generation, end, start),
         )
-        for segment_start, length, data in rows.fetchall():
+        for frame_start, length, data in rows.fetchall():
             piece = zstd.decompress(data)
             if len(piece) != length:
-                raise StoreError(f"a frame of source {source_key}.{generation} at {segment_start} is damaged")
-            yield piece[max(0, start - segment_start) : end - segment_start]
+                raise StoreError(f"a frame of source {source_key}.{generation} at {frame_start} is damaged")
+            yield frame_start, piece
 
     def _refill(self, source_key: int, generation: int, start: int, data: bytes) -> tuple[int, bytes]:
         """Take back a small last frame to write it again with `data` behind it."""
@@ -200,8 +223,8 @@ class Archive:
         return row[0], zstd.decompress(row[2]) + data
 
 
-class ReadingAhead:
-    """Reads one record after the other: what follows the last one is at hand."""
+class RecordReader:
+    """Reads one record after the other: the frame that the last one ended in is at hand."""
 
     def __init__(self, archive: Archive) -> None:
         """Begin with nothing at hand."""
@@ -212,8 +235,17 @@ class ReadingAhead:
 
     def read(self, source_key: int, generation: int, start: int, length: int) -> bytes:
         """As `Archive.read`, but that what is not there is missing."""
-        at = start - self._start
-        if self._source != (source_key, generation) or not 0 <= at <= len(self._bytes) - length:
-            self._source, self._start, at = (source_key, generation), start, 0
-            self._bytes = self._archive.read_up_to(source_key, generation, start, max(length, _AHEAD))
-        return self._bytes[at : at + length]
+        pieces: list[bytes] = []
+        end = start + length
+        while start < end and self._turn_to(source_key, generation, start):
+            at = start - self._start
+            pieces.append(self._bytes[at : at + end - start])
+            start += len(pieces[-1])
+        return b"".join(pieces)
+
+    def _turn_to(self, source_key: int, generation: int, offset: int) -> bool:
+        """Have the frame at hand that a byte stands in; False where there is none."""
+        if self._source != (source_key, generation) or not 0 <= offset - self._start < len(self._bytes):
+            self._source = source_key, generation
+            self._start, self._bytes = self._archive.read_around(source_key, generation, offset)
+        return offset < self._start + len(self._bytes)

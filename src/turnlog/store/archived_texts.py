@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from turnlog.agents.base import RecordRef
 from turnlog.errors import StoreError
 from turnlog.model import Message
-from turnlog.store.archive import Archive, ReadingAhead
+from turnlog.store.archive import Archive, RecordReader
 from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, save_alone
 
 SHORTEST = 256
@@ -64,7 +64,7 @@ class WholeBodies:
     def __init__(self, connection: sqlite3.Connection, archive: Archive | None = None) -> None:
         """`archive` is that of the transaction, where one is being written."""
         self._read = BodyReader(connection)
-        self._archive = ReadingAhead(archive or Archive(connection))
+        self._archive = RecordReader(archive or Archive(connection))
 
     def __call__(self, frame_key: int, frame_start: int, frame_size: int, body_start: int, body_size: int) -> bytes:
         """The JSON of a body, by its `BodyPlace`; raise StoreError when it is not there."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from turnlog.model import Message, ToolCallPart, ToolKind, ToolResult
-from turnlog.store.archive import Archive, ReadingAhead
+from turnlog.store.archive import Archive, RecordReader
 from turnlog.store.places import unpack_records
 from turnlog.store.queries.placed_rows import PlacedRow
 
@@ -32,7 +32,7 @@ class StructuredResults:
     def __init__(self, connection: sqlite3.Connection, session_id: str, kinds: Container[ToolKind]) -> None:
         self._name = session_id.partition(":")[0]
         self._kinds = kinds
-        self._archive = ReadingAhead(Archive(connection))
+        self._archive = RecordReader(Archive(connection))
 
     def fill(self, row: PlacedRow, message: Message) -> Message:
         """The message with what its calls of these kinds brought."""
