@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -162,7 +163,7 @@ NATURAL = st.recursive(
 
 @given(NATURAL)
 def test_what_a_log_says_in_the_same_words_is_no_place(json: bytes) -> None:
-    with closing(connect(Path(":memory:"))) as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         body = b'{"input":' + json + b"}"
         kept = leave_out(body, {})
         assert msgspec.json.decode(kept) == msgspec.json.decode(body)
