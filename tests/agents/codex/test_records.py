@@ -169,6 +169,12 @@ def test_the_model_may_change_with_each_turn() -> None:
         ("Wall time: 4.7 seconds\naborted by user", ToolState.ABORTED, None),
         ("exec command rejected by user", ToolState.OUTPUT_DENIED, None),
         ("patch rejected by user", ToolState.OUTPUT_DENIED, None),
+        (
+            r'exec_command failed: CreateProcess { message: "Rejected(\"rejected by user\")" }',
+            ToolState.OUTPUT_DENIED,
+            None,
+        ),
+        ('exec_command failed: CreateProcess { message: "No such file" }', ToolState.OUTPUT_ERROR, None),
         ("aborted by user is what the file says", ToolState.OUTPUT_AVAILABLE, None),
     ],
 )

@@ -28,6 +28,9 @@ _KEPT_OUTPUT = 4096
 
 _EDGE = 128
 
+_LAST = ("aborted", "denied")
+"""What an output says of its call and no twin gainsays: the user did it."""
+
 _ATTACHED = "attached local image path"
 """What `view_image` answers up to about 0.9x: the image follows, as a message of the user's role."""
 
@@ -51,7 +54,7 @@ def read_output(reading: Reading, item: Item) -> None:
         outcome, call.outcome = call.outcome, None
         if outcome is not None:
             told = status_of(outcome.status, outcome.exit_code)
-            status = told if told is not None and status != "aborted" else status
+            status = told if told is not None and status not in _LAST else status
             exit_code = outcome.exit_code if outcome.exit_code is not None else exit_code
             duration = outcome.duration_ms if outcome.duration_ms is not None else duration
             record = (outcome.position, outcome.length)

@@ -68,6 +68,9 @@ _RUNNING = re.compile(r"(?:.*\n){0,3}?Process running with session ID ")
 _DENIED = re.compile(
     r"(?:exec command|patch|tool call|\w+ call) rejected by (?:the )?user|rejected by user|user rejected "
 )
+_REJECTED = r"""Rejected(\"rejected by user\")" }"""
+"""How the words of a command that could not be begun end where the user refused it."""
+
 _FAILED = (
     "unsupported call: ",
     "unsupported custom tool call: ",
@@ -138,7 +141,7 @@ def verdict_of(text: str) -> Verdict:
         return _RUNS
     if _ABORTED.match(head) and len(text) == len(head):
         return Verdict("aborted")
-    if _DENIED.match(head):
+    if _DENIED.match(head) or (head.startswith("exec_command failed") and text.endswith(_REJECTED)):
         return Verdict("denied")
     return Verdict("error") if head.startswith(_FAILED) else _SUCCESS
 
