@@ -14,7 +14,7 @@ import pytest
 from opencode_files import AGENT, DATA, read_rows, recorded, write_database
 from turnlog.agents import detect
 from turnlog.agents.base import Changes, LineCounts, SourceKind
-from turnlog.logs import extract_tool_calls
+from turnlog.logs import extract_tool_calls, read_session
 from turnlog.model import Message, RecordEvent, TextPart, UnknownPart
 from turnlog.model.merge import merge_messages
 from turnlog.store import open_store
@@ -178,3 +178,13 @@ def test_parts_of_a_kind_that_is_no_text_cost_only_themselves(kind: Any) -> None
     assert set(messages_of(changes)) == set(messages_of(read(RUN)))
     unknown = [part for message in messages_of(changes).values() for part in message.parts if _is_unknown(part)]
     assert {part.kind for part in unknown if isinstance(part, UnknownPart)} == {str(kind)}
+
+
+def test_a_run_that_failed_at_once_is_a_session_with_its_error(tmp_path: Path) -> None:
+    """R-S34: nothing else was printed."""
+    printed = {"type": "error", "timestamp": 1795333429968, "sessionID": SESSION.removeprefix("opencode:")}
+    path = tmp_path / "out.jsonl"
+    path.write_bytes(json.dumps({**printed, "error": {"name": "APIError", "data": {"message": "no"}}}).encode() + b"\n")
+    history = read_session(path)
+    assert history.session.id == SESSION
+    assert [event.kind for event in history.events if isinstance(event, RecordEvent)] == ["session.error"]

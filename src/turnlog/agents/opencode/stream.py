@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import Changes, Detection, Diagnostic, Source, SourceKind
+from turnlog.agents.base import Changes, Detection, Diagnostic, SessionChange, Source, SourceKind
 from turnlog.agents.opencode.fold import Reading
 from turnlog.agents.opencode.ids import NAME, session_id, time_of_id, whole
 from turnlog.agents.opencode.kinds import RUN_KINDS, becomes, event_kind
@@ -196,6 +196,9 @@ class _Told:
             lines.append(encode_line(Line(table=EVENT, key=key, row=_event_row(event))))
         for line in lines:
             reading.read(line, record)
+        if self.name != _NOBODY and source.session_id is not None:
+            # Of a run that failed at once nothing but the error is printed.
+            reading.changes.sessions.setdefault(source.session_id, SessionChange(session_id=source.session_id))
         for session in reading.changes.sessions.values():
             session.position -= _LONG_AGO
         reading.changes.messages = [
