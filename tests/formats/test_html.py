@@ -268,6 +268,16 @@ def test_prompts_are_in_the_outline_and_subagents_in_the_page() -> None:
     assert "look around" in reader.text
 
 
+def test_a_command_is_in_the_outline_as_it_was_typed() -> None:
+    typed = {"claude-code": {"command": {"name": "/compact", "arguments": "keep the names"}}}
+    text = TextPart(text="<command-name>/compact</command-name>")
+    message = Message(id="m1", role="user", origin=Origin.COMMAND, metadata=typed, parts=(text,))
+    place = Membership(session_id="a:s", message_id="m1", position=0)
+    session = Session(id="a:s", agent="a", external_id="s", title="Session")
+    reader = read(page(Conversation(session, history([message], [], [place]))))
+    assert "/compact keep the names" in reader.text
+
+
 def test_no_conversation_is_an_error() -> None:
     with pytest.raises(ValueError, match="no conversation"):
         page()

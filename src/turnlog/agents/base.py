@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -275,15 +275,6 @@ class Fold(Protocol):
         ...
 
 
-class RowUpdate(msgspec.Struct, frozen=True, kw_only=True):
-    """What is new in a source of rows."""
-
-    lines: Iterable[bytes] = ()
-    """JSON objects, a line each with its newline, to append to the source's log."""
-    anew: bool = False
-    """They are the whole, in a better order than before: they begin the log anew."""
-
-
 @runtime_checkable
 class Agent(Protocol):
     """One coding agent: where its logs lie, and how they are read. Third parties register theirs by entry point."""
@@ -316,41 +307,3 @@ class Agent(Protocol):
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """The agent's own JSON of a result, from the archived record that brought it."""
         ...
-
-
-@runtime_checkable
-class RowAgent(Agent, Protocol):
-    """What an agent also offers when some of its sources are no files: rows of a database, or many small files.
-
-    Such a source is one session. Its log is kept by the store alone: a line for each version of a row that a pass
-    has seen, oldest first. It is archived, folded and rebuilt as a file's lines are. Rows have no offsets to make
-    positions from: positions come from what they say, so that they do not depend on when a pass saw which version.
-    """
-
-    def holds_rows(self, source: Source) -> bool:
-        """Whether the source is rows, told by its path alone."""
-        ...
-
-    def sources_at(self, path: Path, root: Path) -> Iterator[Source]:
-        """The sources of which a file below the home `root` holds anything, with their versions, when it changed."""
-        ...
-
-    def row_version(self, source: Source) -> Version:
-        """Of the rows as they are now. Raises OSError or SourceError when they cannot be looked at."""
-        ...
-
-    def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
-        """What is new, given the log so far in pieces. Raises OSError or SourceError when the rows cannot be read."""
-        ...
-
-    def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
-        """Write the rows of a log below the folder `to`, as they last were; return the files written.
-
-        Raises ConflictError when there are other rows of the same keys already.
-        """
-        ...
-
-
-def are_rows(agent: object, source: Source) -> TypeGuard[RowAgent]:
-    """Whether the agent reads this source itself."""
-    return isinstance(agent, RowAgent) and agent.holds_rows(source)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
 from turnlog.agents.base import (
     HOOKED_FROM,
@@ -29,6 +29,7 @@ from turnlog.agents.base import (
     Source,
 )
 from turnlog.agents.decoding import clean_json
+from turnlog.agents.hook_lines import HookEvent, HookLine, HookState
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.printed import kept_fields
 from turnlog.model import (
@@ -66,57 +67,8 @@ _KEPT = (
 """Fields of an event that are kept where it becomes no message. What is long is in the log."""
 
 
-class HookEvent(msgspec.Struct):
-    """What agents give their hooks, as far as it is read. Each gives some of it."""
-
-    session_id: str | None = None
-    hook_event_name: str = ""
-    cwd: str | None = None
-    model: str | None = None
-    agent_id: str | None = None
-    prompt_id: str | None = None
-    turn_id: str | None = None
-    timestamp: str | None = None
-    prompt: str | None = None
-    message_id: str | None = None
-    index: int = 0
-    delta: str | None = None
-    final: bool = False
-    last_assistant_message: str | None = None
-    tool_name: str | None = None
-    tool_use_id: str | None = None
-    tool_input: Raw | UnsetType = UNSET
-    tool_response: Raw | UnsetType = UNSET
-    error: Raw | UnsetType = UNSET
-    is_interrupt: bool = False
-    duration_ms: int | None = None
-    notification_type: str | None = None
-
-
-class HookLine(msgspec.Struct):
-    """A line of a spool."""
-
-    at: float = 0.0
-    event: HookEvent | None = None
-
-
 class _Raw(msgspec.Struct):
     event: dict[str, Raw] = {}
-
-
-class HookState(msgspec.Struct):
-    """What is remembered between two feeds."""
-
-    lines: int = 0
-    texts: dict[str, dict[int, str]] = {}
-    """Message -> the pieces of its text that came so far, of the latest: hooks that run side by side do not keep
-    their order, and may come twice."""
-    answered: str = ""
-    """The text that was shown last: what the agent says when it stops is often that once more."""
-    calls: dict[str, str] = {}
-    """Checksum of a call's tool and input -> its id, of the latest: some events of a call do not name it."""
-    nameless: int = 0
-    """Calls without an id that have begun."""
 
 
 class Hooks(NamedTuple):

@@ -185,7 +185,8 @@ def _is_pending(source: Source, known: dict[str, Fingerprint]) -> bool:
 
 def _unreadable(agent: Agent, source: Source) -> str | None:
     """Why a source cannot be opened; None when it can."""
-    from turnlog.agents.base import SourceKind, are_rows
+    from turnlog.agents.base import SourceKind
+    from turnlog.agents.row_agent import are_rows
 
     try:
         if not are_rows(agent, source):

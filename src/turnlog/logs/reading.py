@@ -7,8 +7,9 @@ from pathlib import Path
 
 from turnlog.agents import agent as agent_named
 from turnlog.agents import detect
-from turnlog.agents.base import Changes, SessionChange, Source, SourceKind, are_rows
+from turnlog.agents.base import Changes, SessionChange, Source, SourceKind
 from turnlog.agents.packing import unpack
+from turnlog.agents.row_agent import are_rows
 from turnlog.errors import FormatError
 from turnlog.logs.beside import files_beside, read_file
 from turnlog.logs.gathering import Gathering

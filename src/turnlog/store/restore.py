@@ -11,7 +11,8 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from turnlog.agents.base import RowAgent, Source
+from turnlog.agents.base import Source
+from turnlog.agents.row_agent import RowAgent
 from turnlog.errors import ConflictError, NotFoundError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.families import family, session_key

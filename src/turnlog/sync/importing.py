@@ -20,7 +20,8 @@ import msgspec
 
 from turnlog.agents import agent as registered_agent
 from turnlog.agents import detect
-from turnlog.agents.base import Detection, Source, are_rows
+from turnlog.agents.base import Detection, Source
+from turnlog.agents.row_agent import are_rows
 from turnlog.errors import FormatError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.beside import imports_folder

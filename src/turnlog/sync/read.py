@@ -14,7 +14,8 @@ from concurrent.futures import Executor
 
 import msgspec
 
-from turnlog.agents.base import Agent, Source, SourceKind, are_rows
+from turnlog.agents.base import Agent, Source, SourceKind
+from turnlog.agents.row_agent import are_rows
 from turnlog.errors import SourceError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.archived_texts import make_whole

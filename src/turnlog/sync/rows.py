@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.agents.base import Agent, RowAgent, Source, are_rows
+from turnlog.agents.base import Agent, Source
+from turnlog.agents.row_agent import RowAgent, are_rows
 from turnlog.store.archive import Archive
 from turnlog.store.sources import Fingerprint, SourceState, known_fingerprints, known_roots, save_source
 from turnlog.store.writing.transaction import SourceRow

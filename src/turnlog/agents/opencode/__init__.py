@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from turnlog import paths
-from turnlog.agents.base import Detection, Fold, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.base import Detection, Fold, Source, SourceKind, Version
 from turnlog.agents.folders import holds_file
 from turnlog.agents.opencode.command import COMMAND
 from turnlog.agents.opencode.database import open_database
@@ -20,6 +20,7 @@ from turnlog.agents.opencode.sources import find_sources, in_database, in_storag
 from turnlog.agents.opencode.storage import FileRows, version_of
 from turnlog.agents.opencode.tables import TableRows, list_sessions
 from turnlog.agents.opencode.turn_signs import TURN_SIGNS
+from turnlog.agents.row_agent import RowUpdate
 from turnlog.errors import SourceError
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from turnlog.agents.base import RowUpdate
 from turnlog.agents.opencode.ids import whole
 from turnlog.agents.opencode.rows import (
     EVENT,
@@ -21,6 +20,7 @@ from turnlog.agents.opencode.rows import (
 )
 from turnlog.agents.opencode.snapshot import MessageRows, Rows, Snapshot, listed
 from turnlog.agents.opencode.timeline import Copy, Listed, Reverted, place_messages, reverted
+from turnlog.agents.row_agent import RowUpdate
 
 Log = dict[tuple[str, str], bytes]
 

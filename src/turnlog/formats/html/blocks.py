@@ -45,6 +45,7 @@ from turnlog.model import (
     ToolResult,
     ToolResultEvent,
 )
+from turnlog.model.message import command_line
 
 _TITLE = 100
 """Characters of a prompt that the outline shows, and of an addition that is folded."""
@@ -180,8 +181,9 @@ def _prompt(event: MessageEvent) -> str | None:
     """What the outline calls a prompt; None for what nobody asked."""
     if event.message.origin not in _PROMPTS:
         return None
-    said = (_beginning(part.text) for part in event.message.parts if isinstance(part, TextPart))
-    return next((text for text in said if text), "…")
+    typed = command_line(event.message)
+    said = (part.text for part in event.message.parts if isinstance(part, TextPart))
+    return next((title for text in (typed or "", *said) if (title := _beginning(text))), "…")
 
 
 def _beginning(text: str) -> str:
