@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -50,8 +51,24 @@ _FIELDS = frozenset({"id", "sessionID", "messageID", "type", "callID", "tool", "
 _STATE_FIELDS = frozenset(
     {"status", "input", "raw", "output", "title", "metadata", "time", "error", "attachments"},
 )
-_DENIED = ("rejected permission", "specified a rule which prevents", "permission denied", "user dismissed")
-_ABORTED = ("tool execution aborted", "tool execution interrupted", "tool execution was interrupted", "aborted")
+_DENIED = (
+    "rejected permission",
+    "permissionrejectederror",
+    "specified a rule which prevents",
+    "permission denied",
+    "user dismissed",
+)
+_ABORTED = (
+    "tool execution aborted",
+    "tool execution interrupted",
+    "tool execution was interrupted",
+    "task cancelled",
+    "aborted",
+)
+_STOPPED = re.compile(r"<(?:bash|shell)_metadata>[^<]*\bUser aborted the command\b[^<]*</(?:bash|shell)_metadata>\s*\Z")
+"""How the output of a command ends that the user stopped: its call is completed all the same, without an exit code."""
+_END = 1024
+"""Characters of an output in which that stands."""
 
 
 class ReadCall(NamedTuple):
@@ -113,7 +130,7 @@ def _result(call_id: str, name: str, state: Row, facts: Row, time: Row, *, over:
     compacted = time.get("compacted")
     return ToolResult(
         id=f"{call_id}:{status if status in _ENDED else 'aborted'}",
-        status=_status(status, error),
+        status="aborted" if error is None and _is_stopped(text, exit_code) else _status(status, error),
         content=_content(call_id, text, state.get("attachments")),
         structured=to_json(facts) if facts else UNSET,
         error_text=error,
@@ -138,6 +155,10 @@ def _status(status: object, error: str | None) -> ResultStatus:
     if status == "error" and words.startswith(_ABORTED):
         return "aborted"
     return "success" if error is None and status == "completed" else "error"
+
+
+def _is_stopped(text: str | None, exit_code: object) -> bool:
+    return text is not None and exit_code is None and _STOPPED.search(text[-_END:]) is not None
 
 
 def _state(status: object, result: ToolResult | None) -> ToolState:

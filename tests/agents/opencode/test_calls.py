@@ -1,0 +1,48 @@
+"""What became of a call, by the words of its row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from turnlog.agents.opencode.tools import read_call
+from turnlog.model import ToolState
+
+STOPPED = "(no output)\n\n<shell_metadata>\nUser aborted the command\n</shell_metadata>"
+TIMED_OUT = "x\n<shell_metadata>\nshell tool terminated command after exceeding timeout 10 ms\n</shell_metadata>"
+
+
+def state_of(tool: str, **state: Any) -> ToolState:
+    part = {"type": "tool", "tool": tool, "callID": "c1", "state": {"input": {}, **state}}
+    return read_call(part, "p1", None, over=True).part.state
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        ("The user rejected permission to use this specific tool call.", ToolState.OUTPUT_DENIED),
+        ('PermissionRejectedError({"_tag":"PermissionRejectedError"})', ToolState.OUTPUT_DENIED),
+        ("Tool execution aborted", ToolState.ABORTED),
+        ("Task cancelled", ToolState.ABORTED),
+        ("File not found: x", ToolState.OUTPUT_ERROR),
+    ],
+)
+def test_the_words_of_an_error_tell_what_became_of_a_call(error: str, state: ToolState) -> None:
+    """R-K9: stopped is not failed is not refused. 1.2.27 tells a refusal by the name of its error."""
+    assert state_of("task", status="error", error=error) is state
+
+
+@pytest.mark.parametrize(
+    ("output", "exit_code", "state"),
+    [
+        (STOPPED, None, ToolState.ABORTED),
+        (STOPPED.replace("shell", "bash"), None, ToolState.ABORTED),
+        (STOPPED, 0, ToolState.OUTPUT_AVAILABLE),
+        (f"{STOPPED} is what the file says", None, ToolState.OUTPUT_AVAILABLE),
+        (TIMED_OUT, None, ToolState.OUTPUT_AVAILABLE),
+    ],
+)
+def test_a_command_that_the_user_stopped_is_aborted(output: str, exit_code: int | None, state: ToolState) -> None:
+    """R-K9: since about 1.14 its row is completed, without an exit code, and the end of the output says so."""
+    assert state_of("bash", status="completed", output=output, metadata={"exit": exit_code}) is state
