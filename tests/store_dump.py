@@ -18,7 +18,7 @@ from turnlog.store import zstd
 from turnlog.store.archive import Archive
 from turnlog.store.archived_texts import WholeBodies
 from turnlog.store.frames import BODY_COLUMNS, MOST_TOGETHER, BodyPlace, BodyReader
-from turnlog.store.places import unpack_ids, unpack_records
+from turnlog.store.places import PARENT_ID, unpack_ids, unpack_records
 from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, MESSAGE_COUNTS, USAGE_COUNTS
 from turnlog.store.stored_events import unpack_data
 
@@ -136,7 +136,7 @@ def _bodies(connection: sqlite3.Connection) -> dict[str, Any]:
 def _memberships(connection: sqlite3.Connection) -> dict[str, Any]:
     rows = _rows(
         connection,
-        f"{_NAMES} SELECT n.id, m.external_id, s.position, f.path, s.generation, s.parent_id, s.parent_record, s.turn,"
+        f"{_NAMES} SELECT n.id, m.external_id, s.position, f.path, s.generation, {PARENT_ID}, s.parent_record, s.turn,"
         " s.step, s.fate, s.fate_cause, s.copied, s.records, s.record_ids, m.external_id FROM memberships s"
         " JOIN names n ON n.key = s.session_key JOIN messages m ON m.key = s.message_key"
         " LEFT JOIN sources f ON f.key = s.source_key",

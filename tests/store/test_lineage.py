@@ -11,6 +11,7 @@ import pytest
 from toy_agent import line
 from toy_store import ToyStore, in_any_order
 from turnlog.store import open_store
+from turnlog.store.places import PARENT_ID
 
 
 def prompt(message: str, *, parent: str | None = None, at: float = 0, **fields: Any) -> bytes:
@@ -290,7 +291,7 @@ def test_a_parent_that_the_fold_forgot_is_found_in_the_store(store: ToyStore) ->
     )
     store.add("s.log", prompt("b1", parent="r-n"), prompt("c1", parent="r-r"), prompt("d1", parent="nowhere"))
     parents = dict(
-        store.rows("SELECT m.external_id, s.parent_id FROM memberships s JOIN messages m ON m.key = s.message_key")
+        store.rows(f"SELECT m.external_id, {PARENT_ID} FROM memberships s JOIN messages m ON m.key = s.message_key")
     )
     assert parents == {"a1": None, "a2": "a1", "a3": "a2", "b1": "a3", "c1": "a3", "d1": "c1"}, (
         "what was lost is the message before"

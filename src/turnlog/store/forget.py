@@ -22,6 +22,7 @@ from turnlog.store.connection import connect, write_transaction
 from turnlog.store.families import family, session_key
 from turnlog.store.frames import drop_bodies
 from turnlog.store.names import Names
+from turnlog.store.places import name_parents
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.writing import lineage
@@ -120,6 +121,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     titled = leaves_of(connection, sources)
     make_whole(connection, sources, plan.message_keys)
     connection.executemany("DELETE FROM sources WHERE key = ?", [(key,) for key in sources])
+    name_parents(connection, plan.message_keys)
     drop_bodies(connection, plan.message_keys)
     connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in plan.message_keys])
     connection.execute(

@@ -1,11 +1,12 @@
 """How a membership keeps its records: byte ranges as MessagePack, record ids as 16 bytes each when they are UUIDs.
 
-An id that is the message's own takes none.
+Most messages hang under the one that was stored before them, and have one record id, their own: neither is repeated.
 """
 
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -18,6 +19,15 @@ _decoder_of_many = msgspec.msgpack.Decoder(list[tuple[RecordRef, ...]])
 _ARRAY = b"\xdd"
 _NOTHING = b"\x90"
 """MessagePack: an array whose length follows in four bytes, and an empty one."""
+
+_BEFORE = ""
+"""The parent is the message whose key is one less: keys are never used twice."""
+
+PARENT_ID = (
+    "CASE s.parent_id WHEN '' THEN (SELECT external_id FROM messages WHERE key = s.message_key - 1)"
+    " ELSE s.parent_id END"
+)
+"""Id of the parent, of a membership `s`."""
 
 _OWN = b""
 """One record id, that of the message itself."""
@@ -43,6 +53,23 @@ def unpack_many(packed: Sequence[bytes | None]) -> list[tuple[RecordRef, ...]]:
     return _decoder_of_many.decode(
         _ARRAY + len(packed).to_bytes(4, "big") + b"".join([records or _NOTHING for records in packed])
     )
+
+
+def pack_parent(parent_id: str | None, before: str | None) -> str | None:
+    """A parent's id as `memberships.parent_id` holds it, given the id of the message whose key is one less."""
+    if not parent_id:
+        return None
+    return _BEFORE if parent_id == before else parent_id
+
+
+def name_parents(connection: sqlite3.Connection, message_keys: Iterable[int]) -> None:
+    """Let nobody need these messages, which go, to know the parent's id."""
+    for table in ("memberships", "superseded"):
+        connection.executemany(
+            f"UPDATE {table} SET parent_id = (SELECT external_id FROM messages WHERE key = ?1)"
+            " WHERE message_key = ?1 + 1 AND parent_id = ''",
+            [(key,) for key in message_keys],
+        )
 
 
 def pack_ids(ids: Sequence[str], message_id: str) -> bytes | None:

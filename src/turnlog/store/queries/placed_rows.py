@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace
+from turnlog.store.places import PARENT_ID
 
 
 class PlacedRow(NamedTuple):
@@ -37,7 +38,7 @@ class PlacedRow(NamedTuple):
 def select_placed(table: str, *, parent_record: str = "s.parent_record", fate: str = "s.fate") -> str:
     """The rows of the messages that stand in a table of places, which is `s` in conditions, and its messages `m`."""
     return (
-        f"SELECT m.external_id, s.session_key, s.position, s.parent_id, {parent_record}, s.turn, s.step, {fate},"
+        f"SELECT m.external_id, s.session_key, s.position, {PARENT_ID}, {parent_record}, s.turn, s.step, {fate},"
         " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name,"
         f" {BODY_COLUMNS}"
         f" FROM {table} s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"

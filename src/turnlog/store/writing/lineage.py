@@ -16,7 +16,7 @@ from turnlog.model.codec import decode_event
 from turnlog.model.tree import Placed
 from turnlog.store import zstd
 from turnlog.store.joining import messages_of_records, parents_of, place_messages, told_fate
-from turnlog.store.places import unpack_ids
+from turnlog.store.places import PARENT_ID, unpack_ids
 
 _LOOKUP_SIZE = 500
 
@@ -93,7 +93,7 @@ def relink(connection: sqlite3.Connection, session_key: int, sequence: int) -> N
 
 def _members(connection: sqlite3.Connection, session_key: int) -> list[_Member]:
     rows = connection.execute(
-        "SELECT m.key, m.external_id, s.position, s.parent_id, s.parent_record, s.record_ids, s.fate, s.fate_cause"
+        f"SELECT m.key, m.external_id, s.position, {PARENT_ID}, s.parent_record, s.record_ids, s.fate, s.fate_cause"
         " FROM memberships s JOIN messages m ON m.key = s.message_key"
         " WHERE s.session_key = ? AND s.position < ? ORDER BY s.position",
         (session_key, HOOKED_FROM),

@@ -18,7 +18,7 @@ from turnlog.store import bodies, zstd
 from turnlog.store.archived_texts import leave_out, save_uses
 from turnlog.store.blobs import save_blobs
 from turnlog.store.frames import PLACE_COLUMNS, FramePacker, PackedFrames
-from turnlog.store.places import pack_ids, pack_records
+from turnlog.store.places import pack_ids, pack_parent, pack_records
 from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PLAIN_COLUMNS, MessageFacts, message_facts
 from turnlog.store.writing.branches import Branches
 from turnlog.store.writing.transaction import SourceRow, Transaction
@@ -58,6 +58,8 @@ class NewMessages:
         self._worker = worker
         row = transaction.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
         self._next_key = (row[0] if row else 0) + 1
+        self._before: str | None = None
+        """Id of the message with the key before the next."""
         self._messages: list[tuple[Any, ...]] = []
         self._packer = FramePacker()
         self._plain: list[tuple[Any, ...]] = []
@@ -89,7 +91,8 @@ class NewMessages:
         self._plain += facts.plain
         self._calls += facts.calls
         self._paths += facts.more_paths
-        self._members.append(member_row(session_key, key, message.id, transaction.source, placement))
+        self._members.append(member_row(session_key, key, message.id, transaction.source, placement, self._before))
+        self._before = message.id
         self._branches.note_place(session_key, placement)
         self._branches.lengthen(session_key, message.id, placement)
         return key
@@ -166,16 +169,21 @@ def drop_parts(connection: sqlite3.Connection, message_key: int) -> None:
 
 
 def member_row(
-    session_key: int, message_key: int, message_id: str, source: SourceRow, placement: Placement
+    session_key: int,
+    message_key: int,
+    message_id: str,
+    source: SourceRow,
+    placement: Placement,
+    before: str | None = None,
 ) -> tuple[Any, ...]:
-    """A message's place in a session, in the order of `MEMBER_INSERT`."""
+    """A message's place in a session, in the order of `MEMBER_INSERT`; `before` is the message with the key before."""
     return (
         session_key,
         placement.position,
         message_key,
         source.key,
         source.generation,
-        placement.parent_id,
+        pack_parent(placement.parent_id, before),
         placement.parent_record,
         placement.turn,
         placement.step,

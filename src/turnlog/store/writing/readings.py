@@ -18,7 +18,7 @@ from turnlog.store.blobs import BlobLoader, replace_blobs
 from turnlog.store.ended import GIVEN_UP, CallEnd, give_up_open_calls
 from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, save_alone
 from turnlog.store.joining import add_late_result, join_placements, join_records, told_fate
-from turnlog.store.places import pack_ids, pack_records, unpack_ids, unpack_records
+from turnlog.store.places import PARENT_ID, pack_ids, pack_parent, pack_records, unpack_ids, unpack_records
 from turnlog.store.rows import MESSAGE_COLUMNS, MessageFacts, message_facts
 from turnlog.store.writing.branches import Branches
 from turnlog.store.writing.new_messages import MEMBER_INSERT, drop_parts, insert_parts, member_row
@@ -49,8 +49,8 @@ class Readings:
             lambda: self._places(change),
         )
         row = self._connection.execute(
-            "SELECT position, source_key, generation, parent_id, parent_record, turn, step, fate, copied, records,"
-            " record_ids FROM memberships WHERE message_key = ? AND session_key = ?",
+            f"SELECT position, source_key, generation, {PARENT_ID}, parent_record, turn, step, fate, copied, records,"
+            " record_ids FROM memberships s WHERE message_key = ? AND session_key = ?",
             (key, session_key),
         ).fetchone()
         if row is None:
@@ -224,7 +224,7 @@ class Readings:
             (
                 joined.position,
                 *origin,
-                joined.parent_id,
+                pack_parent(joined.parent_id, None),
                 joined.parent_record,
                 joined.turn,
                 joined.step,

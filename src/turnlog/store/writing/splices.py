@@ -17,7 +17,7 @@ from turnlog.agents.base import HOOKED_FROM, SHARES_BEFORE
 from turnlog.model.message import SHARED_SPAN
 from turnlog.store import bodies
 from turnlog.store.frames import BodyReader
-from turnlog.store.places import unpack_ids
+from turnlog.store.places import PARENT_ID, unpack_ids
 from turnlog.store.rows import message_facts
 from turnlog.store.writing.transaction import Transaction
 
@@ -147,10 +147,10 @@ def _attach(connection: sqlite3.Connection, child: int, wanted: dict[int, _Place
         return False
     last = max(wanted.values(), key=lambda place: place.position).message_key
     found = connection.execute(
-        "UPDATE memberships SET parent_id = (SELECT external_id FROM messages WHERE key = ?1)"
+        "UPDATE memberships AS s SET parent_id = (SELECT external_id FROM messages WHERE key = ?1)"
         " WHERE session_key = ?2 AND parent_record IS NULL AND position ="
-        " (SELECT min(position) FROM memberships WHERE session_key = ?2 AND position >= 0) AND (parent_id IS NULL"
-        " OR parent_id <> (SELECT external_id FROM messages WHERE key = ?1) AND parent_id IN"
+        f" (SELECT min(position) FROM memberships WHERE session_key = ?2 AND position >= 0) AND ({PARENT_ID} IS NULL"
+        f" OR {PARENT_ID} <> (SELECT external_id FROM messages WHERE key = ?1) AND {PARENT_ID} IN"
         f" (SELECT external_id FROM messages WHERE key IN ({', '.join(str(key) for key in shared)})))",
         (last, child),
     )
