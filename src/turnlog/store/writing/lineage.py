@@ -85,8 +85,8 @@ def relink(connection: sqlite3.Connection, session_key: int, sequence: int) -> N
             has_changed = (at.fate, at.cause) != (member.fate, member.fate_cause)
             changed.append((parent, at.fate, at.cause, sequence if has_changed else 0, session_key, member.message_key))
     connection.executemany(
-        "UPDATE memberships SET parent_id = ?, fate = ?, fate_cause = ?, changed_seq = max(changed_seq, ?)"
-        " WHERE session_key = ? AND message_key = ?",
+        f"UPDATE memberships AS s SET parent_id = iif({PARENT_ID} IS ?1, parent_id, ?1), fate = ?2, fate_cause = ?3,"
+        " changed_seq = max(changed_seq, ?4) WHERE session_key = ?5 AND message_key = ?6",
         changed,
     )
 
