@@ -29,6 +29,7 @@ from codex_files import (
 from turnlog.agents import fold_bytes
 from turnlog.agents.base import Source, SourceKind
 from turnlog.model import (
+    CompactionEvent,
     ErrorEvent,
     Fate,
     InterruptEvent,
@@ -516,3 +517,17 @@ def test_a_command_belongs_to_the_code_that_was_running_when_it_began() -> None:
     calls = [part for message in answers(gathered) for part in message.parts if isinstance(part, ToolCallPart)]
     parents = {call.tool_call_id: call.parent_tool_call_id for call in calls if call.parent_tool_call_id}
     assert parents == {"first": "c1", "second": "c2", "late": "c2", "third": "c3"}
+
+
+def test_prompts_that_a_compaction_kept_are_found_by_their_text_where_their_ids_are_others() -> None:
+    """R-C5: up to 0.15x they have none or new ones; of prompts of the same words as many as were kept, the newest."""
+    kept = [
+        {"type": "message", "role": "user", "id": name, "content": [{"type": "input_text", "text": text}]}
+        for name, text in ((None, "b"), ("msg_new", "b"), (None, "S"))
+    ]
+    summary = line("compacted", {"message": "S", "replacement_history": kept})
+    said = [told for text in ("a", "b", "b", "b") for told in (prompt(text), answer(f"to {text}"))]
+    gathered = fold(meta(), *said, summary, prompt("c"))
+    (compaction,) = [found.event for found in gathered.events.values() if isinstance(found.event, CompactionEvent)]
+    told = [message.id for message in gathered.in_order(SESSION) if message.role == "user"]
+    assert [name for name in told if name in compaction.kept_message_ids] == told[2:4]

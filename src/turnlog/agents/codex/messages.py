@@ -56,7 +56,7 @@ def read_message(reading: Reading, item: Item) -> None:
     origin = _origin_of(reading, item, text)
     is_said = origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT)
     role: Role = "system" if item.role == "system" else "user" if origin in TURNS_BEGIN else "developer"
-    said = _said_text(item.content)
+    said = said_text(item.content)
     key = identity.text_key(said)
     message_id = reading.state.heard.pop(f"{_EVENT}:{key}", None) if is_said else None
     known = message_id is not None
@@ -66,6 +66,7 @@ def read_message(reading: Reading, item: Item) -> None:
         message_id = _id_of(reading, item, role, text)
         if is_said:
             reading.state.remember_heard(f"{_ITEM}:{key}", message_id)
+            reading.state.remember_prompt(message_id, key)
     message = Message(
         id=message_id,
         role=role,
@@ -200,7 +201,7 @@ def _origin_of(reading: Reading, item: Item, text: str) -> Origin:
 def _is_attached(reading: Reading, item: Item) -> bool:
     """Whether it is the image that a tool has just attached: up to about 0.9x nothing but its place says so."""
     state = reading.state
-    is_attached = state.attached > 0 and not _said_text(item.content)
+    is_attached = state.attached > 0 and not said_text(item.content)
     state.attached = state.attached - 1 if is_attached else 0
     if is_attached:
         state.remember_heard(f"{_ITEM}:", "")
@@ -213,7 +214,7 @@ def _id_of(reading: Reading, item: Item, role: str, text: str) -> str:
     return identity.made_up(reading.thread, reading.state.turn_key, role, text, reading.state.said)
 
 
-def _said_text(content: list[Content] | str | None) -> str:
+def said_text(content: list[Content] | str | None) -> str:
     """The words of a prompt, without the marks around its images."""
     if isinstance(content, str):
         return content

@@ -109,6 +109,8 @@ class State(msgspec.Struct, omit_defaults=True):
     """How often a text without an id was said in this turn."""
     heard: dict[str, str] = {}
     """Side and checksum of a prompt that only one of the two streams has told -> its message."""
+    prompts: dict[str, str] = {}
+    """A prompt -> the checksum of its text: a compaction may keep it under another id, or none."""
     turns: list[str | None] = []
     """The message before each turn: where a rollback goes."""
     totals: WireUsage | None = None
@@ -136,6 +138,10 @@ class State(msgspec.Struct, omit_defaults=True):
     def remember_heard(self, key: str, message_id: str) -> None:
         """Keep a prompt until the other stream tells it too."""
         keep_newest(self.heard, key, message_id, _HEARD)
+
+    def remember_prompt(self, message_id: str, key: str) -> None:
+        """Keep a prompt until a compaction may keep it."""
+        keep_newest(self.prompts, message_id, key, _TURNS)
 
     def remember_turn(self, parent: str | None) -> None:
         """Keep what stands before a turn."""

@@ -10,7 +10,7 @@ from turnlog.agents.codex.content import parts_of
 from turnlog.agents.codex.drafts import MessageDraft
 from turnlog.agents.codex.events import add_record
 from turnlog.agents.codex.lines import raw_at, read_compacted, read_item, read_usage_record
-from turnlog.agents.codex.messages import origin_of_text
+from turnlog.agents.codex.messages import origin_of_text, said_text
 from turnlog.agents.codex.reading import TURNS_BEGIN, Reading
 from turnlog.agents.codex.records import Compacted, Event, WireUsage
 from turnlog.agents.codex.results import end_calls
@@ -190,7 +190,7 @@ def read_compaction(reading: Reading) -> None:
     record = read_compacted(reading.payload, reading.tell)
     state = reading.state
     summary_id = _summary_of(reading, record)
-    kept = [found for found in (_kept_id(reading, raw) for raw in record.replacement_history or ()) if found]
+    kept = _kept(reading, record)
     if summary_id is not None:
         kept.append(summary_id)
     reading.close_message()
@@ -258,9 +258,22 @@ def _is_summary(reading: Reading, record: Compacted, text: str) -> bool:
     return length > 0 and identity.text_key(text[-length:]) == key
 
 
-def _kept_id(reading: Reading, raw: Raw) -> str | None:
-    item = read_item(raw, reading.tell)
-    return identity.named(reading.thread, item.id) if item.id is not None else None
+def _kept(reading: Reading, record: Compacted) -> list[str]:
+    """The messages that the model is still given: by their ids; prompts without, or with others, by their text."""
+    known = reading.state.prompts
+    prompts: dict[str, list[str]] = {}
+    for message_id, key in known.items():
+        prompts.setdefault(key, []).append(message_id)
+    found: list[str] = []
+    for raw in reversed(record.replacement_history or ()):
+        item = read_item(raw, reading.tell)
+        name = identity.named(reading.thread, item.id) if item.id is not None else None
+        if item.role == "user" and name not in known:
+            same = prompts.get(identity.text_key(said_text(item.content)))
+            name = same.pop() if same else name
+        if name is not None:
+            found.append(name)
+    return found[::-1]
 
 
 def _replacement(reading: Reading, record: Compacted) -> tuple[Message, ...]:
