@@ -29,7 +29,7 @@ class OpenCode:
 
     name = NAME
     display_name = "OpenCode"
-    parser_version = 7
+    parser_version = 8
     command = COMMAND
     turn_signs = TURN_SIGNS
 
