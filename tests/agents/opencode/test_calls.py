@@ -23,6 +23,9 @@ def state_of(tool: str, **state: Any) -> ToolState:
     [
         ("The user rejected permission to use this specific tool call.", ToolState.OUTPUT_DENIED),
         ('PermissionRejectedError({"_tag":"PermissionRejectedError"})', ToolState.OUTPUT_DENIED),
+        ('PermissionCorrectedError({"feedback":"use cat"})', ToolState.OUTPUT_DENIED),
+        ('PermissionDeniedError({"ruleset":[]})', ToolState.OUTPUT_DENIED),
+        ('QuestionRejectedError({"_tag":"QuestionRejectedError"})', ToolState.OUTPUT_DENIED),
         ("Tool execution aborted", ToolState.ABORTED),
         ("Task cancelled", ToolState.ABORTED),
         ("File not found: x", ToolState.OUTPUT_ERROR),

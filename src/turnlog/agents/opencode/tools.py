@@ -54,6 +54,9 @@ _STATE_FIELDS = frozenset(
 _DENIED = (
     "rejected permission",
     "permissionrejectederror",
+    "permissioncorrectederror",
+    "permissiondeniederror",
+    "questionrejectederror",
     "specified a rule which prevents",
     "permission denied",
     "user dismissed",
