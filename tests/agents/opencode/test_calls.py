@@ -29,6 +29,7 @@ def state_of(tool: str, **state: Any) -> ToolState:
         ("Tool execution aborted", ToolState.ABORTED),
         ("Task cancelled", ToolState.ABORTED),
         ("File not found: x", ToolState.OUTPUT_ERROR),
+        ("Error: EACCES: permission denied, open '/etc/shadow'", ToolState.OUTPUT_ERROR),
     ],
 )
 def test_the_words_of_an_error_tell_what_became_of_a_call(error: str, state: ToolState) -> None:

@@ -58,7 +58,6 @@ _DENIED = (
     "permissiondeniederror",
     "questionrejectederror",
     "specified a rule which prevents",
-    "permission denied",
     "user dismissed",
 )
 _ABORTED = (
