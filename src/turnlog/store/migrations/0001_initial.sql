@@ -143,7 +143,7 @@ CREATE TABLE memberships (
     message_key INTEGER NOT NULL REFERENCES messages (key) ON DELETE CASCADE,
     source_key INTEGER REFERENCES sources (key) ON DELETE SET NULL,
     generation INTEGER NOT NULL DEFAULT 0,    -- of the source, that `records` points into
-    parent_id TEXT, parent_record TEXT,
+    parent_id TEXT, parent_record TEXT,       -- external_id of the parent, '' for the message whose key is one less
     turn INTEGER, step INTEGER,
     fate TEXT NOT NULL DEFAULT 'active',
     fate_cause TEXT,
