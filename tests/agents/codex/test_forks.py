@@ -158,6 +158,17 @@ def test_a_fork_by_copy_pays_for_none_of_the_turns_that_had_just_ended(tmp_path:
         ]
 
 
+def test_a_fork_by_copy_changes_nothing_of_what_it_copied(tmp_path: Path) -> None:
+    """Its lines have the time of the copying, which is nobody's but the fork's."""
+    original = "01a20014-b374-7a20-80bc-567a1ba0318a"
+    home = DATA / "versions" / "0.110.0-forks"
+    alone = read_session(next(home.rglob(f"*{original}.jsonl"))).messages
+    sync(tmp_path / "turnlog.db", roots=[home], agents=[AGENT])
+    with open_store(tmp_path / "turnlog.db") as store:
+        assert [item.message for item in store.messages(f"codex:{original}")] == list(alone)
+    assert any(message.created_at != message.completed_at for message in alone if message.completed_at is not None)
+
+
 def test_the_calls_of_a_fork_begin_with_those_that_it_shares(tmp_path: Path) -> None:
     """R-C12: in their order, page by page too."""
     path = tmp_path / "store.db"

@@ -110,6 +110,7 @@ class MessageDraft(msgspec.Struct, eq=False):
 
     def change(self) -> MessageChange:
         """The message as this feed knows it. Ends the draft."""
+        place = self.open
         # A draft and its calls name each other: letting go here frees them without a garbage collection.
         parts, self.parts = self.parts, {}
         numbers = list(parts)
@@ -121,7 +122,8 @@ class MessageDraft(msgspec.Struct, eq=False):
             parts=tuple([part.part() if isinstance(part, CallDraft) else part for part in parts.values()]),
             origin=self.origin,
             created_at=self.created_at,
-            completed_at=self.completed_at,
+            # A copy has the times of its copying: the end, which the latest reading tells, only the original knows.
+            completed_at=None if place.copied else self.completed_at,
             model=self.model,
             response_id=self.response_id,
             stop_reason=self.stop_reason,
@@ -131,7 +133,6 @@ class MessageDraft(msgspec.Struct, eq=False):
         )
         if not self.in_order:
             self.records.sort(key=itemgetter(0))
-        place = self.open
         return MessageChange(
             message=message,
             placement=Placement(
