@@ -147,6 +147,15 @@ def test_a_text_that_the_log_writes_otherwise_stays_where_it_is(home: Path, path
     check_whole(path, "one", message)
 
 
+def test_texts_that_begin_alike_are_told_apart(home: Path, path: Path) -> None:
+    begin = proof_of(1)[:400]
+    message = thought("m", begin + proof_of(2), begin + proof_of(3), begin + proof_of(2), begin)
+    Log(home, "one").message(message)
+    read_home(path, home)
+    assert stored(path)[0].count(b"$archived") == 4
+    check_whole(path, "one", message)
+
+
 def test_a_text_that_is_a_key_too_is_left_out_where_it_is_a_value(home: Path, path: Path) -> None:
     message = thought("m", proof_of(1), **{proof_of(1): proof_of(1)})
     Log(home, "one").message(message)
