@@ -98,3 +98,18 @@ def test_an_index_that_is_made_anew_leaves_its_checkpoints_too(path: Path) -> No
         indexer.catch_up()
         connection = indexer._file.connection  # pyright: ignore[reportPrivateUsage] (no question tells it)
         assert connection.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
+
+
+def test_an_end_between_the_rest_and_the_checkpoint_is_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpointer = Checkpointer([tmp_path / "store.db"], 0)
+    stopped, thread = checkpointer._stopped, checkpointer._thread  # pyright: ignore[reportPrivateUsage]
+
+    def rest(seconds: float) -> bool:
+        stopped.set()
+        checkpointer.note()
+        return False
+
+    monkeypatch.setattr(stopped, "wait", rest)
+    checkpointer.note()
+    thread.join(10)
+    assert not thread.is_alive()

@@ -57,6 +57,8 @@ class Checkpointer:
     def _run(self) -> None:
         while self._committed.wait() and not self._stopped.wait(self._rest):
             self._committed.clear()
+            if self._stopped.is_set():  # just now: what would have told of it is cleared
+                return
             for database in self._databases:
                 _checkpoint(database)
 
