@@ -13,10 +13,10 @@ from turnlog.store.search.layout import SUPERSEDED, Entry
 from turnlog.store.search.plan import Plan
 
 MOST_COUNTED = 1000
-_COUNTING_SECONDS = 0.00015
+_COUNTING_SECONDS = 0.0001
 """Counting stops at either."""
 
-_COUNTED_AT_ONCE = 10
+_COUNTED_AT_ONCE = 4
 
 _IDS = (
     " UNION ALL ".join(

@@ -71,15 +71,15 @@ class Finder:
     def _cut(self, text: str, start: int) -> Snippet:
         begin = _word_start(text, max(0, start - _LEAD), start)
         raw = text[begin : begin + _RAW_LENGTH]
-        line = _one_line(raw)
+        line, lead, rest = _one_line(raw), "…" if begin else "", ""
         if len(line) > LENGTH:
             end = line.rfind(" ", LENGTH - _LEAD, LENGTH)
-            line = f"{line[: end if end > 0 else LENGTH]}…"
+            line, rest = line[: end if end > 0 else LENGTH], "…"
         elif begin + len(raw) < len(text):
-            line += "…"
-        if begin:
-            line = f"…{line}"
-        return Snippet(line, _merged([mark for search in self._searches for mark in search.find_all(line)]))
+            rest = "…"
+        shift = len(lead)
+        marks = [(start + shift, end + shift) for search in self._searches for start, end in search.find_all(line)]
+        return Snippet(f"{lead}{line}{rest}", _merged(marks))
 
 
 class _Search:
