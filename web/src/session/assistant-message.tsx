@@ -3,7 +3,7 @@
 import { useMemo } from "react";
 import type { Message, Part } from "@/api/types";
 import { Icon } from "@/design/icon";
-import type { MessageEntry } from "./entries";
+import type { MessageEntry } from "./entry";
 import { MessageFrame } from "./message-frame";
 import { CallGroup } from "./parts/call-group";
 import { layOut, type PlacedPart } from "./parts/call-groups";

@@ -3,7 +3,7 @@
 import { Icon } from "@/design/icon";
 import { plural } from "@/format/numbers";
 import { useOwnDisclosure } from "./disclosure";
-import type { BackgroundEntry, MessageEntry } from "./entries";
+import type { BackgroundEntry, MessageEntry } from "./entry";
 import { RecordsView } from "./event-view";
 import { InjectedMessage, previewOf, sizeOf, textOf } from "./injected-message";
 import { useSessionContext } from "./session-context";

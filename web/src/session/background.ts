@@ -1,6 +1,6 @@
 /** Folds neighbouring pieces of injected context, and the records between them, into one entry. */
 
-import type { BackgroundEntry, Entry, MessageEntry, RecordsEntry } from "./entries";
+import type { BackgroundEntry, Entry, MessageEntry, RecordsEntry } from "./entry";
 import { isLeft } from "./fates";
 
 type Piece = MessageEntry | RecordsEntry;

@@ -4,7 +4,7 @@ import { Icon } from "@/design/icon";
 import { plural } from "@/format/numbers";
 import { commandText } from "./command-text";
 import { useDisclosure } from "./disclosure";
-import type { BranchEntry } from "./entries";
+import type { BranchEntry } from "./entry";
 import { BRANCHES } from "./fates";
 import { previewOf, textOf } from "./injected-message";
 import { JumpLink } from "./jump-link";

@@ -1,7 +1,6 @@
 /** Folds stretches that the conversation left (rewound, retracted, superseded) behind a line that opens them. */
 
-import type { BranchEntry, Entry, IsOpen, MessageEntry } from "./entries";
-import { fateOf } from "./entries";
+import { type BranchEntry, type Entry, fateOf, type IsOpen, type MessageEntry } from "./entry";
 import { isLeft } from "./fates";
 
 /** How the ids of branches begin, under which it is remembered whether they are open. */

@@ -3,7 +3,7 @@
 import { Component, type ReactNode } from "react";
 import type { Json } from "@/api/types";
 import { JsonCode } from "@/content/json-view";
-import type { Entry } from "./entries";
+import type { Entry } from "./entry";
 
 interface EntryBoundaryProps {
   entry: Entry;

@@ -5,7 +5,7 @@ import { Icon } from "@/design/icon";
 import { formatDay } from "@/format/time";
 import { BackgroundView } from "./background-view";
 import { BranchView } from "./branch-view";
-import type { Entry, MessageEntry } from "./entries";
+import type { Entry, MessageEntry } from "./entry";
 import { EntryBoundary } from "./entry-boundary";
 import { EventView, RecordsView } from "./event-view";
 import { FATES } from "./fates";

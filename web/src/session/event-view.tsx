@@ -5,7 +5,7 @@ import { Icon, type IconName } from "@/design/icon";
 import { formatCompact, plural } from "@/format/numbers";
 import { formatExact } from "@/format/time";
 import { useDisclosure, useOwnDisclosure } from "./disclosure";
-import type { EventEntry, LoudEvent, QuietEvent, RecordsEntry } from "./entries";
+import type { EventEntry, LoudEvent, QuietEvent, RecordsEntry } from "./entry";
 import { EventRecords } from "./event-records";
 import { JumpLink } from "./jump-link";
 import { rawId } from "./message-details";

@@ -6,7 +6,7 @@ import { Terminal } from "@/content/terminal";
 import { Icon, type IconName } from "@/design/icon";
 import { plural } from "@/format/numbers";
 import { useDisclosure } from "./disclosure";
-import type { MessageEntry } from "./entries";
+import type { MessageEntry } from "./entry";
 import { MessageFrame } from "./message-frame";
 import { PartFrame } from "./parts/part-frame";
 import { PartView } from "./parts/part-view";

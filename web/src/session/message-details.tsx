@@ -4,7 +4,7 @@ import { formatCost, UNKNOWN } from "@/format/numbers";
 import { formatDuration, formatExact, spanOf } from "@/format/time";
 import { CopyMessage } from "./copy-as";
 import { useOwnDisclosure } from "./disclosure";
-import type { MessageEntry } from "./entries";
+import type { MessageEntry } from "./entry";
 import { FATES } from "./fates";
 import { RawRecords } from "./raw-records";
 import { describeUsage } from "./step-usage";

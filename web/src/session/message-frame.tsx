@@ -2,7 +2,7 @@
 
 import type { ReactNode } from "react";
 import { useOwnDisclosure } from "./disclosure";
-import type { MessageEntry } from "./entries";
+import type { MessageEntry } from "./entry";
 import { detailsId, MessageDetails } from "./message-details";
 import { useLinked } from "./session-context";
 import { StepNote } from "./step-note";

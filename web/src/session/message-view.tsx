@@ -2,7 +2,7 @@
 
 import type { Message, Origin } from "@/api/types";
 import { AssistantMessage } from "./assistant-message";
-import type { MessageEntry } from "./entries";
+import type { MessageEntry } from "./entry";
 import { InjectedMessage } from "./injected-message";
 import { PromptMessage } from "./prompt-message";
 

@@ -4,7 +4,7 @@ import type { Origin } from "@/api/types";
 import { Terminal } from "@/content/terminal";
 import { Icon, type IconName } from "@/design/icon";
 import { commandOutput, commandText } from "./command-text";
-import type { MessageEntry } from "./entries";
+import type { MessageEntry } from "./entry";
 import { MessageFrame } from "./message-frame";
 import { unframe } from "./parts/output-frame";
 import { PartFrame } from "./parts/part-frame";

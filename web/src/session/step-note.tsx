@@ -3,7 +3,7 @@
 import { Icon } from "@/design/icon";
 import { formatCost, formatTokens } from "@/format/numbers";
 import { formatClock, formatExact } from "@/format/time";
-import type { MessageEntry } from "./entries";
+import type { MessageEntry } from "./entry";
 import { contextTokens } from "./step-usage";
 
 interface StepNoteProps {

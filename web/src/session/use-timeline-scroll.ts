@@ -3,7 +3,7 @@
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from "react";
 import type { VirtualizerHandle } from "virtua";
 import { useDisclosures } from "./disclosure";
-import type { BranchEntry, Entry } from "./entries";
+import type { BranchEntry, Entry } from "./entry";
 import type { Place } from "./place";
 import { showPart } from "./show-part";
 import type { LoadedWindow } from "./use-session-window";
