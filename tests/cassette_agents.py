@@ -123,8 +123,7 @@ class GeminiAgent:
         }
         models = self.client.models
         answers = list(models.generate_content_stream(**options)) if stream else [models.generate_content(**options)]
-        # Every answer of a cassette has a candidate with content.
-        parts = [part for answer in answers for part in answer.candidates[0].content.parts]  # type: ignore[index, union-attr]
+        parts = [part for answer in answers for part in answer.candidates[0].content.parts]
         self.contents.append(google.Content(role="model", parts=parts))
         said = "".join([part.text for part in parts if part.text and not part.thought])
         called = [part.function_call for part in parts if part.function_call]

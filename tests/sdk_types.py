@@ -52,7 +52,7 @@ def _closed(kind: Any, making: tuple[Any, ...]) -> Any:
         name: (Required if name in required else NotRequired)[strict_type(hint, making)] for name, hint in hints.items()
     }
     # A type made at run time, which no checker follows.
-    made: Any = TypedDict(kind.__name__, fields)  # pyright: ignore[reportGeneralTypeIssues, reportArgumentType]
+    made: Any = TypedDict(kind.__name__, fields)  # pyright: ignore[reportArgumentType]
     made.__pydantic_config__ = ConfigDict(extra="forbid")
     return made
 

@@ -23,8 +23,7 @@ def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def utc(*parts: int) -> datetime:
-    # As many numbers as the test gives.
-    return datetime(*parts, tzinfo=UTC)  # pyright: ignore[reportArgumentType]
+    return datetime(*parts, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

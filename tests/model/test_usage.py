@@ -17,7 +17,7 @@ EXACTNESS = st.sampled_from(["exact", "lower_bound", "estimated"])
 USAGES = st.builds(
     Usage,
     # A strategy for each field, by name.
-    **{name: COUNTS for name in (*BUCKETS, "web_searches", "web_fetches")},  # pyright: ignore[reportArgumentType]
+    **{name: COUNTS for name in (*BUCKETS, "web_searches", "web_fetches")},
     service_tier=st.sampled_from([None, "standard", "priority"]),
     speed=st.sampled_from([None, "fast"]),
     exactness=EXACTNESS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from itertools import permutations
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,6 +24,7 @@ from turnlog.model import (
     ToolResult,
     ToolState,
 )
+from turnlog.model.session import TitleSource
 from turnlog.model.tree import Placed
 from turnlog.store.joining import (
     add_late_result,
@@ -70,8 +72,7 @@ def session_changes(draw: st.DrawFn) -> SessionChange:
         position=draw(st.integers(0, 9)),
         project_path=draw(st.none() | names),
         cwd=draw(st.none() | names),
-        # Names of sources are literals; a strategy has strings.
-        titles=draw(st.dictionaries(st.sampled_from(["custom", "prompt"]), names)),  # type: ignore[arg-type]
+        titles=draw(st.dictionaries(st.sampled_from(["custom", "prompt"]), names)),
         first_at=draw(times),
         last_at=draw(times),
         active_leaf=draw(st.none() | names),
@@ -135,9 +136,8 @@ def test_of_two_values_the_later_wins_and_the_first_project_stays() -> None:
     assert (joined.project_path, joined.cwd, joined.titles, joined.first_at) == ("/a", "/b", {"prompt": "y"}, at(1))
 
 
-def link(**fields: object) -> Link:
-    # Fields of any type.
-    return Link(kind="subagent", parent_session_id="p", child_session_id="c", **fields)  # type: ignore[arg-type]
+def link(**fields: Any) -> Link:
+    return Link(kind="subagent", parent_session_id="p", child_session_id="c", **fields)
 
 
 def test_both_sides_of_a_relationship_are_one_link() -> None:
@@ -156,10 +156,9 @@ def test_both_sides_of_a_relationship_are_one_link() -> None:
         ({"user": "", "summary": "s", "prompt": "p"}, ("s", "summary")),
     ],
 )
-def test_titles_have_an_order(titles: dict[str, str], chosen: tuple[str, str] | None) -> None:
+def test_titles_have_an_order(titles: dict[TitleSource, str], chosen: tuple[str, TitleSource] | None) -> None:
     """R-C6."""
-    # Names of sources are literals; parameters have strings.
-    assert choose_title(titles) == chosen  # type: ignore[arg-type]
+    assert choose_title(titles) == chosen
 
 
 def test_a_late_result_changes_its_call_only() -> None:
@@ -183,10 +182,9 @@ def test_a_late_result_changes_its_call_only() -> None:
 # -- the tree of a session
 
 
-def place(position: int, parent: str | None = None, **fields: object) -> Placement:
+def place(position: int, parent: str | None = None, **fields: Any) -> Placement:
     record_ids = (f"r{position}",)
-    # Fields of any type.
-    return Placement(session_id=SESSION, position=position, parent_id=parent, record_ids=record_ids, **fields)  # type: ignore[arg-type]
+    return Placement(session_id=SESSION, position=position, parent_id=parent, record_ids=record_ids, **fields)
 
 
 def event(position: int, parent: str) -> EventChange:

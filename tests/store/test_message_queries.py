@@ -318,8 +318,7 @@ def test_the_raw_records_of_a_message(store: Store, places: Places) -> None:
 
 
 def kinds(events: list[HistoryEvent]) -> list[str]:
-    # Tags are strings here.
-    return [event.__struct_config__.tag for event in events]  # type: ignore[misc]
+    return [str(event.__struct_config__.tag) for event in events]
 
 
 def test_history_is_in_the_order_in_which_things_arrived(store: Store, places: Places) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,12 +22,9 @@ from turnlog.store.base import Store, UsageBy, UsageFilter, UsageTotals
 DAY = 24 * 60
 
 
-def answer(
-    id: str, minute: float | None, usage: Usage | None, model: str | None = "large", **fields: object
-) -> Message:
+def answer(id: str, minute: float | None, usage: Usage | None, model: str | None = "large", **fields: Any) -> Message:
     created_at = None if minute is None else at(minute)
-    # Fields of any type.
-    return Message(id=id, role="assistant", model=model, created_at=created_at, usage=usage, **fields)  # type: ignore[arg-type]
+    return Message(id=id, role="assistant", model=model, created_at=created_at, usage=usage, **fields)
 
 
 @pytest.fixture

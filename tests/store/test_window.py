@@ -20,6 +20,7 @@ from turnlog.model import (
     RecordEvent,
     TextPart,
     ToolCallPart,
+    ToolKind,
     ToolResult,
     Usage,
 )
@@ -44,8 +45,7 @@ def path(tmp_path: Path) -> Path:
     log.event(RecordEvent(id="start", kind="mode", created_at=at(0)))
     for number in range(10):
         prompt = Message(id=f"p{number}", role="user", origin=Origin.PROMPT, parts=(TextPart(text=f"Ä{number} 你好"),))
-        # The kind by its value.
-        part = ToolCallPart(tool_call_id=f"t{number}", tool_name="Task", kind="subagent")  # type: ignore[arg-type]
+        part = ToolCallPart(tool_call_id=f"t{number}", tool_name="Task", kind=ToolKind.SUBAGENT)
         answer = Message(
             id=f"a{number}", role="assistant", model="large", parts=(part,), usage=Usage(input=1, output=1)
         )

@@ -62,7 +62,7 @@ def test_a_diagnostic_names_line_and_offset() -> None:
 
 def test_a_message_of_a_checkpoint_that_is_none_is_told() -> None:
     # A record that is no message, on purpose.
-    gathered = fold(header(), checkpoint(user("u", "hi"), {"type": "oddity"}))  # type: ignore[arg-type]
+    gathered = fold(header(), checkpoint(user("u", "hi"), {"type": "oddity"}))
     (found,) = gathered.diagnostics
     assert found.json_path == "messages[1]"
     assert len(gathered.messages) == 1
