@@ -77,8 +77,7 @@ class NewMessages:
         self._next_key += 1
         facts = message_facts(message, key)
         body = self._body(message, facts, key)
-        feed = transaction.feed
-        places = feed.places(message, placement.records) if feed is not None else {}
+        places = transaction.archived_places(change)
         if places:
             self._uses.append((key, transaction.source.key))
         cost = transaction.cost(message)

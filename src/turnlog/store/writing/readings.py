@@ -46,7 +46,7 @@ class Readings:
             key,
             change.placement.session_id,
             lambda known: merge_messages(known, change.message),
-            lambda: self._places(change),
+            lambda: self._transaction.archived_places(change),
         )
         row = self._connection.execute(
             f"SELECT position, source_key, generation, {PARENT_ID}, parent_record, turn, step, fate, copied, records,"
@@ -107,11 +107,6 @@ class Readings:
                 (self._sessions.key(change.session_id), change.tool_call_id, change.position, HOOKED_FROM),
             ).fetchone()
         return row[0] if row else None
-
-    def _places(self, change: MessageChange) -> dict[bytes, bytes]:
-        """Where the archive has long texts of a reading."""
-        feed = self._transaction.feed
-        return {} if feed is None else feed.places(change.message, change.placement.records)
 
     def _update_message(
         self,

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import SourceKind
+from turnlog.agents.base import MessageChange, SourceKind
 from turnlog.agents.packing import is_packed
 from turnlog.model import Message, Usage
 from turnlog.store.archived_texts import Feed
@@ -73,7 +73,7 @@ class Transaction:
         self.saved = Saved()
         self.source = SourceRow(0, "", "", 0, None)
         """The source whose changes are being written."""
-        self.feed: Feed | None = None
+        self._feed: Feed | None = None
         """The bytes that tell them, where these can be read again in the archive."""
         self._price = price
         self._price_key = self.names.price_version(price_version)
@@ -82,8 +82,12 @@ class Transaction:
     def turn_to(self, source: SourceRow, data: bytes = b"", offset: int = 0) -> None:
         """What comes now is of this source, told by `data`, which stands at byte `offset` of it."""
         self.source = source
-        self.feed = Feed(source.key, source.generation, offset, data) if data and source.is_log else None
+        self._feed = Feed(source.key, source.generation, offset, data) if data and source.is_log else None
         self._paths[source.key] = (source.is_stream, source.session_id, source.path)
+
+    def archived_places(self, change: MessageChange) -> dict[bytes, bytes]:
+        """Text -> place of the long texts of a message that the archive has (`archived_texts`)."""
+        return {} if self._feed is None else self._feed.places(change.message, change.placement.records)
 
     def outranks(self, source_key: int | None, generation: int, session_id: str) -> bool:
         """Whether this source says where something of a session stands, and not the one that said so before.
