@@ -20,6 +20,7 @@ PACKAGES := $(if $(WEB),web/node_modules/.package-lock.json)
 JUDGES := tests/conformance/node_modules/.package-lock.json
 # The page of the example, which a browser test drives.
 EXAMPLE := examples/chat/page
+SOURCES := $(shell find src/turnlog -name '*.py')
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
 
 .PHONY: help serve test lint types layers webcheck pytest format lock web browser wheel bench rig clean prices
@@ -27,7 +28,7 @@ WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path
 help: ## Say what can be made
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
-serve: .build/venv $(STATIC) ## Open turnlog in the browser (ARGS="--port 8000")
+serve: .build/bytecode $(STATIC) ## Open turnlog in the browser (ARGS="--port 8000")
 	$(BIN)/turnlog serve $(ARGS)
 
 test: lint types layers webcheck pytest ## Check everything: style, types, layers, web app, behaviour
@@ -45,7 +46,7 @@ layers: .build/tools ## Check that dependencies run one way
 webcheck: $(PACKAGES) ## Check the web app: types, style, tests
 	$(if $(WEB),cd web && npm run check,@echo "There is no web app to check yet.")
 
-pytest: .build/tools $(STATIC) $(JUDGES) $(EXAMPLE)/dist/index.html browser ## Run the tests (ARGS="-k usage")
+pytest: .build/tools .build/bytecode $(STATIC) $(JUDGES) $(EXAMPLE)/dist/index.html browser ## Run the tests (ARGS="-k usage")
 	@# A browser keeps an event loop running: its tests have a process of their own. 5: none was selected.
 	$(BIN)/pytest -n auto -m "not browser" $(ARGS) || [ $$? -eq 5 ]
 	@# What fails among them is tried once more, by itself: a busy machine may keep a page waiting for longer than any test.
@@ -62,7 +63,7 @@ wheel: .build/venv $(STATIC) ## Build sdist and wheel into dist/
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 
-bench: .build/tools ## Time turnlog (ARGS are passed on)
+bench: .build/tools .build/bytecode ## Time turnlog (ARGS are passed on)
 	$(BIN)/python benchmarks/sync.py $(ARGS)
 
 # The newest of each, whatever it is: the rig is there to find out what has changed.
@@ -110,6 +111,12 @@ lock: ## Resolve the dependencies again
 	$(PIP) --require-hashes -r requirements/runtime.lock -r requirements/build.lock
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@mkdir -p .build && touch $@
+
+# pip compiles what it installs, but not what stays where it is. Where Python may not write bytecode by itself, every
+# start would compile it anew.
+.build/bytecode: $(SOURCES) .build/venv
+	$(BIN)/python -m compileall -q -j 0 src/turnlog
+	@touch $@
 
 .build/tools: requirements/test.lock .build/venv
 	$(PIP) --require-hashes -r requirements/test.lock
