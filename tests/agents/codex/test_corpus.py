@@ -193,6 +193,20 @@ def test_parts_stand_in_the_order_in_which_the_model_got_them(scenario: str) -> 
         assert answered <= answers
 
 
+@pytest.mark.parametrize("version", ["0.39.0-order", "0.65.0-order"])
+def test_words_stand_between_the_calls_between_which_they_were_said(version: str) -> None:
+    """R-S15, R-C3: up to 0.6x the log tells all words of an answer before its items; some were said twice."""
+    (log,) = logs("versions", version)
+    gathered = read([log])
+    flow = [found[-1] for found in flow_of(gathered, log.session_id or "")]
+    assert flow[-15:] == [
+        *("Order please", "**Plan**", "First words.", "c1", "Words between.", "c2", "Words after."),
+        *("**T2**", "c3", "Middle two."),
+        *("c4", "Said twice.", "c5", "Said twice."),
+        "Done.",
+    ]
+
+
 @pytest.mark.parametrize("case", COSTS)
 def test_tokens_are_counted_once(case: str) -> None:
     """R-C5: repeated counts, replayed forks, archived copies, totals only: each response's tokens exactly once."""

@@ -8,7 +8,6 @@ an output. Up to about 0.4x the tokens come before the items and each call is wr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +22,7 @@ from turnlog.agents.codex.records import Content, Event, Item
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import OpenCall, OpenMessage
 from turnlog.agents.codex.tools import CODE_MODE, KINDS, tool_name
+from turnlog.agents.codex.twins import is_told, next_number, number_of_event, number_of_item
 from turnlog.model import FilePart, ProviderData, ReasoningPart, TextPart, ToolKind, ToolResult, ToolState
 from turnlog.model.merge import join_mappings
 
@@ -35,15 +35,12 @@ _SPOKEN = (TextPart, ReasoningPart)
 _OWN_WORDS = frozenset({"Compact task completed"})
 """What Codex (0.39) said of its own when it had compacted."""
 
-_FROM_ITEM, _FROM_EVENT = "i", "e"
-"""Who told a thing that the other stream has still to tell."""
-
 
 def read_answer(reading: Reading, item: Item) -> None:
     """A `message` item of the model."""
     text = text_of(item.content)
     draft = draft_for(reading, item.id, text)
-    number = _number_of_item(draft.open, item.id, (text,))
+    number = number_of_item(reading.state, draft.open, item.id, (text,))
     provider = None
     if item.id is not None:
         provider = ProviderData(name=PROVIDER, model=reading.state.model, opaque={"id": item.id})
@@ -63,7 +60,7 @@ def read_reasoning(reading: Reading, item: Item) -> None:
     """A `reasoning` item."""
     texts = _texts(item.summary)
     draft = draft_for(reading, item.id, "\0".join(texts) or item.encrypted_content or "")
-    number = _number_of_item(draft.open, item.id, texts)
+    number = number_of_item(reading.state, draft.open, item.id, texts)
     _put(draft, number, reasoning_part(item, f"{draft.id}.{number}", reading.state.model))
     _note_item(reading, draft, number, item)
 
@@ -87,7 +84,7 @@ def read_server_call(reading: Reading, item: Item) -> None:
     """A `web_search_call` or `image_generation_call` item: the provider ran it, and the item is its end."""
     name = item.type.removesuffix("_call")
     draft = draft_for(reading, item.id, item.type)
-    number = _number_of_item(draft.open, item.id, (name,))
+    number = number_of_item(reading.state, draft.open, item.id, (name,))
     call = add_call(reading, draft, item.id, name, number)
     call.provider_executed = True
     call.state = _STATES.get(item.status or "", ToolState.INPUT_AVAILABLE)
@@ -142,15 +139,10 @@ def _place_of_event(
     """Where to tell it: as the part that its item will be. None when the item was read already."""
     newest = reading.state.messages.get(reading.state.answer or "")
     key = item_id or identity.text_key(text)
-    if newest is not None and newest.twins and newest.twins.pop(_FROM_ITEM + key, None) is not None:
+    if newest is not None and is_told(newest, key):
         return None
     draft = draft_for(reading, item_id, text)
-    place = draft.open
-    goes_on = is_section and 0 <= place.section == place.parts - 1
-    number = place.section if goes_on else _next(place)
-    if is_section:
-        place.section = number
-    place.twins[_FROM_EVENT + key] = number
+    number = number_of_event(reading.state, draft.open, key, is_section=is_section)
     draft.records.append((reading.position, reading.length, number))
     draft.at(reading.at)
     return draft, number
@@ -200,7 +192,7 @@ def add_call(
     if number is None and told is not None and told.message_id == draft.id:
         number = told.number
     if number is None:
-        number = _next(draft.open)
+        number = next_number(reading.state, draft.open)
     part_id = f"{draft.id}.{number}"
     call = CallDraft(draft, number, call_id or part_id, name, KINDS.get(name, ToolKind.OTHER))
     call.started_at = reading.at
@@ -214,36 +206,6 @@ def _is_over(reading: Reading, place: OpenMessage) -> bool:
     if place.counted and not place.counted_first:
         return True
     return place.answered and not (reading.state.pairwise or place.counted_first)
-
-
-def _number_of_item(place: OpenMessage, item_id: str | None, texts: Sequence[str]) -> int:
-    """The number that the other stream gave to the same thing, else the next."""
-    twins = place.twins
-    number = None
-    if twins:
-        if item_id is not None:
-            number = twins.pop(_FROM_EVENT + item_id, None)
-        for text in texts:
-            heard = twins.pop(_FROM_EVENT + identity.text_key(text), None) if text else None
-            number = heard if number is None else number
-    if number is not None:
-        if number == place.section:
-            place.section = -1
-        return number
-    number = _next(place)
-    if item_id is not None:
-        twins[_FROM_ITEM + item_id] = number
-    else:
-        for text in texts:
-            if text:
-                twins[_FROM_ITEM + identity.text_key(text)] = number
-    return number
-
-
-def _next(place: OpenMessage) -> int:
-    number = place.parts
-    place.parts = number + 1
-    return number
 
 
 def _note_item(reading: Reading, draft: MessageDraft, number: int, item: Item) -> None:

@@ -27,6 +27,9 @@ _PAUSE = 1.0
 _PAIRWISE_BELOW = (0, 40)
 """Versions that write each call with its output."""
 
+_TOLD_FIRST_BELOW = (0, 73)
+"""Versions that log a response when a user interface was told all its texts: seen up to 0.65, in 0.73 no more."""
+
 
 def read_session_meta(reading: Reading) -> None:
     """`session_meta`: the first is the thread's own; another is that of the thread whose history was copied."""
@@ -57,7 +60,8 @@ def _read_own_meta(reading: Reading, meta: Meta) -> None:
     state = reading.state
     state.provider = meta.model_provider
     state.recorded = meta.history_mode == _WITH_RECORDS
-    state.pairwise = _version(meta.cli_version) < _PAIRWISE_BELOW
+    version = _version(meta.cli_version)
+    state.pairwise, state.told_first = version < _PAIRWISE_BELOW, version < _TOLD_FIRST_BELOW
     moment = meta.timestamp or reading.at
     state.created = _time_in(reading.external_id)
     if state.created is None and moment is not None:

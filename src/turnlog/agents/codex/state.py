@@ -35,6 +35,8 @@ class OpenMessage(msgspec.Struct, array_like=True):
     """They were told before its items, as up to about 0.4x."""
     answered: bool = False
     """One of its calls has its output."""
+    newest: int = -1
+    """The number of the newest part that an item told."""
     section: int = -1
     """The part that is a thought of which only the other stream has told so far."""
     twins: dict[str, int] = {}
@@ -85,6 +87,8 @@ class State(msgspec.Struct, omit_defaults=True):
     is_subagent: bool = False
     pairwise: bool = False
     """Each call is written with its output, before the next call of the same response."""
+    told_first: bool = False
+    """A user interface is told all texts of a response before its items are logged."""
     model: str | None = None
     provider: str | None = None
     effort: str | None = None
