@@ -18,6 +18,8 @@ from codex_files import (
     call,
     counts,
     event,
+    line,
+    logs,
     meta,
     output,
     prompt,
@@ -26,11 +28,11 @@ from codex_files import (
 )
 from turnlog.chat import load_ui_messages
 from turnlog.logs import extract_tool_calls, read_session
-from turnlog.model import TextPart, ToolResultEvent
+from turnlog.model import Fate, Origin, TextPart, ToolResultEvent
 from turnlog.replay import replay
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
-from turnlog.store.base import SessionFilter, Store, ToolCallFilter
+from turnlog.store.base import PlacedMessage, SessionFilter, Store, ToolCallFilter
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.scan import sync
 
@@ -140,6 +142,48 @@ def test_a_recorded_fork_has_the_history_that_its_request_had(tmp_path: Path) ->
         assert [item.message.id for item in whole[: len(shared)]] == [item.message.id for item in shared]
         assert len(whole) == len(shared) + 2
         assert fork.usage.calls == 1
+
+
+COMPACTED = "01a202ef-4e55-7973-8533-b6ba56c62da9"
+FORK_OF_COMPACTED = "01a202ef-5526-7030-98d3-a9e0d841b8f4"
+
+
+@pytest.mark.parametrize("grows", [False, True], ids=["whole", "growing"])
+def test_what_a_fork_shares_is_compacted_in_it_too(grows: bool, tmp_path: Path) -> None:
+    """R-S19: recorded with 0.169; what the fork asked with held the summary, and no answer that it stands for."""
+    path, home = tmp_path / "store.db", tmp_path / "home"
+    data = {source.session_id: Path(source.path).read_bytes() for source in logs("versions/0.169.0-fork-of-compacted")}
+    write(home, FORK_OF_COMPACTED, data[f"codex:{FORK_OF_COMPACTED}"])
+    lines = data[f"codex:{COMPACTED}"].splitlines(keepends=True)
+    for end in range(1 if grows else len(lines), len(lines) + 1):
+        write(home, COMPACTED, b"".join(lines[:end]))
+        pass_over(path, home)
+    for _ in range(2):
+        with open_store(path) as store:
+            shared, own = (
+                [(part.text, item.membership.fate) for item, part in said_in(store, thread)]
+                for thread in (FORK_OF_COMPACTED, COMPACTED)
+            )
+        assert shared[: len(own)] == own
+        assert [text for text, fate in shared if fate is Fate.COMPACTED] == ["Big."]
+        assert [text for text, _ in shared[len(own) :]] == ["Forked prompt", "In the fork."]
+        rebuild(path)
+
+
+def test_a_compaction_behind_a_fork_is_none_of_its_own(tmp_path: Path) -> None:
+    summary = numbered(7, answer("Summary", id="msg_s"), line("compacted", {"message": "Summary"}))
+    write(tmp_path / "home", THREAD, PARENT + summary)
+    write(tmp_path / "home", OTHER, FORK)
+    pass_over(tmp_path / "store.db", tmp_path / "home")
+    with open_store(tmp_path / "store.db") as store:
+        assert {item.membership.fate for item in store.messages(f"codex:{OTHER}")} == {Fate.ACTIVE}
+        assert Fate.COMPACTED in {item.membership.fate for item in store.messages(f"codex:{THREAD}")}
+
+
+def said_in(store: Store, thread: str) -> list[tuple[PlacedMessage, TextPart]]:
+    """The texts of a session that no agent put in."""
+    placed = [item for item in store.messages(f"codex:{thread}") if item.message.origin is not Origin.HARNESS]
+    return [(item, part) for item in placed for part in item.message.parts if isinstance(part, TextPart)]
 
 
 def test_a_fork_by_copy_pays_for_none_of_the_turns_that_had_just_ended(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from turnlog.model.tree import Placed
 from turnlog.store import zstd
 from turnlog.store.joining import messages_of_records, parents_of, place_messages, told_fate
 from turnlog.store.places import PARENT_ID, unpack_ids
+from turnlog.store.writing.splices import shared_compactions
 
 _LOOKUP_SIZE = 500
 
@@ -75,7 +76,8 @@ def relink(connection: sqlite3.Connection, session_key: int, sequence: int) -> N
         "SELECT active_leaf, relink FROM sessions WHERE key = ?", (session_key,)
     ).fetchone()
     message_of = messages_of_records(placements, events)
-    placed = place_messages(placements, events, message_of, active_leaf) if has_branches else {}
+    shared = shared_compactions(connection, session_key, session_id) if members and members[0].position < 0 else []
+    placed = place_messages(placements, [*shared, *events], message_of, active_leaf) if has_branches or shared else {}
     parents = parents_of(placements, message_of)
     changed: list[tuple[str | None, str, str | None, int, int, int]] = []
     for member in members:

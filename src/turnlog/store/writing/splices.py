@@ -2,7 +2,8 @@
 
 The fork's log says up to which record of its parent it goes on from (`Link.metadata`). Its own messages stand at the
 offsets of its own file; what it shares stands before them, at negative positions in the order of the parent, however
-late the parent is read. A pure function of the parent's places, run again when either side was touched.
+late the parent is read. A pure function of the parent's places, run again when either side was touched. A compaction
+of the parent before the fork holds in the fork too.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from turnlog.agents.base import HOOKED_FROM, SHARES_BEFORE
+from turnlog.agents.base import HOOKED_FROM, SHARES_BEFORE, EventChange
+from turnlog.model import CompactionEvent
+from turnlog.model.codec import decode_event
 from turnlog.model.message import SHARED_SPAN
-from turnlog.store import bodies
+from turnlog.store import bodies, zstd
 from turnlog.store.frames import BodyReader
 from turnlog.store.places import PARENT_ID, unpack_ids
 from turnlog.store.rows import message_facts
@@ -46,9 +49,10 @@ def splice_forks(transaction: Transaction) -> set[int]:
     """Give every fork that was touched, or whose parent was, its places; return the keys of those that changed."""
     touched = set(transaction.sessions.touched)
     changed: set[int] = set()
+    compacted = transaction.sessions.relink
     for fork in _parents_first(_forks(transaction.connection)):
         if fork.child_id in touched or fork.parent_id in touched:
-            key = _splice(transaction, fork)
+            key = _splice(transaction, fork, compacted | changed)
             if key is not None:
                 touched.add(fork.child_id)
                 changed.add(key)
@@ -76,8 +80,8 @@ def _parents_first(forks: Iterable[_Fork]) -> Iterator[_Fork]:
             yield fork
 
 
-def _splice(transaction: Transaction, fork: _Fork) -> int | None:
-    """Bring the fork's shared places up to date; its key when anything changed."""
+def _splice(transaction: Transaction, fork: _Fork, relinked: set[int]) -> int | None:
+    """Bring the fork's shared places up to date; its key when anything changed, or fates in its parent (`relinked`)."""
     connection, sessions = transaction.connection, transaction.sessions
     child, parent = _stored_key(connection, fork.child_id), _stored_key(connection, fork.parent_id)
     if child is None or parent is None or child == parent:
@@ -100,11 +104,48 @@ def _splice(transaction: Transaction, fork: _Fork) -> int | None:
     for key, sign in (*((key, -1) for key in gone), *((place.message_key, 1) for place in new)):
         sessions.counts.add(child, _counts(connection, key), sign)
     is_attached = _attach(connection, child, wanted, {*wanted, *gone})
-    if not gone and not new and not is_attached:
+    if not gone and not new and not is_attached and parent not in relinked:
         return None
     sessions.sequence(child)
     sessions.share((child, parent))
     return child
+
+
+def shared_compactions(connection: sqlite3.Connection, session_key: int, session_id: str) -> list[EventChange]:
+    """The compactions of its parent that a fork shares, at its places: those before the first message not shared."""
+    return [
+        EventChange(session_id=session_id, event=msgspec.structs.replace(event, position=event.position - SHARED_SPAN))
+        for event in _compactions_shared(connection, session_key, session_id, frozenset())
+    ]
+
+
+def _compactions_shared(
+    connection: sqlite3.Connection, session_key: int, session_id: str, passed: frozenset[int]
+) -> Iterator[CompactionEvent]:
+    """The same at the parent's places. Sessions on the way are not passed twice."""
+    last, parent_id = connection.execute(
+        "SELECT (SELECT max(position) FROM memberships WHERE session_key = ?1 AND position < 0),"
+        " (SELECT parent_id FROM links WHERE child_id = ?2 AND kind = 'fork' AND metadata LIKE ?3)",
+        (session_key, session_id, f'%"{SHARES_BEFORE}"%'),
+    ).fetchone()
+    parent = _stored_key(connection, parent_id) if last is not None and parent_id is not None else None
+    if parent is None or parent in passed:
+        return
+    end = connection.execute(
+        "SELECT coalesce(min(position), ?1) FROM memberships WHERE session_key = ?2 AND position > ?3",
+        (HOOKED_FROM, parent, last + SHARED_SPAN),
+    ).fetchone()[0]
+    for event in _compactions_shared(connection, parent, parent_id, passed | {session_key}):
+        if event.position - SHARED_SPAN < end:
+            yield msgspec.structs.replace(event, position=event.position - SHARED_SPAN)
+    rows = connection.execute(
+        "SELECT body FROM events WHERE session_key = ? AND type = 'compaction' AND position < ? ORDER BY position",
+        (parent, end),
+    )
+    for (body,) in rows.fetchall():
+        event = decode_event(zstd.decompress(body))
+        if isinstance(event, CompactionEvent):
+            yield event
 
 
 def _shared(connection: sqlite3.Connection, parent: int, before: int) -> Iterator[_Place]:
