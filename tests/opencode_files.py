@@ -9,11 +9,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from claude_files import Gathered, gather
 from turnlog.agents.base import Changes, Source
 from turnlog.agents.opencode import OpenCode
 from turnlog.agents.opencode.ids import session_id
 from turnlog.agents.opencode.snapshot import session_info
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
 
 DATA = Path(__file__).parent / "data" / "opencode"
 AGENT = OpenCode()
@@ -188,3 +192,24 @@ def dump(path: Path) -> Iterator[tuple[str, tuple[Any, ...]]]:
             names = [column[0] for column in cursor.description]
             for row in cursor:
                 yield table, tuple(sorted(zip(names, map(repr, row), strict=True)))
+
+
+def told(store: Path) -> dict[str, Any]:
+    """Every session with its history and totals, without where its records lie."""
+    found: dict[str, Any] = {}
+    with open_store(store) as opened:
+        for session in opened.sessions(SessionFilter(subagents=True)).items:
+            history = [_without_records(event) for event in opened.history(session.id)]
+            found[session.id] = (_plain(session), history)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(msgspec.json.encode(value))
+
+
+def _without_records(event: Any) -> Any:
+    found = _plain(event)
+    found.pop("records", None)
+    found.get("membership", {}).pop("records", None)
+    return found

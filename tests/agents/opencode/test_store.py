@@ -7,9 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -21,6 +19,7 @@ from opencode_files import (
     dump,
     insert,
     recorded,
+    told,
     write_database,
     write_project_storage,
     write_storage,
@@ -52,27 +51,6 @@ def store(tmp_path: Path) -> Path:
 def read(store: Path, root: Path) -> SyncSummary:
     store.parent.mkdir(exist_ok=True)
     return sync(store, roots=[root], agents=[AGENT])
-
-
-def told(store: Path) -> dict[str, Any]:
-    """Every session with its history and totals, without where its records lie."""
-    found: dict[str, Any] = {}
-    with open_store(store) as opened:
-        for session in opened.sessions(SessionFilter(subagents=True)).items:
-            history = [_without_records(event) for event in opened.history(session.id)]
-            found[session.id] = (_json(session), history)
-    return found
-
-
-def _json(value: Any) -> Any:
-    return json.loads(msgspec.json.encode(value))
-
-
-def _without_records(event: Any) -> Any:
-    found = _json(event)
-    found.pop("records", None)
-    found.get("membership", {}).pop("records", None)
-    return found
 
 
 def until(rows: Rows, moment: int) -> Rows:

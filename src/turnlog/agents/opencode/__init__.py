@@ -29,7 +29,7 @@ class OpenCode:
 
     name = NAME
     display_name = "OpenCode"
-    parser_version = 8
+    parser_version = 9
     command = COMMAND
     turn_signs = TURN_SIGNS
 

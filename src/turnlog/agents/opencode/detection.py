@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from turnlog.agents.base import Detection, Source
+from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.opencode.database import is_database, open_database, select, tables_of
+from turnlog.agents.opencode.export import is_export
 from turnlog.agents.opencode.ids import NAME
 from turnlog.agents.opencode.sources import find_sources, sessions_in
 from turnlog.agents.opencode.storage import place_of
 from turnlog.agents.opencode.stream import detect_stream
 from turnlog.errors import SourceError
 
-_EXPORT = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses')
+_MESSAGES = re.compile(rb'"messages"\s*:\s*\[')
+_CREATED = re.compile(rb'"time"\s*:\s*\{\s*"created"\s*:\s*(\d+)')
 _VERSION = re.compile(rb'"version"\s*:\s*"([^"]+)"')
 _PIECE = re.compile(rb'\A\s*\{\s*"id"\s*:\s*"(ses|msg|prt)_?[0-9a-zA-Z]+"')
 """How a file of the JSON storage begins; the names of its fields that others do not have are in `_SIGNS`."""
@@ -33,8 +35,9 @@ def detect_file(path: Path, head: bytes) -> Detection:
         return _detect_database(absolute)
     version = _VERSION.search(head)
     named = version[1].decode(errors="replace") if version else None
-    if _EXPORT.match(head):
-        source = Source(agent=NAME, path=str(absolute), root=str(absolute.parent), appendable=False)
+    if is_export(head):
+        kind = SourceKind.STREAM if _is_fork(head) else SourceKind.SESSION
+        source = Source(agent=NAME, path=str(absolute), root=str(absolute.parent), kind=kind, appendable=False)
         return Detection(agent=NAME, version=named, source=source)
     # From above: below its own folder, the oldest storage looks like the newer one.
     for root in reversed(list(absolute.parents)[:_MOST_LEVELS]):
@@ -49,6 +52,20 @@ def detect_file(path: Path, head: bytes) -> Detection:
         reason = "a file out of the JSON storage: only where it lay, its session's file leads to the messages"
         return Detection(agent=NAME, version=named, reason=reason)
     return Detection(reason="neither a database, nor a session's file, nor an export")
+
+
+def _is_fork(export: bytes) -> bool:
+    """Whether an export that begins so is of a fork: its first message is older than the session.
+
+    Such a message is a copy, and the export does not say of which. It is known by the fork's own id, where the rows
+    of the session tell the original's: so what the rows tell of the session takes its place.
+    """
+    messages = _MESSAGES.search(export)
+    if messages is None:
+        return False
+    began = _CREATED.findall(export, 0, messages.start())
+    first = _CREATED.search(export, messages.end())
+    return bool(began) and first is not None and int(first[1]) < int(began[-1])
 
 
 def _is_piece(head: bytes) -> bool:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
 from turnlog.agents.base import Changes, Diagnostic, Source
 from turnlog.agents.opencode.fold import Reading
-from turnlog.agents.opencode.ids import session_id
-from turnlog.agents.opencode.rows import Row, document_of, list_of, object_of
+from turnlog.agents.opencode.ids import moment, session_id
+from turnlog.agents.opencode.rows import Row, document_of, list_of, object_of, time_of
 from turnlog.agents.opencode.snapshot import MessageRows, Snapshot
 from turnlog.agents.opencode.timeline import Copy, Listed
 from turnlog.agents.opencode.update import update_of
+
+_BEGINNING = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses')
 
 
 class ExportFold:
@@ -37,6 +41,8 @@ class ExportFold:
         reading = Reading(source, "")
         for line in update_of(rows, ()).lines:
             reading.read(line, (0, len(data)))
+        if copies := rows.older_than_session():
+            _count_without(reading.changes, copies, moment(time_of(rows.info, "created")))
         return reading.changes
 
     def state(self) -> bytes:
@@ -67,9 +73,19 @@ class ExportRows:
             ],
         )
 
+    def older_than_session(self) -> set[str]:
+        """Ids of the messages that a fork copied: they keep their time."""
+        infos = [object_of(message.get("info")) for message in self._messages]
+        return {str(info.get("id")) for info in infos if time_of(info, "created") < time_of(self.info, "created")}
+
     def find_originals(self, messages: Sequence[Listed], session: Row) -> dict[str, Copy]:
         """An export tells of one session only."""
         return {}
+
+
+def is_export(head: bytes) -> bool:
+    """Whether a file begins as an export does."""
+    return _BEGINNING.match(head) is not None
 
 
 def parse_export(data: bytes) -> Row:
@@ -78,6 +94,13 @@ def parse_export(data: bytes) -> Row:
     if not isinstance(found.get("info"), dict) or not isinstance(found.get("messages"), list):
         raise ValueError("it has no info and messages")
     return found
+
+
+def _count_without(changes: Changes, copies: set[str], began: datetime | None) -> None:
+    """Leave to the session that made them what a fork's copies tell: when it began, and the subagents of calls."""
+    changes.links = [link for link in changes.links if link.message_id not in copies]
+    for session in changes.sessions.values():
+        session.first_at = began
 
 
 def _row(info: Row) -> Row:

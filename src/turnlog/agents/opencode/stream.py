@@ -3,6 +3,7 @@
 The events tell of rows, with the ids that the rows have. So they are put together into rows and read as rows are;
 what a database says of a message holds against them, since they do not say which version of it they tell. A stream
 is read whole. `run` prints neither prompts nor, as a rule, thoughts; the time of its messages is that in their ids.
+The export of a fork counts as a stream does, see `detection`, and is read as an export.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import msgspec
 
 from turnlog.agents.base import Changes, Detection, Diagnostic, SessionChange, Source, SourceKind
+from turnlog.agents.opencode.export import ExportFold, is_export
 from turnlog.agents.opencode.fold import Reading
 from turnlog.agents.opencode.ids import NAME, session_id, time_of_id, whole
 from turnlog.agents.opencode.kinds import RUN_KINDS, becomes, event_kind
@@ -38,6 +40,8 @@ class StreamFold:
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`. Every record is the whole file: no row has a place of its own."""
+        if is_export(data):
+            return ExportFold(self._source).feed(data, offset)
         changes = Changes()
         told: dict[str, _Told] = {}
         position = offset

@@ -1,0 +1,76 @@
+"""Forks, and forks of forks: what they copied is there once, whichever form of them is read, in whichever order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from opencode_files import AGENT, Rows, recorded, told, write_database, write_export
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
+from turnlog.sync.importing import import_file
+from turnlog.sync.rebuild import rebuild
+from turnlog.sync.scan import sync
+
+ORIGINAL, FORK = "ses_dfd1c141bffes1wZO0J2WfM04F", "ses_dfd1b726bffeSAryboz9EmqTNj"
+FORK_OF_FORK, SUBAGENT = "ses_dfd1b3627ffeUZgj4iIrQa23PZ", "ses_dfd1bd538ffeedajxsQ0KIbNoa"
+
+Read = Callable[[Path], object]
+
+
+@pytest.fixture
+def rows() -> Rows:
+    """A session with a subagent and a compaction, its fork, and the fork of that."""
+    return recorded("1.18.33", "forks")
+
+
+def in_store(folder: Path, *reads: Read) -> Path:
+    store = folder / "turnlog.db"
+    folder.mkdir()
+    for read in reads:
+        read(store)
+    return store
+
+
+def from_database(rows: Rows, folder: Path) -> Read:
+    write_database(rows, folder / "opencode.db")
+    return lambda store: sync(store, roots=[folder], agents=[AGENT])
+
+
+def from_export(rows: Rows, session: str, path: Path) -> Read:
+    export = write_export(rows, session, path)
+    return lambda store: import_file(store, export)
+
+
+def test_the_exports_of_forks_change_nothing_beside_their_database(rows: Rows, tmp_path: Path) -> None:
+    """R-C13: neither messages nor tokens nor cost, nor whose a subagent is, in any order and after a rebuild."""
+    database = from_database(rows, tmp_path / "home")
+    wanted = told(in_store(tmp_path / "only", database))
+    exports = [from_export(rows, session, tmp_path / f"{session}.json") for session in (FORK, FORK_OF_FORK)]
+    for number, order in enumerate(permutations([database, *exports])):
+        store = in_store(tmp_path / f"{number}", *order)
+        assert told(store) == wanted
+        rebuild(store, agents=[AGENT])
+        assert told(store) == wanted
+
+
+def test_a_fork_holds_its_copies_also_where_only_its_export_is(rows: Rows, tmp_path: Path) -> None:
+    store = in_store(tmp_path / "store", from_export(rows, FORK, tmp_path / "fork.json"))
+    with open_store(store) as opened:
+        (session,) = opened.sessions(SessionFilter()).items
+        (row,) = [row for row in rows["session"] if row["id"] == FORK]
+        assert session.created_at is not None
+        assert int(session.created_at.timestamp() * 1000) == row["time_created"]
+        held = [placed.message.id for placed in opened.messages(session.id)]
+    assert sorted(held) == sorted(row["id"] for row in rows["message"] if row["session_id"] == FORK)
+
+
+def test_the_subagent_of_a_copied_call_is_that_of_the_original(rows: Rows, tmp_path: Path) -> None:
+    exports = [from_export(rows, session, tmp_path / f"{session}.json") for session in (FORK, SUBAGENT, ORIGINAL)]
+    for number, order in enumerate(permutations(exports)):
+        with open_store(in_store(tmp_path / f"{number}", *order)) as opened:
+            (relationship,) = opened.session(f"opencode:{SUBAGENT}").relationships
+            assert relationship.parent_session_id == f"opencode:{ORIGINAL}"
