@@ -17,7 +17,6 @@ from turnlog.agents.base import (
     Changes,
     Diagnostic,
     EventChange,
-    Link,
     MessageChange,
     Placement,
     ResultChange,
@@ -25,14 +24,13 @@ from turnlog.agents.base import (
     Source,
 )
 from turnlog.history.order import place_results
+from turnlog.logs.links import Links
 from turnlog.model import HistoryEvent, Membership, Message, Provenance, ToolCallPart, ToolResultEvent
 from turnlog.model.merge import merge_messages
 from turnlog.model.tree import Placed
-from turnlog.store.asking import AskedSession, AskingCall, asked_session, asking_calls, find_calls, with_call
 from turnlog.store.ended import CallEnd, calls_in, end_of, give_up_open_calls
 from turnlog.store.joining import (
     add_late_result,
-    join_links,
     join_placements,
     join_records,
     join_session_changes,
@@ -63,7 +61,7 @@ class Gathering:
         self._calls: dict[tuple[str, str], str] = {}
         self._orphans: dict[str, dict[str, tuple[ResultChange, str]]] = defaultdict(dict)
         self._events: dict[str, dict[tuple[int, str], tuple[EventChange, str]]] = defaultdict(dict)
-        self._links: dict[tuple[str, str, str], Link] = {}
+        self.links = Links(self._in_order)
 
     def add(self, source: Source, changes: Changes) -> dict[str, str]:
         """Join in what one feed brings; return the ids of messages that it changed, each with its session."""
@@ -84,15 +82,17 @@ class Gathering:
             self._session(change.session_id)
             key = (change.event.position, _event_id(change.event))
             self._events[change.session_id].setdefault(key, (change, source.path))
-        for link in changes.links:
-            changed.update(self._add_link(link))
+        for link in map(self.links.add, changes.links):
+            message_id = self._calls.get((link.parent_session_id, link.tool_call_id or ""))
+            if message_id is not None:
+                changed[message_id] = link.parent_session_id
         self.spills.update({(spill.session_id, spill.name): source.path for spill in changes.spills})
         self.diagnostics += [(source, found) for found in changes.diagnostics]
         return changed
 
     def messages(self, session_id: str, message_ids: Iterable[str]) -> Iterator[Message]:
         """Messages as far as they are known, with the places of their results and the subagents of their calls."""
-        children = self._children_of_calls(session_id)
+        children = self.links.children_of_calls(session_id)
         end = self._end_of(session_id, set())
         for message_id in message_ids:
             records = self._places[session_id][message_id].placement.records
@@ -103,9 +103,9 @@ class Gathering:
     def _end_of(self, session_id: str, seen: set[str]) -> CallEnd | None:
         """The end of the call that started a subagent, where a record names it; None for any other session."""
         seen.add(session_id)
-        for link in self._links.values():
+        for link in self.links.named(session_id):
             parent = link.parent_session_id
-            if link.kind != "subagent" or link.child_session_id != session_id or parent in seen:
+            if link.kind != "subagent" or parent in seen:
                 continue
             message = self._messages.get(self._calls.get((parent, link.tool_call_id or ""), ""))
             if message is not None:
@@ -148,43 +148,6 @@ class Gathering:
             _with_record(_orphan(change), path, change.record) for change, path in self._orphans[session_id].values()
         ]
         return sorted(found, key=_arrival)
-
-    def links(self, *, parent: str | None = None, child: str | None = None) -> list[Link]:
-        """Relationships by either side."""
-        return [
-            link
-            for link in self._with_found_calls()
-            if parent in (None, link.parent_session_id) and child in (None, link.child_session_id)
-        ]
-
-    def _with_found_calls(self) -> list[Link]:
-        """All links, those of subagents of which no record names the call with the one that asked them."""
-        named = {link.child_session_id for link in self._links.values() if link.tool_call_id is not None}
-        unnamed: dict[str, list[str]] = defaultdict(list)
-        for link in self._links.values():
-            if link.kind == "subagent" and link.child_session_id not in named:
-                unnamed[link.parent_session_id].append(link.child_session_id)
-        found = {
-            parent: find_calls(self._free_calls(parent), self._asked(children)) for parent, children in unnamed.items()
-        }
-        return [
-            link
-            if link.kind != "subagent"
-            or (call := found.get(link.parent_session_id, {}).get(link.child_session_id)) is None
-            else with_call(link, call)
-            for link in self._links.values()
-        ]
-
-    def _free_calls(self, session_id: str) -> list[AskingCall]:
-        """The session's calls of subagents that no record names a child of, in order."""
-        taken = {link.tool_call_id for link in self._links.values() if link.parent_session_id == session_id}
-        calls = [call for message in self._in_order(session_id) for call in asking_calls(message)]
-        return [call for call in calls if call.tool_call_id not in taken]
-
-    def _asked(self, session_ids: Iterable[str]) -> list[AskedSession]:
-        firsts = ((session_id, next(iter(self._in_order(session_id)), None)) for session_id in session_ids)
-        asked = (first and asked_session(session_id, first) for session_id, first in firsts)
-        return [found for found in asked if found is not None]
 
     def _in_order(self, session_id: str) -> list[Message]:
         places = sorted(self._places.get(session_id, {}).items(), key=lambda item: item[1].placement.position)
@@ -231,34 +194,6 @@ class Gathering:
         waiting = self._orphans.pop(session_id, {})
         adopted = [self._add_result(change, path) for change, path in waiting.values()]
         return {message_id: session_id for message_id in adopted if message_id is not None}
-
-    def _add_link(self, link: Link) -> dict[str, str]:
-        key = (link.child_session_id, link.parent_session_id, link.kind)
-        known = self._links.get(key)
-        self._links[key] = link = link if known is None else join_links(known, link)
-        message_id = self._calls.get((link.parent_session_id, link.tool_call_id or ""))
-        return {} if message_id is None else {message_id: link.parent_session_id}
-
-    def _children_of_calls(self, session_id: str) -> dict[str, str]:
-        """Tool call id -> session it started; a fork's copy of a call has the subagents of the original."""
-        origins = self._origins(session_id)
-        return {
-            link.tool_call_id: link.child_session_id
-            for link in sorted(self._with_found_calls(), key=lambda link: link.child_session_id, reverse=True)
-            if link.kind == "subagent" and link.tool_call_id is not None and link.parent_session_id in origins
-        }
-
-    def _origins(self, session_id: str) -> set[str]:
-        """The session, and those that it came out of as a fork or continuation."""
-        found: set[str] = set()
-        waiting = [session_id]
-        while waiting:
-            child = waiting.pop()
-            if child not in found:
-                found.add(child)
-                waiting += [link.parent_session_id for link in self.links(child=child) if link.kind != "subagent"]
-        return found
-
 
 def _join(known: _Place, placement: Placement, source: Source) -> _Place:
     """The same message again in a session. Offsets of two files do not mix: the session's own file counts."""

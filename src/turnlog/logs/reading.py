@@ -79,7 +79,7 @@ class SessionFiles:
             for source in around.get(session_id, ()):
                 if source.path != self._source.path:
                     self._read(source)
-            children = {link.child_session_id for link in self.gathering.links(parent=session_id)} - seen
+            children = {link.child_session_id for link in self.gathering.links.of(parent=session_id)} - seen
             seen |= children
             waiting += sorted(children)
 

@@ -91,13 +91,13 @@ def _history(files: SessionFiles, session_id: str, *, structured: bool, seen: se
     diagnostics = _diagnostics(files, session_id)
     children = [
         _history(files, link.child_session_id, structured=structured, seen=seen)
-        for link in files.gathering.links(parent=session_id)
+        for link in files.gathering.links.of(parent=session_id)
         if link.kind == "subagent" and link.child_session_id in files.gathering.sessions.keys() - seen
     ]
     messages = tuple(message for message, _ in placed)
     memberships = tuple(membership for _, membership in placed)
     counts = session_counts(messages, memberships, events=len(events), diagnostics=len(diagnostics))
-    links = files.gathering.links(child=session_id)
+    links = files.gathering.links.of(child=session_id)
     return SessionHistory(
         session=session_of(files.gathering.sessions[session_id], links, placed, counts),
         messages=messages,

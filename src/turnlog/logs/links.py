@@ -1,0 +1,88 @@
+"""The relationships that some sources tell of, and the calls that those of subagents came out of."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from turnlog.agents.base import Link
+from turnlog.model import Message
+from turnlog.store.asking import AskedSession, AskingCall, asked_session, asking_calls, find_calls, with_call
+from turnlog.store.joining import join_links
+
+
+class Links:
+    """Who began whom, joined of all that was said about it."""
+
+    def __init__(self, messages_of: Callable[[str], list[Message]]) -> None:
+        """`messages_of` gives the messages of a session in order, as far as they are known."""
+        self._messages_of = messages_of
+        self._links: dict[tuple[str, str, str], Link] = {}
+
+    def add(self, link: Link) -> Link:
+        """Join in what one record says; return what is known now."""
+        key = (link.child_session_id, link.parent_session_id, link.kind)
+        known = self._links.get(key)
+        self._links[key] = joined = link if known is None else join_links(known, link)
+        return joined
+
+    def named(self, child: str) -> list[Link]:
+        """How a session began, as far as records name it."""
+        return [link for link in self._links.values() if link.child_session_id == child]
+
+    def of(self, *, parent: str | None = None, child: str | None = None) -> list[Link]:
+        """Relationships by either side, those of subagents with the call that asked them where no record names it."""
+        return [
+            link
+            for link in self._with_found_calls()
+            if parent in (None, link.parent_session_id) and child in (None, link.child_session_id)
+        ]
+
+    def children_of_calls(self, session_id: str) -> dict[str, str]:
+        """Tool call id -> session it started; a fork's copy of a call has the subagents of the original."""
+        origins = self._origins(session_id)
+        return {
+            link.tool_call_id: link.child_session_id
+            for link in sorted(self._with_found_calls(), key=lambda link: link.child_session_id, reverse=True)
+            if link.kind == "subagent" and link.tool_call_id is not None and link.parent_session_id in origins
+        }
+
+    def _origins(self, session_id: str) -> set[str]:
+        """The session, and those that it came out of as a fork or continuation."""
+        found: set[str] = set()
+        waiting = [session_id]
+        while waiting:
+            child = waiting.pop()
+            if child not in found:
+                found.add(child)
+                waiting += [link.parent_session_id for link in self.named(child) if link.kind != "subagent"]
+        return found
+
+    def _with_found_calls(self) -> list[Link]:
+        """All links, those of subagents of which no record names the call with the one that asked them."""
+        named = {link.child_session_id for link in self._links.values() if link.tool_call_id is not None}
+        unnamed: dict[str, list[str]] = defaultdict(list)
+        for link in self._links.values():
+            if link.kind == "subagent" and link.child_session_id not in named:
+                unnamed[link.parent_session_id].append(link.child_session_id)
+        found = {
+            parent: find_calls(self._free_calls(parent), self._asked(children)) for parent, children in unnamed.items()
+        }
+        return [
+            link
+            if link.kind != "subagent"
+            or (call := found.get(link.parent_session_id, {}).get(link.child_session_id)) is None
+            else with_call(link, call)
+            for link in self._links.values()
+        ]
+
+    def _free_calls(self, session_id: str) -> list[AskingCall]:
+        """The session's calls of subagents that no record names a child of, in order."""
+        taken = {link.tool_call_id for link in self._links.values() if link.parent_session_id == session_id}
+        calls = [call for message in self._messages_of(session_id) for call in asking_calls(message)]
+        return [call for call in calls if call.tool_call_id not in taken]
+
+    def _asked(self, session_ids: Iterable[str]) -> list[AskedSession]:
+        firsts = ((session_id, next(iter(self._messages_of(session_id)), None)) for session_id in session_ids)
+        asked = (first and asked_session(session_id, first) for session_id, first in firsts)
+        return [found for found in asked if found is not None]
