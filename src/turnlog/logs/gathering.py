@@ -195,6 +195,7 @@ class Gathering:
         adopted = [self._add_result(change, path) for change, path in waiting.values()]
         return {message_id: session_id for message_id in adopted if message_id is not None}
 
+
 def _join(known: _Place, placement: Placement, source: Source) -> _Place:
     """The same message again in a session. Offsets of two files do not mix: the session's own file counts."""
     if known.source == source.path:
