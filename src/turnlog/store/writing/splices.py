@@ -128,7 +128,9 @@ def _compactions_shared(
         " (SELECT parent_id FROM links WHERE child_id = ?2 AND kind = 'fork' AND metadata LIKE ?3)",
         (session_key, session_id, f'%"{SHARES_BEFORE}"%'),
     ).fetchone()
-    parent = _stored_key(connection, parent_id) if last is not None and parent_id is not None else None
+    if last is None or parent_id is None:
+        return
+    parent = _stored_key(connection, parent_id)
     if parent is None or parent in passed:
         return
     end = connection.execute(
