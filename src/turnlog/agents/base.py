@@ -168,6 +168,11 @@ SHARES_BEFORE = "shares_before"
 number below this. Messages tell theirs among their record ids, as `#<number>`; one without follows the one before."""
 
 
+ENDED_AT = "ended_at"
+"""In a subagent's `Link.metadata`: Unix milliseconds at which, as its parent's log shows, the process that ran it was
+gone. What it had left open by then gets no result any more."""
+
+
 class Link(msgspec.Struct, frozen=True, kw_only=True):
     """That two sessions belong together, said by either side. Links about one pair are joined field by field."""
 

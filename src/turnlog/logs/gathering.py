@@ -28,7 +28,7 @@ from turnlog.logs.links import Links
 from turnlog.model import HistoryEvent, Membership, Message, Provenance, ToolCallPart, ToolResultEvent
 from turnlog.model.merge import merge_messages
 from turnlog.model.tree import Placed
-from turnlog.store.ended import CallEnd, calls_in, end_of, give_up_open_calls
+from turnlog.store.ended import CallEnd, calls_in, end_of, give_up_open_calls, later_end
 from turnlog.store.joining import (
     add_late_result,
     join_placements,
@@ -111,7 +111,8 @@ class Gathering:
             if message is not None:
                 above = self._end_of(parent, seen)
                 whole = message if above is None else give_up_open_calls(message, above)
-                return next((end_of(call) for call in calls_in(whole) if call.tool_call_id == link.tool_call_id), None)
+                ends = (end_of(call) for call in calls_in(whole) if call.tool_call_id == link.tool_call_id)
+                return later_end(next(ends, None), link.metadata)
         return None
 
     def placed(self, session_id: str) -> list[tuple[Message, Membership]]:

@@ -1,15 +1,16 @@
-"""Calls that were left open when what they belong to ended: a killed subagent's, once its own call has an end.
+"""Calls that were left open when what they belong to ended: a subagent's, once its own call or its process has ended.
 
 Pure functions, for the store's writer and for `turnlog.logs` alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
+from turnlog.agents.base import ENDED_AT
 from turnlog.model import Message, ToolCallPart, ToolState
 from turnlog.model.tools import OPEN_STATES
 from turnlog.store.rows import milliseconds
@@ -30,6 +31,14 @@ class CallEnd(NamedTuple):
 
 
 GIVEN_UP = CallEnd(None)
+
+
+def later_end(one: CallEnd | None, metadata: Mapping[str, Any]) -> CallEnd | None:
+    """The end of a subagent: that of its call, or of the process that ran it, if its link tells that that one ended."""
+    told: int | None = metadata.get(ENDED_AT)
+    if told is None or one == GIVEN_UP:
+        return one
+    return CallEnd(told if one is None or one.at is None else max(one.at, told))
 
 
 def ended_at(state: str, completed_at: int | None) -> CallEnd | None:

@@ -207,6 +207,51 @@ def test_words_stand_between_the_calls_between_which_they_were_said(version: str
     ]
 
 
+def test_only_who_began_a_subagent_is_its_parent() -> None:
+    """R-C10: recorded with 0.169; one agent of a team was written to by its maker, and interrupted another."""
+    gathered = read(logs("versions", "0.169.0-team"))
+    sessions = {
+        name: found.titles.get("generated", "root").partition(" ")[0] for name, found in gathered.sessions.items()
+    }
+    assert {
+        (sessions[link.parent_session_id], sessions[link.child_session_id], link.tool_call_id)
+        for link in gathered.links.values()
+        if link.kind == "subagent"
+    } == {("root", "alpha", "p1"), ("root", "beta", "p2")}
+
+
+def test_a_command_that_outlives_its_code_belongs_to_it() -> None:
+    """R-C10: recorded with 0.169; other code went on in the background when the user stopped this one."""
+    calls = read(logs("versions", "0.169.0-code-in-background")).calls()
+    parents = {bytes(call.input): call.parent_tool_call_id for call in calls if call.tool_name == "exec_command"}
+    (stopped,) = [parent for given, parent in parents.items() if b"begun" in given]
+    (late,) = [parent for given, parent in parents.items() if b"late" in given]
+    assert (stopped, late) == ("k1", "j5")
+
+
+def test_a_goal_is_a_command_and_what_the_agent_is_told_of_it_the_harness() -> None:
+    """R-C4: recorded with 0.169; the goal itself is an output that no call asked for."""
+    (log,) = logs("versions", "0.169.0-goal")
+    gathered = read([log])
+    said = [
+        (found.origin, part.text.partition("\n")[0])
+        for found in gathered.in_order(log.session_id or "")
+        for part in found.parts
+        if isinstance(part, TextPart) and found.role != "assistant"
+    ]
+    goal = said.index((Origin.COMMAND, '<codex_internal_context source="user_goal">'))
+    assert said[goal - 1] == (Origin.PROMPT, "Hello")
+    assert said[goal + 1] == (Origin.HARNESS, "Reach the end")
+    assert said[goal + 2][0] is Origin.HARNESS
+    assert gathered.late == []
+
+
+def test_what_a_hook_forbids_is_denied() -> None:
+    """R-K9: recorded with 0.169."""
+    states = {call.tool_call_id: call.state for call in read(logs("versions", "0.169.0-hooks")).calls()}
+    assert states == {"c1": ToolState.OUTPUT_AVAILABLE, "c2": ToolState.OUTPUT_DENIED}
+
+
 @pytest.mark.parametrize("case", COSTS)
 def test_tokens_are_counted_once(case: str) -> None:
     """R-C5: repeated counts, replayed forks, archived copies, totals only: each response's tokens exactly once."""

@@ -28,7 +28,7 @@ from codex_files import (
 )
 from turnlog.chat import load_ui_messages
 from turnlog.logs import extract_tool_calls, read_session
-from turnlog.model import Fate, Origin, TextPart, ToolResultEvent
+from turnlog.model import Fate, Origin, TextPart, ToolResultEvent, ToolState
 from turnlog.replay import replay
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
@@ -281,6 +281,39 @@ def test_what_a_subagent_copied_is_paid_by_its_parent_when_logs_are_read_without
     (child,) = history.children
     assert [place.pays for place in child.memberships] == [False, False, True, True]
     assert (history.session.usage.usage.total, child.session.usage.usage.total) == (280, 73)
+
+
+@pytest.mark.parametrize("version", ["0.98.0", "0.113.0"])
+def test_what_a_subagent_left_open_ends_with_the_process_of_its_parent(version: str, tmp_path: Path) -> None:
+    """R-K9: recorded; the process was killed, and its thread, not the subagent's, went on in another."""
+    folder = DATA / "killed" / version
+    pass_over(tmp_path / "store.db", folder)
+    with open_store(tmp_path / "store.db") as store:
+        (child,) = store.sessions(SessionFilter(relationship="subagent")).items
+        (parent,) = store.sessions(SessionFilter()).items
+        stored = [extract_tool_calls(item.message for item in store.messages(found.id)) for found in (parent, child)]
+    history = read_session(next(folder.rglob(f"*{parent.external_id}.jsonl")))
+    read = [extract_tool_calls(found.messages) for found in (history, *history.children)]
+    for calls in (stored, read):
+        states = [[(call.tool_call_id, call.state) for call in found] for found in calls]
+        assert states == [
+            [("p1", ToolState.OUTPUT_AVAILABLE), ("p2", ToolState.ABORTED)],
+            [("s1", ToolState.ABORTED)],
+        ]
+
+
+def test_a_subagent_goes_on_behind_the_turn_that_began_it(tmp_path: Path) -> None:
+    """R-K9: what it is doing is not over when its parent's turn is."""
+    own = "01a1fbaa-7000-7000-8000-000000000009"
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD, "depth": 1}}}
+    begun = (event("task_started", turn_id="t1"), prompt("a"), call("c1", "spawn_agent"))
+    said = (output("c1", json.dumps({"agent_id": own})), answer("b"), event("task_complete", turn_id="t1"))
+    write(tmp_path, THREAD, b"".join((meta(), *begun, *said, event("task_started", turn_id="t2"), prompt("c"))))
+    write(tmp_path, own, b"".join((meta(id=own, source=spawned), prompt("d"), call("s1", at="2026-11-21T10:00:05Z"))))
+    pass_over(tmp_path / "store.db", tmp_path)
+    with open_store(tmp_path / "store.db") as store:
+        (running,) = extract_tool_calls(item.message for item in store.messages(f"codex:{own}"))
+    assert running.state is ToolState.INPUT_AVAILABLE
 
 
 def test_a_thread_goes_on_in_another_file_where_a_prompt_was_changed(tmp_path: Path) -> None:

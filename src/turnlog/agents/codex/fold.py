@@ -37,7 +37,9 @@ _SPAWNED = "You are the newly spawned agent."
 
 def _read_output(reading: Reading, item: Item) -> None:
     text = item.output
-    if not reading.is_own and isinstance(text, str) and text.startswith(_SPAWNED):
+    if item.call_id is None and item.name is not None:
+        messages.read_context(reading, item)
+    elif not reading.is_own and isinstance(text, str) and text.startswith(_SPAWNED):
         session.end_copy(reading)
         messages.read_spawned(reading, text)
     else:

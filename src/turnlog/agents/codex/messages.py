@@ -7,8 +7,9 @@ from turnlog.agents.codex.content import IMAGE_MARKS, file_of, parts_of, text_of
 from turnlog.agents.codex.lines import raw_at
 from turnlog.agents.codex.reading import TURNS_BEGIN, Reading, Told
 from turnlog.agents.codex.records import Content, Event, Item, TurnItem
-from turnlog.agents.codex.results import end_calls
+from turnlog.agents.codex.results import end_calls, output_text
 from turnlog.agents.codex.sources import NAME
+from turnlog.agents.codex.tools import metadata_of
 from turnlog.model import Message, Origin, Part, Role, TextPart
 
 TAGGED: tuple[tuple[str, Origin], ...] = (
@@ -44,8 +45,9 @@ ORIGIN_OF_KIND: dict[str, Origin] = {
     "compaction.summary": Origin.COMPACTION,
     "user_shell_command": Origin.SHELL,
     "subagent.notification": Origin.NOTIFICATION,
+    "user.goal": Origin.COMMAND,
 }
-"""Other `content_item_kinds` that say more than that the harness wrote it."""
+"""`content_item_kinds` that say more than that a person or the harness wrote it."""
 
 _ITEM, _EVENT = "item", "event"
 
@@ -130,8 +132,8 @@ def _is_of_reviewer(reading: Reading) -> bool:
 
 def _begin_turn(reading: Reading, text: str) -> None:
     """A prompt begins a turn where no record says so; a call that is open then was killed with its process."""
-    if reading.state.turn_id is None:
-        end_calls(reading, aborted=True)
+    if reading.state.turn_id is None and end_calls(reading, aborted=True):
+        reading.end_process()
     reading.begin_turn_key(None, text)
 
 
@@ -165,6 +167,25 @@ def read_agent_message(reading: Reading, item: Item) -> None:
     reading.changes.counts.messages += 1
 
 
+def read_context(reading: Reading, item: Item) -> None:
+    """An output that no call asked for: what the harness tells the model as if a tool had (since 0.16x, the goal)."""
+    text = output_text(item.output)
+    message_id = _id_of(reading, item, "developer", text)
+    part = TextPart(id=f"{message_id}.0", text=text)
+    facts = metadata_of({**(item.others or {}), "name": item.name, "namespace": item.namespace})
+    reading.add_message(
+        Message(
+            id=message_id,
+            role="developer",
+            parts=(part,),
+            origin=Origin.HARNESS,
+            created_at=reading.at,
+            metadata={NAME: facts} if facts else {},
+        )
+    )
+    reading.changes.counts.messages += 1
+
+
 def read_spawned(reading: Reading, text: str) -> None:
     """What a subagent is told, in its copy of its parent's log, in the place of the output of the call that made it."""
     message_id = identity.made_up(reading.external_id, reading.state.turn_key, "developer", text, reading.state.said)
@@ -189,7 +210,7 @@ def _origin_of(reading: Reading, item: Item, text: str) -> Origin:
     kinds = item.passthrough.content_item_kinds if item.passthrough else None
     told = origin_of_text(text)
     if kinds:
-        if any(kind.startswith(SAID_KINDS) for kind in kinds):
+        if any(kind.startswith(SAID_KINDS) and kind not in ORIGIN_OF_KIND for kind in kinds):
             told = told if told is Origin.SHELL else None
         else:
             return next((ORIGIN_OF_KIND[kind] for kind in kinds if kind in ORIGIN_OF_KIND), told or Origin.HARNESS)

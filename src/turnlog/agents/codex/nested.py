@@ -71,14 +71,14 @@ def is_code_running(reading: Reading) -> bool:
 
 
 def _running_code(reading: Reading) -> tuple[str | None, OpenCall | None]:
-    """The code that made a call, of what began before it: the first without an answer, as code runs in turn.
+    """The code that made a call, of what began before it: the first without an answer then, as code runs in turn.
 
-    Where all of it is answered, the newest that goes on in the background, else the newest.
+    Where all of it was answered, the newest that goes on in the background, else the newest.
     """
     newest: tuple[str | None, OpenCall | None] = (None, None)
     for call_id, call in reading.state.calls.items():
         if call.name in CODE_MODE and _is_before(call, reading.item_began):
-            if not call.answered:
+            if not _was_answered(call, reading.item_began):
                 return call_id, call
             if call.running or not _is_running(newest[1]):
                 newest = call_id, call
@@ -87,6 +87,11 @@ def _running_code(reading: Reading) -> tuple[str | None, OpenCall | None]:
 
 def _is_before(call: OpenCall, moment: float | None) -> bool:
     return call.began is None or moment is None or call.began <= moment
+
+
+def _was_answered(call: OpenCall, moment: float | None) -> bool:
+    """Whether the call had an answer at that moment: what it began may end long behind it."""
+    return call.answered and (call.ended is None or moment is None or call.ended <= moment)
 
 
 def _is_running(call: OpenCall | None) -> bool:

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from msgspec import Raw
 
 from turnlog.agents.base import (
+    ENDED_AT,
     SHARES_BEFORE,
     Changes,
     EventChange,
@@ -232,6 +233,8 @@ class Reading(LineReading):
         shares_before: int | None = None,
     ) -> None:
         """Say that the thread `child` came out of `parent`, and that it shares its records before a number."""
+        if kind == "subagent" and parent == self.external_id and self.is_own:
+            self.state.remember_child(child)
         if parent != child:
             self.changes.links.append(
                 Link(
@@ -240,5 +243,21 @@ class Reading(LineReading):
                     child_session_id=session_id(child),
                     tool_call_id=call_id,
                     metadata={} if shares_before is None else {SHARES_BEFORE: shares_before},
+                )
+            )
+
+    def end_process(self) -> None:
+        """Say that the process that wrote the log was gone by now, and with it the threads that it had started."""
+        children, self.state.children = self.state.children, []
+        if self.at is None:
+            return
+        told = {ENDED_AT: int(self.at.timestamp() * 1000)}
+        for child in children:
+            self.changes.links.append(
+                Link(
+                    kind="subagent",
+                    parent_session_id=self.session_id,
+                    child_session_id=session_id(child),
+                    metadata=told,
                 )
             )

@@ -28,6 +28,9 @@ _KEPT_OUTPUT = 4096
 
 _EDGE = 128
 
+_BEGINS = (None, "started")
+"""Kinds of what a subagent does that tell who started it: any of a team may ask or interrupt another."""
+
 _LAST = ("aborted", "denied")
 """What an output says of its call and no twin gainsays: the user did it."""
 
@@ -43,7 +46,7 @@ def read_output(reading: Reading, item: Item) -> None:
     """`function_call_output` and its like."""
     call_id = item.call_id or item.id or reading.own_id()
     output = item.output
-    text = _text_of(output)
+    text = output_text(output)
     verdict = verdict_of(text)
     status, exit_code, duration = verdict.status, verdict.exit_code, verdict.duration_ms
     if isinstance(output, OutputObject) and output.success is False and status == "success":
@@ -59,6 +62,8 @@ def read_output(reading: Reading, item: Item) -> None:
             duration = outcome.duration_ms if outcome.duration_ms is not None else duration
             record = (outcome.position, outcome.length)
         call.answered, call.running, call.aborted = True, verdict.running, status == "aborted"
+        if call.began is not None and call.ended is None and reading.at is not None:
+            call.ended = reading.at.timestamp()
         if call.name in SPAWN_TOOLS:
             _link_spawned(reading, call_id, text)
         if text == _ATTACHED:
@@ -196,8 +201,12 @@ def _add_alone(reading: Reading, call_id: str, call: OpenCall, outcome: Outcome)
     add_result(reading, call_id, call, result, (outcome.position, outcome.length))
 
 
-def end_calls(reading: Reading, *, aborted: bool) -> None:
-    """A turn is over: what was told of calls without an output is all there is. With `aborted` the others end too."""
+def end_calls(reading: Reading, *, aborted: bool) -> bool:
+    """A turn is over: what was told of calls without an output is all there is. With `aborted` the others end too.
+
+    Returns whether there were such others.
+    """
+    any_aborted = False
     for call_id, call in reading.state.calls.items():
         if call.answered:
             continue
@@ -206,8 +215,9 @@ def end_calls(reading: Reading, *, aborted: bool) -> None:
             call.answered = True
             _add_alone(reading, call_id, call, outcome)
         elif aborted:
-            call.answered = call.aborted = True
+            call.answered = call.aborted = any_aborted = True
             _abort(reading, call_id, call)
+    return any_aborted
 
 
 def _abort(reading: Reading, call_id: str, call: OpenCall) -> None:
@@ -239,7 +249,7 @@ def _link_agents(reading: Reading, item: TurnItem) -> None:
     if item.type == "CollabAgentToolCall" and item.tool in ("spawn_agent", "spawnAgent"):
         for child in item.receiver_thread_ids or ():
             reading.link("subagent", reading.external_id, child, call_id)
-    elif item.type == "SubAgentActivity" and item.agent_thread_id is not None:
+    elif item.type == "SubAgentActivity" and item.kind in _BEGINS and item.agent_thread_id is not None:
         known = call_id in reading.state.calls
         reading.link("subagent", reading.external_id, item.agent_thread_id, call_id if known else None)
 
@@ -247,7 +257,8 @@ def _link_agents(reading: Reading, item: TurnItem) -> None:
 # -- outputs
 
 
-def _text_of(output: str | list[Content] | OutputObject | None) -> str:
+def output_text(output: str | list[Content] | OutputObject | None) -> str:
+    """All text of an output."""
     return output.content or "" if isinstance(output, OutputObject) else text_of(output)
 
 

@@ -15,6 +15,7 @@ _OPEN_MESSAGES = 24
 _OPEN_CALLS = 128
 _TURNS = 64
 _HEARD = 8
+_CHILDREN = 63
 
 
 class OpenMessage(msgspec.Struct, array_like=True):
@@ -68,6 +69,8 @@ class OpenCall(msgspec.Struct, array_like=True):
     outcome: Outcome | None = None
     began: float | None = None
     """When it was logged, in seconds: code only."""
+    ended: float | None = None
+    """When its first output was: code only."""
 
 
 class State(msgspec.Struct, omit_defaults=True):
@@ -130,6 +133,10 @@ class State(msgspec.Struct, omit_defaults=True):
     trigger: bool = False
     """The next message between agents begins a turn."""
     rolled_back: bool = False
+    in_turn: bool = False
+    """A turn has begun of which no record told the end yet."""
+    children: list[str] = []
+    """Threads that this one has started since its process began."""
 
     def remember_message(self, message_id: str, message: OpenMessage) -> str | None:
         """Keep a message open; return the id of the one that is open no more."""
@@ -146,6 +153,11 @@ class State(msgspec.Struct, omit_defaults=True):
     def remember_prompt(self, message_id: str, key: str) -> None:
         """Keep a prompt until a compaction may keep it."""
         keep_newest(self.prompts, message_id, key, _TURNS)
+
+    def remember_child(self, thread: str) -> None:
+        """Keep a thread that ends with the process of this one."""
+        if thread not in self.children:
+            self.children = [*self.children[-_CHILDREN:], thread]
 
     def remember_turn(self, parent: str | None) -> None:
         """Keep what stands before a turn."""

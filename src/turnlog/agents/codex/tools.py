@@ -67,6 +67,7 @@ _EXIT_CODE = re.compile(r"(?:.*\n){0,3}?(?:Exit code: |Process exited with code 
 _RUNNING = re.compile(r"(?:.*\n){0,3}?Process running with session ID ")
 _DENIED = re.compile(
     r"(?:exec command|patch|tool call|\w+ call) rejected by (?:the )?user|rejected by user|user rejected "
+    r"|Command blocked by PreToolUse hook: "
 )
 _REJECTED = r"""Rejected(\"rejected by user\")" }"""
 """How the words of a command that could not be begun end where the user refused it."""
@@ -83,6 +84,7 @@ _FAILED = (
     "tool call error: ",
     "invalid agent id ",
     "Script failed\n",
+    "request_user_input is unavailable in ",
     "unable to locate image at ",
     "image path ",
 )

@@ -34,6 +34,9 @@ _USER_STOPPED = "interrupted"
 def read_task_started(reading: Reading, event: Event) -> None:
     """A turn begins: what the turn before left open was killed with its process."""
     end_calls(reading, aborted=True)
+    if reading.state.in_turn and reading.is_own:
+        reading.end_process()
+    reading.state.in_turn = True
     note_turn(reading, event.turn_id)
     reading.close_message()
     add_record(reading, "event_msg/task_started", reading.payload)
@@ -42,6 +45,7 @@ def read_task_started(reading: Reading, event: Event) -> None:
 def read_task_complete(reading: Reading, event: Event) -> None:
     """A turn is over; failures of the provider are logged here only."""
     end_calls(reading, aborted=False)
+    reading.state.in_turn = False
     reading.close_message()
     add_record(reading, "event_msg/task_complete", reading.payload)
     error = event.error
@@ -63,6 +67,7 @@ def read_task_complete(reading: Reading, event: Event) -> None:
 def read_turn_aborted(reading: Reading, event: Event) -> None:
     """The user stopped the agent, or something else took the turn's place."""
     state = reading.state
+    state.in_turn = False
     during_tool = any(_is_cut_off(reading, call) for call in state.calls.values())
     end_calls(reading, aborted=True)
     reading.close_message()

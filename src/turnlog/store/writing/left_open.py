@@ -2,18 +2,24 @@
 
 Claude Code 1.0 resumes a session that was killed into a file of its own, without the call that was running. Where a
 session that shares the call's message begins another turn behind it, the call is aborted. So is a subagent's call when
-that which started the subagent has ended since (`turnlog.store.ended`). A result that comes all the same counts. Pure
-functions of the stored rows, so the order of the files leaves no trace.
+that which started the subagent has ended since, or its process (`turnlog.store.ended`). A result that comes all the
+same counts. Pure functions of the stored rows, so the order of the files leaves no trace.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import msgspec
 
 from turnlog.model.tools import OPEN_STATES
-from turnlog.store.ended import CallEnd, ended_at
+from turnlog.store.ended import CallEnd, ended_at, later_end
 
+_STARTED = (
+    "SELECT child_id, parent_id, tool_call_id, metadata FROM links WHERE kind = 'subagent' AND tool_call_id IS NOT NULL"
+)
 _OPEN = tuple(sorted(str(state) for state in OPEN_STATES))
 
 
@@ -41,14 +47,13 @@ def settle_subagents(
     while waiting:
         session_id = waiting.pop()
         links = connection.execute(
-            "SELECT child_id, parent_id, tool_call_id FROM links WHERE kind = 'subagent' AND tool_call_id IS NOT NULL"
-            " AND child_id = ?1 UNION SELECT child_id, parent_id, tool_call_id FROM links WHERE kind = 'subagent'"
-            " AND tool_call_id IS NOT NULL AND parent_id = ?1 ORDER BY 1, 2",
+            f"{_STARTED} AND child_id = ?1 UNION {_STARTED} AND parent_id = ?1 ORDER BY 1, 2",
             (session_id,),
         ).fetchall()
-        for child_id, parent_id, call_id in links:
+        for child_id, parent_id, call_id, metadata in links:
             left = _left_open(connection, child_id)
-            end = _end_of(connection, parent_id, call_id) if left else None
+            told: dict[str, Any] = msgspec.json.decode(metadata) if left and metadata else {}
+            end = later_end(_end_of(connection, parent_id, call_id), told) if left else None
             given_up = [key for key, started_at in left if end is not None and end.is_behind(started_at)]
             for key in dict.fromkeys(given_up):
                 assert end is not None
