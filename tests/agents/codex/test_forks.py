@@ -170,6 +170,20 @@ def test_what_a_fork_shares_is_compacted_in_it_too(grows: bool, tmp_path: Path) 
         rebuild(path)
 
 
+def test_a_compaction_in_a_fork_keeps_prompts_of_what_it_goes_on_from(tmp_path: Path) -> None:
+    """R-S19: recorded with 0.169; what the fork, and a fork of it, asked with held the first prompt and no answer."""
+    pass_over(tmp_path / "store.db", DATA / "versions/0.169.0-compacted-fork")
+    threads = [f"01a2030{rest}" for rest in ("d-0b58-7e62-85f2-ac70aeb0ae9a", "d-43b3-74e3-a09b-3c753a07f8d5")]
+    with open_store(tmp_path / "store.db") as store:
+        seen = [
+            [part.text for item, part in said_in(store, thread) if item.membership.fate is Fate.ACTIVE]
+            for thread in threads
+        ]
+    summary = '{"title": "Mock title", "isNewTopic": true}'
+    fork = ["First prompt", "Fork prompt", summary, "Fork again", "Fork after compaction."]
+    assert seen == [fork, [*fork, "Forked by command", "By command."]]
+
+
 def test_a_compaction_behind_a_fork_is_none_of_its_own(tmp_path: Path) -> None:
     summary = numbered(7, answer("Summary", id="msg_s"), line("compacted", {"message": "Summary"}))
     write(tmp_path / "home", THREAD, PARENT + summary)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from turnlog.agents.base import Changes, Source
-from turnlog.agents.codex import answers, messages, results, session, turns
+from turnlog.agents.codex import answers, compactions, messages, results, session, turns
 from turnlog.agents.codex.events import add_record
 from turnlog.agents.codex.lines import (
     EVENTS,
@@ -192,7 +192,7 @@ _OTHERS: dict[str, Callable[[Reading], None]] = {
     "session_meta": session.read_session_meta,
     "turn_context": session.read_context,
     "token_usage_record": turns.read_token_usage_record,
-    "compacted": turns.read_compaction,
+    "compacted": compactions.read_compaction,
     "inter_agent_communication_metadata": session.read_trigger,
 }
 

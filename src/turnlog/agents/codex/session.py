@@ -109,6 +109,8 @@ def _link_fork(reading: Reading, meta: Meta, *, is_spawned: bool) -> None:
     before = meta.forked_from_ordinal_exclusive if before is None else before
     if before is None:
         reading.state.origin = thread
+    else:
+        reading.state.bases = tuple(dict.fromkeys((thread, thread_of(thread))))
     if before is not None or not is_spawned:
         reading.link("fork", thread, reading.external_id, shares_before=before)
 

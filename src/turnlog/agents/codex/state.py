@@ -83,6 +83,8 @@ class State(msgspec.Struct, omit_defaults=True):
     """The file's own `session_meta` was read."""
     origin: str | None = None
     """Thread whose history is being copied; None in what is this thread's own."""
+    bases: tuple[str, ...] = ()
+    """Threads whose history this one goes on from without a copy of it."""
     created: float | None = None
     """When the thread began, in seconds."""
     last: float | None = None
