@@ -30,6 +30,7 @@ from turnlog.model import (
     ToolState,
     UnknownPart,
 )
+from turnlog.model.codec import encode
 from turnlog.model.usage import sum_usage
 
 VERSIONS = sorted(path.name for path in (DATA / "versions").iterdir())
@@ -223,7 +224,7 @@ def test_only_who_began_a_subagent_is_its_parent() -> None:
 def test_a_command_that_outlives_its_code_belongs_to_it() -> None:
     """R-C10: recorded with 0.169; other code went on in the background when the user stopped this one."""
     calls = read(logs("versions", "0.169.0-code-in-background")).calls()
-    parents = {bytes(call.input): call.parent_tool_call_id for call in calls if call.tool_name == "exec_command"}
+    parents = {encode(call.input): call.parent_tool_call_id for call in calls if call.tool_name == "exec_command"}
     (stopped,) = [parent for given, parent in parents.items() if b"begun" in given]
     (late,) = [parent for given, parent in parents.items() if b"late" in given]
     assert (stopped, late) == ("k1", "j5")
