@@ -20,6 +20,8 @@ from turnlog.sync.read import Reader
 KILLED = DATA / "versions" / "2.1.215-killed"
 SESSION = "b69bd402-65a2-4ee5-a364-16da6abd085c"
 LOG = KILLED / "projects" / "-home-dev-proj" / f"{SESSION}.jsonl"
+UNNAMED = DATA / "versions" / "2.1.76-killed"
+UNNAMED_LOG = UNNAMED / "projects" / "-home-dev-proj" / "606168f0-4f7e-4df2-a610-48001b1f5652.jsonl"
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -66,10 +68,25 @@ def test_a_resume_tells_that_a_subagent_in_the_background_was_stopped(tmp_path: 
     assert states(tmp_path / "store.db") == {"toolu_taskC": "aborted", "toolu_w1": "aborted", "toolu_sC1": "aborted"}
 
 
-def test_a_log_read_alone_says_the_same() -> None:
-    (child,) = read_session(LOG).children
+def test_a_subagent_whose_call_was_only_found_by_its_words_ends_with_it(tmp_path: Path) -> None:
+    """R-K9, R-C13: in 2.1.76 no record names the call of a subagent that was killed."""
+    paths = [Path(source.path).name for source in AGENT.discover([UNNAMED])]
+    first, last = paths.index(UNNAMED_LOG.name), paths.index("agent-ab3e5454d189434c7.jsonl")
+    rest = [number for number in range(len(paths)) if number not in (first, last)]
+    for order in (None, (first, last, *rest), (last, *rest, first)):
+        store = tmp_path / f"{order}.db"
+        read(store, UNNAMED, order)
+        assert {name: states(store)[name] for name in ("toolu_x4", "toolu_subK1")} == {
+            "toolu_x4": "aborted",
+            "toolu_subK1": "aborted",
+        }
+
+
+@pytest.mark.parametrize(("log", "call_id"), [(LOG, "toolu_sC1"), (UNNAMED_LOG, "toolu_subK1")])
+def test_a_log_read_alone_says_the_same(log: Path, call_id: str) -> None:
+    (child,) = read_session(log).children
     (found,) = [part for message in child.messages for part in message.parts if isinstance(part, ToolCallPart)]
-    assert (found.tool_call_id, found.state) == ("toolu_sC1", ToolState.ABORTED)
+    assert (found.tool_call_id, found.state) == (call_id, ToolState.ABORTED)
 
 
 @pytest.mark.parametrize(("report", "state"), [(None, "input-available"), ("completed", "aborted")])

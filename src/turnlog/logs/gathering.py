@@ -101,9 +101,9 @@ class Gathering:
             yield place_results(message if end is None else give_up_open_calls(message, end), places, children)
 
     def _end_of(self, session_id: str, seen: set[str]) -> CallEnd | None:
-        """The end of the call that started a subagent, where a record names it; None for any other session."""
+        """The end of the call that started a subagent, where that is known; None for any other session."""
         seen.add(session_id)
-        for link in self.links.named(session_id):
+        for link in self.links.of(child=session_id):
             parent = link.parent_session_id
             if link.kind != "subagent" or parent in seen:
                 continue

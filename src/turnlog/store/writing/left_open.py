@@ -18,7 +18,8 @@ from turnlog.model.tools import OPEN_STATES
 from turnlog.store.ended import CallEnd, ended_at, later_end
 
 _STARTED = (
-    "SELECT child_id, parent_id, tool_call_id, metadata FROM links WHERE kind = 'subagent' AND tool_call_id IS NOT NULL"
+    "SELECT child_id, parent_id, coalesce(tool_call_id, found_call_id) AS call, metadata FROM links"
+    " WHERE kind = 'subagent' AND call IS NOT NULL"
 )
 _OPEN = tuple(sorted(str(state) for state in OPEN_STATES))
 
