@@ -7,7 +7,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import AGENT, SESSION, Gathered, Log, call, calls_of, fold, gather, lines, session_source, text
+from claude_files import (
+    AGENT,
+    SESSION,
+    Gathered,
+    Log,
+    call,
+    calls_of,
+    fold,
+    gather,
+    lines,
+    read,
+    session_source,
+    sources,
+    text,
+)
 from turnlog.agents.base import Changes, Link, SourceKind
 from turnlog.model import (
     Approval,
@@ -77,6 +91,9 @@ ENDINGS: list[tuple[str, dict[str, Any], ResultStatus, ToolState]] = [
     ("Exit plan mode?", {}, "denied", ToolState.OUTPUT_DENIED),
     ("Needs approval", {"toolDenialKind": "user-rejected", **REJECTED}, "denied", ToolState.OUTPUT_DENIED),
     ("[Request interrupted by user for tool use]", {}, "aborted", ToolState.ABORTED),
+    ("Exit code 137\n[Request interrupted by user for tool use]", {}, "aborted", ToolState.ABORTED),
+    ("Exit code 137\n1\n2\n[Request interrupted by user for tool use]", {}, "aborted", ToolState.ABORTED),
+    ("Exit code 1\n[Request interrupted by user for tool use] was logged", {}, "error", ToolState.OUTPUT_ERROR),
     ("[Tool call interrupted: the session ended", {"toolDenialKind": "interrupted"}, "aborted", ToolState.ABORTED),
 ]
 
@@ -115,9 +132,48 @@ def test_a_refusal_is_told_from_an_interruption_before_fields_say_which(
         log.user("Do it", permissionMode=mode),
         log.assistant("msg_1", call("toolu_1"), stop="tool_use"),
         log.result("toolu_1", words, is_error=True, **fields),
+        log.user("[Request interrupted by user for tool use]"),
     )
     (found,) = gathered.calls()
     assert found.results[0].status == status
+
+
+ASKED = {
+    "toolu_run1": (ToolState.ABORTED, None),
+    "toolu_den1": (ToolState.OUTPUT_DENIED, False),
+    "toolu_den2": (ToolState.OUTPUT_DENIED, False),
+    "toolu_ok1": (ToolState.OUTPUT_AVAILABLE, None),
+}
+"""In a terminal that asks for leave: Escape on a command that runs, Escape at the question, a no, and a yes."""
+
+
+@pytest.mark.parametrize("version", ["2.1.150-escape", "2.1.260-escape"])
+def test_escape_on_a_running_tool_is_no_refusal_where_leave_was_asked(version: str) -> None:
+    """R-K9: 2.1.150 has other words for it, later versions the interrupt behind it, which names the message."""
+    found = {
+        made.tool_call_id: (made.state, made.approval.approved if made.approval else None)
+        for made in read(sources("versions", version)).calls()
+    }
+    assert found == ASKED
+
+
+def test_a_users_no_waits_for_what_follows_it() -> None:
+    log = Log("2.1.260")
+    refused = [
+        log.user("Do it", permissionMode="default"),
+        log.assistant("msg_1", call("toolu_1"), stop="tool_use"),
+        log.result("toolu_1", DENIED, is_error=True),
+    ]
+    assert fold(*refused).calls()[0].state is ToolState.INPUT_AVAILABLE
+    for following, state in (
+        (log.user("[Request interrupted by user for tool use]", interruptedMessageId="msg_1"), ToolState.ABORTED),
+        (log.user("[Request interrupted by user for tool use]"), ToolState.OUTPUT_DENIED),
+        (log.user("Then not"), ToolState.OUTPUT_DENIED),
+        (log.assistant("msg_2", text("Then not.")), ToolState.OUTPUT_DENIED),
+    ):
+        for feeds in ([[*refused, following]], [refused, [following]]):
+            (found,) = fed(*feeds).calls()
+            assert found.state is state
 
 
 def test_a_command_that_was_interrupted_is_aborted_without_an_error() -> None:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.agents.claude_code import blocks
+from turnlog.agents.claude_code.answers import settle_answers
 from turnlog.agents.claude_code.drafts import SYNTHETIC, CallDraft, MessageDraft, text_key
 from turnlog.agents.claude_code.early import note_early
 from turnlog.agents.claude_code.events import add_odd_record
@@ -25,6 +26,8 @@ def read_assistant(reading: Reading, record: Record) -> None:
     if message is None:
         add_odd_record(reading, record)
         return
+    if reading.state.held:
+        settle_answers(reading)
     session = reading.session_of(record)
     message_id = message.id or record.uuid or reading.own_id()
     draft = reading.drafts.get(message_id)

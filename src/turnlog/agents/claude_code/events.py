@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from turnlog.agents.claude_code.answers import settle_answers
 from turnlog.agents.claude_code.early import settle_late
 from turnlog.agents.claude_code.kinds import KEPT_FIELDS, KINDS, Becomes, kind_of
 from turnlog.agents.claude_code.lines import fields_of
@@ -60,6 +61,7 @@ def add_odd_record(reading: Reading, record: Record) -> None:
 
 def add_interrupt(reading: Reading, record: Record, session: Session, during: str) -> None:
     """The user pressed Esc, which the log has in the place of a prompt."""
+    settle_answers(reading, record.interrupted_message_id)
     event = InterruptEvent(
         id=record.uuid or reading.own_id(),
         position=reading.position,

@@ -7,8 +7,9 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.base import ResultChange
 from turnlog.agents.claude_code import blocks
+from turnlog.agents.claude_code.answers import Answer, hold_answer, tell_answer
 from turnlog.agents.claude_code.classify import inner_tags
-from turnlog.agents.claude_code.drafts import CallDraft, MessageDraft
+from turnlog.agents.claude_code.drafts import MessageDraft
 from turnlog.agents.claude_code.reading import Reading, Session
 from turnlog.agents.claude_code.records import Block, Record, ResultFacts
 from turnlog.agents.claude_code.sources import NAME, session_id
@@ -18,6 +19,7 @@ from turnlog.agents.claude_code.tools import (
     duration_of,
     error_text_of,
     exit_code_of,
+    is_users_no,
     result_id,
     spilled_output_of,
     status_of,
@@ -51,31 +53,19 @@ def read_result(reading: Reading, record: Record, session: Session, block: Block
         _place(reading, record, session, message_id)
         if message_id == session.thread.leaf and message_id is not None:
             session.end_at(record.uuid)
-    approval = _approval_of(record, result)
-    if call is not None:
-        _join(call, result, approval, reading, record)
-        return
-    reading.changes.results.append(
-        ResultChange(
-            session_id=session.id,
-            tool_call_id=call_id,
-            result=result,
-            position=reading.position,
-            record=(reading.position, reading.length),
-            record_ids=(record.uuid,) if record.uuid is not None else (),
-            message_id=message_id,
-            approval=approval,
-        )
+    answer = Answer(
+        session_id=session.id,
+        tool_call_id=call_id,
+        message_id=message_id,
+        record=(reading.position, reading.length),
+        record_id=record.uuid,
+        result=result,
+        approval=_approval_of(record, result),
     )
-
-
-def _join(call: CallDraft, result: ToolResult, approval: Approval | None, reading: Reading, record: Record) -> None:
-    call.add_result(result)
-    if approval is not None:
-        call.approval = approval
-    call.draft.records.append((reading.position, reading.length, result.id))
-    if record.uuid is not None:
-        call.draft.record_ids.append(record.uuid)
+    if result.status == "denied" and not reading.state.tells_decisions and is_users_no(record, block.content):
+        hold_answer(reading, answer)
+    else:
+        tell_answer(reading, answer)
 
 
 def _place(reading: Reading, record: Record, session: Session, message_id: str | None) -> None:

@@ -112,6 +112,18 @@ class Thread(msgspec.Struct):
     """A message whose calls still ran when a prompt came, and that prompt: what comes of the calls is behind it."""
 
 
+class HeldAnswer(msgspec.Struct, array_like=True):
+    """A user's no, of which the log has not said yet whether it stopped the tool or forbade it."""
+
+    session_id: str
+    tool_call_id: str
+    message_id: str | None
+    record: tuple[int, int]
+    record_id: str | None
+    result: msgspec.Raw
+    source: str | None
+
+
 class OpenCompaction(msgspec.Struct):
     """A compaction whose summary is still to come."""
 
@@ -141,6 +153,7 @@ class State(msgspec.Struct):
     tasks: dict[str, str] = {}
     """Id of a background task -> the call that started it."""
     compaction: OpenCompaction | None = None
+    held: list[HeldAnswer] = []
     unasked: bool = False
     """The tools of the newest turn ask nobody for leave."""
     tells_decisions: bool = False

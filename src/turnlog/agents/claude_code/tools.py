@@ -58,7 +58,12 @@ _DENIED = re.compile(
 )
 """How results begin that say no: of a headless run that can ask nobody, of a rule, of a hook."""
 _REFUSED = "The user doesn't want to "
-_ABORTED = ("[Request interrupted by user for tool use]", "[Tool call interrupted")
+_ABORTED = re.compile(
+    r"\[Request interrupted by user for tool use\]|\[Tool call interrupted"
+    r"|Exit code \d+\n(?:.*\n)?\[Request interrupted by user for tool use\]\Z",
+    re.DOTALL,
+)
+"""What was stopped while it ran; a command has its exit code and its output before that (2.1.150)."""
 _EXIT_CODE = re.compile(r"Exit code (\d{1,3})\b")
 _ERROR_TAG = re.compile(r"\A<tool_use_error>(.*)</tool_use_error>\Z", re.DOTALL)
 _SPILL = re.compile(r"\A<persisted-output>\n.*? saved to: ([^\n]+)")
@@ -93,13 +98,19 @@ def status_of(record: Record, text: str, *, is_error: bool, may_be_refused: bool
         facts = record.tool_use_result
         return "aborted" if isinstance(facts, ResultFacts) and facts.interrupted is True else "success"
     kind, decision = record.tool_denial_kind, record.permission_decision
-    if kind == "interrupted" or (kind is None and text.startswith(_ABORTED)):
+    if kind == "interrupted" or (kind is None and _ABORTED.match(text)):
         return "aborted"
     if record.tool_denial_before_run or (decision is not None and decision.decision == "reject"):
         return "denied"
     if kind == "user-rejected" or text.startswith(_REFUSED):
         return "denied" if may_be_refused else "aborted"
     return "denied" if kind is not None or _DENIED.match(text) else "error"
+
+
+def is_users_no(record: Record, content: object) -> bool:
+    """Whether a result that is no success has the words that a refusal and Escape share, and no field beside them."""
+    told = record.tool_denial_before_run or record.permission_decision is not None
+    return not told and isinstance(content, str) and content.startswith(_REFUSED)
 
 
 def error_text_of(text: str) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from turnlog.agents.base import MessageChange, Placement
 from turnlog.agents.claude_code import blocks
+from turnlog.agents.claude_code.answers import settle_answers
 from turnlog.agents.claude_code.assistant import give_up_calls, prompt_key
 from turnlog.agents.claude_code.classify import INTERRUPTS, WARM_UP, command_of, origin_of_text, split_injected
 from turnlog.agents.claude_code.early import is_late, late_position, settle_late
@@ -41,6 +42,7 @@ def read_user(reading: Reading, record: Record) -> None:
     if answers:
         _read_results(reading, record, session, items, answers)
     elif not _read_interrupt(reading, record, session, content):
+        settle_answers(reading)
         add_message(reading, record, session, content, _flagged_origin(record))
         reading.changes.counts.messages += 1
     else:
