@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import SESSION, Log, call, calls_of, fold, text
+from claude_files import SESSION, Log, call, calls_of, fold, read, sources, text
 from turnlog.model import (
     Citation,
     Cost,
@@ -365,6 +365,22 @@ def test_what_a_user_record_really_is(words: str, flags: dict[str, Any], origin:
     assert (message.id, message.origin) == (record["uuid"], origin)
     assert message.role == ("user" if origin in SAID else "developer")
     assert "".join(texts(message)) == words
+
+
+def test_what_a_teammate_says_is_no_prompt() -> None:
+    """2.1.330 writes what another agent of the team says without any flag, as a user's words."""
+    gathered = read(sources("versions", "2.1.330-team"))
+    main = gathered.in_order(f"claude-code:{SESSION}")
+    assert [texts(message) for message in main if message.origin is Origin.PROMPT] == [
+        ["Make a team"],
+        ["Anything new"],
+    ]
+    notes = [message for message in main if message.origin is Origin.NOTIFICATION]
+    assert [(message.role, "I am done" in texts(message)[0]) for message in notes] == [
+        ("developer", True),
+        ("developer", False),
+    ]
+    assert {gathered.place(message.id).turn for message in notes} == {1}
 
 
 def test_a_prompt_that_a_resume_copied_in_pieces_is_one_turn() -> None:

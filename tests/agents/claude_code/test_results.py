@@ -420,6 +420,46 @@ def test_a_background_command_reports_how_it_ended(told: str, status: ResultStat
     assert (reported.status, reported.output_text) == (status, "exit code 0")
 
 
+def test_reports_that_come_together_each_answer_their_call() -> None:
+    """R-K9, R-C10: 2.1.330 tells a waiting subagent of several of its own in one record, which is flagged as meta."""
+    gathered = read(sources("versions", "2.1.330-nested"))
+    calls = {made.tool_call_id: made for made in gathered.calls()}
+    found = {
+        name: [(result.preliminary, result.status) for result in calls[name].results]
+        for name in ("toolu_nA1", "toolu_nA2", "toolu_nA3")
+    }
+    assert list(found.values()) == [[(True, "success"), (False, "success")]] * 3
+    texts = [calls[name].results[-1].output_text for name in found]
+    assert texts == ["B done.", "E done <b>with tags</b> & more.", "F done."]
+    origins = [message.origin for message in gathered.messages.values() if "task-notification" in str(message.parts)]
+    assert origins == [Origin.NOTIFICATION] * 3
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("a &lt;b&gt; &amp;amp; &amp; c", "a <b> &amp; & c"),
+        ("a <b> &amp; c", "a <b> &amp; c"),
+        ("a & b &amp; c", "a & b &amp; c"),
+    ],
+)
+def test_what_a_report_quotes_is_unescaped_where_it_was_escaped(written: str, said: str) -> None:
+    """Recorded: 2.1.120 to 2.1.330 escape, 2.1.33 to 2.1.76 do not."""
+    log = Log()
+    report = REPORT.replace("There are <b>2</b> files.", written)
+    gathered = fold(log.assistant("msg_1", call("t1", "Agent")), log.user(report, origin={"kind": "task-notification"}))
+    assert gathered.calls()[0].output_text == said
+
+
+def test_a_monitor_goes_on_behind_its_first_answer() -> None:
+    gathered = read(sources("versions", "2.1.330-background"))
+    (found,) = [made for made in gathered.calls() if made.tool_name == "Monitor"]
+    assert [result.preliminary for result in found.results] == [True, False]
+    assert found.output_text == 'Monitor "watch" stream ended'
+    events = [message for message in gathered.messages.values() if "<event>" in str(message.parts)]
+    assert {message.origin for message in events} == {Origin.NOTIFICATION}
+
+
 def test_a_copied_calls_subagent_belongs_to_the_session_that_ran_it() -> None:
     origin = "22222222-2222-4222-8222-222222222222"
     log = Log()

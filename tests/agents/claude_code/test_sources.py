@@ -246,6 +246,13 @@ def test_a_subagents_meta_links_it_to_its_call() -> None:
     assert (change.titles, change.metadata) == ({"generated": "List branches"}, {"claude-code": FACTS})
 
 
+def test_a_meta_may_name_the_subagent_that_started_another() -> None:
+    """2.1.330 names the parent of a subagent of a subagent."""
+    gathered = meta({**META, "spawnDepth": 2, "parentAgentId": "a0"})
+    (link,) = gathered.links.values()
+    assert (link.parent_session_id, link.child_session_id, link.inferred) == (f"{ID}.a0", f"{ID}.a1", False)
+
+
 @pytest.mark.parametrize("content", [{"agentType": "Explore"}, {**META, "spawnDepth": 2}])
 def test_a_meta_that_does_not_say_who_started_the_agent_only_infers_it(content: dict[str, Any]) -> None:
     (link,) = meta(content).links.values()

@@ -11,16 +11,17 @@ from turnlog.agents.claude_code.records import Record
 
 _PASSED_OVER = """
     agentName apiErrorType apiRefusalCategory apiRefusalExplanation atis attributionMcpTool backup base cacheControl
-    commandRun commandUuid deliveryId durationMs entrypoint failedHookErrorIndexes failedResponseHadNoToolCall
-    hasOutput hasUnknownModelCost hash hookAdditionalContext hookCount hookInfos id imagePasteIds isSnapshotUpdate
-    isVisibleInTranscriptOnly keep lastPrompt level madeBy mcpCallNotReadOnly mcpMeta messageCount messageId mode
-    modelRestriction modelUsage operation originalModel params perTurnEffort preventedContinuation
-    promptCacheRequested promptId querySource queueSkipAttachments reason refusedMessageId refusedUserMessageUuid
-    refusingModel renderedBesideToolResult renderedInHumanTurn renderedRole repeatsCompactSummary requestDigest
-    requestRef sandboxed serverClassifierRequest session_id shape shapeHash slug snapshot snapshotMessageId source
-    sourceToolAssistantUUID startTime stopReason summarizedTurnPromptUuids tail thinkingDisplay toolEndsTurn
-    toolInputStreamMs toolUseID tools totalAPIDuration totalAPIDurationWithoutRetries totalDuration totalLinesAdded
-    totalLinesRemoved totalToolDuration trackingPath turnCompanion turnOrigin turnPosition userType
+    commandRun commandUuid deliveryId durationMs entrypoint failedHookErrorIndexes failedResponseHadNoToolCall hash
+    hasOutput hasUnknownModelCost hookAdditionalContext hookCount hookInfos id imagePasteIds isDisplayOnly
+    isSnapshotUpdate isVisibleInTranscriptOnly joinedNoticeLengths joinedNoticeOwn joinedNoticeRunIds keep
+    lastPrompt level madeBy mcpCallNotReadOnly mcpMeta messageCount messageId mode modelRestriction modelUsage
+    operation originalModel params perTurnEffort preventedContinuation promptCacheRequested promptId querySource
+    queueSkipAttachments queueTranscriptOnly reason refusedMessageId refusedUserMessageUuid refusingModel
+    renderedBesideToolResult renderedInHumanTurn renderedRole repeatsCompactSummary requestDigest requestRef
+    sandboxed serverClassifierRequest session_id shape shapeHash slug snapshot snapshotMessageId source
+    sourceToolAssistantUUID sourceToolUseID startTime stopReason summarizedTurnPromptUuids tail thinkingDisplay
+    toolEndsTurn toolInputStreamMs tools toolUseID totalAPIDuration totalAPIDurationWithoutRetries totalDuration
+    totalLinesAdded totalLinesRemoved totalToolDuration trackingPath turnCompanion turnOrigin turnPosition userType
 """
 """Further fields that have been seen. What they say is not read, or is read from the record's JSON by who wants it."""
 

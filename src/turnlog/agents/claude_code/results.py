@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.base import ResultChange
 from turnlog.agents.claude_code import blocks
 from turnlog.agents.claude_code.answers import Answer, hold_answer, tell_answer
-from turnlog.agents.claude_code.classify import inner_tags
+from turnlog.agents.claude_code.classify import notices_in, unescaped
 from turnlog.agents.claude_code.drafts import MessageDraft
 from turnlog.agents.claude_code.reading import Reading, Session
 from turnlog.agents.claude_code.records import Block, Record, ResultFacts
@@ -96,12 +96,19 @@ def _result_of(
         content=_parts_of(reading, content, index),
         error_text=error_text_of(text) if is_error else None,
         exit_code=exit_code_of(text) if is_error else None,
-        preliminary=facts is not None and (facts.is_async is True or isinstance(facts.background_task_id, str)),
+        preliminary=facts is not None and _goes_on(facts),
         completed_at=record.timestamp,
         duration_ms=duration_of(facts) if facts is not None else None,
         spilled_to=_spill_in(reading, text, origin) if text.startswith("<persisted-output>") else None,
         metadata=_metadata_of(facts) if facts is not None else {},
     )
+
+
+def _goes_on(facts: ResultFacts) -> bool:
+    """Whether the result only says that a subagent, a command or a monitor was started."""
+    if facts.is_async is True or isinstance(facts.background_task_id, str):
+        return True
+    return isinstance(facts.task_id, str) and facts.timeout_ms is not None
 
 
 def _parts_of(reading: Reading, content: str | list[Block] | Block | None, index: int) -> tuple[Part, ...]:
@@ -187,13 +194,16 @@ def add_server_result(reading: Reading, draft: MessageDraft, record: Record, blo
     _add_late(reading, draft.session_id, call_id, result, draft.id)
 
 
-def add_report(reading: Reading, record: Record, session: Session, text: str) -> None:
-    """A background task's report: the second and final answer to the call that started it."""
-    tags = inner_tags(text, "task-notification")
-    call_id = tags.get("tool-use-id") or reading.state.tasks.get(tags.get("task-id", ""))
-    if call_id is None:
-        return
-    report = tags.get("result") or tags.get("summary") or ""
+def add_reports(reading: Reading, record: Record, session: Session, text: str) -> None:
+    """What background tasks report: the second and final answer to the calls that started them."""
+    for tags in notices_in(text):
+        call_id = tags.get("tool-use-id") or reading.state.tasks.get(tags.get("task-id", ""))
+        if call_id is not None:
+            _add_report(reading, record, session, call_id, tags)
+
+
+def _add_report(reading: Reading, record: Record, session: Session, call_id: str, tags: dict[str, str]) -> None:
+    report = unescaped(tags.get("result") or tags.get("summary") or "")
     status = _TASK_STATUS.get(tags.get("status", ""), "success")
     result = ToolResult(
         id=result_id(call_id, report, None),

@@ -31,6 +31,7 @@ class _Meta(msgspec.Struct, rename="camel"):
     agent_type: str | None = None
     description: str | None = None
     tool_use_id: str | None = None
+    parent_agent_id: str | None = None
     spawn_depth: int | None = None
     model: str | None = None
 
@@ -87,8 +88,11 @@ def _read_meta(meta: _Meta, child: str, changes: Changes) -> None:
     if meta.description:
         change.titles["generated"] = meta.description
     parent = child.partition(".")[0]
-    # A subagent of a subagent lies in the same folder: who started it is not told, only with which call.
-    nested = (meta.spawn_depth or 1) > 1
+    if meta.parent_agent_id is not None:
+        parent = f"{parent}.{meta.parent_agent_id}"
+    # A subagent of a subagent lies in the same folder: before 2.1.330 only the call that started it is told, not whose
+    # that is.
+    nested = meta.parent_agent_id is None and (meta.spawn_depth or 1) > 1
     changes.links.append(
         Link(
             kind="subagent",

@@ -17,7 +17,7 @@ from turnlog.agents.claude_code.early import is_late, late_position, settle_late
 from turnlog.agents.claude_code.events import add_interrupt, add_odd_record, add_rewind
 from turnlog.agents.claude_code.reading import SAID, Reading, Session
 from turnlog.agents.claude_code.records import Block, Record
-from turnlog.agents.claude_code.results import add_report, read_result
+from turnlog.agents.claude_code.results import add_reports, read_result
 from turnlog.agents.claude_code.sources import NAME
 from turnlog.agents.claude_code.state import message_in, record_in
 from turnlog.model import Message, Origin, Part, TextPart
@@ -73,9 +73,9 @@ def _flagged_origin(record: Record) -> Origin | None:
     """The origin that a record's own flags tell."""
     if record.is_compact_summary:
         return Origin.COMPACTION
-    if record.is_meta:
-        return Origin.HARNESS
     kind = record.origin.kind if record.origin else None
+    if record.is_meta and kind != "task-notification":
+        return Origin.HARNESS
     return Origin.NOTIFICATION if kind not in (None, "human") else None
 
 
@@ -121,7 +121,7 @@ def add_message(
     else:
         reading.advance(record, session, message_id, origin)
     if origin is Origin.NOTIFICATION:
-        add_report(reading, record, session, spoken)
+        add_reports(reading, record, session, spoken)
 
 
 def _goes_with(reading: Reading, record: Record, session: Session, spoken: str) -> bool:
