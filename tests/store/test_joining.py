@@ -43,6 +43,7 @@ SESSION = "plain:one"
 
 names = st.sampled_from(["a", "b", "c"])
 brought = st.sets(st.none() | st.integers(0, 2) | names)
+titled: st.SearchStrategy[TitleSource] = st.sampled_from(["custom", "prompt"])
 times = st.none() | st.integers(0, 5).map(at)
 
 
@@ -67,12 +68,15 @@ def placements(draw: st.DrawFn) -> Placement:
 
 @st.composite
 def session_changes(draw: st.DrawFn) -> SessionChange:
+    titles = draw(st.dictionaries(titled, names))
     return SessionChange(
         session_id=SESSION,
         position=draw(st.integers(0, 9)),
         project_path=draw(st.none() | names),
+        project_at=draw(times),
         cwd=draw(st.none() | names),
-        titles=draw(st.dictionaries(st.sampled_from(["custom", "prompt"]), names)),
+        titles=titles,
+        titled_at=draw(times) if "prompt" in titles else None,
         first_at=draw(times),
         last_at=draw(times),
         active_leaf=draw(st.none() | names),
@@ -134,6 +138,17 @@ def test_of_two_values_the_later_wins_and_the_first_project_stays() -> None:
     early.titles, late.titles = {"prompt": "x"}, {"prompt": "y"}
     joined = join_session_changes(late, early)
     assert (joined.project_path, joined.cwd, joined.titles, joined.first_at) == ("/a", "/b", {"prompt": "y"}, at(1))
+
+
+def test_of_two_projects_or_prompts_with_a_time_the_earlier_counts_wherever_it_stands() -> None:
+    first = SessionChange(session_id=SESSION, position=9, project_path="/b", project_at=at(1), titled_at=at(1))
+    second = SessionChange(session_id=SESSION, position=1, project_path="/a", project_at=at(2), titled_at=at(2))
+    untimed = SessionChange(session_id=SESSION, position=0, project_path="/c")
+    first.titles, second.titles, untimed.titles = {"prompt": "one"}, {"prompt": "two"}, {"prompt": "three"}
+    for changes in permutations((first, second, untimed)):
+        joined = reduce(join_session_changes, changes)
+        assert (joined.project_path, joined.project_at) == ("/b", at(1))
+        assert (joined.titles, joined.titled_at) == ({"prompt": "one"}, at(1))
 
 
 def link(**fields: Any) -> Link:

@@ -147,6 +147,10 @@ class SessionChange(msgspec.Struct, kw_only=True):
     """Position of the newest record that contributed."""
     project_path: str | None = None
     """The working directory of the first record of this feed that names one."""
+    project_at: datetime | None = None
+    """When that was, where several files may tell of the session: of several projects the earliest counts."""
+    titled_at: datetime | None = None
+    """The same of the prompt among the titles."""
     cwd: str | None = None
     git_branch: str | None = None
     git_commit: str | None = None

@@ -9,6 +9,7 @@ Readings of a message itself are joined by `turnlog.model.merge`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, cast, get_args
 
 import msgspec
@@ -61,22 +62,45 @@ def add_late_result(message: Message, change: ResultChange) -> Message:
 
 
 def join_session_changes(one: SessionChange, other: SessionChange) -> SessionChange:
-    """What is known about a session: the latest value, the first project and the outermost times."""
+    """What is known about a session: the latest value, the earliest project and the outermost times."""
     earlier, later = sorted((one, other), key=lambda change: (change.position, msgspec.json.encode(change)))
     joined: dict[str, Any] = {
         name: getattr(earlier if getattr(later, name) is None else later, name) for name in _LATEST_WINS
     }
+    home = _home(earlier, later)
+    titles, titled_at = _join_titles(earlier, later)
     return SessionChange(
         session_id=later.session_id,
         position=later.position,
-        project_path=later.project_path if earlier.project_path is None else earlier.project_path,
-        titles={**earlier.titles, **later.titles},
+        project_path=home.project_path,
+        project_at=home.project_at,
+        titles=titles,
+        titled_at=titled_at,
         first_at=min((at for at in (one.first_at, other.first_at) if at), default=None),
         last_at=max((at for at in (one.last_at, other.last_at) if at), default=None),
         relink=one.relink or other.relink,
         metadata=join_facts(earlier.metadata, later.metadata, lambda before, after: after),
         **joined,
     )
+
+
+def _home(earlier: SessionChange, later: SessionChange) -> SessionChange:
+    """Of two changes the one whose project counts: a time comes before none, and without one the earlier."""
+    if earlier.project_path is None or later.project_path is None:
+        return later if earlier.project_path is None else earlier
+    if earlier.project_at is None or later.project_at is None:
+        return earlier if later.project_at is None else later
+    return min(earlier, later, key=lambda change: (change.project_at, change.project_path))
+
+
+def _join_titles(earlier: SessionChange, later: SessionChange) -> tuple[dict[TitleSource, str], datetime | None]:
+    """The later titles, but of two prompts whose times are known the earlier, and when that was."""
+    titles: dict[TitleSource, str] = {**earlier.titles, **later.titles}
+    timed = [(at, change.titles["prompt"]) for change in (earlier, later) if (at := change.titled_at) is not None]
+    if not timed:
+        return titles, None
+    titled_at, titles["prompt"] = min(timed)
+    return titles, titled_at
 
 
 _LATEST_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_cost", "active_leaf")

@@ -137,8 +137,9 @@ class Reading(LineReading):
             change.git_branch = record.git_branch
         if record.cwd:
             change.cwd = record.cwd
-            if change.project_path is None:
-                change.project_path = record.cwd
+            known = change.project_at
+            if change.project_path is None or (moment is not None and (known is None or moment < known)):
+                change.project_path, change.project_at = record.cwd, moment
         if record.forked_from is not None or record.request_session_id is not None:
             self._link_fork(record)
         if self.is_subagent and not self.state.linked:

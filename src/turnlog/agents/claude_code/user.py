@@ -97,10 +97,10 @@ def add_message(
     is_first = session.thread.leaf is None
     parent, branches = (reading.parent_node(record, session), False) if late else reading.attach(record, session)
     if origin in SAID and late:
-        _begin_early_turn(session, spoken)
+        _begin_early_turn(record, session, spoken)
     elif origin in SAID:
         _note_running_calls(reading, session, message_in(parent), message_id)
-        _begin_turn(reading, session, spoken, origin, is_first=is_first)
+        _begin_turn(reading, record, session, spoken, origin, is_first=is_first)
         session.thread.said_at, session.thread.commanded = record.timestamp, origin is Origin.COMMAND
         if branches:
             add_rewind(reading, record, session, message_in(parent), record_in(parent))
@@ -201,7 +201,9 @@ def _metadata_of(record: Record, spoken: str, origin: Origin) -> dict[str, Any]:
     return {NAME: facts} if facts else {}
 
 
-def _begin_turn(reading: Reading, session: Session, spoken: str, origin: Origin, *, is_first: bool) -> None:
+def _begin_turn(
+    reading: Reading, record: Record, session: Session, spoken: str, origin: Origin, *, is_first: bool
+) -> None:
     give_up_calls(reading, session)
     thread = session.thread
     thread.turn += 1
@@ -212,20 +214,21 @@ def _begin_turn(reading: Reading, session: Session, spoken: str, origin: Origin,
         if not reading.is_subagent:
             _link_sidechain(reading, session, spoken)
     if origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
-        _title(session, spoken)
+        _title(record, session, spoken)
 
 
-def _begin_early_turn(session: Session, spoken: str) -> None:
+def _begin_early_turn(record: Record, session: Session, spoken: str) -> None:
     """The turn that the answers at the log's very beginning are of: its prompt comes only now."""
     session.thread.turn += 1
-    _title(session, spoken)
+    _title(record, session, spoken)
 
 
-def _title(session: Session, spoken: str) -> None:
+def _title(record: Record, session: Session, spoken: str) -> None:
     if not session.thread.titled:
         title = " ".join(_PASTED.sub(" ", spoken).split())[:_TITLE_LENGTH]
         if title:
             session.change.titles["prompt"] = title
+            session.change.titled_at = record.timestamp
             session.thread.titled = True
 
 

@@ -25,9 +25,11 @@ from turnlog.store.writing.session_counts import COUNTS, SessionCounts
 
 _FACTS = (
     "project_key",
+    "project_at",
     "title",
     "title_source",
     "titles",
+    "titled_at",
     "metadata",
     "relink",
     "created_at",
@@ -48,8 +50,9 @@ _UPDATE_COUNTS = (
     f" {', '.join(f'{name} = {name} + ?' for name in COUNTS)} WHERE key = ?"
 )
 _SELECT = (
-    "SELECT key, shares, project_key, titles, metadata, relink, created_at, updated_at, cwd, git_branch, git_commit,"
-    " agent_version, reported_cost, active_leaf, patch_position FROM sessions"
+    "SELECT key, shares, (SELECT path FROM projects p WHERE p.key = project_key), project_at, titles, titled_at,"
+    " metadata, relink, created_at, updated_at, cwd, git_branch, git_commit, agent_version,"
+    " reported_cost, active_leaf, patch_position FROM sessions"
     " WHERE owner_key = 1 AND agent = ? AND external_id = ?"
 )
 
@@ -66,7 +69,6 @@ class SessionRows:
         self._new: set[int] = set()
         self._facts: dict[int, SessionChange] = {}
         self._learned: set[int] = set()
-        self._projects: dict[int, int | None] = {}
         self.counts = SessionCounts()
         self._sequences: dict[int, int] = {}
         self._gone: list[tuple[int, int, bool, int, str]] = []
@@ -108,7 +110,6 @@ class SessionRows:
             self._next_key += 1
             self._new.add(key)
             self._facts[key] = SessionChange(session_id=session_id)
-            self._projects[key] = None
             self.created.add(session_id)
         self._keys[session_id] = key
         if key is not None:
@@ -132,8 +133,7 @@ class SessionRows:
         row = self._connection.execute(_SELECT, (agent, external_id)).fetchone()
         if row is None:
             return None
-        key, shares, project_key, *facts = row
-        self._projects[key] = project_key
+        key, shares, *facts = row
         self._facts[key] = _change_of(session_id, facts)
         if shares:
             self.shared.add(key)
@@ -148,7 +148,6 @@ class SessionRows:
         if self._facts[key].metadata.get(TOLD_BY) == "hooks":
             # What hooks told held until now only: the log tells it all, and its own way.
             self._facts[key] = SessionChange(session_id=change.session_id)
-            self._projects[key] = None
         known = self._facts[key]
         if change.relink:
             self.relink.add(key)
@@ -251,15 +250,15 @@ class SessionRows:
     def _fact_columns(self, key: int) -> tuple[Any, ...]:
         """The columns of `_FACTS`."""
         facts = self._facts[key]
-        project_key = self._projects[key]
-        if project_key is None and facts.project_path is not None:
-            project_key = self._projects[key] = self._names.project(facts.project_path)
+        project_key = None if facts.project_path is None else self._names.project(facts.project_path)
         title, title_source = title_of(self._connection, self._ids[key], facts.titles, facts.active_leaf)
         return (
             project_key,
+            milliseconds(facts.project_at),
             title,
             title_source,
             _json(facts.titles),
+            milliseconds(facts.titled_at),
             _json(facts.metadata),
             facts.relink,
             milliseconds(facts.first_at),
@@ -276,15 +275,19 @@ class SessionRows:
 
 def _change_of(session_id: str, facts: Sequence[Any]) -> SessionChange:
     """What a session's row says, as a feed would have said it."""
-    titles, metadata, relink, created_at, updated_at, cwd, branch, commit, version, cost, leaf, position = facts
+    project, project_at, titles, titled_at, metadata, relink, created_at, updated_at, *latest = facts
+    cwd, branch, commit, version, cost, leaf, position = latest
     return SessionChange(
         session_id=session_id,
         position=position,
+        project_path=project,
+        project_at=moment(project_at),
         cwd=cwd,
         git_branch=branch,
         git_commit=commit,
         agent_version=version,
         titles=msgspec.json.decode(titles, type=dict[TitleSource, str]) if titles else {},
+        titled_at=moment(titled_at),
         first_at=moment(created_at),
         last_at=moment(updated_at),
         reported_cost=None if cost is None else cost / NANO,
