@@ -119,3 +119,16 @@ def test_every_file_comes_back_byte_for_byte(case: Path, tmp_path: Path) -> None
 
 def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_of_two_files_of_one_session_the_earlier_tells_project_and_prompt(backwards: bool, tmp_path: Path) -> None:
+    """R-C4, R-C13: 2.1.330 was given the same session id in two folders."""
+    sources = sources_in([DATA / "versions" / "2.1.330-folders"])
+    connection = connect(tmp_path / "store.db", checked=False)
+    reader = Reader(connection, price, PRICE_VERSION)
+    for source in reversed(sources) if backwards else sources:
+        assert reader.read([source]).problems == []
+    rows = connection.execute("SELECT p.path, s.title FROM sessions s JOIN projects p ON p.key = s.project_key")
+    assert rows.fetchall() == [("/home/dev/proj", "In the first folder")]
+    connection.close()

@@ -274,6 +274,24 @@ def test_a_compaction_has_its_summary_and_the_messages_that_stay() -> None:
     }
 
 
+@pytest.mark.parametrize(("direction", "summarized"), [("upto", {"Q1", "A1"}), ("from", {"Q2", "A2", "Q3", "A3"})])
+def test_what_the_user_chose_to_summarize_is_compacted_and_nothing_is_rewound(
+    direction: str, summarized: set[str]
+) -> None:
+    """The request behind it has the summary and what stays (2.1.330)."""
+    gathered = read(sources("versions", f"2.1.330-summarized-{direction}"))
+    found = fates(gathered)
+    assert "rewound" not in found.values()
+    said = {
+        part.text
+        for name, message in gathered.messages.items()
+        if found[name] == "compacted" and (message.role == "assistant" or message.origin is Origin.PROMPT)
+        for part in message.parts
+        if part.type == "text"
+    }
+    assert said == summarized
+
+
 def test_a_summary_in_a_later_feed_completes_its_compaction() -> None:
     log = Log("2.0.30")
     start = log.user("one")

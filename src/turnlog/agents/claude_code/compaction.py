@@ -31,7 +31,9 @@ def open_compaction(reading: Reading, record: Record, session: Session) -> None:
         tokens_after=facts.post_tokens if facts else None,
         metadata={"kept_records": lost} if lost else {},
     )
-    node = reading.parent_node(record, session)
+    # Where the user chose what is summarized, all before is summarized or kept, on either side of the logical parent.
+    chosen = facts is not None and facts.messages_summarized is not None
+    node = session.thread.leaf if chosen and session.thread.leaf else reading.parent_node(record, session)
     if record.uuid is not None:
         reading.state.remember_record(record.uuid, node)
     reading.close_compaction(None)

@@ -19,9 +19,10 @@ _PASSED_OVER = """
     queueSkipAttachments queueTranscriptOnly reason refusedMessageId refusedUserMessageUuid refusingModel
     renderedBesideToolResult renderedInHumanTurn renderedRole repeatsCompactSummary requestDigest requestRef
     sandboxed serverClassifierRequest session_id shape shapeHash slug snapshot snapshotMessageId source
-    sourceToolAssistantUUID sourceToolUseID startTime stopReason summarizedTurnPromptUuids tail thinkingDisplay
-    toolEndsTurn toolInputStreamMs tools toolUseID totalAPIDuration totalAPIDurationWithoutRetries totalDuration
-    totalLinesAdded totalLinesRemoved totalToolDuration trackingPath turnCompanion turnOrigin turnPosition userType
+    sourceToolAssistantUUID sourceToolUseID startTime stopReason summarizedTurnPromptUuids summarizeMetadata tail
+    thinkingDisplay toolEndsTurn toolInputStreamMs tools toolUseID totalAPIDuration totalAPIDurationWithoutRetries
+    totalDuration totalLinesAdded totalLinesRemoved totalToolDuration trackingPath turnCompanion turnOrigin
+    turnPosition userType
 """
 """Further fields that have been seen. What they say is not read, or is read from the record's JSON by who wants it."""
 

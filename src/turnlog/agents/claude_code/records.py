@@ -162,6 +162,7 @@ class CompactMetadata(_Wire, gc=False):
     trigger: str | None = None
     pre_tokens: int | None = None
     post_tokens: int | None = None
+    messages_summarized: int | None = None
     preserved_messages: PreservedMessages | None = None
 
 
