@@ -44,6 +44,8 @@ def tell_answer(reading: Reading, logged: Logged, said: Said, entry: Entry) -> N
         return
     entry.is_full = entry.is_full or not logged.is_copy or bool(record.tokens or record.tool_calls or record.thoughts)
     entry.key = said.checksum
+    is_cancelled = any(call.wire.status == "cancelled" for call in said.calls)
+    entry.is_at_tool = is_cancelled or (record.tokens is not None and not said.calls)
     message = Message(
         id=message_id,
         role="assistant" if entry.origin is None else "developer",

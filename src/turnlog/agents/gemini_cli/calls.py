@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.gemini_cli.contents import Piece, Response, part_of, pieces_of, responses_in, signature_of
 from turnlog.agents.gemini_cli.reading import aware_or_none
-from turnlog.agents.gemini_cli.records import CALLS, Call, Record, compact, fields_of
+from turnlog.agents.gemini_cli.records import CALLS, Call, FunctionCall, Record, compact, fields_of
 from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.agents.gemini_cli.tools import (
     FINAL,
@@ -26,6 +27,8 @@ from turnlog.agents.gemini_cli.tools import (
 from turnlog.agents.reading import names_of, other_fields
 from turnlog.model import Part, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.tools import STATE_OF_STATUS
+
+_NUMBERED = re.compile(r"_\d{10,}_(\d+)\Z")
 
 _FIELDS = names_of(Call) | {"renderOutputAsMarkdown"}
 """What is read of a call, and how the terminal shows its output."""
@@ -46,19 +49,42 @@ class LoggedCall(NamedTuple):
 
 def calls_in(record: Record, json: bytes, position: int, pieces: Sequence[Piece]) -> list[LoggedCall]:
     """The calls of an answer: those with a record of their own, then those that stand only in its content."""
-    proofs = {piece.part.function_call.id: piece for piece in pieces if piece.part.function_call is not None}
-    found = [
-        LoggedCall(call.id or f"@{place}", call, place, length, proofs.get(call.id), fields)
+    recorded = [
+        LoggedCall(call.id or f"@{place}", call, place, length, fields=fields)
         for call, place, length, fields in _recorded(record, json, position)
     ]
-    known = {call.id for call in found}
+    found = _as_asked(recorded)
     for piece in pieces:
         bare = piece.part.function_call
-        if bare is None or bare.id in known:
+        if bare is None:
+            continue
+        index = next((index for index, call in enumerate(found) if _is_call(call, bare)), None)
+        if index is not None:
+            found[index] = found[index]._replace(proof=piece)
             continue
         wire = Call(id=bare.id, name=bare.name, args=bare.args)
         found.append(LoggedCall(bare.id or f"@{position}.{piece.rank}", wire, position, len(json), piece))
     return found
+
+
+def number_of(call_id: str | None) -> int | None:
+    """The place of a call among those of its request, which ids tell since 0.2x."""
+    match = _NUMBERED.search(call_id or "")
+    return int(match[1]) if match else None
+
+
+def _as_asked(calls: list[LoggedCall]) -> list[LoggedCall]:
+    """The calls in the order of the request; of an interrupted one 0.61 logs the call that was running first."""
+    numbers = {number: call for call in calls if (number := number_of(call.wire.id)) is not None}
+    return [call for _, call in sorted(numbers.items())] if len(numbers) == len(calls) else calls
+
+
+def _is_call(call: LoggedCall, bare: FunctionCall) -> bool:
+    """Whether the content's call is this one; a subagent's has no id there."""
+    wire = call.wire
+    if bare.id is not None:
+        return bare.id == wire.id
+    return call.proof is None and bare.name == wire.name and _input_of(bare.args) == _input_of(wire.args)
 
 
 def _recorded(record: Record, json: bytes, position: int) -> Iterator[tuple[Call, int, int, dict[str, Raw]]]:

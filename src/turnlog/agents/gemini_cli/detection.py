@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from turnlog.agents.base import Changes, Detection, Source, SourceKind
+from turnlog.agents.gemini_cli.kinds import MESSAGE_TYPES
 from turnlog.agents.gemini_cli.records import LINES, Record
 from turnlog.agents.gemini_cli.sources import NAME, source_of
 
@@ -16,7 +17,7 @@ _TYPED = re.compile(_EDGE + rb'\[\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"messag
 
 
 def detect_log(path: Path, head: bytes) -> Detection:
-    """A log begins with a header that has a `sessionId` and a `projectHash`."""
+    """A log begins with a header that has a `sessionId` and a `projectHash`; one that lost it is known by its place."""
     source = source_of(path)
     if source is not None and source.kind is SourceKind.SPILL:
         return Detection(agent=NAME, source=source)
@@ -31,11 +32,17 @@ def detect_log(path: Path, head: bytes) -> Detection:
     if header is not None or _WHOLE.match(head):
         kind = header.kind if header is not None else None
         return Detection(agent=NAME, version="JSON", source=_found(source, path, kind, appendable=False))
+    if source is not None and source.appendable and any(map(_is_message, records)):
+        return Detection(agent=NAME, version="JSONL", source=source)
     return Detection(reason="no header with a sessionId and a projectHash" if records else "no line is a JSON object")
 
 
 def _is_header(record: Record) -> bool:
     return record.session_id is not None and record.project_hash is not None
+
+
+def _is_message(record: Record) -> bool:
+    return record.type in MESSAGE_TYPES and record.id is not None and record.timestamp is not None
 
 
 def _found(source: Source | None, path: Path, kind: str | None, *, appendable: bool) -> Source:

@@ -20,7 +20,7 @@ from turnlog.agents.gemini_cli.contents import pieces_of, spoken_in
 from turnlog.agents.gemini_cli.kinds import KINDS, MESSAGE_TYPES, Becomes, kind_of_patch
 from turnlog.agents.gemini_cli.logged import Logged
 from turnlog.agents.gemini_cli.origins import asks_subagent
-from turnlog.agents.gemini_cli.projects import project_of
+from turnlog.agents.gemini_cli.projects import project_of, session_named
 from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
 from turnlog.agents.gemini_cli.records import LINES, UPDATES, Record, Update, fields_of
 from turnlog.agents.gemini_cli.rounds import split_rounds
@@ -49,6 +49,8 @@ class GeminiCliFold:
         )
         if self._source.session_id is not None:
             reading.state.session = self._source.session_id.partition(":")[2]
+        elif reading.state.session is None and data and not _begins_with_header(data):
+            reading.state.session = session_named(self._source)
         if self._source.appendable:
             _read_lines(reading, data, offset)
         else:
@@ -59,6 +61,11 @@ class GeminiCliFold:
     def state(self) -> bytes:
         """See `turnlog.agents.base.Fold.state`."""
         return encode_state(self._state)
+
+
+def _begins_with_header(data: bytes) -> bool:
+    end = data.find(b"\n")
+    return data.find(b'"sessionId"', 0, end if end >= 0 else len(data)) >= 0
 
 
 def _read_lines(reading: Reading, data: bytes, offset: int) -> None:

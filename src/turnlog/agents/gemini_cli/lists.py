@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from turnlog.agents.gemini_cli.cut_off import note_cut_off
 from turnlog.agents.gemini_cli.logged import Logged, Said, is_context, said_by, text_checksum
 from turnlog.agents.gemini_cli.messages import read_message
 from turnlog.agents.gemini_cli.put_back import note_put_back
@@ -24,9 +25,12 @@ def append(reading: Reading, logged: Logged) -> bool:
     said = said_by(logged)
     if logged.key not in state.entries:
         note_put_back(reading, logged, said)
+    joined = note_cut_off(reading, logged, said)
     original = state.aliases.get(logged.key)
     logged = logged._replace(original=original, is_copy=state.put_back > 0 and original is not None)
     is_message = read_message(reading, logged, said)
+    if joined is not None:
+        state.entries[logged.key].key = joined
     if logged.key not in state.active:
         state.active.append(logged.key)
     return is_message
@@ -42,6 +46,9 @@ def replace(reading: Reading, items: Sequence[Logged]) -> None:
         _read_new(reading, said, None)
         return
     state.reopened = False
+    state.open_answer = None
+    for logged, words in said:
+        note_cut_off(reading, logged, words)
     _find_copies(reading, said)
     keys = [key for logged in items for key in _originals(reading, logged.key)]
     kept = set(keys)
@@ -62,7 +69,7 @@ def _originals(reading: Reading, key: str) -> list[str]:
 def rewind(reading: Reading, to: str) -> None:
     """The user went back to before a message; without that message, to the start."""
     state = reading.state
-    state.reopened, state.put_back = False, 0
+    state.reopened, state.put_back, state.open_answer = False, 0, None
     matches = (index for index, key in enumerate(state.active) if _names(reading, key, to))
     cut = next(matches, 0)
     _set_active(reading, state.active[:cut], branched=True)

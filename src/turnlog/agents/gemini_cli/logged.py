@@ -51,9 +51,19 @@ class Said(NamedTuple):
     @property
     def checksum(self) -> int:
         """The same for a message and its copy under another id."""
-        calls = ",".join(sorted(call.id for call in self.calls))
-        answers = ",".join(response.call_id for response in self.responses)
-        return crc32(f"{self.text}|{calls}|{answers}".encode(errors="replace"))
+        return joined_checksum(words_checksum(self.text), self)
+
+
+def words_checksum(text: str) -> int:
+    """The first half of a checksum: what was said."""
+    return crc32(text.encode(errors="replace"))
+
+
+def joined_checksum(words: int, said: Said) -> int:
+    """The checksum of words and the calls and results in a message."""
+    calls = ",".join(sorted(call.id for call in said.calls))
+    answers = ",".join(response.call_id for response in said.responses)
+    return crc32(f"|{calls}|{answers}".encode(errors="replace"), words)
 
 
 def text_checksum(text: str) -> int:

@@ -10,9 +10,9 @@ from msgspec import Raw
 
 from turnlog.agents.gemini_cli.answers import tell_answer
 from turnlog.agents.gemini_cli.calls import response_result
-from turnlog.agents.gemini_cli.kinds import KINDS, Becomes
+from turnlog.agents.gemini_cli.kinds import KINDS
 from turnlog.agents.gemini_cli.logged import Logged, Said
-from turnlog.agents.gemini_cli.origins import SPOKEN, origin_of
+from turnlog.agents.gemini_cli.origins import SPOKEN, is_placeholder, origin_of
 from turnlog.agents.gemini_cli.prompts import shows_file, tell_words
 from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
 from turnlog.agents.gemini_cli.records import Call
@@ -38,7 +38,8 @@ def read_message(reading: Reading, logged: Logged, said: Said, *, origin: Origin
     """
     record = logged.record
     reading.note_times(None if logged.is_copy else record.timestamp)
-    if record.type not in ("user", "gemini") and not shows_file(said):
+    is_note = record.type not in ("user", "gemini") and not shows_file(said)
+    if is_note or is_placeholder(record, said):
         _read_note(reading, logged, said)
         return False
     _read_responses(reading, logged, said)
@@ -92,7 +93,7 @@ def _read_responses(reading: Reading, logged: Logged, said: Said) -> None:
 
 
 def _read_note(reading: Reading, logged: Logged, said: Said) -> None:
-    """What the CLI showed and no model saw."""
+    """What nobody said: what the CLI showed, or put in the place of an answer."""
     record, state = logged.record, reading.state
     if logged.key in state.entries:
         return
@@ -104,10 +105,11 @@ def _read_note(reading: Reading, logged: Logged, said: Said) -> None:
         reading.add_event(ErrorEvent(id=identity, created_at=at, error_text=said.text, kind="cli"), *place)
     elif said.text.strip() == _CANCELLED:
         leaf = None if state.leaf is None else reading.message_id(state.leaf)
-        reading.add_event(InterruptEvent(id=identity, created_at=at, during="answer", message_id=leaf), *place)
+        during = "tool" if state.leaf is not None and state.entries[state.leaf].is_at_tool else "answer"
+        reading.add_event(InterruptEvent(id=identity, created_at=at, during=during, message_id=leaf), *place)
     else:
         kind = record.type or ""
-        known = KINDS.get(kind) is Becomes.RECORD
+        known = kind in KINDS
         reading.add_event(
             RecordEvent(id=identity, created_at=at, kind=kind, known=known, data=Raw(logged.json)), *place
         )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from turnlog.agents.gemini_cli.logged import CONTEXT, Logged, Said
+from turnlog.agents.gemini_cli.records import Record
 from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.model import Origin
 
@@ -42,6 +43,9 @@ BEGINNINGS: dict[str, Origin] = {
 
 RECEIVED = "Binary content received. Proceeding with analysis."
 """What the CLI answers itself when a tool has read sound or video, before it shows that to the model."""
+
+PLACEHOLDER = "[The previous response was interrupted before it completed.]"
+"""What 0.61 puts where an answer to results was cut off, when it writes the whole history anew."""
 
 _HOOKED = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _COMMAND = re.compile(re.escape(_SHELL) + r"(.*?)\n```\n\nThis produced the following result:\n", re.DOTALL)
@@ -105,6 +109,11 @@ def origin_of(logged: Logged, said: Said, *, is_subagent: bool, is_begun: bool) 
 def says_received(said: Said) -> bool:
     """Whether it is what the CLI answers itself: a thought, so that the model takes it for its own."""
     return len(said.pieces) == 1 and said.pieces[0].is_thought and said.pieces[0].part.text == RECEIVED
+
+
+def is_placeholder(record: Record, said: Said) -> bool:
+    """Whether it stands for an answer that nobody gave."""
+    return record.type == "gemini" and record.tokens is None and said.text == PLACEHOLDER
 
 
 def asks_subagent(text: str) -> bool:

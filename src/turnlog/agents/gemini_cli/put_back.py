@@ -1,13 +1,15 @@
 """A history that is written back under new ids: 0.61 does so when the user leaves a question about a call by Escape.
 
 The records come one by one before the checkpoint that lists them, the first of them the context and the prompt behind
-it in one. Each is known by its words, in the order of the list; a compaction's copies are `lists`' business. What
-`/chat resume` brings from another conversation comes the same way, and begins a list of its own.
+it in one (before 0.61 the context alone). Each is known by its words, in the order of the list; a compaction's copies
+are `lists`' business. What `/chat resume` brings from another conversation comes the same way: what is new in it
+follows the last that was known.
 """
 
 from __future__ import annotations
 
 from turnlog.agents.gemini_cli.logged import Logged, Said, is_context, text_checksum
+from turnlog.agents.gemini_cli.origins import is_placeholder
 from turnlog.agents.gemini_cli.reading import Reading
 
 
@@ -21,6 +23,8 @@ def note_put_back(reading: Reading, logged: Logged, said: Said) -> None:
         if index is not None:
             state.aliases[logged.key] = state.active[index]
             state.put_back = index + 1
+        elif logged.record.type in ("user", "gemini") and not is_placeholder(logged.record, said):
+            _leave_rest(reading)
     else:
         state.put_back = 0
 
@@ -32,7 +36,7 @@ def _begin(reading: Reading, logged: Logged, said: Said) -> None:
     texts = [piece.part.text or "" for piece in said.pieces if piece.is_text]
     standing = [key for key in state.active if state.entries[key].is_message][: len(texts)]
     wanted = [text_checksum(text) for text in texts[1:]]
-    if not wanted or not standing:
+    if not standing:
         return
     if [state.entries[key].key for key in standing[1:]] != wanted:
         state.active, state.leaf, state.branched = [], None, True
@@ -40,6 +44,14 @@ def _begin(reading: Reading, logged: Logged, said: Said) -> None:
         state.joined[logged.key] = standing
         state.aliases[logged.key] = standing[-1]
         state.put_back = state.active.index(standing[-1]) + 1
+
+
+def _leave_rest(reading: Reading) -> None:
+    """What comes now was not there: it stands behind what was written back so far, and the rest has left."""
+    state = reading.state
+    del state.active[state.put_back :]
+    messages = (key for key in reversed(state.active) if state.entries[key].is_message)
+    state.leaf, state.branched, state.put_back = next(messages, None), True, 0
 
 
 def _find(reading: Reading, wanted: tuple[str | None, int]) -> int | None:

@@ -7,19 +7,17 @@ that they have one time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import timedelta
 
 import msgspec
 from msgspec import UNSET
 
-from turnlog.agents.gemini_cli.calls import places_of
+from turnlog.agents.gemini_cli.calls import number_of, places_of
 from turnlog.agents.gemini_cli.logged import Logged
 from turnlog.agents.gemini_cli.reading import aware_or_none
 from turnlog.agents.gemini_cli.records import CALLS, Call
 
-_NUMBERED = re.compile(r"_\d{10,}_(\d+)\Z")
 _AT_ONCE = timedelta(milliseconds=10)
 
 _Place = tuple[msgspec.Raw, int, int]
@@ -69,9 +67,9 @@ def _rounds(places: list[_Place]) -> Iterator[list[_Place]]:
 
 
 def _begins_round(before: Call, call: Call) -> bool:
-    numbered = _NUMBERED.search(call.id or "")
-    if numbered is not None:
-        return numbered[1] == "0"
+    number = number_of(call.id)
+    if number is not None:
+        return number == 0
     earlier, later = aware_or_none(before.timestamp), aware_or_none(call.timestamp)
     return earlier is not None and later is not None and abs(later - earlier) > _AT_ONCE
 

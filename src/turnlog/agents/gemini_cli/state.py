@@ -24,6 +24,16 @@ class Entry(msgspec.Struct, array_like=True):
     origin: Origin | None = None
     is_full: bool = False
     """Was read from a record of its own, which has all that a checkpoint drops."""
+    is_at_tool: bool = False
+    """A whole answer with a call that was cancelled, or none yet: what may be interrupted behind it is a tool."""
+
+
+class OpenAnswer(msgspec.Struct, array_like=True):
+    """An answer that no call of is known."""
+
+    key: str
+    words: int
+    """A checksum of what it said."""
 
 
 class State(msgspec.Struct):
@@ -57,6 +67,8 @@ class State(msgspec.Struct):
     """A header came again: what follows is the beginning of a resume."""
     put_back: int = 0
     """How much of the list records have repeated under new ids, since one began to."""
+    open_answer: OpenAnswer | None = None
+    """The newest answer, as long as nothing but notices came behind it: its calls may."""
     titled: bool = False
 
 

@@ -47,7 +47,8 @@ OPEN_STATES: dict[str, ToolState] = {
 
 FINAL = frozenset({"success", "error", "cancelled"})
 
-_REFUSED = ("did not allow tool call", "denied by policy", "rejected by the user")
+_REFUSED = ("did not allow tool call", "User denied execution", "denied by policy", "rejected by the user")
+"""The first is 0.20's word for a no in the terminal, the second that of 0.30 to 0.61."""
 _EXIT_CODE = re.compile(r"^(?:Exit Code|Command exited with code): (\d{1,3})\b", re.MULTILINE)
 _SPILL = re.compile(r"For full output see: (\S+)")
 
