@@ -216,3 +216,19 @@ def test_what_was_going_on_when_the_user_pressed_escape(tmp_path: Path, records:
     history = read(tmp_path, header(), *records)
     (event,) = [event for event in history.events if isinstance(event, InterruptEvent)]
     assert event.during == during
+
+
+def test_what_is_the_same_behind_a_difference_is_known_too(tmp_path: Path) -> None:
+    """One message that cannot be told again costs itself alone."""
+    context = user("ctx", "<session_context> here")
+    said = [user("u1", "one"), answer("g1", "a", tokens=tokens(input=5)), user("u2", "two"), answer("g2", "b")]
+    fetched = [
+        user("ctx-copy", "<session_context> here"),
+        user("u1-copy", "one"),
+        answer("other", "not a", tokens=None),
+        user("u2-copy", "two"),
+        answer("g2-copy", "b", tokens=None),
+    ]
+    history = read(tmp_path, header(), context, *said, *fetched, checkpoint(*fetched))
+    names = [place.message_id.rpartition(":")[2] for place in history.memberships]
+    assert names == ["ctx", "u1", "g1", "u2", "g2", "other"]

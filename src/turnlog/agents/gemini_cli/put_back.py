@@ -9,7 +9,6 @@ follows the last that was known.
 from __future__ import annotations
 
 from turnlog.agents.gemini_cli.logged import Logged, Said, is_context, text_checksum
-from turnlog.agents.gemini_cli.origins import is_placeholder
 from turnlog.agents.gemini_cli.reading import Reading
 
 
@@ -21,10 +20,7 @@ def note_put_back(reading: Reading, logged: Logged, said: Said) -> None:
     elif state.put_back and logged.record.tokens is None:
         index = _find(reading, (logged.record.type, said.checksum))
         if index is not None:
-            state.aliases[logged.key] = state.active[index]
-            state.put_back = index + 1
-        elif logged.record.type in ("user", "gemini") and not is_placeholder(logged.record, said):
-            _leave_rest(reading)
+            _note_copy(reading, logged.key, index)
     else:
         state.put_back = 0
 
@@ -42,16 +38,16 @@ def _begin(reading: Reading, logged: Logged, said: Said) -> None:
         state.active, state.leaf, state.branched = [], None, True
     else:
         state.joined[logged.key] = standing
-        state.aliases[logged.key] = standing[-1]
-        state.put_back = state.active.index(standing[-1]) + 1
+        _note_copy(reading, logged.key, state.active.index(standing[-1]))
 
 
-def _leave_rest(reading: Reading) -> None:
-    """What comes now was not there: it stands behind what was written back so far, and the rest has left."""
+def _note_copy(reading: Reading, key: str, index: int) -> None:
+    """The record repeats what stands here in the list; what is new behind it follows this."""
     state = reading.state
-    del state.active[state.put_back :]
-    messages = (key for key in reversed(state.active) if state.entries[key].is_message)
-    state.leaf, state.branched, state.put_back = next(messages, None), True, 0
+    original = state.active[index]
+    state.aliases[key], state.put_back = original, index + 1
+    if state.entries[original].is_message:
+        state.leaf, state.branched = original, True
 
 
 def _find(reading: Reading, wanted: tuple[str | None, int]) -> int | None:
