@@ -66,6 +66,12 @@ def time_of_id(name: str, near: int) -> int:
     return near if number is None else near - ((near - number // _STEPS) % (_WRAP // _STEPS))
 
 
+def time_of_later_id(name: str, since: int) -> int | None:
+    """When a thing with this id was made, not before `since` (both Unix milliseconds); None when the id has no time."""
+    number = _number(name)
+    return None if number is None else since + (number // _STEPS - since) % (_WRAP // _STEPS)
+
+
 def _number(name: str) -> int | None:
     match = _TIME_AND_COUNTER.match(name)
     return int(match[1], 16) if match else None

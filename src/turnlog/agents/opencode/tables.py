@@ -6,13 +6,13 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
 from turnlog.agents.base import Version
 from turnlog.agents.opencode.database import open_database, select, tables_of
-from turnlog.agents.opencode.ids import whole
+from turnlog.agents.opencode.ids import time_of_later_id, whole
 from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, object_of, text_of, time_of
 from turnlog.agents.opencode.session_messages import SESSION_MESSAGE, is_message
 from turnlog.agents.opencode.snapshot import MessageRows, Snapshot, listed, session_info
@@ -139,7 +139,7 @@ class TableRows:
             session=session,
             info=session_info(session) if session else {},
             messages=messages,
-            removed=list(self._removed({message.key for message in messages})),
+            removed=list(self._removed({message.key for message in messages}, session or {})),
             todo=tuple(self._select("SELECT * FROM todo WHERE session_id = ? ORDER BY position"))
             if "todo" in self._tables
             else None,
@@ -229,12 +229,20 @@ class TableRows:
             for row in self._select("SELECT * FROM event WHERE aggregate_id = ? AND seq > ? ORDER BY seq", after):
                 yield EVENT, str(row["seq"]), row
 
-    def _removed(self, present: Iterable[str]) -> Iterator[MessageRows]:
-        """Messages that events tell of, and that they say were removed."""
+    def _removed(self, present: Set[str], session: Row) -> Iterator[MessageRows]:
+        """Messages that events tell of, and that they say were removed: as they last were.
+
+        When they were removed (the time in the event's id) is when they last changed.
+        """
         if EVENT not in self._tables:
             return
         statement = "SELECT * FROM event WHERE aggregate_id = ? AND type LIKE ? ORDER BY seq"
-        removed = {_fact(row, "messageID") for row in self._select(statement, "message.removed%")} - {None, *present}
+        began = whole(session.get("time_created"))
+        removed = {
+            name: time_of_later_id(_key(row, "id"), began)
+            for row in self._select(statement, "message.removed%")
+            if (name := text_of(_fact(row, "messageID"))) is not None and name not in present
+        }
         if not removed:
             return
         bodies: dict[str, Row] = {}
@@ -242,9 +250,11 @@ class TableRows:
         for row in self._select(statement, "message.%"):
             info, part = object_of(_fact(row, "info")), object_of(_fact(row, "part"))
             if info.get("id") in removed:
-                bodies[info["id"]] = {"data": json.dumps(info)}
+                bodies[info["id"]] = {"data": json.dumps(info), "time_updated": removed[info["id"]]}
             if part.get("messageID") in removed:
                 parts[part["messageID"]][str(part.get("id"))] = {"id": part.get("id"), "data": json.dumps(part)}
+            if str(row["type"]).startswith("message.part.removed"):
+                parts[str(_fact(row, "messageID"))].pop(str(_fact(row, "partID")), None)
         for key, row in bodies.items():
             yield MessageRows(key, row, tuple(parts[key][name] for name in sorted(parts[key])))
 

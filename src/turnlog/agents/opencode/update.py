@@ -36,14 +36,15 @@ class _Known(NamedTuple):
 def update_of(rows: Rows, pieces: Iterable[bytes]) -> RowUpdate:
     """The lines to append to the log that `pieces` are of; all lines when earlier ones would tell it otherwise.
 
-    That is so when a message came to stand before one that is in the log, which numbers turns anew.
+    That is so when a message came to stand before one that is in the log, which numbers turns anew. A message that is
+    gone is as a record of what happened tells it last, else as the log does, which may have seen it half done.
     """
     log = newest_lines(pieces)
     known = {key: _known(line) for (table, key), line in log.items() if table == MESSAGE}
     snapshot = rows.read(max((_sequence(key) for table, key in log if table == EVENT), default=-1))
     present = {message.key for message in snapshot.messages}
-    gone = {message.key: message for message in snapshot.removed}
-    gone |= {key: found.rows for key, found in known.items() if key not in present}
+    gone = {key: found.rows for key, found in known.items() if key not in present}
+    gone |= {message.key: message for message in snapshot.removed}
     messages = {message.key: message for message in (*snapshot.messages, *gone.values())}
     found = [listed(message, deleted=message.key in gone) for message in messages.values()]
     placed = place_messages(

@@ -1,0 +1,73 @@
+"""What `/undo` and the next prompt deleted, as OpenCode's record of what happened tells it.
+
+`undone.jsonl` has the end of a session in the terminal of 1.18.33 where that was done twice, the second time while an
+answer was still being told: its prompts, and all events of the messages that are gone.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opencode_files import AGENT, DATA, Row, Rows, read_table_rows, told, write_database
+from turnlog.sync.scan import sync
+
+ROWS = DATA / "1.18.33" / "undone.jsonl"
+SESSION = "opencode:ses_dfd164861ffeIisvh9E80uUjvg"
+
+
+def as_of(rows: Rows, number: int) -> Rows:
+    """The rows after the event of this number: what was deleted later is there, as far as it was told by then."""
+    events = [row for row in rows["event"] if row["seq"] <= number]
+    there: dict[str, dict[str, Row]] = {"message": {}, "part": {}}
+    for event in events:
+        data = json.loads(event["data"])
+        for table, name in (("message", "info"), ("part", "part")):
+            if name in data:
+                there[table][data[name]["id"]] = _row(data[name], event)
+        gone = str(data["messageID"]) if event["type"].startswith("message.removed") else ""
+        there["message"].pop(gone, None)
+        there["part"] = {key: row for key, row in there["part"].items() if row["message_id"] != gone}
+    found: Rows = {table: [*rows[table], *there[table].values()] for table in there}
+    sequences = [row | {"seq": number} for row in rows["event_sequence"]]
+    return rows | found | {"event": events, "event_sequence": sequences}
+
+
+def _row(info: Row, event: Row) -> Row:
+    ids = {"id": info["id"], "session_id": event["aggregate_id"]}
+    ids |= {"message_id": info["messageID"]} if "messageID" in info else {}
+    known = {"id", "sessionID", "messageID"}
+    data = {name: value for name, value in info.items() if name not in known}
+    times = {"time_created": info.get("time", {}).get("created", 0), "time_updated": _made_at(event)}
+    return ids | times | {"data": json.dumps(data)}
+
+
+def _made_at(event: Row) -> int:
+    """Unix milliseconds, modulo those in 36 bits: near enough to tell which of two is later."""
+    return int(event["id"][4:16], 16) // 4096 + (1795345201063 >> 36 << 36)
+
+
+def history(store: Path) -> list[Any]:
+    """What is told of the session; that it was reverted meanwhile only a pass at that time can tell."""
+    session, events = told(store)[SESSION]
+    return [session, *(event for event in events if event["type"] != "rewind")]
+
+
+@pytest.mark.parametrize("number", [111, 118, 125, 135, 139, 165, 168, 173])
+def test_a_pass_before_the_deletion_leaves_no_trace(tmp_path: Path, number: int) -> None:
+    """R-C19: also one that saw an answer half done; tokens, states and times are those of the end."""
+    rows = read_table_rows(ROWS)
+    stores = [tmp_path / name / "turnlog.db" for name in ("often", "once")]
+    for store in stores:
+        store.parent.mkdir()
+        for moment in (number, 176) if store is stores[0] else (176,):
+            (tmp_path / "home" / "opencode.db").unlink(missing_ok=True)
+            write_database(as_of(rows, moment), tmp_path / "home" / "opencode.db")
+            assert sync(store, roots=[tmp_path / "home"], agents=[AGENT]).problems == []
+    often, once = (history(store) for store in stores)
+    assert often == once
+    fates = [event.get("membership", {}).get("fate") for event in once[1:] if event["type"] == "message"]
+    assert fates.count("retracted") == 5
