@@ -1,4 +1,4 @@
-"""Forks, and forks of forks: what they copied is there once, whichever form of them is read, in whichever order."""
+"""Forks and exports: what is copied or exported is there once, whichever form is read, in whichever order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opencode_files import AGENT, Rows, recorded, told, write_database, write_export
+from opencode_files import AGENT, DATA, Rows, recorded, told, write_database, write_export, write_storage
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.importing import import_file
@@ -55,6 +55,26 @@ def test_the_exports_of_forks_change_nothing_beside_their_database(rows: Rows, t
         assert told(store) == wanted
         rebuild(store, agents=[AGENT])
         assert told(store) == wanted
+
+
+@pytest.mark.parametrize("write", [write_database, write_storage])
+def test_a_sanitized_export_takes_nothing_from_what_rows_have_whole(
+    rows: Rows, tmp_path: Path, write: Callable[[Rows, Path], object]
+) -> None:
+    """R-C13: neither texts nor title nor folder; `sanitized.json` is what `opencode export --sanitize` printed."""
+    home = tmp_path / "home"
+    write(rows, home / "opencode.db" if write is write_database else home)
+    exported = DATA / "exports" / "sanitized.json"
+    reads: list[Read] = [
+        lambda store: sync(store, roots=[home], agents=[AGENT]),
+        lambda store: import_file(store, exported),
+    ]
+    wanted = told(in_store(tmp_path / "only", reads[0]))
+    for number, order in enumerate(permutations(reads)):
+        assert told(in_store(tmp_path / f"{number}", *order)) == wanted
+    with open_store(in_store(tmp_path / "alone", reads[1])) as opened:
+        session = opened.session(f"opencode:{ORIGINAL}")
+        assert (session.counts.messages, session.cwd, session.project) == (12, None, None)
 
 
 def test_a_fork_holds_its_copies_also_where_only_its_export_is(rows: Rows, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from turnlog.errors import SourceError
 
 _MESSAGES = re.compile(rb'"messages"\s*:\s*\[')
 _CREATED = re.compile(rb'"time"\s*:\s*\{\s*"created"\s*:\s*(\d+)')
+_SANITIZED = re.compile(rb'"(?:title|directory)"\s*:\s*"\[redacted:session-')
 _VERSION = re.compile(rb'"version"\s*:\s*"([^"]+)"')
 _PIECE = re.compile(rb'\A\s*\{\s*"id"\s*:\s*"(ses|msg|prt)_?[0-9a-zA-Z]+"')
 """How a file of the JSON storage begins; the names of its fields that others do not have are in `_SIGNS`."""
@@ -36,7 +37,7 @@ def detect_file(path: Path, head: bytes) -> Detection:
     version = _VERSION.search(head)
     named = version[1].decode(errors="replace") if version else None
     if is_export(head):
-        kind = SourceKind.STREAM if _is_fork(head) else SourceKind.SESSION
+        kind = SourceKind.STREAM if _is_sanitized(head) or _is_fork(head) else SourceKind.SESSION
         source = Source(agent=NAME, path=str(absolute), root=str(absolute.parent), kind=kind, appendable=False)
         return Detection(agent=NAME, version=named, source=source)
     # From above: below its own folder, the oldest storage looks like the newer one.
@@ -52,6 +53,11 @@ def detect_file(path: Path, head: bytes) -> Detection:
         reason = "a file out of the JSON storage: only where it lay, its session's file leads to the messages"
         return Detection(agent=NAME, version=named, reason=reason)
     return Detection(reason="neither a database, nor a session's file, nor an export")
+
+
+def _is_sanitized(export: bytes) -> bool:
+    """Whether `opencode export --sanitize` wrote it: texts, titles and folders are left out of what rows have whole."""
+    return _SANITIZED.search(export) is not None
 
 
 def _is_fork(export: bytes) -> bool:

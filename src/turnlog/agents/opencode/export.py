@@ -18,6 +18,8 @@ from turnlog.agents.opencode.update import update_of
 
 _BEGINNING = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses')
 
+_LEFT_OUT = "[redacted:"
+
 
 class ExportFold:
     """Reads one export, whole. See `turnlog.agents.base.Fold`."""
@@ -54,8 +56,9 @@ class ExportRows:
     """The rows that an export tells of. See `snapshot.Rows`."""
 
     def __init__(self, export: Row) -> None:
-        """Take an export apart."""
-        self.info = object_of(export.get("info"))
+        """Take an export apart. What is left out of a sanitized one of its session (title, folder) is not known."""
+        info = object_of(export.get("info"))
+        self.info = {name: value for name, value in info.items() if not str(value).startswith(_LEFT_OUT)}
         self._messages = [object_of(message) for message in list_of(export.get("messages"))]
 
     def read(self, events_after: int) -> Snapshot:

@@ -3,7 +3,7 @@
 The events tell of rows, with the ids that the rows have. So they are put together into rows and read as rows are;
 what a database says of a message holds against them, since they do not say which version of it they tell. A stream
 is read whole. `run` prints neither prompts nor, as a rule, thoughts; the time of its messages is that in their ids.
-The export of a fork counts as a stream does, see `detection`, and is read as an export.
+An export that counts as a stream does, see `detection`, is read as an export.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class StreamFold:
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`. Every record is the whole file: no row has a place of its own."""
         if is_export(data):
-            return ExportFold(self._source).feed(data, offset)
+            return _less_than_rows(ExportFold(self._source).feed(data, offset))
         changes = Changes()
         told: dict[str, _Told] = {}
         position = offset
@@ -203,13 +203,18 @@ class _Told:
         if self.name != _NOBODY and source.session_id is not None:
             # Of a run that failed at once nothing but the error is printed.
             reading.changes.sessions.setdefault(source.session_id, SessionChange(session_id=source.session_id))
-        for session in reading.changes.sessions.values():
-            session.position -= _LONG_AGO
-        reading.changes.messages = [
-            msgspec.structs.replace(change, message=msgspec.structs.replace(change.message, updated_at=None))
-            for change in reading.changes.messages
-        ]
-        return reading.changes
+        return _less_than_rows(reading.changes)
+
+
+def _less_than_rows(changes: Changes) -> Changes:
+    """The same, so that what rows say of sessions and messages holds against it."""
+    for session in changes.sessions.values():
+        session.position -= _LONG_AGO
+    changes.messages = [
+        msgspec.structs.replace(change, message=msgspec.structs.replace(change.message, updated_at=None))
+        for change in changes.messages
+    ]
+    return changes
 
 
 def _event_row(event: Row) -> Row:
