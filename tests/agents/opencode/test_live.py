@@ -42,6 +42,29 @@ def test_a_database_leads_to_the_sessions_that_changed(tmp_path: Path, name: str
         assert syncer.read([home / name]).new_sessions == len(others["session"])
 
 
+@pytest.mark.parametrize("column", ["title", "project"])
+def test_a_new_name_holds_though_no_time_tells_of_it(tmp_path: Path, column: str) -> None:
+    """R-C19: the server of 1.18.33 gives a session another title and leaves `time_updated` as it was; a project's name
+    is in another row. The order of the names must not matter."""
+    home = tmp_path / "home"
+    path = write_database(recorded("1.18.33", "subagent"), home / "opencode.db")
+    store = tmp_path / "turnlog.db"
+    with Syncer(store, agents=[AGENT]) as syncer, closing(sqlite3.connect(path)) as writer:
+        syncer.scan(roots=[home])
+        for name in ("middle", "Alpha", "omega", "AAA"):
+            if column == "title":
+                writer.execute("UPDATE session SET title = ? WHERE id = ?", (name, PARENT))
+            else:
+                writer.execute("UPDATE project SET name = ?", (name,))
+            writer.commit()
+            assert syncer.scan(roots=[home]).changed > 0
+            assert syncer.scan(roots=[home]).changed == 0
+            with open_store(store) as opened:
+                session = opened.session(f"opencode:{PARENT}")
+            project = session.metadata["opencode"]["project"].get("name")
+            assert (session.title if column == "title" else project) == name
+
+
 @pytest.mark.parametrize("write", [write_storage, write_project_storage])
 def test_every_file_of_a_storage_leads_to_its_session(tmp_path: Path, write: object) -> None:
     """R-S43: of a session, a message or a part."""

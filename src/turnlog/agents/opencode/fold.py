@@ -199,6 +199,7 @@ class Reading(SessionReading):
             return
         change, parent = read
         self.version = change.agent_version or self.version
+        change.position = change.position if line.at is None else line.at
         change.active_leaf = self.external if line.leaf is None else line.leaf
         change.relink = line.restored
         if line.leaf is not None and line.leaf_at is not None:
@@ -218,11 +219,13 @@ class Reading(SessionReading):
     def _read_todo(self, line: Line) -> None:
         self.changes.counts.events += 1
         position, facts = todo_facts(line.rows)
+        position = position if line.at is None else line.at
         self.learn(SessionChange(session_id=self.session_id, position=position, metadata={NAME: {"todo": facts}}))
 
     def _read_project(self, line: Line) -> None:
         self.changes.counts.events += 1
-        self.learn(SessionChange(session_id=self.session_id, metadata={NAME: {"project": project_facts(line.row)}}))
+        facts = {NAME: {"project": project_facts(line.row)}}
+        self.learn(SessionChange(session_id=self.session_id, position=line.at or 0, metadata=facts))
 
     def _read_event(self, line: Line) -> None:
         kind = event_kind(str(line.row.get("type")))

@@ -62,6 +62,9 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The position of the first that does not."""
     restored: bool = False
     """Of a session that once was reverted and is no longer."""
+    at: int | None = None
+    """Of the session, its project and its list of things to do: the position from which on this holds. A later version
+    has a greater one, also where OpenCode does not touch the row's time: a new title does not in 1.18."""
     deleted: bool = False
     """The row is gone; `row` is how it last was."""
     row: Row = {}

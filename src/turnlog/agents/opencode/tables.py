@@ -15,6 +15,7 @@ from turnlog.agents.opencode.database import open_database, select, tables_of
 from turnlog.agents.opencode.ids import time_of_later_id, whole
 from turnlog.agents.opencode.rows import EVENT, PROJECT, Row, object_of, text_of, time_of
 from turnlog.agents.opencode.session_messages import SESSION_MESSAGE, is_message
+from turnlog.agents.opencode.sessions import project_facts
 from turnlog.agents.opencode.snapshot import MessageRows, Snapshot, listed, session_info
 from turnlog.agents.opencode.timeline import Copy, Listed
 from turnlog.errors import SourceError
@@ -64,6 +65,8 @@ def list_sessions(path: Path, only: str | None = None) -> list[Listing]:
             facts[_key(row, "id")].append(sorted(row.items()))
             times[_key(row, "id")] = whole(row.get("time_updated"))
             projects[_key(row, "id")] = row.get("project_id")
+        for name, found in _projects(connection, tables, projects).items():
+            facts[name].append(found)
         for name, row in _signs(connection, tables, set(facts), only):
             if name in facts:
                 facts[name].append(sorted(row.items()))
@@ -71,6 +74,14 @@ def list_sessions(path: Path, only: str | None = None) -> list[Listing]:
         return [
             Listing(name, _version(sizes[name], times[name], facts[name]), text_of(projects[name])) for name in facts
         ]
+
+
+def _projects(connection: sqlite3.Connection, tables: set[str], of: dict[str, object]) -> dict[str, object]:
+    """What the project of each session tells of it; not its times, which change whenever OpenCode is started there."""
+    if PROJECT not in tables:
+        return {}
+    known = {_key(row, "id"): sorted(project_facts(row).items()) for row in select(connection, "SELECT * FROM project")}
+    return {session: known.get(text_of(project) or "") for session, project in of.items()}
 
 
 def _signs(

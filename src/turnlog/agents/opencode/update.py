@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from turnlog.agents.opencode.ids import whole
+import msgspec
+
+from turnlog.agents.opencode.ids import time_position, whole
 from turnlog.agents.opencode.rows import (
     EVENT,
     MESSAGE,
+    PROJECT,
     SESSION,
     TO_DOS,
     Line,
@@ -50,7 +53,8 @@ def update_of(rows: Rows, pieces: Iterable[bytes]) -> RowUpdate:
     placed = place_messages(
         found, is_subagent=bool(snapshot.info.get("parentID")), copies=_copies(rows, found, snapshot, known)
     )
-    lines = _other_lines(snapshot, reverted(snapshot.info.get("revert"), placed), log)
+    newest = max((place.position for _, place in placed), default=0)
+    lines = _other_lines(snapshot, reverted(snapshot.info.get("revert"), placed), newest, log)
     for message, place in placed:
         of = messages[message.key]
         line = Line(table=MESSAGE, key=of.key, place=place, deleted=message.deleted, row=of.row, parts=of.parts)
@@ -87,17 +91,35 @@ def _copies(rows: Rows, messages: list[Listed], snapshot: Snapshot, known: dict[
     return copies | rows.find_originals(older, snapshot.info) if older else copies
 
 
-def _other_lines(snapshot: Snapshot, back: Reverted | None, log: Log) -> Log:
+def _other_lines(snapshot: Snapshot, back: Reverted | None, newest: int, log: Log) -> Log:
+    """Lines of all that is no message; `newest` is the position of the last of these."""
     lines: Log = {}
+    facts: list[Line] = []
     if snapshot.session is not None:
         leaf, at = back or (None, None)
         restored = back is None and _was_reverted(log.get((SESSION, "")))
-        line = Line(table=SESSION, leaf=leaf, leaf_at=at, restored=restored, row=snapshot.session)
-        lines[SESSION, ""] = encode_line(line)
+        facts.append(Line(table=SESSION, leaf=leaf, leaf_at=at, restored=restored, row=snapshot.session))
     for table, key, row in snapshot.others:
-        lines[table, key] = encode_line(Line(table=table, key=key, row=row))
+        if table == PROJECT:
+            facts.append(Line(table=table, key=key, row=row))
+        else:
+            lines[table, key] = encode_line(Line(table=table, key=key, row=row))
     if snapshot.todo or (snapshot.todo is not None and (TO_DOS, "") in log):
-        lines[TO_DOS, ""] = encode_line(Line(table=TO_DOS, rows=snapshot.todo))
+        facts.append(Line(table=TO_DOS, rows=snapshot.todo))
+    changed = [whole(row.get("time_updated")) for row in snapshot.todo or ()]
+    times = [time_of(snapshot.info, "updated"), *changed]
+    return _numbered(facts, max(newest, time_position(max(times))), log) | lines
+
+
+def _numbered(facts: list[Line], since: int, log: Log) -> Log:
+    """What is told of the session as a whole: what is new holds from `since` on, and behind all that held before."""
+    before = {line.table: decode_line(log[line.table, line.key]).at for line in facts if (line.table, line.key) in log}
+    now = max(since, 1 + max((at or 0 for at in before.values()), default=0))
+    lines: Log = {}
+    for line in facts:
+        key = (line.table, line.key)
+        same = encode_line(msgspec.structs.replace(line, at=before.get(line.table)))
+        lines[key] = same if log.get(key) == same else encode_line(msgspec.structs.replace(line, at=now))
     return lines
 
 
