@@ -71,3 +71,25 @@ def test_a_pass_before_the_deletion_leaves_no_trace(tmp_path: Path, number: int)
     assert often == once
     fates = [event.get("membership", {}).get("fate") for event in once[1:] if event["type"] == "message"]
     assert fates.count("retracted") == 5
+
+
+def test_a_fork_holds_what_was_deleted_from_the_original_since(tmp_path: Path) -> None:
+    """A copy of a message that only events still tell of is a copy all the same: it is paid for once."""
+    rows = as_of(read_table_rows(ROWS), 176)
+    gone = as_of(read_table_rows(ROWS), 135)
+    (session,) = rows["session"]
+    fork = session | {"id": "ses_fork", "time_created": session["time_updated"] + 1, "title": "fork"}
+    there = {row["id"] for row in rows["message"]}
+    for table, key in (("message", "id"), ("part", "message_id")):
+        for row in gone[table]:
+            if row[key] not in there:
+                ids = {name: f"{row[name]}Copy" for name in ("id", "message_id") if name in row}
+                rows[table].append(row | ids | {"session_id": fork["id"]})
+    write_database(rows | {"session": [session, fork]}, tmp_path / "home" / "opencode.db")
+    store = tmp_path / "turnlog.db"
+    sync(store, roots=[tmp_path / "home"], agents=[AGENT])
+    (copied, copies), (_, events) = told(store)["opencode:ses_fork"], told(store)[SESSION]
+    kept = {event["message"]["id"] for event in events if event["type"] == "message"}
+    assert {event["message"]["id"] for event in copies if event["type"] == "message"} <= kept
+    assert "calls" not in copied["usage"]
+    assert [each["parent_session_id"] for each in copied["relationships"]] == [SESSION]

@@ -139,6 +139,7 @@ class TableRows:
         self._connection = connection
         self._session = session
         self._tables = tables_of(connection)
+        self._gone: list[tuple[int, str, Listed]] | None = None
 
     def read(self, events_after: int) -> Snapshot:
         """See `snapshot.Rows.read`."""
@@ -146,11 +147,12 @@ class TableRows:
         messages = list(self._messages())
         newer = self._newer_messages(messages)
         messages += newer
+        info = session_info(session) if session else {}
         return Snapshot(
             session=session,
-            info=session_info(session) if session else {},
+            info=info,
             messages=messages,
-            removed=list(self._removed({message.key for message in messages}, session or {})),
+            removed=list(self._removed({message.key for message in messages}, time_of(info, "created"))),
             todo=tuple(self._select("SELECT * FROM todo WHERE session_id = ? ORDER BY position"))
             if "todo" in self._tables
             else None,
@@ -177,22 +179,49 @@ class TableRows:
                     found[copy.key] = Copy(original.key, str(original.info["session_id"]))
         return found
 
-    def _made_at(self, created: int, project: object, began: object) -> list[Listed]:
-        """Messages of one moment in the oldest of the sessions that have any."""
-        rows = list(
-            select(
+    def _made_at(self, created: int, project: object, began: int) -> list[Listed]:
+        """Messages of one moment in the oldest of the sessions that have any, or had."""
+        rows = select(
+            self._connection,
+            "SELECT s.time_created AS began, m.* FROM session s CROSS JOIN message m ON m.session_id = s.id"
+            " AND m.time_created = ? WHERE s.project_id = ? AND s.id <> ? AND s.time_created < ?",
+            created,
+            project,
+            self._session,
+            began,
+        )
+        found = [
+            (whole(row["began"]), _key(row, "session_id"), listed(MessageRows(_key(row, "id"), row))) for row in rows
+        ]
+        found += [entry for entry in self._gone_before(project, began) if entry[2].created == created]
+        oldest = min((entry[:2] for entry in found), default=None)
+        originals = [message for *session, message in found if tuple(session) == oldest]
+        return [
+            message._replace(info=message.info | {"session_id": oldest[1] if oldest else ""})
+            for message in sorted(originals, key=lambda message: message.key)
+        ]
+
+    def _gone_before(self, project: object, began: int) -> list[tuple[int, str, Listed]]:
+        """Messages deleted from older sessions of the project: when the session began, its id, the message."""
+        if self._gone is None:
+            sessions = select(
                 self._connection,
-                "SELECT m.* FROM session s CROSS JOIN message m ON m.session_id = s.id AND m.time_created = ?"
-                " WHERE s.project_id = ? AND s.id <> ? AND s.time_created < ? ORDER BY s.time_created, s.id, m.id",
-                created,
+                "SELECT id, time_created FROM session WHERE project_id = ? AND id <> ? AND time_created < ?",
                 project,
                 self._session,
                 began,
             )
-        )
-        oldest = rows[0]["session_id"] if rows else None
-        originals = [listed(MessageRows(_key(row, "id"), row)) for row in rows if row["session_id"] == oldest]
-        return [original._replace(info=original.info | {"session_id": oldest}) for original in originals]
+            self._gone = [
+                (whole(row["time_created"]), _key(row, "id"), listed(message, deleted=True))
+                for row in list(sessions)
+                for message in TableRows(self._connection, _key(row, "id")).removed(whole(row["time_created"]))
+            ]
+        return self._gone
+
+    def removed(self, began: int) -> Iterator[MessageRows]:
+        """Messages of this session, which began then, that events tell of and that are no longer there."""
+        present = {_key(row, "id") for row in self._select("SELECT id FROM message WHERE session_id = ?")}
+        return self._removed(present, began)
 
     def _select(self, statement: str, *more: object) -> Iterator[Row]:
         return select(self._connection, statement, self._session, *more)
@@ -240,7 +269,7 @@ class TableRows:
             for row in self._select("SELECT * FROM event WHERE aggregate_id = ? AND seq > ? ORDER BY seq", after):
                 yield EVENT, str(row["seq"]), row
 
-    def _removed(self, present: Set[str], session: Row) -> Iterator[MessageRows]:
+    def _removed(self, present: Set[str], began: int) -> Iterator[MessageRows]:
         """Messages that events tell of, and that they say were removed: as they last were.
 
         When they were removed (the time in the event's id) is when they last changed.
@@ -248,7 +277,6 @@ class TableRows:
         if EVENT not in self._tables:
             return
         statement = "SELECT * FROM event WHERE aggregate_id = ? AND type LIKE ? ORDER BY seq"
-        began = whole(session.get("time_created"))
         removed = {
             name: time_of_later_id(_key(row, "id"), began)
             for row in self._select(statement, "message.removed%")
