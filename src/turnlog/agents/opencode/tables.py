@@ -139,7 +139,7 @@ class TableRows:
         self._connection = connection
         self._session = session
         self._tables = tables_of(connection)
-        self._gone: list[tuple[int, str, Listed]] | None = None
+        self._gone: list[tuple[tuple[int, str], Listed]] | None = None
 
     def read(self, events_after: int) -> Snapshot:
         """See `snapshot.Rows.read`."""
@@ -181,38 +181,46 @@ class TableRows:
 
     def _made_at(self, created: int, project: object, began: int) -> list[Listed]:
         """Messages of one moment in the oldest of the sessions that have any, or had."""
-        rows = select(
-            self._connection,
-            "SELECT s.time_created AS began, m.* FROM session s CROSS JOIN message m ON m.session_id = s.id"
-            " AND m.time_created = ? WHERE s.project_id = ? AND s.id <> ? AND s.time_created < ?",
-            created,
-            project,
-            self._session,
-            began,
-        )
-        found = [
-            (whole(row["began"]), _key(row, "session_id"), listed(MessageRows(_key(row, "id"), row))) for row in rows
-        ]
-        found += [entry for entry in self._gone_before(project, began) if entry[2].created == created]
-        oldest = min((entry[:2] for entry in found), default=None)
-        originals = [message for *session, message in found if tuple(session) == oldest]
-        return [
-            message._replace(info=message.info | {"session_id": oldest[1] if oldest else ""})
-            for message in sorted(originals, key=lambda message: message.key)
-        ]
-
-    def _gone_before(self, project: object, began: int) -> list[tuple[int, str, Listed]]:
-        """Messages deleted from older sessions of the project: when the session began, its id, the message."""
-        if self._gone is None:
-            sessions = select(
+        there = [
+            ((whole(row["began"]), _key(row, "session_id")), row)
+            for row in select(
                 self._connection,
-                "SELECT id, time_created FROM session WHERE project_id = ? AND id <> ? AND time_created < ?",
+                "SELECT s.time_created AS began, m.* FROM session s CROSS JOIN message m ON m.session_id = s.id"
+                " AND m.time_created = ? WHERE s.project_id = ? AND s.id <> ? AND s.time_created < ?",
+                created,
                 project,
                 self._session,
                 began,
             )
+        ]
+        gone = [found for found in self._gone_before(project, began) if found[1].created == created]
+        oldest = min((session for session, _ in (*there, *gone)), default=None)
+        if oldest is None:
+            return []
+        originals = [listed(MessageRows(_key(row, "id"), row)) for session, row in there if session == oldest]
+        originals += [message for session, message in gone if session == oldest]
+        return [
+            message._replace(info=message.info | {"session_id": oldest[1]})
+            for message in sorted(originals, key=lambda message: message.key)
+        ]
+
+    def _gone_before(self, project: object, began: int) -> list[tuple[tuple[int, str], Listed]]:
+        """Messages deleted from older sessions of the project: when the session began and its id, the message."""
+        if self._gone is None:
+            sessions = (
+                select(
+                    self._connection,
+                    "SELECT id, time_created FROM session s WHERE project_id = ? AND id <> ? AND time_created < ? AND"
+                    " EXISTS (SELECT 1 FROM event WHERE aggregate_id = s.id AND type LIKE 'message.removed%')",
+                    project,
+                    self._session,
+                    began,
+                )
+                if EVENT in self._tables
+                else ()
+            )
             self._gone = [
-                (whole(row["time_created"]), _key(row, "id"), listed(message, deleted=True))
+                ((whole(row["time_created"]), _key(row, "id")), listed(message, deleted=True))
                 for row in list(sessions)
                 for message in TableRows(self._connection, _key(row, "id")).removed(whole(row["time_created"]))
             ]
