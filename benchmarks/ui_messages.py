@@ -14,6 +14,7 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -49,10 +50,10 @@ def decode(pages: Pages) -> None:
             orjson.loads(body)
 
 
-def convert(pages: Pages, view: dict[str, object]) -> None:
+def convert(pages: Pages, view: dict[str, Any]) -> None:
     """What is judged."""
     for page in pages:
-        to_ui_json(page, **view).to_json()  # pyright: ignore[reportArgumentType]  # fields of any type
+        to_ui_json(page, **view).to_json()
 
 
 def seconds(work: Callable[[], None]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from plain_agent import Log
 from plain_store import at
@@ -61,16 +62,15 @@ def answer(id: str, minute: float, *parts: object, model: str = "large", usage: 
     )
 
 
-def call(id: str, name: str, arguments: object, state: ToolState, *results: ToolResult, **more: object) -> ToolCallPart:
+def call(id: str, name: str, arguments: Any, state: ToolState, *results: ToolResult, **more: Any) -> ToolCallPart:
     return ToolCallPart(
         tool_call_id=id,
         tool_name=name,
-        # Any JSON will do.
-        input=to_json(arguments),  # pyright: ignore[reportArgumentType]
+        input=to_json(arguments),
         state=state,
         started_at=at(2),
         results=results,
-        **more,  # pyright: ignore[reportArgumentType]  # fields of any type
+        **more,
     )
 
 

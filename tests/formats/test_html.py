@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -109,14 +110,14 @@ def page(*conversations: Conversation) -> str:
     return b"".join(to_html(conversations)).decode()
 
 
-def call(*results: ToolResult, text: str = "ls", **more: object) -> ToolCallPart:
+def call(*results: ToolResult, text: str = "ls", **more: Any) -> ToolCallPart:
     return ToolCallPart(
         tool_call_id="c1",
         tool_name="Bash",
         input=to_json({"command": text}),
         state=ToolState.OUTPUT_AVAILABLE,
         results=results,
-        **more,  # pyright: ignore[reportArgumentType]  # fields of any type
+        **more,
     )
 
 

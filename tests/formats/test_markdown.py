@@ -3,6 +3,7 @@
 import json
 import re
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -72,14 +73,14 @@ def shown(text: str) -> str:
     return "\n".join(fence(text).split("\n")[1:-1])
 
 
-def call(*results: ToolResult, text: str = "ls", **more: str) -> ToolCallPart:
+def call(*results: ToolResult, text: str = "ls", **more: Any) -> ToolCallPart:
     return ToolCallPart(
         tool_call_id="c1",
         tool_name="Bash",
         input=to_json({"command": text}),
         state=ToolState.OUTPUT_AVAILABLE,
         results=results,
-        **more,  # pyright: ignore[reportArgumentType]  # fields of any type
+        **more,
     )
 
 

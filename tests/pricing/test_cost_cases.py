@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,10 +18,10 @@ class Call(NamedTuple):
     usage: Usage
 
 
-def claude(model: str = OPUS, **changed: object) -> Call:
+def claude(model: str = OPUS, **changed: Any) -> Call:
     """The call that most cases vary."""
-    buckets: dict[str, object] = {"input": 10, "output": 300, "cache_write_5m": 1000, "cache_read": 5000}
-    return Call(model, Usage(**{**buckets, **changed}))  # pyright: ignore[reportArgumentType]  # fields of any type
+    buckets: dict[str, Any] = {"input": 10, "output": 300, "cache_write_5m": 1000, "cache_read": 5000}
+    return Call(model, Usage(**{**buckets, **changed}))
 
 
 def codex(model: str, input: int, cache_read: int, output: int, reasoning: int) -> Call:

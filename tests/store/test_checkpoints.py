@@ -102,7 +102,7 @@ def test_an_index_that_is_made_anew_leaves_its_checkpoints_too(path: Path) -> No
 
 def test_an_end_between_the_rest_and_the_checkpoint_is_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpointer = Checkpointer([tmp_path / "store.db"], 0)
-    stopped, thread = checkpointer._stopped, checkpointer._thread  # pyright: ignore[reportPrivateUsage]
+    stopped, thread = checkpointer._stopped, checkpointer._thread  # pyright: ignore[reportPrivateUsage]  # on purpose
 
     def rest(seconds: float) -> bool:
         stopped.set()

@@ -263,5 +263,4 @@ _WRITERS: dict[type[PartPieces], Callable[[CallWriter, PartPieces], UIPartJson]]
     SourceDocumentPieces: CallWriter.source_document,
     DataPieces: CallWriter.data,
     UnknownPieces: CallWriter.unknown,
-}  # pyright: ignore[reportAssignmentType]
-"""Each writer takes the kind under which it stands."""
+}  # pyright: ignore[reportAssignmentType]  # each writer takes the kind under which it stands

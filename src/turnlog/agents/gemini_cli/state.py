@@ -29,7 +29,7 @@ class Entry(msgspec.Struct, array_like=True):
 
 
 class OpenAnswer(msgspec.Struct, array_like=True):
-    """An answer that no call of is known."""
+    """An answer of which no call is known yet."""
 
     key: str
     words: int
