@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from claude_files import AGENT, SESSION, Log, call, fold, gather, lines, session_source, sources, text
 from turnlog.agents import fold_bytes
-from turnlog.agents.base import Changes
+from turnlog.agents.base import Changes, Source
 from turnlog.model import TextPart, ToolCallPart
 
 
@@ -120,6 +120,15 @@ def test_an_empty_log_is_nothing(data: bytes) -> None:
     changes = fold_bytes(AGENT, session_source(), data)
     assert not changes.sessions
     assert not changes.diagnostics
+
+
+def test_a_log_that_names_no_session_is_called_by_its_file() -> None:
+    """A subagent's file of 2.0.x says only in its records whose it is; an id is never empty."""
+    record = Log().user("hi", sessionId=None)
+    changes = fold_bytes(
+        AGENT, Source(agent="claude-code", path="/home/dev/agent-a1.jsonl", root="/home/dev"), lines(record)
+    )
+    assert list(changes.sessions) == ["claude-code:agent-a1"]
 
 
 LOGS = [source for source in sources("scenarios", "basic") if SESSION in source.path] + [

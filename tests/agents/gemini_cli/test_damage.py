@@ -54,6 +54,16 @@ def test_a_damaged_record_costs_only_itself(damaged: bytes) -> None:
     assert told > len(whole.diagnostics) + len(whole.events) + len(whole.messages)
 
 
+def test_what_a_log_without_a_header_said_first_has_the_same_place_in_one_feed_as_in_two() -> None:
+    """R-C19: the header is damaged or late, and a `$set` stands before it."""
+    before = lines({"$set": {"lastUpdated": "2026-11-21T10:00:00.000Z"}})
+    whole = fold_bytes(AGENT, log_source(), before + lines(*GOOD))
+    first = fold_bytes(AGENT, log_source(), before)
+    (unnamed,) = first.sessions.values()
+    assert unnamed.position > 0
+    assert whole.sessions[unnamed.session_id].position == unnamed.position
+
+
 def test_a_diagnostic_names_line_and_offset() -> None:
     data = lines(*GOOD, b"{torn", user("v", "more"))
     (found,) = fold_bytes(AGENT, log_source(), data).diagnostics

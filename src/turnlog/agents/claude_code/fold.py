@@ -9,6 +9,7 @@ what is remembered is left to the store, by id.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -59,12 +60,12 @@ class ClaudeCodeFold:
         return encode_state(self._state)
 
     def _external_id(self, data: bytes) -> str:
-        """Whose log this is: told by its path, else by the first record that names a session."""
+        """Whose log this is: told by its path, else by the first record that names a session, else by its own name."""
         if self._source.session_id is not None:
             return self._source.session_id.removeprefix(f"{NAME}:")
         if self._state.session is None:
             self._state.session = _session_named_in(data, agent_id_in(self._source.path))
-        return self._state.session or ""
+        return self._state.session or Path(self._source.path).stem
 
 
 def _session_named_in(data: bytes, agent_id: str | None) -> str | None:

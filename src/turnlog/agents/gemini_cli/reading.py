@@ -80,7 +80,7 @@ class Reading(LineReading):
         state = self.state
         if state.parent == external_id and state.session is not None:
             external_id = state.session
-        if state.session != external_id and (state.session is not None or state.entries):
+        if state.session != external_id and (state.session is not None or state.entries or state.last_at):
             self._leave(self.previous_end)
             self.state = State(lines=state.lines, file=state.file)
         self.state.session = external_id
