@@ -15,6 +15,7 @@ from gemini_files import AGENT, DATA, SESSION, answer, call, header, lines, toke
 from plain_store import PRICE_VERSION, price
 from store_dump import Dump, check_integrity, differences, dump
 from turnlog.agents.base import Agent, Source
+from turnlog.model import TextPart
 from turnlog.store import open_store
 from turnlog.store.connection import connect
 from turnlog.store.restore import restore
@@ -186,3 +187,34 @@ def test_a_session_keeps_its_folder_when_it_is_made_anew_without_the_originals(t
     rebuild(store, agents=[AGENT])
     with open_store(store) as reading:
         assert {session.id: (session.project, session.cwd) for session in reading.sessions().items} == before
+
+
+def test_what_was_said_before_the_first_clear_stands_before_the_rest(tmp_path: Path) -> None:
+    """0.20 to 0.34 begin another file under the same id; both begin at the same offset. Also when made anew."""
+    home, store = tmp_path / "gemini", tmp_path / "store.db"
+    shutil.copytree(DATA / "versions" / "0.20.0-cleared", home)
+    wanted = [
+        ("First thing", "rewound"),
+        ("Answer number Y0.", "rewound"),
+        ("Second thing", "rewound"),
+        ("Answer number Y1.", "rewound"),
+        ("Third thing", "active"),
+        ("Answer number Y2.", "active"),
+    ]
+    for seed in range(3):
+        sync(store, home, Random(seed))
+        assert said_in(store) == wanted
+    shutil.rmtree(home)
+    rebuild(store, agents=[AGENT])
+    assert said_in(store) == wanted
+
+
+def said_in(store: Path) -> list[tuple[str, str]]:
+    with open_store(store) as reading:
+        (session,) = reading.sessions().items
+        return [
+            (part.text, placed.membership.fate)
+            for placed in reading.messages(session.id)
+            for part in placed.message.parts
+            if isinstance(part, TextPart)
+        ]

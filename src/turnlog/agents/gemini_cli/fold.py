@@ -24,7 +24,7 @@ from turnlog.agents.gemini_cli.projects import project_of, session_named
 from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
 from turnlog.agents.gemini_cli.records import LINES, UPDATES, Record, Update, fields_of
 from turnlog.agents.gemini_cli.rounds import split_rounds
-from turnlog.agents.gemini_cli.sources import parent_of
+from turnlog.agents.gemini_cli.sources import first_place, parent_of
 from turnlog.agents.gemini_cli.state import State, decode_state, encode_state
 from turnlog.agents.gemini_cli.torn import sound_messages
 from turnlog.agents.reading import aware
@@ -46,6 +46,7 @@ class GeminiCliFold:
             is_subagent=self._source.kind is SourceKind.SUBAGENT,
             parent=parent_of(self._source),
             project=self._project,
+            place=first_place(self._source),
         )
         if self._source.session_id is not None:
             reading.state.session = self._source.session_id.partition(":")[2]

@@ -39,7 +39,7 @@ class Reading(LineReading):
     """One feed."""
 
     def __init__(
-        self, state: State, *, unnamed: str, is_subagent: bool, parent: str | None, project: str | None
+        self, state: State, *, unnamed: str, is_subagent: bool, parent: str | None, project: str | None, place: int
     ) -> None:
         super().__init__(Changes())
         self.state = state
@@ -53,6 +53,7 @@ class Reading(LineReading):
         self._unnamed = unnamed
         self._parent = parent or state.parent
         self._project = project
+        self._first_place = place
 
     # -- the session
 
@@ -142,7 +143,7 @@ class Reading(LineReading):
                 message=message,
                 placement=Placement(
                     session_id=self.session_id,
-                    position=refs[0][0],
+                    position=self._first_place + refs[0][0],
                     records=refs,
                     record_ids=(message.id,),
                     parent_id=None if parent is None else self.message_id(parent),
@@ -161,7 +162,7 @@ class Reading(LineReading):
                 session_id=self.session_id,
                 tool_call_id=call_id,
                 result=result,
-                position=position,
+                position=self._first_place + position,
                 record=(position, length),
             )
         )
@@ -177,7 +178,9 @@ class Reading(LineReading):
         place = (self.position if position is None else position, self.length if length is None else length)
         self.changes.events.append(
             EventChange(
-                session_id=self.session_id, event=msgspec.structs.replace(event, position=place[0]), record=place
+                session_id=self.session_id,
+                event=msgspec.structs.replace(event, position=self._first_place + place[0]),
+                record=place,
             )
         )
 

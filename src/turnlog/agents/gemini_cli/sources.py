@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
 from turnlog.agents.base import Source, SourceKind
@@ -19,6 +20,12 @@ NAME = "gemini-cli"
 _LOG = re.compile(r"session-.+\.(?:json|jsonl|jsonl\.unreadable-\d+)")
 _SUBAGENT = re.compile(r"(?P<id>.+)\.jsonl?")
 _OUTPUTS = re.compile(r"session-(?P<id>.+)")
+_MINUTE = re.compile(r"session-(?P<minute>\d{4}-\d\d-\d\dT\d\d-\d\d)-")
+
+_BEGINNING = datetime(2025, 1, 1, tzinfo=UTC)
+"""Before the first version that kept logs."""
+_PLACES_OF_A_MINUTE = 1 << 28
+"""So that places to the year 2088 are exact in JSON's numbers. Larger files reach into the minutes behind."""
 
 
 def session_id(external: str) -> str:
@@ -72,6 +79,19 @@ def source_of(path: Path) -> Source | None:
     if parents[1:2] == ["chats"] and _SUBAGENT.fullmatch(path.name):
         return _subagent(name, root)
     return _log(name, root) if _LOG.fullmatch(path.name) else None
+
+
+def first_place(source: Source) -> int:
+    """Where the places of a log begin: behind those of all logs whose name says an earlier minute (in UTC).
+
+    A session may have several files: `/clear` begins one with the old id in a terminal of 0.20 to 0.34.
+    """
+    match = _MINUTE.match(PurePath(source.path).name)
+    try:
+        began = datetime.strptime(f"{match['minute']}+0000", "%Y-%m-%dT%H-%M%z") if match else _BEGINNING
+    except ValueError:
+        return 0
+    return max(int((began - _BEGINNING).total_seconds()) // 60, 0) * _PLACES_OF_A_MINUTE
 
 
 def parent_of(source: Source) -> str | None:
