@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from claude_files import calls_of
+from opencode_files import AGENT, recorded, write_database
 from turnlog.agents.opencode.usage import usage_of
+from turnlog.model import Usage
+from turnlog.store import open_store
+from turnlog.sync.scan import sync
+
+NOTHING = Usage(input=0, output=0)
 
 TOKENS = {"input": 1300, "output": 30, "reasoning": 0, "cache": {"read": 1200, "write": 0}}
 
@@ -40,3 +49,17 @@ def test_counts_that_show_that_they_are_apart_stay_as_they_are(tokens: dict[str,
     found = usage_of(tokens, "1.0.61", provider="mock", model="gpt-5")
     assert found is not None
     assert found.input == 1300
+
+
+def test_what_opencode_answers_itself_costs_no_tokens(tmp_path: Path) -> None:
+    """R-C5: `!` and a command that is a subtask; the model was asked for none of these calls."""
+    write_database(recorded("1.18.33", "commands"), tmp_path / "opencode.db")
+    store = tmp_path / "turnlog.db"
+    sync(store, roots=[tmp_path], agents=[AGENT])
+    with open_store(store) as opened:
+        session = opened.session("opencode:ses_dfc7d03a2ffe0R9CTfdy2Q29z8")
+        messages = [placed.message for placed in opened.messages(session.id)]
+    own = [[call.tool_name for call in calls_of(message)] for message in messages if message.usage == NOTHING]
+    assert own == [["task"]]
+    assert session.usage.unknown_calls == 0
+    assert session.usage.usage.output == 244

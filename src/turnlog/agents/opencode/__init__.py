@@ -29,7 +29,7 @@ class OpenCode:
 
     name = NAME
     display_name = "OpenCode"
-    parser_version = 11
+    parser_version = 12
     command = COMMAND
     turn_signs = TURN_SIGNS
 

@@ -163,6 +163,8 @@ class _Segment(NamedTuple):
         )
 
     def _usage(self, tokens: object, step: object, provider: str | None) -> Usage | None:
+        if _is_unasked(self.own):
+            return Usage(input=0, output=0)
         told = (usage_of(each, self.version, provider=provider, model=self.model) for each in (tokens, step))
         return next((usage for usage in told if usage is not None), None)
 
@@ -208,6 +210,14 @@ def _step_cost(parts: Sequence[Row]) -> object:
 
 def _is_step(part: Row) -> bool:
     return part.get("type") in ("step-start", "step-finish")
+
+
+def _is_unasked(parts: Sequence[Row]) -> bool:
+    """Whether OpenCode wrote an answer without a model: of `!` and of a command that is a subtask, the call alone.
+
+    What a model answers begins with a `step-start`.
+    """
+    return bool(parts) and all(part.get("type") == "tool" for part in parts)
 
 
 def _brief(summary: Row) -> Row:
