@@ -10,7 +10,7 @@ from claude_files import calls_of
 from gemini_files import DATA, answer, call, checkpoint, header, lines, response, sources, tokens, user
 from turnlog.agents import detect
 from turnlog.logs import SessionHistory, read_session
-from turnlog.model import Fate, InterruptEvent, RecordEvent, TextPart, ToolState
+from turnlog.model import CompactionEvent, Fate, InterruptEvent, Origin, RecordEvent, TextPart, ToolState
 
 VERSIONS = DATA / "versions"
 
@@ -232,3 +232,22 @@ def test_what_is_the_same_behind_a_difference_is_known_too(tmp_path: Path) -> No
     history = read(tmp_path, header(), context, *said, *fetched, checkpoint(*fetched))
     names = [place.message_id.rpartition(":")[2] for place in history.memberships]
     assert names == ["ctx", "u1", "g1", "u2", "g2", "other"]
+
+
+def test_the_answer_to_a_second_summary_is_not_that_to_the_first() -> None:
+    """The CLI answers each in the same words: the model is told the newest summary, then its answer, then the rest."""
+    history = log("0.61.0-compacted-twice", "session-2026-11-22T13-55-*.jsonl")
+    texts = [
+        "".join(part.text for part in message.parts if isinstance(part, TextPart))
+        for message, place in zip(history.messages, history.memberships, strict=True)
+        if place.fate is Fate.ACTIVE and message.origin is not Origin.PROMPT
+    ]
+    assert [text[:17] for text in texts] == [
+        "<session_context>",
+        "<state_snapshot><",
+        "Got it. Thanks fo",
+        "Seven O7.",
+        "Eight O8.",
+    ]
+    first, second = [event for event in history.events if isinstance(event, CompactionEvent)]
+    assert [len(event.kept_message_ids) for event in (first, second)] == [5, 1]

@@ -104,8 +104,9 @@ def _find_copies(reading: Reading, items: Sequence[_Item]) -> None:
     state = reading.state
     named = {logged.key for logged, _ in items}
     pool = [key for key in state.active if key not in named and _is_message(reading, key)]
+    acknowledgement = _acknowledgement_in(reading, items, pool)
     for logged, said in reversed(items):
-        if logged.key in state.entries or logged.key in state.aliases:
+        if logged.key in state.entries or logged.key in state.aliases or logged.key == acknowledgement:
             continue
         several = _prompts_in(reading, logged, said, pool)
         if several:
@@ -120,6 +121,16 @@ def _find_copies(reading: Reading, items: Sequence[_Item]) -> None:
             pool.pop()
         if pool and (key_type(pool[-1]), state.entries[pool[-1]].key) == wanted:
             state.aliases[logged.key] = pool.pop()
+
+
+def _acknowledgement_in(reading: Reading, items: Sequence[_Item], pool: Sequence[str]) -> str | None:
+    """The key of the answer to a summary that nobody has seen: the same words as those to the summary before."""
+    behind = [item for item in items if not is_context(item[0])][:2]
+    if len(behind) < 2 or _summary_in(reading, items) is None:
+        return None
+    (summary, said), (answer, _) = behind
+    is_known = _is_ahead(reading, pool, (summary.record.type, said.checksum))
+    return answer.key if not is_known and _is_acknowledgement(reading, answer) else None
 
 
 def _prompts_in(reading: Reading, logged: Logged, said: Said, pool: Sequence[str]) -> list[str]:
