@@ -209,6 +209,21 @@ def test_what_was_said_before_the_first_clear_stands_before_the_rest(tmp_path: P
     assert said_in(store) == wanted
 
 
+def test_a_session_whose_history_was_shortened_goes_on_in_the_next_file(tmp_path: Path) -> None:
+    """0.20 begins another file under the same id then, and nothing in it says what came before."""
+    home = tmp_path / "gemini"
+    shutil.copytree(DATA / "versions" / "0.20.0-shortened", home)
+    for seed in range(3):
+        store = tmp_path / f"store{seed}.db"
+        sync(store, home, Random(seed))
+        with open_store(store) as reading:
+            (session,) = reading.sessions().items
+            places = [placed.membership for placed in reading.messages(session.id)]
+        assert (session.title, session.counts.turns) == ("Say one", 8)
+        assert [place.turn for place in places] == sorted(place.turn or 0 for place in places)
+        assert {place.fate for place in places} == {"active"}
+
+
 def said_in(store: Path) -> list[tuple[str, str]]:
     with open_store(store) as reading:
         (session,) = reading.sessions().items

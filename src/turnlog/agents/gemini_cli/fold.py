@@ -7,7 +7,7 @@ What a later record drops stays; of two readings of one message the fuller count
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 import msgspec
 from msgspec import Raw
@@ -17,6 +17,7 @@ from turnlog.agents.decoding import clean_json
 from turnlog.agents.gemini_cli import lists
 from turnlog.agents.gemini_cli.calls import places_of
 from turnlog.agents.gemini_cli.contents import pieces_of, spoken_in
+from turnlog.agents.gemini_cli.earlier import earlier_file, was_cleared
 from turnlog.agents.gemini_cli.kinds import KINDS, MESSAGE_TYPES, Becomes, kind_of_patch
 from turnlog.agents.gemini_cli.logged import Logged
 from turnlog.agents.gemini_cli.origins import asks_subagent
@@ -55,7 +56,7 @@ class GeminiCliFold:
         if self._source.appendable:
             _read_lines(reading, data, offset)
         else:
-            _read_whole(reading, data)
+            _read_whole(reading, data, self._source)
         self._state = reading.state
         return reading.finish()
 
@@ -80,7 +81,7 @@ def _read_lines(reading: Reading, data: bytes, offset: int) -> None:
     reading.state.lines += len(lines) if lines[-1] else len(lines) - 1
 
 
-def _read_whole(reading: Reading, data: bytes) -> None:
+def _read_whole(reading: Reading, data: bytes, source: Source) -> None:
     """A file of JSON: its messages count as records of their own."""
     reading.is_whole = True
     text = data.strip(_EDGES).removeprefix(b"\xef\xbb\xbf").lstrip(_EDGES)
@@ -102,12 +103,30 @@ def _read_whole(reading: Reading, data: bytes) -> None:
     reading.tell_of_bytes()
     reading.state.branched = True
     reading.merges_rounds = found.record.kind is None
+    if found.record.kind is None and not _is_of_subagent(found.record):
+        _go_on(reading, found.record, source)
     _read_record(reading, found.record)
     counts = reading.changes.counts
     counts.unreadable += len(found.record.messages or ()) - counts.messages - counts.results - counts.events + 1
 
 
 _EDGES = b" \t\r\n\x00"
+
+
+def _go_on(reading: Reading, record: Record, source: Source) -> None:
+    """Begin behind what an earlier file has of the session, when the history was shortened in between."""
+    earlier = earlier_file(source)
+    if record.session_id is None or earlier is None or was_cleared(source, record.session_id, record.start_time):
+        return
+    try:
+        data = Path(earlier.path).read_bytes()
+    except OSError:
+        return
+    fold = GeminiCliFold(earlier, None)
+    fold.feed(data, 0)
+    before = decode_state(fold.state())
+    if before.session == record.session_id and before.leaf is not None:
+        reading.go_on_from(before, before.leaf)
 
 
 def _read_record(reading: Reading, record: Record) -> None:

@@ -96,6 +96,12 @@ class Reading(LineReading):
         self.enter(f"{parent}.{self.state.file.rstrip('.')}")
         self.state.parent = parent
 
+    def go_on_from(self, before: State, leaf: str) -> None:
+        """What follows continues what was read of the same session, whose newest message this is."""
+        self.state.session = before.session
+        self.state.turn, self.state.step, self.state.titled = before.turn, before.step, before.titled
+        self.state.leaf, self.state.entries = leaf, {leaf: before.entries[leaf]}
+
     def note_times(self, *moments: datetime | None) -> None:
         """The session is at least as old and as new as these."""
         change = self.session
