@@ -253,7 +253,7 @@ def _varied() -> Log:
 def _harsh() -> Log:
     """What nobody would write on purpose, but for a purpose."""
     log = Log(HARSH, "/home/ada/cellar")
-    log.prompt("مرحبا بالعالم <script>document.title = 'hacked'</script>")
+    log.prompt("مرحبا بالعالم `foo()` <script>document.title = 'hacked'</script>")
     log.answer(
         text(">" * 3000 + " at the bottom"),
         text(
@@ -262,11 +262,13 @@ def _harsh() -> Log:
         {"type": "hologram", "shape": {"sides": 7}},
         call("toolu_bidi", "Bash", command="echo \u202egpj.exe # <b>"),
         call("toolu_wide", "<b>Wide</b>", **{"__proto__": {"title": "hacked"}, "line": "y" * 3000}),
+        call("toolu_served", "mcp__a_server_that_has_a_very_long_name__a_tool_that_has_one_too", why="x"),
         call("toolu_page", "Write", file_path="/home/ada/cellar/x.html", content="<img src=x onerror=alert(1)>\n" * 3),
     )
     controls = "\x1b]8;;https://example.com\x07link\x1b]8;;\x07 \x1b[2J\x1b[1;1Hhome \x1b[31mred\x1b[0m \x00\x07bell"
     log.result("toolu_bidi", controls + "\n" + "z" * 50_000)
     log.result("toolu_wide", "<svg onload=alert(1)>")
+    log.result("toolu_served", "no", error=True)
     log.result("toolu_page", "done")
     log.answer(text("The end of it."), stop="end_turn")
     return log

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, expect
 
-from browser_history import LONG_ID, VARIED_ID, VAULT
+from browser_history import HARSH_ID, LONG_ID, VARIED_ID, VAULT
 from browser_visit import Visit, scroll_outline
 from turnlog.server.settings import STATIC_FOLDER
 
@@ -109,6 +109,40 @@ def test_a_narrow_phone_shows_every_figure_of_a_session(browser: Browser, addres
     context.close()
     assert ends
     assert [end for end in ends if max(end[1:]) > end[0] + 0.5] == []
+
+
+def test_on_a_phone_tags_leave_room_for_the_title(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    visit = Visit(context, address)
+    session = f"{address}/api/sessions/{HARSH_ID}"
+    try:
+        context.request.patch(session, data={"tags": ["release", "a tag that is longer than anybody needs"]})
+        page = visit.open("/")
+        title = page.locator(".session-title", has_text="release")
+        room, name, tag = (
+            box.bounding_box() for box in (title, title.locator(".session-name"), title.get_by_text("release"))
+        )
+    finally:
+        context.request.patch(session, data={"tags": []})
+        context.close()
+    assert room
+    assert name
+    assert tag
+    assert name["width"] > room["width"] / 2
+    assert name["x"] + name["width"] < tag["x"] < tag["x"] + tag["width"] < room["x"] + room["width"]
+    assert visit.problems == []
+
+
+def test_on_a_phone_a_long_name_leaves_room_for_how_a_call_ended(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    visit = Visit(context, address)
+    page = visit.open(f"/sessions/{HARSH_ID}")
+    row = page.locator(".tool-row", has_text="a_server_that")
+    row.get_by_text("error").wait_for()
+    fits = row.evaluate("row => row.scrollWidth <= row.clientWidth")
+    context.close()
+    assert fits
+    assert visit.problems == []
 
 
 @pytest.mark.parametrize("width", [320, 390, 700])

@@ -202,6 +202,8 @@ def test_harsh_contents_stay_contents(visit: Visit) -> None:
     expect(page.locator(".tool-name", has_text="<b>Wide</b>")).to_be_attached()
     expect(page.locator(".tool", has_text="<b>Wide</b>")).to_contain_text("__proto__")
     assert page.locator(".prompt .markdown").evaluate("text => getComputedStyle(text).direction") == "rtl"
+    code = page.locator(".prompt code, .markdown pre")
+    assert set(code.evaluate_all("all => all.map(one => getComputedStyle(one).direction)")) == {"ltr"}
     assert page.locator("main :is(script, img, svg[onload], iframe)").count() == 0
     assert page.title().endswith("· turnlog")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -46,9 +46,11 @@ def note_vanished(
 ) -> int:
     """Note known files that are no longer there; a pass over some roots says nothing about the others.
 
-    Nor does one that could not look where they lie. Returns how many were noted.
+    Nor does one that could not look where they lie, nor, of a database's rows, one that did not look into the
+    database: it was imported from elsewhere. Returns how many were noted.
     """
     present = {item.source.path for item in found}
+    looked_into = {_database(path) for path in present}
     unreadable = tuple(f"{problem.path}{end}" for problem in problems for end in ("#", os.sep))
     folders = None if roots is None else tuple(f"{root.absolute()}{os.sep}" for root in roots)
     gone = [
@@ -58,8 +60,14 @@ def note_vanished(
         and (folders is None or path.startswith(folders))
         and not path.startswith(unreadable)
         and not os.path.lexists(path)
+        and (_database(path) in looked_into or not os.path.isfile(_database(path)))  # noqa: PTH113  # as above
     ]
     if gone:
         with write_transaction(connection):
             mark_vanished(connection, gone, int(time.time() * 1000))
     return len(gone)
+
+
+def _database(path: str) -> str:
+    """The file that a source lies in: of rows (`<database>#<key>`) their database, else the path itself."""
+    return path.rpartition("#")[0] or path

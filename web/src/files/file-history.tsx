@@ -77,7 +77,9 @@ function Use({ use: { session, calls, edits, last_at } }: { use: FileUse }) {
   return (
     <li>
       <Link href={sessionPage(session.id)} className="file-row">
-        <span className="file-path">{titleOf(session)}</span>
+        <span className="file-path" dir="auto">
+          {titleOf(session)}
+        </span>
         <span className="file-figure">
           <AgentLabel agent={session.agent} />
         </span>

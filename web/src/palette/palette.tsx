@@ -115,7 +115,9 @@ function Option({ id, entry, heading, selected, onPoint, onOpen }: OptionProps) 
         onClick={onOpen}
       >
         <Icon name={entry.icon} size={14} />
-        <span className="palette-label">{entry.snippet ? <Marked entry={entry} /> : entry.label}</span>
+        <span className="palette-label" dir="auto">
+          {entry.snippet ? <Marked entry={entry} /> : entry.label}
+        </span>
         {entry.detail && <span className="palette-detail">{entry.detail}</span>}
       </div>
     </>

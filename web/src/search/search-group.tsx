@@ -13,7 +13,9 @@ export function SearchGroup({ group: { session, hits }, now }: { group: Group; n
   return (
     <section className="hit-group">
       <h2>
-        <Link href={sessionPage(session.id)}>{title}</Link>
+        <Link href={sessionPage(session.id)} dir="auto">
+          {title}
+        </Link>
         <span className="hit-places" title={session.project ?? undefined}>
           {folder && `${folder} · `}
           <AgentLabel agent={session.agent} />

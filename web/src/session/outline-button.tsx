@@ -43,7 +43,9 @@ export function OutlineButton({ entry, index, current, stop, focused, onJump }: 
       onClick={() => onJump(entry.position)}
     >
       <span className="outline-mark">{markOf(entry)}</span>
-      <span className="outline-text">{textOf(entry)}</span>
+      <span className="outline-text" dir="auto">
+        {textOf(entry)}
+      </span>
       {entry.created_at && <time className="outline-time">{formatClock(entry.created_at)}</time>}
     </button>
   );

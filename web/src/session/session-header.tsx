@@ -30,7 +30,9 @@ export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: Ses
       <div className="session-header-top">
         <Back answer={answer} />
         <div className="session-heading">
-          <h1 title={answer && titleOf(answer.session)}>{answer ? titleOf(answer.session) : "\u00a0"}</h1>
+          <h1 dir="auto" title={answer && titleOf(answer.session)}>
+            {answer ? titleOf(answer.session) : "\u00a0"}
+          </h1>
           {answer && !live && (
             <span className="not-live" title={NOT_LIVE}>
               not live

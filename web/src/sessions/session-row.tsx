@@ -25,8 +25,12 @@ export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; 
         <ChildrenToggle session={session} open={open} onToggle={() => setOpen(!open)} />
         <Link href={sessionPage(session.id)} className="session-link" data-item>
           <span className="session-title">
-            <span className="session-name">{titleOf(session)}</span>
-            <TagLabels tags={session.annotations?.tags} />
+            <span className="session-name" dir="auto">
+              {titleOf(session)}
+            </span>
+            <span className="session-tags">
+              <TagLabels tags={session.annotations?.tags} />
+            </span>
             <FirstPrompt session={session} />
           </span>
           <Places session={session} now={now} />
@@ -115,13 +119,14 @@ function Places({ session, now }: { session: SessionItem; now: Date }) {
 function Figures({ session, now }: { session: SessionItem; now: Date }) {
   const duration = spanOf(session.created_at, session.updated_at);
   const moment = session.updated_at ?? session.created_at;
+  const messages = session.counts?.messages ?? 0;
   return (
     <>
       <span className="session-figures">
         <span className="session-figure">{duration === null ? "" : formatDuration(duration)}</span>
         <span className="session-figure">
-          {formatCount(session.counts?.messages ?? 0)}
-          <span className="session-unit"> messages</span>
+          {formatCount(messages)}
+          <span className="session-unit">{messages === 1 ? " message" : " messages"}</span>
         </span>
         <span className="session-figure">
           <Tokens session={session} />

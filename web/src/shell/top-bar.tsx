@@ -17,7 +17,12 @@ export function TopBar() {
       </Link>
       <nav className="top-pages" aria-label="Pages">
         {PAGES.map(({ href, label }) => (
-          <Link key={href} href={href} aria-current={isCurrent(href, location) ? "page" : undefined}>
+          <Link
+            key={href}
+            href={href}
+            aria-current={isCurrent(href, location) ? "page" : undefined}
+            data-label={label}
+          >
             {label}
           </Link>
         ))}

@@ -61,7 +61,7 @@ function CallName({ part }: { part: ToolCallPart }) {
     <>
       <span className="tool-name">{name}</span>
       {server && (
-        <span className="chip" title="Server of the tool (Model Context Protocol)">
+        <span className="chip tool-server" title={`${server}: server of the tool (Model Context Protocol)`}>
           {server}
         </span>
       )}
