@@ -1,6 +1,8 @@
 """`turnlog export`: every format, with and without secrets, and what is told beside it."""
 
 import json
+import os
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -122,6 +124,25 @@ def test_ui_messages_and_a_file(run: Command, tmp_path: Path) -> None:
     assert [message["role"] for message in messages][:2] == ["user", "assistant"]
     assert export(run, "--as", "uimessages", "-o", str(tmp_path / "out.json")) == ""
     assert json.loads((tmp_path / "out.json").read_text()) == messages
+
+
+@pytest.mark.usefixtures("store")
+def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    output = tmp_path / "out" / "session.md"
+    output.parent.mkdir()
+    output.write_text("the one of yesterday")
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr(os, "fsync", fail)
+        result = run("export", SESSION, "--as", "json", "-o", str(output))
+    assert (result.exit_code, result.stderr) == (1, f"turnlog: {output}: No space left on device\n")
+    assert output.read_text() == "the one of yesterday"
+    assert list(output.parent.iterdir()) == [output]
+    assert run("export", SESSION, "--as", "json", "-o", "/dev/null").exit_code == 0
 
 
 def test_outputs_in_files_of_their_own_are_there_too(run: Command, leaky: str) -> None:

@@ -18,6 +18,7 @@ from cli_runner import Command, command, in_pipe
 from plain_history import SESSION
 from turnlog import __version__
 from turnlog.cli.main import COMMANDS, INTERRUPTED, PIPE_CLOSED
+from turnlog.cli.runs import runs
 from turnlog.errors import ConflictError, NotFoundError, SchemaTooNewError, StoreBusyError, TurnlogError
 
 HEAVY = ["fastapi", "genai_prices", "pydantic", "rich", "starlette", "turnlog.model", "uvicorn"]
@@ -50,6 +51,13 @@ def test_every_command_has_help_with_examples(name: str, run: Command) -> None:
     assert result.exit_code == 0
     assert f"turnlog {name}" in result.stdout.partition("Examples:")[2]
     assert name in ("completion", "export", "serve") or "--json" in result.stdout
+
+
+def test_the_manual_names_every_option() -> None:
+    manual = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
+    parameters = [parameter for each in (runs, *commands().values()) for parameter in each.params]
+    options = [(*each.opts, *each.secondary_opts) for each in parameters if isinstance(each, click.Option)]
+    assert [said for said in options if not any(f"{name}`" in manual or f"{name} " in manual for name in said)] == []
 
 
 def test_the_version_is_told(run: Command) -> None:
@@ -178,6 +186,26 @@ def test_a_reader_that_goes_away_in_the_middle_is_noticed_without_buffers_too(st
     assert process.wait() == PIPE_CLOSED
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["usage", "--help"], ["completion", "bash"], ["db", "path"], ["usage"]]
+)
+@pytest.mark.usefixtures("store")
+def test_what_a_full_disk_does_not_take_is_told_in_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(command(*arguments), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 1
+    assert "turnlog: cannot write the output: No space left on device\n" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "Exception ignored" not in result.stderr
+
+
+def test_help_that_nobody_reads_any_more_ends_quietly() -> None:
+    process = subprocess.Popen(command("--help"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert (process.communicate()[1], process.returncode) == (b"", PIPE_CLOSED)
+
+
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_takes_what_is_said_to_nobody(closed: str, store: Path) -> None:
     shell = ["sh", "-c", f'"$0" "$@" {closed}', *command("usage", "--store", str(store))]
@@ -225,6 +253,8 @@ def test_session_ids_complete_from_the_store(store: Path) -> None:
     assert complete("show", "3f2") == ["3f2a91c0-1111-4111-8111-000000000001"]
     assert complete("restore", "77") == ["77aa0000-1111-4111-8111-000000000002"]
     assert complete("show", "zz") == []
+    assert complete("sessions", "--parent", "3f2") == complete("files", "--session", "3f2") == complete("show", "3f2")
+    assert complete("show", "plain:3f2") == [SESSION]
 
 
 @pytest.mark.usefixtures("home")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from plain_agent import PlainAgent
 from plain_history import SESSION
 from turnlog import __version__, paths
 
+MANUAL = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
 RETENTION = "Claude Code deletes sessions that were not used for {} days"
 
 
@@ -37,6 +39,12 @@ def test_the_path_of_the_store_is_told_whether_it_is_there_or_not(run: Command) 
 
 def test_the_store_follows_the_environment(tmp_path: Path) -> None:
     assert in_pipe("db", "path", TURNLOG_DATA_DIR=str(tmp_path)).stdout == f"{tmp_path / 'turnlog.db'}\n"
+
+
+def test_the_manual_names_whatever_of_the_environment_is_read() -> None:
+    read = set(re.findall(r"""(?:get|_named_by)\("([A-Z_]+)\"""", Path(paths.__file__).read_text(encoding="utf-8")))
+    assert {name for name in read if f"`{name}`" not in MANUAL} == set()
+    assert "CODEX_HOME" in read
 
 
 @pytest.mark.usefixtures("store", "plain_agent")

@@ -74,7 +74,7 @@ def _news(store_path: Path) -> tuple[dict[str, list[tuple[str, int]]], list[tupl
 def _span(versions: list[str]) -> str:
     """`1.0.24` or `1.0.24 … 2.1.329`, by their numbers."""
     ordered = sorted(versions, key=lambda version: [int(number) for number in re.findall(r"\d+", version)])
-    return " … ".join(dict.fromkeys((ordered[0], ordered[-1]))) if ordered else ""
+    return " … ".join(dict.fromkeys((ordered[0], ordered[-1]))) if ordered else figures.UNKNOWN
 
 
 def _items(

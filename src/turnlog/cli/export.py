@@ -68,10 +68,23 @@ def export(
         session = find_session(store, session_id)
         made = export_session(store, session.id, format_name, redact=redact, model=model, strict=strict)
     if output is not None:
-        output.write_bytes(made.data)
+        _write(output, made.data)
     else:
         write_json_text(made.data.decode())
     _tell(made)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all; what is none, a pipe or a device, takes it as it comes."""
+    from turnlog.hooks.files import replace
+
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+        else:
+            replace(path.resolve(), data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @contextmanager

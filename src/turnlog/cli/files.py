@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, external_id, find_session, open_existing
+from turnlog.cli.lookup import abbreviations, complete_session, external_id, find_session, open_existing
 from turnlog.cli.options import examples, json_option, limit_option, store_option
 from turnlog.cli.shapes import FilesDocument, FileUseDocument
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
@@ -23,7 +23,9 @@ from turnlog.store.base import FileFilter, FileUse, TouchedFile
     )
 )
 @click.argument("path", required=False)
-@click.option("--session", metavar="SESSION", help="Only files that this session touched.")
+@click.option(
+    "--session", metavar="SESSION", shell_complete=complete_session, help="Only files that this session touched."
+)
 @click.option("--project", help="Only this project: its path or name.")
 @click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
 @click.option("--contains", metavar="TEXT", help="Only files whose path contains this.")

@@ -108,10 +108,14 @@ def iter_sessions(store: Store, *, subagents: bool) -> Iterator[Session]:
 
 
 def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Ids of sessions for the shell, newest first, without the agent's name (bash breaks words at its colon)."""
+    """Ids of sessions for the shell, newest first, with the agent's name where it was typed.
+
+    Bash breaks words at its colon, and so gives only what stands behind it.
+    """
     try:
         with open_existing(ctx.params.get("store_path") or paths.database_path()) as store:
             found = islice(_abbreviated(store, incomplete, subagents=False), COMPLETIONS)
-            return [CompletionItem(session.external_id, help=session.title) for session in found]
+            whole = ":" in incomplete
+            return [CompletionItem(each.id if whole else each.external_id, help=each.title) for each in found]
     except TurnlogError:
         return []

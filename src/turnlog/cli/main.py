@@ -9,6 +9,7 @@ import errno
 import io
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
@@ -93,6 +94,15 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """What the command runs with; help and version are written while it is made."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except OSError as error:
+            _fail_to_write(error)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
         try:
@@ -102,11 +112,7 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             _fail("interrupted", INTERRUPTED)
         except OSError as error:
-            if error.errno != errno.EPIPE:
-                _fail(_reason(error), EXIT_CODES[TurnlogError])
-            # Whoever read has gone: nothing more can be said, not even what is still buffered.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.exceptions.Exit(PIPE_CLOSED) from error
+            _fail_to_write(error)
         except UnicodeEncodeError as error:
             # A byte that the system handed over and that is no text: in an argument, or in the name of a folder.
             if not "\udc80" <= error.object[error.start] <= "\udcff":
@@ -124,6 +130,17 @@ def _is_of_the_store(error: Exception) -> bool:
     # Whoever opened a store has imported it; nobody else waits for that.
     sqlite = sys.modules.get("sqlite3")
     return sqlite is not None and (isinstance(error, sqlite.OperationalError) or type(error) is sqlite.DatabaseError)
+
+
+def _fail_to_write(error: OSError) -> NoReturn:
+    if error.filename is None:
+        # What is still buffered could not be written at the end either, and Python would say so once more.
+        with suppress(io.UnsupportedOperation):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno == errno.EPIPE:
+        # Whoever read has gone: nothing more can be said.
+        raise click.exceptions.Exit(PIPE_CLOSED) from error
+    _fail(_reason(error), EXIT_CODES[TurnlogError])
 
 
 def _reason(error: OSError) -> str:

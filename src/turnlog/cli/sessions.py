@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, find_session, open_existing
+from turnlog.cli.lookup import abbreviations, complete_session, find_session, open_existing
 from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
 from turnlog.cli.terminal import Column, is_terminal, write_json_text, write_table
 from turnlog.store.base import Page, SessionFilter, SessionSort
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 @click.option("--model", help="Only sessions that called this model.")
 @click.option("--branch", help="Only this git branch.")
 @click.option("--title", help="Only titles that contain this.")
-@click.option("--parent", metavar="SESSION", help="Only what came out of this session.")
+@click.option(
+    "--parent", metavar="SESSION", shell_complete=complete_session, help="Only what came out of this session."
+)
 @click.option("--starred", is_flag=True, default=None, help="Only those with a star.")
 @click.option("--tag", help="Only those with this tag.")
 @click.option("--archived", is_flag=True, help="Only those that were put away; else only the others.")

@@ -182,6 +182,17 @@ def test_all_sessions_of_a_database_are_imported(rows: Rows, tmp_path: Path) -> 
     assert kept == []
 
 
+@pytest.mark.usefixtures("home")
+def test_an_imported_database_is_gone_when_its_file_is(rows: Rows, tmp_path: Path) -> None:
+    """A pass looks into the agent's own databases, and not into this one."""
+    store = tmp_path / "data" / "turnlog.db"
+    path = write_database(rows, tmp_path / "backup" / "opencode.db")
+    import_file(store, path)
+    assert sync(store).vanished == 0
+    path.unlink()
+    assert sync(store).vanished == len(rows["session"])
+
+
 def test_a_database_may_come_through_a_pipe(rows: Rows, tmp_path: Path) -> None:
     store = tmp_path / "data" / "turnlog.db"
     path = write_database(rows, tmp_path / "opencode.db", secrets=True)
