@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
+from turnlog import server
 from turnlog.server import create_app
 from turnlog.server.openapi import ANSWERS
 
@@ -72,6 +73,15 @@ def test_the_docs_name_every_address(described: dict[str, Any]) -> None:
         re.sub(r"\{.*?\}", "{}", address) for address in re.findall(r"`(?:GET|PATCH|POST) (/api/[^`?\s]*)`", page)
     }
     assert documented == {re.sub(r"\{.*?\}", "{}", address) for address in described["paths"]}
+
+
+def test_the_docs_name_every_kind_of_error() -> None:
+    code = "".join(file.read_text() for file in Path(server.__file__).parent.rglob("*.py"))
+    kinds = set(re.findall(r'\b[45]\d\d(?:,|:)\s+"(\w+)"', code))
+    assert {"busy", "forbidden", "internal", "not_found", "too_large", "wrong_host"} <= kinds
+    listed = re.search(r"interface ErrorAnswer \{.*?\n\}", DOCS.read_text(), re.DOTALL)
+    assert listed
+    assert kinds - set(re.findall(r'[:|] "(\w+)"', listed[0])) == set()
 
 
 def documented_interfaces() -> dict[str, set[str]]:
