@@ -33,3 +33,5 @@ def test_a_file_tells_who_changed_it_and_how(visit: Visit) -> None:
 def test_a_path_that_nobody_touched_is_said_so(visit: Visit) -> None:
     page = visit.open("/files?text=no-such-file")
     expect(page.get_by_role("heading", name="No file here")).to_be_visible()
+    visit.open("/files?path=no/such/file")
+    expect(page.get_by_text("No tool of any session read or changed a file of this path.")).to_be_visible()

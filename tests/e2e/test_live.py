@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from browser_history import GROWING_ID, append_call, append_turn, write_home
 from browser_server import serving
 from browser_visit import Visit, settle
+from cli_runner import command
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -48,6 +50,35 @@ def test_a_session_grows_while_one_reads(visit: Visit, agent_home: Path) -> None
     expect(page.get_by_text("One floor stands.")).to_have_count(1)
     expect(page.get_by_role("navigation", name="Prompts")).to_contain_text("Now a second floor")
     assert len(visit.asked_for("/window")) == asked
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["seen", "out of sight"])
+def test_a_session_that_is_forgotten_is_shown_no_more(
+    browser: Browser, address: str, tmp_path: Path, hidden: bool
+) -> None:
+    context = browser.new_context()
+    page = Visit(context, address).open(GROWING)
+    expect(page.locator(".session-facts[data-live=true]")).to_be_visible()
+    if hidden:
+        show(page, visible=False)
+    forget = ["forget", GROWING_ID, "--yes", "--store", str(tmp_path / "data" / "turnlog.db")]
+    subprocess.run(command(*forget), check=True, capture_output=True)
+    if hidden:
+        show(page, visible=True)
+    expect(page.get_by_role("heading", name="This session is not in the store")).to_be_visible()
+    expect(page.get_by_text("One floor stands.")).to_have_count(0)
+    context.close()
+
+
+def show(page: Page, *, visible: bool) -> None:
+    """What a browser tells a page whose tab is left, or comes back to."""
+    page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+            document.dispatchEvent(new Event('visibilitychange'));
+        }""",
+        not visible,
+    )
 
 
 AT_END = "element => element.scrollHeight - element.scrollTop - element.clientHeight < 2"

@@ -127,6 +127,13 @@ def test_no_query_is_an_error(indexed: TestClient, query: str) -> None:
     assert indexed.get("/api/search", params={"q": query}).status_code == 200
 
 
+@pytest.mark.parametrize("query", ["->", "✨", '"', "*", "-", "OR"])
+def test_what_has_no_word_is_found_nowhere(indexed: TestClient, query: str) -> None:
+    answer = search(indexed, q=query)
+    assert (answer.items, answer.total, answer.total_is_exact, answer.pending) == ([], 0, True, 0)
+    assert search(indexed, q=" ", role="user").total
+
+
 @pytest.mark.parametrize(
     ("parameters", "field"),
     [

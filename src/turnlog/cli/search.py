@@ -55,11 +55,12 @@ def search(
     QUERY is words that must all be there, "phrases" in quotes of their own, beginnings with a star, OR, and -words that
     must not be there. Texts, reasoning, tool inputs, tool outputs and file names are searched.
     """
-    if not words and session is None and all(value is None for value in filters.values()):
+    query = " ".join(words).strip()
+    if not query and session is None and all(value is None for value in filters.values()):
         raise click.UsageError("Say what to search for: words, or a filter.")
     with open_existing(store_path) as store:
         wanted = SearchFilter(**filters, session=None if session is None else find_session(store, session).id)
-    page = _search(store_path, " ".join(words), wanted, sort, limit, cursor)
+    page = _search(store_path, query, wanted, sort, limit, cursor)
     if as_json:
         write_json(_document(page))
     else:

@@ -10,6 +10,8 @@ export interface StreamReader<Change> {
   onChange: (change: Change) => void;
   /** With the number of the change sequence from which on changes are told. */
   onResync: (sequence: number) => void;
+  /** What is followed may be there no more: the stream says so, or is refused. */
+  onGone?: () => void;
 }
 
 /** Milliseconds until a stream that was refused is asked for again; one that broke off comes back by itself. */
@@ -37,6 +39,7 @@ export function useEventStream<Change>(
       {
         onChange: (change) => newest.current.onChange(change),
         onResync: (sequence) => newest.current.onResync(sequence),
+        onGone: () => newest.current.onGone?.(),
       },
       setUp,
     );
@@ -87,9 +90,11 @@ class Stream<Change> {
       this.last = event.lastEventId;
       this.reader.onResync(Number(event.lastEventId));
     });
+    source.addEventListener("gone", () => this.reader.onGone?.());
     source.onerror = () => {
       this.onUp(false);
       if (source.readyState !== EventSource.CLOSED) return;
+      this.reader.onGone?.();
       this.close();
       this.timer = setTimeout(() => this.open(), AGAIN);
     };

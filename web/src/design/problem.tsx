@@ -29,7 +29,7 @@ interface ProblemProps {
 }
 
 export function Problem({ error, what, whole = false }: ProblemProps) {
-  const missing = error instanceof ApiError && error.status === 404;
+  const missing = isMissing(error);
   const title = missing ? `${what} is not in the store` : `${what} could not be loaded`;
   return (
     <ProblemBox title={title} whole={whole}>
@@ -37,6 +37,11 @@ export function Problem({ error, what, whole = false }: ProblemProps) {
       {missing && <AllSessions />}
     </ProblemBox>
   );
+}
+
+/** Whether the server knows nothing of it, or no more. */
+export function isMissing(error: Error): boolean {
+  return error instanceof ApiError && error.status === 404;
 }
 
 /** What was said of it; of a request that nobody answered (a `TypeError` of fetch), what the reason usually is. */

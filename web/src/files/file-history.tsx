@@ -63,8 +63,12 @@ export function FileHistory({ path }: { path: string }) {
           />
         ))}
       </div>
-      {history.data && touches.length === 0 && sessions.length > 0 && (
-        <p className="file-note">It was read and never changed by a tool.</p>
+      {history.data && touches.length === 0 && (
+        <p className="file-note">
+          {sessions.length > 0
+            ? "It was read and never changed by a tool."
+            : "No tool of any session read or changed a file of this path."}
+        </p>
       )}
       {history.hasNextPage && (
         <MoreButton onMore={() => history.fetchNextPage()} busy={history.isFetchingNextPage} />

@@ -7,7 +7,7 @@ import { type StreamReader, useEventStream } from "@/api/event-stream";
 import { sessionPath } from "@/api/paths";
 import type { Items, OutlineEntry, SearchHit, SessionAnswer, SessionChange } from "@/api/types";
 import { Drawer } from "@/design/drawer";
-import { describeFailure, Problem } from "@/design/problem";
+import { describeFailure, isMissing, Problem } from "@/design/problem";
 import { titleOf } from "@/sessions/session-title";
 import { useKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
@@ -41,7 +41,8 @@ export default function SessionPage({ id }: { id: string }) {
   });
   const landmarks = useMemo(() => outline.data && inOrder(outline.data.items), [outline.data]);
   useTitle(answer.data && titleOf(answer.data.session));
-  if (answer.isError) return <Problem error={answer.error} what="This session" whole />;
+  if (answer.isError && (isMissing(answer.error) || !answer.data))
+    return <Problem error={answer.error} what="This session" whole />;
   return (
     <DisclosureProvider key={id}>
       <OpenSession id={id} answer={answer.data} outline={landmarks} />
@@ -183,8 +184,10 @@ function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamRea
     queries.invalidateQueries({ queryKey: ["session", id] });
     queries.invalidateQueries({ queryKey: ["outline", id] });
   };
+  const onGone = () => queries.invalidateQueries({ queryKey: ["session", id] });
   return useEventStream<SessionChange>(`${sessionPath(id)}/events`, "session", window !== null, {
     onChange,
     onResync,
+    onGone,
   });
 }

@@ -86,14 +86,19 @@ class Searcher:
     ) -> SearchPage:
         """Parts in which the query is found, a page at a time. A query of nothing but a filter lists what fits it.
 
+        One that says something, but holds no letter or digit that an index could have, is found nowhere.
+
         Raises ValueError for a foreign cursor, a limit below 1 or a time without a zone; never for what the query says.
         """
         if limit < 1:
             raise ValueError(f"a page of {limit} hits is none")
+        asked = parse_query(query)
+        if asked == Query() and query.strip():
+            return SearchPage((), total=0, total_is_exact=True, behind=self.behind())
         try:
             with self._connection() as connection:
                 if connection is not None:
-                    return _Search(connection, parse_query(query), filter).page(sort, limit, cursor)
+                    return _Search(connection, asked, filter).page(sort, limit, cursor)
         except sqlite3.DatabaseError as error:
             # "Malformed": the indexer will make it anew.
             if type(error) is not sqlite3.DatabaseError:
