@@ -6,6 +6,7 @@ all as scripted and no unknown kind; 1: something is not; 2: there is no such ag
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -37,11 +38,13 @@ class Trouble(Exception):
     """A run that gave nothing to compare."""
 
 
-def main(names: list[str]) -> int:
+def main(words: list[str]) -> int:
     known = [cli.name for cli in CLIS]
+    parser = argparse.ArgumentParser(description="Run the real agents against a scripted model (docs/rig.md).")
+    parser.add_argument("names", nargs="*", metavar="AGENT", help=f"{', '.join(known)}; without one, all of them")
+    names: list[str] = parser.parse_args(words).names
     if strangers := [name for name in names if name not in known]:
-        print(f"no such agent: {', '.join(strangers)}; there are {', '.join(known)}", file=sys.stderr)
-        return 2
+        parser.error(f"no such agent: {', '.join(strangers)}; there are {', '.join(known)}")
     rows: list[list[str]] = []
     findings: list[str] = []
     for cli in CLIS:
