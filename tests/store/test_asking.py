@@ -1,4 +1,4 @@
-"""Subagents of which no record names the call belong to the call that asked what they were asked."""
+"""Subagents of which no record names the call belong to the call that began their run or asked what they were asked."""
 
 from __future__ import annotations
 
@@ -23,9 +23,26 @@ from turnlog.sync.read import Reader
 DATA = Path(__file__).parent.parent / "data"
 KILLED = DATA / "claude_code" / "versions" / "2.1.76-killed"
 KILLED_LOG = KILLED / "projects" / "-home-dev-proj" / "606168f0-4f7e-4df2-a610-48001b1f5652.jsonl"
+WORKFLOW = DATA / "claude_code" / "versions" / "2.1.330-workflow"
+WORKFLOW_LOG = WORKFLOW / "projects" / "-home-dev-proj" / "11111111-1111-4111-8111-111111111111.jsonl"
+NESTED = DATA / "claude_code" / "versions" / "2.1.330-nested"
 GEMINI = DATA / "gemini_cli" / "subagents"
 
+LOGS = {KILLED: KILLED_LOG, WORKFLOW: WORKFLOW_LOG}
 RECORDED = {
+    # A run that was killed and begun again: the last began in the second. A call shows the first by id of its own.
+    "2.1.330": (
+        WORKFLOW,
+        {
+            f"claude-code:{WORKFLOW_LOG.stem}.{agent}": call
+            for agent, call in (
+                ("aca1fa22d72b04b6f", "toolu_wf"),
+                ("a33d9a82c7f6813ca", "toolu_wf"),
+                ("a245254fb61f34fc9", "toolu_wf"),
+                ("a72891879b2e660a0", "toolu_wf2"),
+            )
+        },
+    ),
     "2.1.76": (KILLED, {"claude-code:606168f0-4f7e-4df2-a610-48001b1f5652.ab3e5454d189434c7": "toolu_x4"}),
     "0.30.1": (
         GEMINI / "0.30.1",
@@ -108,6 +125,34 @@ def test_a_call_that_was_answered_before_did_not_ask() -> None:
     assert found([call(1, "Go", at=1, answered=2)], child("a", "Go", 3)) == {}
 
 
+def test_a_run_has_many_children_and_its_words_are_nobodys_question() -> None:
+    began = call(1, "Go", at=1, answered=4)._replace(runs=("r",))
+    again = call(2, at=5)._replace(runs=("r",))
+    of_run = [AskedSession(name, at, "", "r") for name, at in (("a", 2), ("b", 2), ("c", 6))]
+    assert found([began, again], *of_run, child("d", "Go", 3)) == {"a": "c1", "b": "c1", "c": "c2"}
+    assert found([began], AskedSession("a", 2, "", "other")) == {}
+
+
+def test_a_subagents_subagent_has_one_parent(tmp_path: Path) -> None:
+    """R-C13: its own log knows only the session that a person sees; its parent is named by the call's result."""
+    root = f"claude-code:{WORKFLOW_LOG.stem}"
+    store = tmp_path / "store.db"
+    connection = connect(store, checked=False)
+    Reader(connection, price_nanos, price_version()).read(
+        [(agent, source) for agent in agents() for source in agent.discover([NESTED])]
+    )
+    connection.close()
+    log = next((NESTED / "projects").glob("*/*.jsonl"))
+    alone = {each.session.id: each.session for each in family(read_session(log))}
+    with open_store(store) as opened:
+        for nested in ("aacdbd0c7d247149d", "a722cd30addde570d"):
+            (link,) = opened.session(f"{root}.{nested}").relationships
+            assert [link] == list(alone[f"{root}.{nested}"].relationships)
+            assert not link.inferred
+        children = {link.child_session_id for link in opened.relationships(root)}
+        assert children == {child.id for child in opened.children(root)} == {f"{root}.a722cd30addde570d"}
+
+
 @pytest.mark.parametrize("case", RECORDED)
 def test_a_store_finds_the_call_in_any_order_of_the_files(case: str, tmp_path: Path) -> None:
     """R-C13"""
@@ -140,7 +185,7 @@ def test_a_store_finds_the_call_in_any_order_of_the_files(case: str, tmp_path: P
 def test_a_log_read_alone_finds_it_too(case: str, tmp_path: Path) -> None:
     home, calls = RECORDED[case]
     shutil.copytree(home, tmp_path, dirs_exist_ok=True)
-    logs = [KILLED_LOG] if home is KILLED else sorted((home / "tmp" / "work" / "chats").glob("*.json"))[:1]
+    logs = [LOGS[home]] if home in LOGS else sorted((home / "tmp" / "work" / "chats").glob("*.json"))[:1]
     history = read_session(tmp_path / logs[0].relative_to(home))
     assert children_in(message.parts for message in history.messages) == {call: child for child, call in calls.items()}
     assert inferred(r for each in family(history) for r in each.session.relationships) == sorted(calls.values())

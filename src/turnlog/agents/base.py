@@ -176,6 +176,10 @@ ENDED_AT = "ended_at"
 """In a subagent's `Link.metadata`: Unix milliseconds at which, as its parent's log shows, the process that ran it was
 gone. What it had left open by then gets no result any more."""
 
+RUN = "run"
+"""In a subagent's `Link.metadata` and in `ToolResult.metadata`, under the agent's name: the id of the run in which one
+call started any number of subagents."""
+
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
     """That two sessions belong together, said by either side. Links about one pair are joined field by field."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from turnlog.agents.base import Link
 from turnlog.model import Message
-from turnlog.store.asking import AskedSession, AskingCall, asked_session, asking_calls, find_calls, with_call
+from turnlog.store.asking import AskedSession, AskingCall, asked_session, asking_calls, find_calls, run_of, with_call
 from turnlog.store.joining import join_links
 
 
@@ -59,12 +59,16 @@ class Links:
         return found
 
     def _with_found_calls(self) -> list[Link]:
-        """All links, those of subagents of which no record names the call with the one that asked them."""
+        """All links, those of subagents of which no record names the call with the one that asked them.
+
+        Where a record names a subagent's parent, no other is inferred.
+        """
         named = {link.child_session_id for link in self._links.values() if link.tool_call_id is not None}
-        unnamed: dict[str, list[str]] = defaultdict(list)
+        unnamed: dict[str, list[Link]] = defaultdict(list)
         for link in self._links.values():
             if link.kind == "subagent" and link.child_session_id not in named:
-                unnamed[link.parent_session_id].append(link.child_session_id)
+                unnamed[link.parent_session_id].append(link)
+        told = {link.child_session_id for link in self._links.values() if link.kind == "subagent" and not link.inferred}
         found = {
             parent: find_calls(self._free_calls(parent), self._asked(children)) for parent, children in unnamed.items()
         }
@@ -74,6 +78,7 @@ class Links:
             or (call := found.get(link.parent_session_id, {}).get(link.child_session_id)) is None
             else with_call(link, call)
             for link in self._links.values()
+            if link.kind != "subagent" or not link.inferred or link.child_session_id not in told
         ]
 
     def _free_calls(self, session_id: str) -> list[AskingCall]:
@@ -82,7 +87,7 @@ class Links:
         calls = [call for message in self._messages_of(session_id) for call in asking_calls(message)]
         return [call for call in calls if call.tool_call_id not in taken]
 
-    def _asked(self, session_ids: Iterable[str]) -> list[AskedSession]:
-        firsts = ((session_id, next(iter(self._messages_of(session_id)), None)) for session_id in session_ids)
-        asked = (first and asked_session(session_id, first) for session_id, first in firsts)
+    def _asked(self, links: Iterable[Link]) -> list[AskedSession]:
+        firsts = ((link, next(iter(self._messages_of(link.child_session_id)), None)) for link in links)
+        asked = (first and asked_session(link.child_session_id, first, run_of(link.metadata)) for link, first in firsts)
         return [found for found in asked if found is not None]

@@ -420,6 +420,20 @@ def test_a_background_command_reports_how_it_ended(told: str, status: ResultStat
     assert (reported.status, reported.output_text) == (status, "exit code 0")
 
 
+def test_a_workflow_is_answered_when_it_ends() -> None:
+    """Recorded with 2.1.330: it was killed with its process and begun again."""
+    gathered = read(sources("versions", "2.1.330-workflow"))
+    results = {
+        made.tool_call_id: [(result.preliminary, result.status) for result in made.results]
+        for made in gathered.calls()
+        if made.tool_name == "Workflow"
+    }
+    assert results == {
+        "toolu_wf": [(True, "success"), (False, "aborted")],
+        "toolu_wf2": [(True, "success"), (False, "success")],
+    }
+
+
 def test_reports_that_come_together_each_answer_their_call() -> None:
     """R-K9, R-C10: 2.1.330 tells a waiting subagent of several of its own in one record, which is flagged as meta."""
     gathered = read(sources("versions", "2.1.330-nested"))

@@ -60,6 +60,15 @@ def test_every_line_is_accounted_for(path: Path) -> None:
     assert [event.kind for event in events if isinstance(event, RecordEvent) and not event.known] == []
 
 
+def test_a_notice_for_the_screen_names_an_event(tmp_path: Path) -> None:
+    """2.1.330 prints it; other lines have an object there."""
+    found = read(stream(tmp_path, {"type": "system", "subtype": "ui_invalidate", "event": "ui.render"}))
+    assert found.diagnostics == []
+    (event,) = [change.event for change in found.events.values()]
+    assert isinstance(event, RecordEvent)
+    assert (event.kind, event.known) == ("system/ui_invalidate", True)
+
+
 def test_a_title_that_the_user_gives_is_the_sessions(tmp_path: Path) -> None:
     """R-C6: `/rename`, since 2.1.330."""
     found = read(stream(tmp_path, {"type": "system", "subtype": "session_title_changed", "title": "Named"}))

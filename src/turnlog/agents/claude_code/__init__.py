@@ -23,7 +23,7 @@ class ClaudeCode:
 
     name = NAME
     display_name = "Claude Code"
-    parser_version = 8
+    parser_version = 9
     command = COMMAND
     turn_signs = TURN_SIGNS
 

@@ -49,9 +49,10 @@ PHRASES: tuple[tuple[str, Origin], ...] = (
     ("This session is being continued from a previous conversation that ran out of context.", Origin.COMPACTION),
     ("Unknown slash command: ", Origin.COMMAND_OUTPUT),
     ("Another Claude session sent a message:\n", Origin.NOTIFICATION),
+    ("[Workflow harness — user request] ", Origin.HARNESS),
 )
-"""How texts begin that no flag marks: a hook's before 2.1, what a resume of 1.0 copies without its flags, and what
-another agent of a team says (2.1.330)."""
+"""How texts begin that no flag marks: a hook's before 2.1, what a resume of 1.0 copies without its flags, what
+another agent of a team says, and what a workflow's subagents are told of the user's request (2.1.330)."""
 
 
 class Command(NamedTuple):

@@ -16,13 +16,14 @@ _PASSED_OVER = """
     isSnapshotUpdate isVisibleInTranscriptOnly joinedNoticeLengths joinedNoticeOwn joinedNoticeRunIds keep
     lastPrompt level madeBy mcpCallNotReadOnly mcpMeta messageCount messageId mode modelRestriction modelUsage
     operation originalModel params perTurnEffort preventedContinuation promptCacheRequested promptId querySource
-    queueSkipAttachments queueTranscriptOnly reason refusedMessageId refusedUserMessageUuid refusingModel
-    renderedBesideToolResult renderedInHumanTurn renderedRole repeatsCompactSummary requestDigest requestRef
-    sandboxed serverClassifierRequest session_id shape shapeHash slug snapshot snapshotMessageId source
-    sourceToolAssistantUUID sourceToolUseID startTime stopReason summarizedTurnPromptUuids summarizeMetadata tail
-    thinkingDisplay toolEndsTurn toolInputStreamMs tools toolUseID totalAPIDuration totalAPIDurationWithoutRetries
-    totalDuration totalLinesAdded totalLinesRemoved totalToolDuration trackingPath turnCompanion turnOrigin
-    turnPosition userType
+    queuePriority queueSkipAttachments queueSkipSlashCommands queueTranscriptOnly reason refusedMessageId
+    refusedUserMessageUuid refusingModel renderedBesideToolResult renderedInHumanTurn renderedRole
+    repeatsCompactSummary requestDigest requestRef sandboxed scheduledFireId scheduledTaskId serverClassifierRequest
+    session_id sessionKind shape shapeHash slug snapshot snapshotMessageId source sourceToolAssistantUUID
+    sourceToolUseID startTime stopReason summarizedTurnPromptUuids summarizeMetadata tail thinkingDisplay
+    toolEndsTurn toolInputStreamMs tools toolUseID totalAPIDuration totalAPIDurationWithoutRetries totalDuration
+    totalLinesAdded totalLinesRemoved totalToolDuration trackingPath turnAttributionKey turnCompanion turnOrigin
+    turnPosition userType wakeupSource
 """
 """Further fields that have been seen. What they say is not read, or is read from the record's JSON by who wants it."""
 

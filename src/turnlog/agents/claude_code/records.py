@@ -117,6 +117,7 @@ class ResultFacts(_Wire, gc=False):
     is_async: Any = None
     background_task_id: Any = None
     task_id: Any = None
+    run_id: Any = None
     timeout_ms: Any = None
     interrupted: Any = None
     duration_ms: Any = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.base import ResultChange
+from turnlog.agents.base import RUN, ResultChange
 from turnlog.agents.claude_code import blocks
 from turnlog.agents.claude_code.answers import Answer, hold_answer, tell_answer
 from turnlog.agents.claude_code.classify import notices_in, unescaped
@@ -105,10 +105,10 @@ def _result_of(
 
 
 def _goes_on(facts: ResultFacts) -> bool:
-    """Whether the result only says that a subagent, a command or a monitor was started."""
+    """Whether the result only says that a subagent, a command, a monitor or a workflow was started."""
     if facts.is_async is True or isinstance(facts.background_task_id, str):
         return True
-    return isinstance(facts.task_id, str) and facts.timeout_ms is not None
+    return isinstance(facts.task_id, str) and (facts.timeout_ms is not None or isinstance(facts.run_id, str))
 
 
 def _parts_of(reading: Reading, content: str | list[Block] | Block | None, index: int) -> tuple[Part, ...]:
@@ -126,8 +126,10 @@ def _parts_of(reading: Reading, content: str | list[Block] | Block | None, index
 
 
 def _metadata_of(facts: ResultFacts) -> dict[str, object]:
-    """WebSearch asks another model, whose searches no usage counts."""
-    return {NAME: {"searches": facts.search_count}} if isinstance(facts.search_count, int) else {}
+    """WebSearch asks another model, whose searches no usage counts; a workflow's run has subagents of its own."""
+    if isinstance(facts.search_count, int):
+        return {NAME: {"searches": facts.search_count}}
+    return {NAME: {RUN: facts.run_id}} if isinstance(facts.run_id, str) else {}
 
 
 def _approval_of(record: Record, result: ToolResult) -> Approval | None:

@@ -6,8 +6,8 @@ from pathlib import PurePath
 
 import msgspec
 
-from turnlog.agents.base import Changes, Diagnostic, Link, SessionChange, Source, SourceKind, Spill
-from turnlog.agents.claude_code.sources import NAME, session_id
+from turnlog.agents.base import RUN, Changes, Diagnostic, Link, SessionChange, Source, SourceKind, Spill
+from turnlog.agents.claude_code.sources import NAME, run_in, session_id
 
 _MEDIA_TYPES = {
     ".gif": "image/gif",
@@ -55,7 +55,7 @@ class SidecarFold:
             return changes
         try:
             if self._source.path.endswith(".meta.json"):
-                _read_meta(msgspec.json.decode(data, type=_Meta), session, changes)
+                _read_meta(msgspec.json.decode(data, type=_Meta), session, run_in(self._source.path), changes)
             else:
                 _read_title(msgspec.json.decode(data, type=_Title), session, changes)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -75,12 +75,13 @@ class SidecarFold:
         return Spill(session_id=session, name=path.name, media_type=media_type, size=size)
 
 
-def _read_meta(meta: _Meta, child: str, changes: Changes) -> None:
+def _read_meta(meta: _Meta, child: str, run: str | None, changes: Changes) -> None:
     facts = {
         "agent_type": meta.agent_type,
         "description": meta.description,
         "spawn_depth": meta.spawn_depth,
         "model": meta.model,
+        RUN: run,
     }
     known = {name: value for name, value in facts.items() if value is not None}
     metadata = {NAME: known} if known else {}

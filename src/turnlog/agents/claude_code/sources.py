@@ -107,6 +107,12 @@ def agent_id_in(path: str) -> str | None:
     return match["id"] if match else None
 
 
+def run_in(path: str) -> str | None:
+    """The id of the workflow's run in a subagent's path."""
+    parts = PurePath(path).parts
+    return parts[-2] if len(parts) > 2 and parts[-3] == "workflows" else None
+
+
 def _source(path: str, root: Path, kind: SourceKind, external: str | None) -> Source:
     return Source(
         agent=NAME,

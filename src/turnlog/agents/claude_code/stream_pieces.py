@@ -24,7 +24,7 @@ def read_piece(state: StreamState, reading: Reading, record: StreamRecord) -> No
     """An event of the provider's stream: it opens a message, adds to it or ends it."""
     piece, call = record.event, record.parent_tool_use_id or ""
     answer = state.answers.get(call)
-    if piece is None:
+    if not isinstance(piece, StreamPiece):
         add_kind(reading, as_logged(state, record), reading.main, stream_kind(record), None, ())
         return
     if piece.type == "message_start" and piece.message is not None and piece.message.id:

@@ -98,6 +98,7 @@ STREAM_KINDS: dict[str, Becomes] = {
             "system/tool_host_result",
             "system/turn_handoff_available",
             "system/turn_preempted",
+            "system/ui_invalidate",
             "system/vcs_state_changed",
             "system/worker_shutting_down",
             "tool_progress",
@@ -223,7 +224,8 @@ class StreamRecord(msgspec.Struct, gc=False):
     subtype: str | None = None
     message: WireMessage | str | None = None
     """What a denial says is a text."""
-    event: StreamPiece | None = None
+    event: StreamPiece | str | None = None
+    """Of a notice for the screen its name."""
     session_id: str | None = None
     uuid: str | None = None
     timestamp: datetime | None = None

@@ -75,7 +75,8 @@ def _flagged_origin(record: Record) -> Origin | None:
         return Origin.COMPACTION
     kind = record.origin.kind if record.origin else None
     if record.is_meta and kind != "task-notification":
-        return Origin.HARNESS
+        # What was scheduled is said when its time comes (2.1.330).
+        return Origin.NOTIFICATION if record.prompt_source == "system" else Origin.HARNESS
     return Origin.NOTIFICATION if kind not in (None, "human") else None
 
 

@@ -10,9 +10,11 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from turnlog.model import Message
 from turnlog.store import bodies
-from turnlog.store.asking import AskedSession, AskingCall, asked_session, asking_calls, find_calls
+from turnlog.store.asking import AskedSession, AskingCall, asked_session, asking_calls, find_calls, run_of
 from turnlog.store.blobs import BlobLoader
 from turnlog.store.frames import BODY_COLUMNS, BodyReader
 
@@ -22,7 +24,7 @@ _LOOKUP_SIZE = 500
 def find_asking_calls(connection: sqlite3.Connection, session_ids: set[str]) -> None:
     """Look for the calls of all children without one that these sessions are or have."""
     for parent_id, children in _unnamed(connection, sorted(session_ids)).items():
-        asked = [found for child in children if (found := _asked(connection, child)) is not None]
+        asked = [found for child in children if (found := _asked(connection, *child)) is not None]
         calls = find_calls(_free_calls(connection, parent_id), asked) if asked else {}
         connection.execute(
             "UPDATE links SET found_call_id = NULL, found_message_id = NULL WHERE parent_id = ? AND kind = 'subagent'",
@@ -35,8 +37,8 @@ def find_asking_calls(connection: sqlite3.Connection, session_ids: set[str]) -> 
         )
 
 
-def _unnamed(connection: sqlite3.Connection, session_ids: Sequence[str]) -> dict[str, list[str]]:
-    """Parent -> all of its children without a call, for the parents among these sessions and those of children here."""
+def _unnamed(connection: sqlite3.Connection, session_ids: Sequence[str]) -> dict[str, list[tuple[str, str | None]]]:
+    """Parent -> all of its children without a call, each with its run, for these sessions and the parents of these."""
     parents: set[str] = set()
     for start in range(0, len(session_ids), _LOOKUP_SIZE):
         piece = session_ids[start : start + _LOOKUP_SIZE]
@@ -47,25 +49,25 @@ def _unnamed(connection: sqlite3.Connection, session_ids: Sequence[str]) -> dict
             (*piece, *piece),
         )
         parents.update(row[0] for row in rows)
-    found: dict[str, list[str]] = defaultdict(list)
+    found: dict[str, list[tuple[str, str | None]]] = defaultdict(list)
     for parent in sorted(parents):
         rows = connection.execute(
-            "SELECT child_id FROM links l WHERE parent_id = ? AND kind = 'subagent' AND tool_call_id IS NULL"
+            "SELECT child_id, metadata FROM links l WHERE parent_id = ? AND kind = 'subagent' AND tool_call_id IS NULL"
             " AND NOT EXISTS (SELECT 1 FROM links other WHERE other.child_id = l.child_id AND other.kind = 'subagent'"
             " AND other.tool_call_id IS NOT NULL) ORDER BY child_id",
             (parent,),
         )
-        found[parent] = [row[0] for row in rows]
+        found[parent] = [(child, run_of(msgspec.json.decode(told)) if told else None) for child, told in rows]
     return found
 
 
-def _asked(connection: sqlite3.Connection, session_id: str) -> AskedSession | None:
+def _asked(connection: sqlite3.Connection, session_id: str, run: str | None) -> AskedSession | None:
     row = connection.execute(
         f"SELECT {BODY_COLUMNS} FROM sessions f JOIN memberships s ON s.session_key = f.key JOIN messages m ON m.key ="
         " s.message_key WHERE f.owner_key = 1 AND f.agent = ? AND f.external_id = ? ORDER BY s.position LIMIT 1",
         session_id.partition(":")[::2],
     ).fetchone()
-    return None if row is None else asked_session(session_id, _whole(connection, [row])[0])
+    return None if row is None else asked_session(session_id, _whole(connection, [row])[0], run)
 
 
 def _free_calls(connection: sqlite3.Connection, session_id: str) -> Iterable[AskingCall]:

@@ -29,9 +29,12 @@ NEAREST = (
     "NOT (l.kind = 'fork' AND EXISTS (SELECT 1 FROM links nearer JOIN links above ON above.child_id = nearer.parent_id"
     " WHERE nearer.child_id = l.child_id AND nearer.kind = 'fork' AND nearer.parent_id <> l.child_id"
     " AND above.parent_id = l.parent_id AND above.kind = 'fork'))"
+    " AND NOT (l.kind = 'subagent' AND l.inferred AND EXISTS (SELECT 1 FROM links told"
+    " WHERE told.child_id = l.child_id AND told.kind = 'subagent' AND NOT told.inferred))"
 )
 """Of links `l`: not the fork from a session of which another that was forked from is a fork itself. A copy of a copy
-names the makers of all that it holds; it came out of the last of them."""
+names the makers of all that it holds; it came out of the last of them. Nor a parent that is inferred of a subagent
+whose parent a record names: the session that a person sees is above all of them."""
 
 
 class PayerChange(NamedTuple):
