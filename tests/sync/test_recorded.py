@@ -132,3 +132,21 @@ def test_of_two_files_of_one_session_the_earlier_tells_project_and_prompt(backwa
     rows = connection.execute("SELECT p.path, s.title FROM sessions s JOIN projects p ON p.key = s.project_key")
     assert rows.fetchall() == [("/home/dev/proj", "In the first folder")]
     connection.close()
+
+
+def test_files_of_two_homes_at_one_place_are_both_given_back(tmp_path: Path) -> None:
+    """A home that was copied, and went on."""
+    home, older = home_of(DATA / "versions" / "2.1.330-scheduled", tmp_path / "a")[0], tmp_path / "b"
+    shutil.copytree(home, older)
+    (log,) = older.rglob("*.jsonl")
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-9]))
+    connection = connect(tmp_path / "store.db", checked=False)
+    try:
+        assert Reader(connection, price, PRICE_VERSION).read(sources_in([home, older])).problems == []
+        for _ in range(2):
+            found = restore(connection, f"claude-code:{log.stem}", tmp_path / "back")
+            assert {file.source: digest(file.path) for file in found} == {
+                str(path): digest(path) for folder in (home, older) for path in folder.rglob("*.jsonl")
+            }
+    finally:
+        connection.close()

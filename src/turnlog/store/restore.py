@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 
 import msgspec
 
@@ -30,7 +30,8 @@ class RestoredFile(msgspec.Struct, frozen=True):
 def restore(connection: sqlite3.Connection, session_id: str, to: Path) -> list[RestoredFile]:
     """Write every file of a session and of its subagents under `to`, laid out as under the agent's home.
 
-    What hooks told is none of the agent's files.
+    What hooks told is none of the agent's files. Where several homes have a file at one place, each with bytes of its
+    own, those of the later homes lie under the whole path of their home.
 
     Raises NotFoundError for a session that is not stored or has no files, ConflictError when a file is there already
     with other bytes, StoreError for a path that would leave `to`.
@@ -41,11 +42,15 @@ def restore(connection: sqlite3.Connection, session_id: str, to: Path) -> list[R
     archive = Archive(connection)
     to = to.absolute()
     restored: list[RestoredFile] = []
+    homes: dict[Path, str] = {}
     for key, path, root, agent in sources:
         if (rows := _rows_of(agent, path, root)) is not None:
             restored += _restore_rows(archive, key, *rows, to)
         else:
-            restored.append(_restore_file(archive, key, Path(path), Path(root), to))
+            target = _inside(to, Path(path), Path(root))
+            if homes.setdefault(target, root) != root and not _is_equal(archive, key, target):
+                target = _inside(to / PurePath(root).relative_to(PurePath(root).anchor), Path(path), Path(root))
+            restored.append(_restore_file(archive, key, Path(path), target, to))
     return list({file.path: file for file in restored}.values())
 
 
@@ -77,11 +82,11 @@ def _restore_rows(archive: Archive, key: int, agent: RowAgent, source: Source, t
     return [RestoredFile(path, source.path, path.stat().st_size) for path in agent.restore_rows(source, log, to)]
 
 
-def _restore_file(archive: Archive, key: int, path: Path, root: Path, to: Path) -> RestoredFile:
-    target = _inside(to, path, root)
+def _restore_file(archive: Archive, key: int, path: Path, target: Path, to: Path) -> RestoredFile:
     last = archive.generations(key)[-1]
     if target.is_symlink() or target.exists():
-        _check_equal(archive, key, last.number, target)
+        if not _is_equal(archive, key, target):
+            raise ConflictError(f"{target} is there already with other content")
         return RestoredFile(target, str(path), last.size)
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.parent.resolve().is_relative_to(to.resolve()):
@@ -106,10 +111,10 @@ def _inside(to: Path, path: Path, root: Path) -> Path:
     return to / relative
 
 
-def _check_equal(archive: Archive, key: int, generation: int, target: Path) -> None:
+def _is_equal(archive: Archive, key: int, target: Path) -> bool:
+    """Whether the file that is there holds the archived bytes."""
     if target.is_symlink() or not target.is_file():
         raise ConflictError(f"{target} is there already and is no plain file")
     with target.open("rb") as file:
-        same = all(file.read(len(piece)) == piece for piece in archive.iter_bytes(key, generation))
-        if not same or file.read(1):
-            raise ConflictError(f"{target} is there already with other content")
+        pieces = archive.iter_bytes(key, archive.generations(key)[-1].number)
+        return all(file.read(len(piece)) == piece for piece in pieces) and not file.read(1)

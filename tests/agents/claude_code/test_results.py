@@ -157,6 +157,19 @@ def test_escape_on_a_running_tool_is_no_refusal_where_leave_was_asked(version: s
     assert found == ASKED
 
 
+def test_a_call_that_waits_for_another_is_not_refused_by_escape() -> None:
+    """R-K9: 2.1.330 in a terminal that asks for leave. Nobody was asked of the last, which never ran."""
+    found = {
+        made.tool_call_id: (made.state, made.approval.approved if made.approval else None)
+        for made in read(sources("versions", "2.1.330-parallel")).calls()
+    }
+    assert found == {
+        "toolu_p1": (ToolState.OUTPUT_AVAILABLE, True),
+        "toolu_p2": (ToolState.ABORTED, None),
+        "toolu_p3": (ToolState.ABORTED, None),
+    }
+
+
 def test_a_users_no_waits_for_what_follows_it() -> None:
     log = Log("2.1.260")
     refused = [

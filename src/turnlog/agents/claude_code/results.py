@@ -42,7 +42,10 @@ def read_result(reading: Reading, record: Record, session: Session, block: Block
     origin = call.draft.origin if call else open_call.origin if open_call else None
     message_id = call.draft.id if call else open_call.message_id if open_call else None
     facts = record.tool_use_result if isinstance(record.tool_use_result, ResultFacts) else None
-    result = _result_of(reading, record, block, index, facts, origin)
+    has_waited = message_id is not None and message_id == reading.state.stopped
+    result = _result_of(reading, record, block, index, facts, origin, has_waited=has_waited)
+    if result.status == "aborted":
+        reading.state.stopped = message_id
     if not result.preliminary:
         reading.state.calls.pop(call_id, None)
     elif open_call is not None:
@@ -82,7 +85,14 @@ def _place(reading: Reading, record: Record, session: Session, message_id: str |
 
 
 def _result_of(
-    reading: Reading, record: Record, block: Block, index: int, facts: ResultFacts | None, origin: str | None
+    reading: Reading,
+    record: Record,
+    block: Block,
+    index: int,
+    facts: ResultFacts | None,
+    origin: str | None,
+    *,
+    has_waited: bool,
 ) -> ToolResult:
     content, call_id = block.content, block.tool_use_id or ""
     text = content if isinstance(content, str) else blocks.text_of(content)
@@ -92,7 +102,7 @@ def _result_of(
     may_be_refused = not (reading.state.unasked or is_told)
     return ToolResult(
         id=result_id(call_id, text, items),
-        status=status_of(record, text, is_error=is_error, may_be_refused=may_be_refused),
+        status=status_of(record, text, is_error=is_error, may_be_refused=may_be_refused, has_waited=has_waited),
         content=_parts_of(reading, content, index),
         error_text=error_text_of(text) if is_error else None,
         exit_code=exit_code_of(text) if is_error else None,

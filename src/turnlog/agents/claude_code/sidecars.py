@@ -91,7 +91,7 @@ def _read_meta(meta: _Meta, child: str, run: str | None, changes: Changes) -> No
     parent = child.partition(".")[0]
     if meta.parent_agent_id is not None:
         parent = f"{parent}.{meta.parent_agent_id}"
-    # A subagent of a subagent lies in the same folder: before 2.1.330 only the call that started it is told, not whose
+    # A subagent of a subagent lies in the same folder: before 2.1.231 only the call that started it is told, not whose
     # that is.
     nested = meta.parent_agent_id is None and (meta.spawn_depth or 1) > 1
     changes.links.append(

@@ -154,6 +154,8 @@ class State(msgspec.Struct):
     """Id of a background task -> the call that started it."""
     compaction: OpenCompaction | None = None
     held: list[HeldAnswer] = []
+    stopped: str | None = None
+    """The message of the call that was aborted last."""
     unasked: bool = False
     """The tools of the newest turn ask nobody for leave."""
     tells_decisions: bool = False
