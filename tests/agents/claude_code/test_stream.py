@@ -60,13 +60,20 @@ def test_every_line_is_accounted_for(path: Path) -> None:
     assert [event.kind for event in events if isinstance(event, RecordEvent) and not event.known] == []
 
 
-def test_a_notice_for_the_screen_names_an_event(tmp_path: Path) -> None:
-    """2.1.330 prints it; other lines have an object there."""
-    found = read(stream(tmp_path, {"type": "system", "subtype": "ui_invalidate", "event": "ui.render"}))
+@pytest.mark.parametrize(
+    ("record", "kind"),
+    [
+        ({"type": "system", "subtype": "ui_invalidate", "event": "ui.render"}, "system/ui_invalidate"),
+        ({"type": "command_lifecycle", "command_uuid": "aaaaaaaa", "state": "queued"}, "command_lifecycle"),
+    ],
+)
+def test_what_only_a_screen_or_a_host_wants_is_a_record(record: dict[str, Any], kind: str, tmp_path: Path) -> None:
+    """Printed by 2.1.330; other lines have an object as their `event`."""
+    found = read(stream(tmp_path, record))
     assert found.diagnostics == []
     (event,) = [change.event for change in found.events.values()]
     assert isinstance(event, RecordEvent)
-    assert (event.kind, event.known) == ("system/ui_invalidate", True)
+    assert (event.kind, event.known) == (kind, True)
 
 
 def test_a_title_that_the_user_gives_is_the_sessions(tmp_path: Path) -> None:

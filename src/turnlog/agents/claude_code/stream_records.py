@@ -43,6 +43,7 @@ STREAM_KINDS: dict[str, Becomes] = {
     **dict.fromkeys(
         (
             "auth_status",
+            "command_lifecycle",
             "control_cancel_request",
             "control_request",
             "control_response",
