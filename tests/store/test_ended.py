@@ -82,6 +82,15 @@ def test_a_subagent_whose_call_was_only_found_by_its_words_ends_with_it(tmp_path
         }
 
 
+@pytest.mark.parametrize("backwards", [False, True])
+def test_what_a_killed_workflow_left_open_is_aborted(backwards: bool, tmp_path: Path) -> None:
+    """R-K9, R-C13: 2.1.330 was killed, and says so of the run when it begins anew."""
+    home, store = DATA / "versions" / "2.1.330-workflow", tmp_path / "store.db"
+    numbers = range(len(list(AGENT.discover([home]))))
+    read(store, home, tuple(reversed(numbers)) if backwards else tuple(numbers))
+    assert (states(store)["toolu_wB"], states(store)["toolu_wB2"]) == ("aborted", "output-available")
+
+
 @pytest.mark.parametrize(("log", "call_id"), [(LOG, "toolu_sC1"), (UNNAMED_LOG, "toolu_subK1")])
 def test_a_log_read_alone_says_the_same(log: Path, call_id: str) -> None:
     (child,) = read_session(log).children

@@ -25,7 +25,7 @@ COSTS = sorted(path.name for path in (DATA / "costs").iterdir())
 FOLDERS = [("versions", name) for name in VERSIONS] + [("scenarios", name) for name in SCENARIOS]
 LOGS = (SourceKind.SESSION, SourceKind.SUBAGENT)
 
-LEFT_OPEN = {"toolu_hand1", "toolu_subK1", "toolu_sC1", "toolu_z2"}
+LEFT_OPEN = {"toolu_hand1", "toolu_subK1", "toolu_sC1", "toolu_wB", "toolu_z2"}
 """A hand-written log with a call that nobody answers, those of subagents which were killed, and one of 1.0.80 that only
 a store knows to be aborted, since the next prompt stands in another file."""
 
