@@ -142,4 +142,6 @@ def test_a_subagent_that_a_stream_calls_otherwise_is_no_second_one(tmp_path: Pat
             assert calls == {"": 2, ".a1b2c3d": 1}, order
             children = opened.children(f"claude-code:{SESSION}")
             assert [child.external_id for child in children] == [f"{SESSION}.a1b2c3d"]
+            (link,) = opened.relationships(f"claude-code:{SESSION}")
+            assert link.child_session_id == f"claude-code:{SESSION}.a1b2c3d"
             assert opened.child_sessions(f"claude-code:{SESSION}") == {"toolu_1": f"claude-code:{SESSION}.a1b2c3d"}

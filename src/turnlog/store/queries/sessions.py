@@ -144,11 +144,16 @@ def load_children(connection: sqlite3.Connection, session_id: str) -> list[Sessi
 
 
 def load_relationships(connection: sqlite3.Connection, session_id: str) -> list[SessionLink]:
-    """Every link of the session, as child first."""
-    session_key(connection, session_id)
+    """Every link of the session, as child first; not to what only a stream called a child of it."""
+    key = session_key(connection, session_id)
+    rows = connection.execute(
+        f"SELECT s.agent || ':' || s.external_id FROM sessions s WHERE s.parent_key = ? AND NOT ({LISTED})", (key,)
+    )
+    hidden = {row[0] for row in rows}
+    children = _links(connection, "parent_id", [session_id])
     return [
         *_links(connection, "child_id", [session_id]),
-        *_links(connection, "parent_id", [session_id]),
+        *(link for link in children if link.child_session_id not in hidden),
     ]
 
 
