@@ -23,7 +23,7 @@ class Codex:
 
     name = NAME
     display_name = "Codex"
-    parser_version = 12
+    parser_version = 13
     command = COMMAND
     turn_signs = TURN_SIGNS
 

@@ -8,6 +8,7 @@ to the store, by id.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -30,6 +31,9 @@ from turnlog.agents.codex.records import Event, Item, Line, Meta, TurnItem
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import State, decode_state, encode_state
 from turnlog.agents.packing import unpack
+
+_NUMBERED = re.compile(r"item-\d+")
+"""Ids of what had none, in a log that was migrated."""
 
 _SPAWNED = "You are the newly spawned agent."
 """How the output of the spawning call begins in the copy that a subagent is given (0.11x)."""
@@ -91,11 +95,16 @@ _TWINS: dict[str, Callable[[Reading, Event], Told]] = {
 
 def _hear_answer(reading: Reading, item: TurnItem) -> Told:
     text = "\n".join([piece.text for piece in item.content or () if piece.text is not None])
-    return answers.hear_text(reading, text, item.id, item.phase)
+    return answers.hear_text(reading, text, _item_id(item), item.phase)
 
 
 def _hear_reasoning(reading: Reading, item: TurnItem) -> Told:
-    return answers.hear_reasoning(reading, "\n\n".join(item.raw_content or item.summary_text or ()), item.id)
+    return answers.hear_reasoning(reading, "\n\n".join(item.raw_content or item.summary_text or ()), _item_id(item))
+
+
+def _item_id(item: TurnItem) -> str | None:
+    """The id that the other stream has too: not one that `codex migrate-rollouts` (0.169) numbered."""
+    return None if item.id is None or _NUMBERED.fullmatch(item.id) is not None else item.id
 
 
 _REVIEWS = {"entered_review_mode": True, "exited_review_mode": False}

@@ -12,11 +12,15 @@ from turnlog.agents.codex.reading import Reading
 from turnlog.agents.codex.records import Item, Meta
 from turnlog.agents.codex.results import end_calls
 from turnlog.agents.codex.sources import NAME, thread_of
+from turnlog.agents.codex.state import State
 from turnlog.agents.codex.tools import metadata_of
 
 _VERSION_7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-_WITH_RECORDS = "paginated"
-"""Mode of a log that has a `token_usage_record` for each response."""
+_MIGRATED_TURN = re.compile(r"rollout-\d+")
+"""The id that `codex migrate-rollouts` (0.169) gives to a turn that had none: of its line, and no younger than it."""
+
+_WITH_RECORDS, _WITH_RECORDS_FROM = "paginated", (0, 146)
+"""Mode of a log that has a `token_usage_record` for each response, and since when: an older one was migrated."""
 
 _SKEW = 2.0
 """Seconds that a turn's id may be older than the thread that it is the first of, by the time that the thread tells."""
@@ -41,6 +45,7 @@ def read_session_meta(reading: Reading) -> None:
     elif meta.id is not None and meta.id != thread_of(reading.external_id):
         state.origin = meta.id
         state.last = None
+        _note_layout(state, meta.cli_version)
     else:
         _note_facts(reading, meta)
     add_record(reading, "session_meta", reading.payload)
@@ -59,9 +64,9 @@ def read_bare_meta(reading: Reading, item: Item) -> None:
 def _read_own_meta(reading: Reading, meta: Meta) -> None:
     state = reading.state
     state.provider = meta.model_provider
-    state.recorded = meta.history_mode == _WITH_RECORDS
-    version = _version(meta.cli_version)
-    state.pairwise, state.told_first = version < _PAIRWISE_BELOW, version < _TOLD_FIRST_BELOW
+    state.recorded = meta.history_mode == _WITH_RECORDS and _version(meta.cli_version) >= _WITH_RECORDS_FROM
+    state.version = meta.cli_version
+    _note_layout(state, meta.cli_version)
     moment = meta.timestamp or reading.at
     state.created = _time_in(reading.external_id)
     if state.created is None and moment is not None:
@@ -154,7 +159,7 @@ def read_trigger(reading: Reading) -> None:
 def note_turn(reading: Reading, turn_id: str | None) -> None:
     """A record names its turn. One that began after the thread ends what was copied."""
     state = reading.state
-    if turn_id is None:
+    if turn_id is None or _MIGRATED_TURN.fullmatch(turn_id) is not None:
         return
     if state.origin is not None and state.created is not None:
         began = _time_in(turn_id)
@@ -180,6 +185,7 @@ def note_pause(reading: Reading) -> None:
 def end_copy(reading: Reading) -> None:
     """What follows is the thread's own."""
     reading.state.origin = None
+    _note_layout(reading.state, reading.state.version)
     reading.close_message()
 
 
@@ -188,6 +194,12 @@ def _time_in(identifier: str) -> float | None:
     if _VERSION_7.fullmatch(identifier) is None:
         return None
     return int(identifier[:8] + identifier[9:13], 16) / 1000
+
+
+def _note_layout(state: State, version: str | None) -> None:
+    """In which order what follows was logged: a copy is in that of the version that wrote what it copies."""
+    number = _version(version)
+    state.pairwise, state.told_first = number < _PAIRWISE_BELOW, number < _TOLD_FIRST_BELOW
 
 
 def _version(text: str | None) -> tuple[int, ...]:

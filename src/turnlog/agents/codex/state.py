@@ -90,6 +90,8 @@ class State(msgspec.Struct, omit_defaults=True):
     last: float | None = None
     """Time of the newest record, in seconds, while a copy is read."""
     is_subagent: bool = False
+    version: str | None = None
+    """Of the program that began the thread."""
     pairwise: bool = False
     """Each call is written with its output, before the next call of the same response."""
     told_first: bool = False

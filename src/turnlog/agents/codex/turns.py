@@ -12,7 +12,7 @@ from turnlog.agents.codex.records import Event, WireUsage
 from turnlog.agents.codex.results import end_calls
 from turnlog.agents.codex.session import note_turn
 from turnlog.agents.codex.state import OpenCall
-from turnlog.agents.codex.usage import usage_of, usage_of_count
+from turnlog.agents.codex.usage import counts_key, usage_of, usage_of_count
 from turnlog.model import ErrorEvent, InterruptEvent, RewindEvent, Usage
 
 _USER_STOPPED = "interrupted"
@@ -161,7 +161,7 @@ def _count(reading: Reading, usage: Usage, told: WireUsage, response_id: str | N
             reading.changes.counts.duplicates += 1
             return
         reading.close_message()
-        draft = draft_for(reading, response_id, f"{told}")
+        draft = draft_for(reading, response_id, counts_key(told))
     draft.open.counted = True
     draft.open.counted_first = draft.open.items == 0
     draft.usage = usage if reading.is_own or not reading.state.is_subagent else None

@@ -19,6 +19,11 @@ def usage_of(wire: WireUsage) -> Usage:
     )
 
 
+def counts_key(wire: WireUsage) -> str:
+    """What tells these counts from others, whichever version wrote them: since 0.14x zeros stand where nothing did."""
+    return " ".join([str(getattr(wire, name) or 0) for name in wire.__struct_fields__])
+
+
 def usage_of_count(info: TokenInfo, before: WireUsage | None) -> Usage | None:
     """What the newest response cost, from a `token_count` whose total is another than before.
 

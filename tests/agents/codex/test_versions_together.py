@@ -1,0 +1,136 @@
+"""Logs that more than one version wrote: gone on with, copied into a fork, or rewritten by a newer one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from claude_files import gather
+from codex_files import (
+    AGENT,
+    DATA,
+    OTHER,
+    THREAD,
+    answer,
+    counts,
+    event,
+    line,
+    logs,
+    meta,
+    prompt,
+    read,
+    source,
+    token_count,
+)
+from turnlog.agents import fold_bytes
+from turnlog.model import Message, TextPart, ToolCallPart
+from turnlog.store import open_store
+from turnlog.store.base import SessionFilter
+from turnlog.sync.rebuild import rebuild
+from turnlog.sync.scan import sync
+
+OLD = DATA / "versions" / "0.39.0"
+MIGRATED = DATA / "migrated" / "0.39.0"
+"""The same home behind `codex migrate-rollouts --apply` of 0.169."""
+
+
+def pass_over(store: Path, home: Path) -> None:
+    sync(store, roots=[home], agents=[AGENT])
+
+
+def stored(path: Path) -> dict[str, tuple[list[Message], int, int | None]]:
+    """Messages, calls and tokens of every session."""
+    with open_store(path) as store:
+        return {
+            session.id: (
+                [item.message for item in store.messages(session.id)],
+                session.usage.calls,
+                session.usage.usage.total,
+            )
+            for session in store.sessions(SessionFilter(subagents=True)).items
+        }
+
+
+def said(message: Message) -> list[str]:
+    spoken = [part for part in message.parts if not isinstance(part, ToolCallPart)]
+    calls = [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)]
+    return [*[part.text for part in spoken if isinstance(part, TextPart)], *calls]
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in OLD.rglob("*.jsonl")))
+def test_a_log_that_was_migrated_says_what_it_said_before(name: str) -> None:
+    """R-C4, R-C5: recorded; what had no id has a number there, and turns the number of their line."""
+    old, new = (
+        next(log for log in logs(folder, "0.39.0") if log.path.endswith(name)) for folder in ("versions", "migrated")
+    )
+    before, after = read([old]), read([new])
+    assert list(after.messages) == list(before.messages)
+    for message_id, message in after.messages.items():
+        was = before.messages[message_id]
+        assert (message.parts, message.usage and message.usage.total) == (was.parts, was.usage and was.usage.total)
+
+
+def test_nothing_is_doubled_when_a_log_is_migrated(tmp_path: Path) -> None:
+    """R-C5, R-S23: it is written anew where it lies."""
+    path, home = tmp_path / "store.db", tmp_path / "home"
+    shutil.copytree(OLD / "sessions", home / "sessions")
+    pass_over(path, home)
+    before = stored(path)
+    shutil.copytree(MIGRATED / "sessions", home / "sessions", dirs_exist_ok=True)
+    pass_over(path, home)
+    after = stored(path)
+    assert {name: (calls, tokens) for name, (_, calls, tokens) in after.items()} == {
+        name: (calls, tokens) for name, (_, calls, tokens) in before.items()
+    }
+    assert {name: [message.id for message in found] for name, (found, *_) in after.items()} == {
+        name: [message.id for message in found] for name, (found, *_) in before.items()
+    }
+    rebuild(path)
+    assert stored(path) == after
+
+
+def test_tokens_alone_are_one_response_whichever_version_copied_them() -> None:
+    """R-C5: 0.169 writes zeros into a copy where 0.11x wrote nothing."""
+    one, two = counts(100, 0, 20, 0), counts(200, 0, 40, 0)
+    zeros = [{**found, "cache_write_input_tokens": 0} for found in (one, two)]
+    original, copied = (
+        [prompt("a"), answer("b"), token_count(first, first), token_count(second, first)]
+        for first, second in ((one, two), zeros)
+    )
+    summary = line("compacted", {"message": "Summary"})
+    told = [b"".join((meta(cli_version="0.110.0"), *original, summary))]
+    told.append(b"".join((meta(id=OTHER, forked_from_id=THREAD), meta(cli_version="0.110.0"), *copied, summary)))
+    found = [list(read_bytes(data, thread)) for data, thread in zip(told, (THREAD, OTHER), strict=True)]
+    assert found[0] == found[1]
+    assert len(found[0]) == 3
+
+
+def read_bytes(data: bytes, thread: str) -> dict[str, Message]:
+    return gather(fold_bytes(AGENT, source(thread), data)).messages
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["original first", "fork first"])
+def test_what_a_newer_version_copied_is_what_the_older_one_said(order: int, tmp_path: Path) -> None:
+    """R-C5, R-S15: recorded; 0.169 forked a thread of 0.39. The copy leaves out every `turn_context` of 0.39."""
+    path, home = tmp_path / "store.db", tmp_path / "home"
+    for log in logs("mixed", "0.39.0")[::order]:
+        (home / "sessions").mkdir(parents=True, exist_ok=True)
+        shutil.copy(log.path, home / "sessions")
+        pass_over(path, home)
+    old, fork = (f"codex:01a20384-{rest}" for rest in ("5029-7ce2-8a92-f9e97af5c131", "6145-7563-9e4a-642bbe7defa6"))
+    found = stored(path)
+    answers = {name: [said(x) for x in messages if x.role == "assistant"] for name, (messages, *_) in found.items()}
+    whole = [["One.", "c1", "c2"], ["End."], ["Resumed by the new one.", "n1"], ["New end."]]
+    assert answers == {old: whole, fork: [*whole, ["Forked old."]]}
+    assert [found[name][1] for name in (old, fork)] == [4, 1]
+
+
+def test_an_answer_after_tokens_and_items_is_the_next_where_all_words_come_first() -> None:
+    """R-S15: in a copy of a log of 0.39 no record stands between two responses."""
+    first, second = counts(100, 0, 20, 0), counts(200, 0, 40, 0)
+    heard = [event("agent_message", message="One."), token_count(first, first), answer("One.")]
+    then = [event("agent_message", message="Two."), token_count(second, first), answer("Two.")]
+    found = read_bytes(b"".join((meta(cli_version="0.39.0"), prompt("a"), *heard, *then)), THREAD)
+    assert [said(message) for message in found.values()] == [["a"], ["One."], ["Two."]]
