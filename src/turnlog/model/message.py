@@ -40,6 +40,10 @@ class Origin(StrEnum):
     SUBAGENT_PROMPT = "subagent_prompt"
 
 
+UNCALLED_ORIGINS = frozenset({Origin.HARNESS, Origin.NOTIFICATION})
+"""Of answers that no model call of their session gave: what the agent wrote itself, and what another session found."""
+
+
 class MessageError(Value, frozen=True, kw_only=True):
     """A failed model call that the agent logged in the place of an answer."""
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from turnlog.model import FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolState
-from turnlog.model.message import command_line
+from turnlog.model.message import UNCALLED_ORIGINS, command_line
 from turnlog.model.usage import BUCKETS
 from turnlog.store.paths import touched_paths
 
@@ -195,8 +195,8 @@ def _is_prompt(message: Message) -> bool:
 
 
 def _is_step(message: Message) -> bool:
-    """A model call that answered: neither one that failed nor what the harness wrote in the model's name."""
-    return message.role == "assistant" and message.error is None and message.origin is not Origin.HARNESS
+    """A model call that answered: neither one that failed nor what no call of this session said."""
+    return message.role == "assistant" and message.error is None and message.origin not in UNCALLED_ORIGINS
 
 
 def _preview(texts: Iterable[str]) -> str:

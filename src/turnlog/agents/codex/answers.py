@@ -23,7 +23,7 @@ from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import OpenCall, OpenMessage
 from turnlog.agents.codex.tools import CODE_MODE, KINDS, tool_name
 from turnlog.agents.codex.twins import is_told, next_number, number_of_event, number_of_item
-from turnlog.model import FilePart, ProviderData, ReasoningPart, TextPart, ToolKind, ToolResult, ToolState
+from turnlog.model import FilePart, Origin, ProviderData, ReasoningPart, TextPart, ToolKind, ToolResult, ToolState
 from turnlog.model.merge import join_mappings
 
 _STATES = {"completed": ToolState.OUTPUT_AVAILABLE, "failed": ToolState.OUTPUT_ERROR}
@@ -36,10 +36,11 @@ _OWN_WORDS = frozenset({"Compact task completed"})
 """What Codex (0.39) said of its own when it had compacted."""
 
 
-def read_answer(reading: Reading, item: Item) -> None:
-    """A `message` item of the model."""
+def read_answer(reading: Reading, item: Item, *, origin: Origin | None = None) -> None:
+    """A `message` item of the model; with an origin one that no call of this thread gave."""
     text = text_of(item.content)
     draft = draft_for(reading, item.id, text)
+    draft.origin = origin or draft.origin
     number = number_of_item(reading.state, draft.open, item.id, (text,))
     provider = None
     if item.id is not None:

@@ -31,6 +31,7 @@ from turnlog.agents.codex.records import Event, Item, Line, Meta, TurnItem
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import State, decode_state, encode_state
 from turnlog.agents.packing import unpack
+from turnlog.model import Origin
 
 _NUMBERED = re.compile(r"item-\d+")
 """Ids of what had none, in a log that was migrated."""
@@ -109,6 +110,9 @@ def _item_id(item: TurnItem) -> str | None:
 
 _REVIEWS = {"entered_review_mode": True, "exited_review_mode": False}
 """Events between which a review is made."""
+
+_REVIEWED = "ExitedReviewMode"
+"""The end of a review since 0.146; what it found follows."""
 
 _OF_REVIEWER = frozenset({*_TWINS, "token_count"})
 """What a log hears of a thread that reviews."""
@@ -224,13 +228,19 @@ def _read_bare(reading: Reading, line: Line) -> None:
 
 
 def _read_item(reading: Reading, item: Item) -> None:
-    kind = item.type
-    if reading.state.reviewing:
+    kind, state = item.type, reading.state
+    if state.reviewing:
         session.note_review(reading, under_way=False)
+    reviewed, state.reviewed = state.reviewed, False
     if item.passthrough is not None and item.passthrough.turn_id is not None:
         session.note_turn(reading, item.passthrough.turn_id)
     if kind == "message":
-        (answers.read_answer if item.role == "assistant" else messages.read_message)(reading, item)
+        if item.role == "assistant":
+            if reviewed:
+                reading.close_message()
+            answers.read_answer(reading, item, origin=Origin.NOTIFICATION if reviewed else None)
+        else:
+            messages.read_message(reading, item)
         return
     reader = _ITEMS.get(kind)
     if reader is not None:
@@ -255,6 +265,8 @@ def _read_event(reading: Reading, event: Event) -> None:
         if hear_item is not None and reading.is_of_thread(event.thread_id):
             reading.item_began = event.started_at_ms / 1000 if event.started_at_ms else None
             told = hear_item(reading, event.item)
+        elif event.item.type == _REVIEWED:
+            reading.state.reviewed = reading.is_of_thread(event.thread_id)
     else:
         hear = _TWINS.get(kind)
         if hear is not None:
@@ -263,6 +275,7 @@ def _read_event(reading: Reading, event: Event) -> None:
             reading.session.titles["custom"] = event.thread_name
         elif kind in _REVIEWS:
             session.note_review(reading, under_way=_REVIEWS[kind])
+            reading.state.reviewed = not _REVIEWS[kind]
     if told == "duplicates":
         reading.changes.counts.duplicates += 1
     elif told == "messages":

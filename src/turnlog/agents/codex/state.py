@@ -132,6 +132,8 @@ class State(msgspec.Struct, omit_defaults=True):
     """A review is under way."""
     reviewed_apart: bool = False
     """Another thread makes it, and what the log hears of it is in that one's log."""
+    reviewed: bool = False
+    """A review has just ended: an answer that is the next item is what it found."""
     attached: int = 0
     """Images that tools attached and of which the messages have still to come."""
     trigger: bool = False

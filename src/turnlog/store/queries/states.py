@@ -82,7 +82,8 @@ def load_turn_facts(connection: sqlite3.Connection, key: int, agent: str, update
     calls: list[OpenCall] = []
     for row in connection.execute(_MESSAGES, (key,)).fetchall():
         position, role, origin, stop_reason, created_at, completed_at, has_calls, message_key, says_something = row
-        if origin in _BEGIN:
+        begins = role != "assistant" and origin in _BEGIN
+        if begins:
             signs.append(Sign("prompt", position, moment(created_at), origin))
         elif origin in _END:
             signs.append(Sign("end", position, moment(created_at), origin))
@@ -90,7 +91,7 @@ def load_turn_facts(connection: sqlite3.Connection, key: int, agent: str, update
             at = moment(created_at if completed_at is None else completed_at)
             signs.append(Sign("answer", position, at, stop_reason, bool(has_calls)))
             calls += _open_calls(connection, message_key, position) if has_calls else ()
-        if origin in _BEGIN:
+        if begins:
             break
     signs.sort(key=lambda sign: sign.position)
     calls.sort(key=lambda call: call.position)
