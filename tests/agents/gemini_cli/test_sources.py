@@ -11,7 +11,8 @@ import pytest
 from gemini_files import AGENT, SESSION, SESSION_ID, header, lines, user
 from turnlog import paths
 from turnlog.agents import fold_bytes
-from turnlog.agents.base import SourceKind
+from turnlog.agents.base import HOOKED_FROM, Source, SourceKind
+from turnlog.agents.gemini_cli.sources import first_place
 
 CHILD = "22222222-2222-4222-8222-222222222222"
 LOG = "session-2026-11-21T10-00-11111111"
@@ -100,3 +101,17 @@ def test_a_spilled_output_belongs_to_its_session(tmp_path: Path) -> None:
     (source,) = AGENT.discover([tmp_path])
     (spill,) = fold_bytes(AGENT, source, b"all of it").spills
     assert (spill.session_id, spill.name, spill.size) == (SESSION_ID, "glob_c1.txt", 9)
+
+
+def test_places_begin_with_the_minute_in_the_name_and_end_before_those_of_hooks() -> None:
+    """R-C13: files of one session stand in the order in which they were begun, whatever a name says."""
+
+    def first(name: str) -> int:
+        return first_place(Source(agent="gemini-cli", path=f"/home/dev/chats/{name}", root="/home/dev"))
+
+    minutes = ["2025-01-01T00-01", "2026-11-21T10-00", "2026-11-21T10-01", "2026-12-01T00-00", "9999-12-31T23-59"]
+    places = [first(f"session-{minute}-11111111.jsonl") for minute in minutes]
+    assert places == sorted(set(places))
+    assert places[0] == 1 << 28
+    assert places[-1] + (1 << 30) < HOOKED_FROM
+    assert first("session-2026-13-41T10-00-11111111.json") == first("session-1795227338901-8ac3651c.jsonl") == 0

@@ -77,6 +77,22 @@ def test_the_store_has_the_subagents_below_their_parent(version: str, tmp_path: 
         assert parent.counts.prompts == (3 if version == "0.34.0" else 4)
 
 
+@pytest.mark.parametrize("name", ["generalist", "an-agent-of-the-project"])
+def test_a_tool_that_showed_a_subagent_at_work_started_it(name: str, tmp_path: Path) -> None:
+    """Before 0.39 each subagent is a tool of its own, also one that the project defines; no record links them."""
+    home = tmp_path / "gemini"
+    for source in sources("subagents", "0.36.0"):
+        path = home / Path(source.path).relative_to(source.root)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(Path(source.path).read_text().replace('"name": "generalist"', f'"name": "{name}"'))
+    sync(tmp_path / "turnlog.db", roots=[home])
+    with open_store(tmp_path / "turnlog.db") as opened:
+        (parent,) = opened.sessions().items
+        (child,) = opened.children(parent.id)
+    (relationship,) = child.relationships
+    assert (relationship.parent_tool_call_id, relationship.inferred) == ("generalist_1795357203389_0", True)
+
+
 def test_the_kind_of_a_header_tells_in_either_form() -> None:
     head = header(kind="subagent", startTime=BEGAN)
     child = f"{SESSION_ID}.20261121T183252"

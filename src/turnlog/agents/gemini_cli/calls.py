@@ -33,6 +33,10 @@ _NUMBERED = re.compile(r"_\d{10,}_(\d+)\Z")
 _FIELDS = names_of(Call) | {"renderOutputAsMarkdown"}
 """What is read of a call, and how the terminal shows its output."""
 
+_PROGRESS = b'"isSubagentProgress"'
+_BEGINNING = 64
+"""Bytes of what a call showed that name its kind."""
+
 
 class LoggedCall(NamedTuple):
     """A call as it stands in the file."""
@@ -107,7 +111,7 @@ def call_part(call: LoggedCall, part_id: str, model: str | None, asked_at: datet
     """The part, with the call's result when it has come. `asked_at` is when the message was written."""
     wire = call.wire
     name = wire.name or ""
-    kind = ToolKind.SUBAGENT if wire.agent_id is not None else KINDS.get(name, ToolKind.OTHER)
+    kind = ToolKind.SUBAGENT if _starts_subagent(call) else KINDS.get(name, ToolKind.OTHER)
     result = _result_of(call)
     state = OPEN_STATES.get(wire.status or "", ToolState.INPUT_AVAILABLE)
     return ToolCallPart(
@@ -123,6 +127,11 @@ def call_part(call: LoggedCall, part_id: str, model: str | None, asked_at: datet
         results=() if result is None else (result,),
         metadata={NAME: others} if (others := other_fields(call.fields, _FIELDS)) else {},
     )
+
+
+def _starts_subagent(call: LoggedCall) -> bool:
+    """Whether the call names a subagent, or showed one at work: before 0.39 each subagent is a tool of its own name."""
+    return call.wire.agent_id is not None or _PROGRESS in bytes(call.fields.get("resultDisplay", b""))[:_BEGINNING]
 
 
 def _start_of(wire: Call, asked_at: datetime | None) -> datetime | None:

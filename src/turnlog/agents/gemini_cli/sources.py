@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
-from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.base import HOOKED_FROM, Source, SourceKind
 from turnlog.agents.folders import entries, folder_below, is_file, is_folder
 
 NAME = "gemini-cli"
@@ -25,7 +25,9 @@ _MINUTE = re.compile(r"session-(?P<minute>\d{4}-\d\d-\d\dT\d\d-\d\d)-")
 _BEGINNING = datetime(2025, 1, 1, tzinfo=UTC)
 """Before the first version that kept logs."""
 _PLACES_OF_A_MINUTE = 1 << 28
-"""So that places to the year 2088 are exact in JSON's numbers. Larger files reach into the minutes behind."""
+"""Larger files reach into the minutes behind."""
+_LAST_MINUTE = (HOOKED_FROM >> 28) - 16
+"""In the year 2056; later ones count as this, since only what hooks told has greater places."""
 
 
 def session_id(external: str) -> str:
@@ -91,7 +93,8 @@ def first_place(source: Source) -> int:
         began = datetime.strptime(f"{match['minute']}+0000", "%Y-%m-%dT%H-%M%z") if match else _BEGINNING
     except ValueError:
         return 0
-    return max(int((began - _BEGINNING).total_seconds()) // 60, 0) * _PLACES_OF_A_MINUTE
+    minute = int((began - _BEGINNING).total_seconds()) // 60
+    return min(max(minute, 0), _LAST_MINUTE) * _PLACES_OF_A_MINUTE
 
 
 def parent_of(source: Source) -> str | None:
