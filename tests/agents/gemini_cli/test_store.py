@@ -224,6 +224,19 @@ def test_a_session_whose_history_was_shortened_goes_on_in_the_next_file(tmp_path
         assert {place.fate for place in places} == {"active"}
 
 
+def test_no_link_leads_to_an_earlier_file(tmp_path: Path) -> None:
+    """R-S20: nothing outside of the root is read."""
+    home = tmp_path / "gemini"
+    shutil.copytree(DATA / "versions" / "0.20.0-shortened", home)
+    (first,) = home.rglob("session-2026-11-22T14-02-*.json")
+    first.rename(tmp_path / first.name)
+    first.symlink_to(tmp_path / first.name)
+    sync(tmp_path / "store.db", home)
+    with open_store(tmp_path / "store.db") as reading:
+        (session,) = reading.sessions().items
+        assert (session.title, session.counts.turns) == ("Say five", 4)
+
+
 def said_in(store: Path) -> list[tuple[str, str]]:
     with open_store(store) as reading:
         (session,) = reading.sessions().items

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
+from collections.abc import Mapping
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
 from turnlog.agents.base import Source
-from turnlog.agents.folders import entries, is_file
-from turnlog.agents.gemini_cli.projects import read_small
+from turnlog.agents.gemini_cli.projects import read_plain
 from turnlog.agents.reading import aware
 
 _WHOLE = re.compile(r"session-\d{4}-\d\d-\d\dT\d\d-\d\d(?P<id>-[0-9a-f]{8}\.json)")
@@ -37,17 +39,28 @@ def earlier_file(source: Source) -> Source | None:
     name = _WHOLE.fullmatch(path.name)
     if name is None or path.parent.name != "chats":
         return None
-    beside = entries(os.fspath(path.parent))
-    earlier = [
-        found for found in beside if found.name < path.name and found.name.endswith(name["id"]) and is_file(found)
-    ]
-    return msgspec.structs.replace(source, path=earlier[-1].path) if earlier else None
+    try:
+        beside = _named_alike(os.fspath(path.parent), path.parent.stat().st_mtime_ns)
+    except OSError:
+        return None
+    earlier = max((found for found in beside.get(name["id"], ()) if found < path.name), default=None)
+    return msgspec.structs.replace(source, path=os.fspath(path.with_name(earlier))) if earlier is not None else None
+
+
+@lru_cache(maxsize=4)
+def _named_alike(folder: str, _changed_at: int) -> Mapping[str, list[str]]:
+    """The names of the files of JSON in a folder, as it was when it last changed, by the id and the ending in them."""
+    found: dict[str, list[str]] = defaultdict(list)
+    with os.scandir(folder) as beside:
+        for match in filter(None, (_WHOLE.fullmatch(entry.name) for entry in beside)):
+            found[match["id"]].append(match[0])
+    return found
 
 
 def was_cleared(source: Source, session: str, began: datetime | None) -> bool:
     """Whether the user typed `/clear` before the prompt with which a file of this session began at that time."""
     try:
-        typed = msgspec.json.decode(read_small(Path(source.path).parent.parent / "logs.json"), type=list[_Typed])
+        typed = msgspec.json.decode(read_plain(Path(source.path).parent.parent / "logs.json"), type=list[_Typed])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     if began is None:

@@ -21,7 +21,7 @@ from turnlog.agents.gemini_cli.earlier import earlier_file, was_cleared
 from turnlog.agents.gemini_cli.kinds import KINDS, MESSAGE_TYPES, Becomes, kind_of_patch
 from turnlog.agents.gemini_cli.logged import Logged
 from turnlog.agents.gemini_cli.origins import asks_subagent
-from turnlog.agents.gemini_cli.projects import project_of, session_named
+from turnlog.agents.gemini_cli.projects import project_of, read_plain, session_named
 from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
 from turnlog.agents.gemini_cli.records import LINES, UPDATES, Record, Update, fields_of
 from turnlog.agents.gemini_cli.rounds import split_rounds
@@ -118,12 +118,8 @@ def _go_on(reading: Reading, record: Record, source: Source) -> None:
     earlier = earlier_file(source)
     if record.session_id is None or earlier is None or was_cleared(source, record.session_id, record.start_time):
         return
-    try:
-        data = Path(earlier.path).read_bytes()
-    except OSError:
-        return
     fold = GeminiCliFold(earlier, None)
-    fold.feed(data, 0)
+    fold.feed(read_plain(Path(earlier.path), -1), 0)
     before = decode_state(fold.state())
     if before.session == record.session_id and before.leaf is not None:
         reading.go_on_from(before, before.leaf)

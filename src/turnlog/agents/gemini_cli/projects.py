@@ -34,8 +34,8 @@ def project_of(source: Source) -> str | None:
         name = path.relative_to(root / "tmp").parts[0]
     except (ValueError, IndexError):
         return None
-    told = read_small(root / "tmp" / name / ".project_root").decode(errors="replace").strip()
-    return told or _by_name(read_small(root / "projects.json"), name)
+    told = read_plain(root / "tmp" / name / ".project_root").decode(errors="replace").strip()
+    return told or _by_name(read_plain(root / "projects.json"), name)
 
 
 def session_named(source: Source) -> str | None:
@@ -45,7 +45,7 @@ def session_named(source: Source) -> str | None:
     if name is None or path.parent.name != "chats":
         return None
     wanted = rb'"sessionId"\s*:\s*"(%b-[^"\\]*)"' % name["id"].encode()
-    typed = re.search(wanted, read_small(path.parent.parent / "logs.json"))
+    typed = re.search(wanted, read_plain(path.parent.parent / "logs.json"))
     return None if typed is None else typed[1].decode(errors="replace")
 
 
@@ -57,14 +57,14 @@ def _by_name(data: bytes, name: str) -> str | None:
     return next((path for path, short in known.items() if name in (short, sha256(path.encode()).hexdigest())), None)
 
 
-def read_small(path: Path) -> bytes:
-    """A small plain file's bytes; none when it is missing, a link, or anything else."""
+def read_plain(path: Path, most: int = _LARGEST) -> bytes:
+    """So many bytes of a plain file (-1: all); none when it is missing, a link, or anything else."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return b""
     with os.fdopen(descriptor, "rb") as file:
         try:
-            return file.read(_LARGEST)
+            return file.read(most)
         except OSError:
             return b""
