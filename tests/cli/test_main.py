@@ -99,16 +99,15 @@ def test_without_a_store_reading_says_how_to_make_one(run: Command, home: Path) 
         (ConflictError("changed"), 4, "changed"),
         (StoreBusyError("busy"), 5, "busy"),
         (PermissionError(13, "Permission denied", "/x"), 1, "/x: Permission denied"),
-        (sqlite3.DatabaseError("malformed"), 1, "the store cannot be used: malformed"),
-        (sqlite3.OperationalError("disk I/O error"), 1, "the store cannot be used: disk I/O error"),
+        (sqlite3.DatabaseError("malformed"), 1, "cannot use the store {store}: malformed"),
+        (sqlite3.OperationalError("disk I/O error"), 1, "cannot use the store {store}: disk I/O error"),
         (OSError(28, "No space left on device"), 1, "cannot write the output: No space left on device"),
         (KeyboardInterrupt(), INTERRUPTED, "interrupted"),
     ],
     ids=lambda value: type(value).__name__,
 )
-@pytest.mark.usefixtures("store")
 def test_each_kind_of_failure_has_its_exit_code_and_one_line(
-    error: BaseException, code: int, told: str, run: Command, monkeypatch: pytest.MonkeyPatch
+    error: BaseException, code: int, told: str, run: Command, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise error
@@ -116,7 +115,7 @@ def test_each_kind_of_failure_has_its_exit_code_and_one_line(
     monkeypatch.setattr("turnlog.store.sqlite.SqliteStore.usage", fail)
     result = run("usage")
     assert (result.exit_code, result.stdout) == (code, "")
-    assert result.stderr == f"turnlog: {told}\n"
+    assert result.stderr == f"turnlog: {told.format(store=store)}\n"
 
 
 @pytest.mark.usefixtures("store")

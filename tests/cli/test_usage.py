@@ -53,6 +53,7 @@ def test_filters_hold(run: Command) -> None:
     assert set(rows(run, "--since", "2026-11-03")) == {"2026-11-03"}
     assert set(rows(run, "--until", "2026-11-02")) == {"2026-11-02"}
     assert rows(run, "--agent", "nobody") == {}
+    assert rows(run, "--agent", "plai") == rows(run)
 
 
 def test_for_people_it_is_a_table_with_what_is_missing_beside_it(run: Command) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, complete_session, external_id, find_session, open_existing
+from turnlog.cli.lookup import abbreviations, complete_session, external_id, find_agent, find_session, open_existing
 from turnlog.cli.options import examples, json_option, limit_option, store_option
 from turnlog.cli.shapes import FilesDocument, FileUseDocument
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
@@ -27,7 +27,7 @@ from turnlog.store.base import FileFilter, FileUse, TouchedFile
     "--session", metavar="SESSION", shell_complete=complete_session, help="Only files that this session touched."
 )
 @click.option("--project", help="Only this project: its path or name.")
-@click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
+@click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
 @click.option("--contains", metavar="TEXT", help="Only files whose path contains this.")
 @click.option("--changed", is_flag=True, help="Only what changed files, not what read them.")
 @limit_option(100)
@@ -55,7 +55,8 @@ def files(
         else:
             uses = ()
             name = None if session is None else find_session(store, session).id
-            wanted = FileFilter(text=contains, session=name, project=project, agent=agent, changed=changed or None)
+            whose = find_agent(store, agent)
+            wanted = FileFilter(text=contains, session=name, project=project, agent=whose, changed=changed or None)
             found = store.touched_files(wanted, limit=limit)
     if as_json:
         write_json(_document(uses, found))

@@ -54,6 +54,15 @@ def find_session(store: Store, text: str) -> Session:
         raise
 
 
+def find_agent(store: Store, text: str | None) -> str | None:
+    """The agent in the store of this name, or the only one whose name begins so; else the text, which nothing is of."""
+    if text is None:
+        return None
+    names = [summary.agent for summary in store.agents()]
+    found = [name for name in names if name.startswith(text)]
+    return found[0] if text and text not in names and len(found) == 1 else text
+
+
 def _ambiguous(text: str, found: list[Session]) -> str:
     more = ["…"] if len(found) > CANDIDATES else []
     lines = [f"  {session.id}  {session.title or ''}".rstrip() for session in found[:CANDIDATES]]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from turnlog import __version__, paths
-from turnlog.cli.options import examples
+from turnlog.cli.options import STORE, examples
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, TurnlogError
 
 
@@ -122,7 +122,7 @@ class Commands(click.Group):
         except Exception as error:
             if not _is_of_the_store(error):
                 raise
-            _fail(f"the store cannot be used: {error}", EXIT_CODES[TurnlogError])
+            _fail(f"cannot use the store {ctx.meta.get(STORE, '')}: {error}", EXIT_CODES[TurnlogError])
 
 
 def _is_of_the_store(error: Exception) -> bool:

@@ -29,8 +29,18 @@ def store_option(command: CommandT) -> CommandT:
         metavar="PATH",
         type=click.Path(path_type=Path, dir_okay=False),
         default=paths.database_path,
+        callback=_note_store,
         help="Use this store instead of your own.",
     )(command)
+
+
+STORE = "turnlog.store"
+"""Under which name all contexts of a call know the path of the store: an error may have to name it."""
+
+
+def _note_store(ctx: click.Context, _: click.Parameter, path: Path) -> Path:
+    ctx.meta[STORE] = path
+    return path
 
 
 def json_option(command: CommandT) -> CommandT:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.lookup import open_existing
+from turnlog.cli.lookup import find_agent, open_existing
 from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
 from turnlog.cli.shapes import RunDocument, RunImportDocument, RunsDocument
 from turnlog.cli.terminal import PARTIAL, Column, is_terminal, one_line, plain, write_json, write_table
@@ -35,7 +35,7 @@ STATUSES = ("pending", "running", "completed", "failed", "cancelled")
         "turnlog runs import old.jsonl   # records of prompt and result",
     ),
 )
-@click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
+@click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs that stand so.")
 @click.option("--session", metavar="SESSION", help="Only runs of this session, by its whole id.")
 @period_options()
@@ -65,7 +65,8 @@ def runs(
         return
     with open_existing(store_path) as store:
         try:
-            page = store.runs(RunFilter(agent, status, session, since, until), limit=limit, cursor=cursor)
+            wanted = RunFilter(find_agent(store, agent), status, session, since, until)
+            page = store.runs(wanted, limit=limit, cursor=cursor)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
     if as_json:

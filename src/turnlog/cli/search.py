@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, complete_session, external_id, find_session, open_existing
+from turnlog.cli.lookup import abbreviations, complete_session, external_id, find_agent, find_session, open_existing
 from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
 from turnlog.cli.shapes import HitDocument, SearchDocument
 from turnlog.cli.terminal import is_terminal, one_line, plain, write_json
@@ -25,7 +25,7 @@ from turnlog.store.search.base import FIELDS, Hit, SearchFilter, SearchPage, Sea
     )
 )
 @click.argument("words", metavar="[QUERY]", nargs=-1)
-@click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
+@click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
 @click.option("--project", help="Only this project: its path or name.")
 @click.option("--session", metavar="SESSION", shell_complete=complete_session, help="Only this session.")
 @click.option("--role", type=click.Choice(["user", "assistant", "system", "developer"]), help="Only this role.")
@@ -59,6 +59,7 @@ def search(
     if not query and session is None and all(value is None for value in filters.values()):
         raise click.UsageError("Say what to search for: words, or a filter.")
     with open_existing(store_path) as store:
+        filters["agent"] = find_agent(store, filters["agent"])
         wanted = SearchFilter(**filters, session=None if session is None else find_session(store, session).id)
     page = _search(store_path, query, wanted, sort, limit, cursor)
     if as_json:

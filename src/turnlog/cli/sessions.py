@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, complete_session, find_session, open_existing
+from turnlog.cli.lookup import abbreviations, complete_session, find_agent, find_session, open_existing
 from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
 from turnlog.cli.terminal import Column, is_terminal, write_json_text, write_table
 from turnlog.store.base import Page, SessionFilter, SessionSort
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         "turnlog sessions --json | jq -r '.items[].id'",
     )
 )
-@click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
+@click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
 @click.option("--project", help="Only this project: its path or name.")
 @click.option("--model", help="Only sessions that called this model.")
 @click.option("--branch", help="Only this git branch.")
@@ -56,6 +56,7 @@ def sessions(
 ) -> None:
     """List sessions, the last used first."""
     with open_existing(store_path) as store:
+        filters["agent"] = find_agent(store, filters["agent"])
         wanted = SessionFilter(**filters, parent=None if parent is None else find_session(store, parent).id)
         try:
             page = store.sessions(wanted, sort=sort, limit=limit, cursor=cursor, count=True)

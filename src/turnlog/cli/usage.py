@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, external_id, open_existing
+from turnlog.cli.lookup import abbreviations, external_id, find_agent, open_existing
 from turnlog.cli.options import examples, json_option, period_options, store_option
 from turnlog.cli.shapes import UsageDocument, UsageNumbers
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
@@ -37,7 +37,7 @@ BY: tuple[UsageBy, ...] = ("day", "model", "project", "session", "agent", "subag
 )
 @click.option("--by", type=click.Choice(BY), default="day", show_default=True, help="What a row is.")
 @period_options(utc=True)
-@click.option("--agent", help="Only this agent, as `turnlog agents` names it.")
+@click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
 @click.option("--project", help="Only this project: its path or name.")
 @click.option("--model", help="Only this model.")
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV, a row for each, for a spreadsheet.")
@@ -61,9 +61,9 @@ def usage(
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json cannot be combined.")
-    wanted = UsageFilter(since=since, until=until, agent=agent, project=project, model=model)
     with open_existing(store_path) as store:
-        report = store.usage(by, wanted)
+        whose = find_agent(store, agent)
+        report = store.usage(by, UsageFilter(since=since, until=until, agent=whose, project=project, model=model))
     if as_csv:
         click.echo(to_csv(report), nl=False)
     elif as_json:
