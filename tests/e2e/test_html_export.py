@@ -202,6 +202,30 @@ def test_answers_images_and_edits_are_shown_as_what_they_are(rich: Page) -> None
     expect(rich.locator("details[open]")).to_have_count(0)
 
 
+def test_a_text_has_its_own_direction_and_code_reads_from_left_to_right(browser: Browser, tmp_path: Path) -> None:
+    conversation = _conversation("long", 1)
+    text = TextPart(text="استخدم `foo()` الآن.")
+    messages = [Message(id="a", role="assistant", model="large", parts=(text,))]
+    places = [Membership(session_id="a:long", message_id="a", position=0)]
+    path = tmp_path / "arabic.html"
+    path.write_bytes(b"".join(to_html([conversation._replace(events=history(messages, [], places))])))
+    for page in _opened(browser, path, "light"):
+        edges = page.locator(".prose p").evaluate(
+            """paragraph => {
+                const edge = (node, offset) => {
+                    const range = document.createRange();
+                    range.setStart(node, offset);
+                    range.setEnd(node, offset + 1);
+                    return range.getBoundingClientRect().left;
+                };
+                const code = paragraph.querySelector("code").firstChild;
+                const last = paragraph.lastChild;
+                return [edge(last, last.length - 1), edge(code, 0), edge(code, 4), edge(paragraph.firstChild, 0)];
+            }"""
+        )
+        assert edges == sorted(edges)
+
+
 def test_search_reads_over_markup_and_opens_later_windows_unfolded(rich: Page) -> None:
     field = rich.get_by_role("searchbox")
     field.fill("bold words, a page")
