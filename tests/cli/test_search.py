@@ -46,6 +46,14 @@ def test_phrases_beginnings_alternatives_and_exclusions(run: Command) -> None:
     assert found(run, "scout -it") == []
 
 
+def test_who_leaves_out_a_word_is_told_how(run: Command) -> None:
+    result = run("search", "shop", "-tests")
+    assert result.exit_code == 2
+    assert "behind --" in result.stderr
+    assert "behind --" not in run("search", "--tests").stderr
+    assert found(run, "--", "scout", "-it") == []
+
+
 def test_filters_hold(run: Command) -> None:
     assert found(run, "scout", "--field", "input") == [("m2", "input")]
     assert found(run, "scout", "--role", "user") == [("s1", "text")]

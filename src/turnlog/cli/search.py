@@ -16,13 +16,29 @@ from turnlog.cli.terminal import is_terminal, one_line, plain, write_json
 from turnlog.store.search.base import FIELDS, Hit, SearchFilter, SearchPage, SearchSort, search_path
 
 
+class _SearchCommand(click.Command):
+    """Tells who leaves out a word how that is written: a shell's word that begins with a dash is an option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The words behind the options; a usage error for an option that there is not."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name.startswith("--"):
+                raise
+            hint = "A word that must not be there stands in quotes with the others, or behind --."
+            raise click.UsageError(f"{error.message} {hint}", ctx) from error
+
+
 @click.command(
+    cls=_SearchCommand,
     epilog=examples(
         "turnlog search connection reset                   # both words, anywhere in one text",
         "turnlog search '\"connection reset\" -timeout'      # the phrase, and not that word",
+        "turnlog search -- reset -timeout                  # likewise",
         "turnlog search 'ECONN* OR EPIPE' --field output --since 7d",
         "turnlog search --failed --tool Bash               # no words: whatever fits",
-    )
+    ),
 )
 @click.argument("words", metavar="[QUERY]", nargs=-1)
 @click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
