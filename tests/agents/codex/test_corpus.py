@@ -223,6 +223,14 @@ def test_only_who_began_a_subagent_is_its_parent() -> None:
     } == {("root", "alpha", "p1"), ("root", "beta", "p2")}
 
 
+def test_what_a_person_asks_a_subagent_is_no_prompt_of_its_parent() -> None:
+    """R-C4: recorded with 0.169; a client began a turn in the subagent's thread."""
+    (log,) = logs("versions", "0.169.0-asked-subagent")
+    said = [found for found in read([log]).in_order(log.session_id or "") if found.role == "user"]
+    asked = [(found.origin, part.text) for found in said for part in found.parts if isinstance(part, TextPart)]
+    assert asked == [(Origin.SUBAGENT_PROMPT, "SUBMARK count"), (Origin.PROMPT, "Hello subagent")]
+
+
 def test_a_command_that_outlives_its_code_belongs_to_it() -> None:
     """R-C10: recorded with 0.169; other code went on in the background when the user stopped this one."""
     calls = read(logs("versions", "0.169.0-code-in-background")).calls()

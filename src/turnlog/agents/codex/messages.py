@@ -117,7 +117,7 @@ def _hear(reading: Reading, text: str, images: list[str]) -> Told:
         file = file_of(url, f"{message_id}.{number}")
         if file is not None:
             parts.append(file)
-    origin = Origin.SUBAGENT_PROMPT if state.is_subagent and reading.is_own else Origin.PROMPT
+    origin = _who_asked(reading)
     reading.add_message(Message(id=message_id, role="user", parts=tuple(parts), origin=origin, created_at=reading.at))
     _name_session(reading, text)
     return "messages"
@@ -216,7 +216,14 @@ def _origin_of(reading: Reading, item: Item, text: str) -> Origin:
             return next((ORIGIN_OF_KIND[kind] for kind in kinds if kind in ORIGIN_OF_KIND), told or Origin.HARNESS)
     if told is not None:
         return told
-    return Origin.SUBAGENT_PROMPT if reading.state.is_subagent and reading.is_own else Origin.PROMPT
+    return _who_asked(reading)
+
+
+def _who_asked(reading: Reading) -> Origin:
+    """What is asked in a subagent's log is its parent's, but in turns that a person began there."""
+    state = reading.state
+    is_parents = state.is_subagent and reading.is_own and not state.by_person
+    return Origin.SUBAGENT_PROMPT if is_parents else Origin.PROMPT
 
 
 def _is_attached(reading: Reading, item: Item) -> bool:

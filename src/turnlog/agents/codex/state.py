@@ -139,6 +139,8 @@ class State(msgspec.Struct, omit_defaults=True):
     trigger: bool = False
     """The next message between agents begins a turn."""
     rolled_back: bool = False
+    by_person: bool = False
+    """No turn of another thread began the turn that this subagent is in."""
     in_turn: bool = False
     """A turn has begun of which no record told the end yet."""
     children: list[str] = []

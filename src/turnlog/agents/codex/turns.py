@@ -6,7 +6,7 @@ from msgspec import Raw, UnsetType
 
 from turnlog.agents.codex.answers import draft_for
 from turnlog.agents.codex.events import add_record
-from turnlog.agents.codex.lines import read_usage_record
+from turnlog.agents.codex.lines import fields_of, read_usage_record
 from turnlog.agents.codex.reading import Reading
 from turnlog.agents.codex.records import Event, WireUsage
 from turnlog.agents.codex.results import end_calls
@@ -24,9 +24,17 @@ def read_task_started(reading: Reading, event: Event) -> None:
     if reading.state.in_turn and reading.is_own:
         reading.end_process()
     reading.state.in_turn = True
+    if reading.state.is_subagent:
+        reading.state.by_person = _is_by_person(reading)
     note_turn(reading, event.turn_id)
     reading.close_message()
     add_record(reading, "event_msg/task_started", reading.payload)
+
+
+def _is_by_person(reading: Reading) -> bool:
+    """Whether no turn of another thread began this one of a subagent: since 0.16x its first record tells."""
+    attribution = fields_of(reading.payload).get("turn_attribution")
+    return attribution is not None and bytes(fields_of(attribution).get("parent_turn_id", b"")) == b"null"
 
 
 def read_task_complete(reading: Reading, event: Event) -> None:
