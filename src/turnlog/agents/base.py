@@ -235,7 +235,8 @@ class Spill(msgspec.Struct, frozen=True, kw_only=True):
 class LeafTitle(msgspec.Struct, frozen=True, kw_only=True):
     """A title that one file gives to the conversation of another, named by its newest record or its session's id.
 
-    With a session's id it is the name that the user gave it. The last title that a file gives counts.
+    With a session's id it is the name that the user gave it and its branches (that id, `_` and another).
+    The last title that a file gives counts.
     """
 
     record_id: str

@@ -351,3 +351,31 @@ def test_a_thread_goes_on_in_another_file_where_a_prompt_was_changed(tmp_path: P
         assert [result.exit_code for result in command.results] == [3]
         assert store.session(f"codex:{THREAD}").usage.calls == 2
         assert store.session(f"codex:{THREAD}_{second}").usage.calls == 1
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "name first"])
+def test_a_branch_has_the_name_of_its_thread(late: bool, tmp_path: Path) -> None:
+    """R-C6: recorded with 0.169; a client took a turn back, and named the thread that went on in another file."""
+    path, home, recorded = tmp_path / "store.db", tmp_path / "home", DATA / "named_branch"
+    first, branch = sorted((log for log in AGENT.discover([recorded]) if log.session_id), key=lambda log: log.path)
+    home.mkdir()
+    shutil.copy(recorded / "session_index.jsonl", home)
+    for log in (first, branch) if late else ():
+        pass_over(path, home)
+        write(home, (log.session_id or "").removeprefix("codex:"), Path(log.path).read_bytes())
+    if not late:
+        shutil.copytree(recorded / "sessions", home / "sessions")
+    pass_over(path, home)
+    for _ in range(2):
+        assert names(path) == {first.session_id: "Named thread", branch.session_id: "Named thread"}
+        rebuild(path)
+    thread = (first.session_id or "").removeprefix("codex:")
+    with (home / "session_index.jsonl").open("a") as index:
+        index.write(json.dumps({"id": thread, "thread_name": "Another name"}) + "\n")
+    pass_over(path, home)
+    assert set(names(path).values()) == {"Another name"}
+
+
+def names(path: Path) -> dict[str | None, str | None]:
+    with open_store(path) as store:
+        return {session.id: session.title for session in store.sessions(SessionFilter()).items}
