@@ -31,9 +31,8 @@ from turnlog.store.base import SessionFilter
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.scan import sync
 
-OLD = DATA / "versions" / "0.39.0"
-MIGRATED = DATA / "migrated" / "0.39.0"
-"""The same home behind `codex migrate-rollouts --apply` of 0.169."""
+MIGRATED = sorted(path.name for path in (DATA / "migrated").iterdir())
+"""Recorded homes that are there before and behind `codex migrate-rollouts --apply` of 0.169."""
 
 
 def pass_over(store: Path, home: Path) -> None:
@@ -59,26 +58,28 @@ def said(message: Message) -> list[str]:
     return [*[part.text for part in spoken if isinstance(part, TextPart)], *calls]
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in OLD.rglob("*.jsonl")))
+@pytest.mark.parametrize("name", MIGRATED)
 def test_a_log_that_was_migrated_says_what_it_said_before(name: str) -> None:
     """R-C4, R-C5: recorded; what had no id has a number there, and turns the number of their line."""
-    old, new = (
-        next(log for log in logs(folder, "0.39.0") if log.path.endswith(name)) for folder in ("versions", "migrated")
-    )
-    before, after = read([old]), read([new])
+    before, after = read(logs("versions", name)), read(logs("migrated", name))
     assert list(after.messages) == list(before.messages)
+    assert {key: found.titles for key, found in after.sessions.items()} == {
+        key: found.titles for key, found in before.sessions.items()
+    }
     for message_id, message in after.messages.items():
         was = before.messages[message_id]
-        assert (message.parts, message.usage and message.usage.total) == (was.parts, was.usage and was.usage.total)
+        assert (message.parts, message.origin) == (was.parts, was.origin)
+        assert (message.usage and message.usage.total) == (was.usage and was.usage.total)
 
 
-def test_nothing_is_doubled_when_a_log_is_migrated(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", MIGRATED)
+def test_nothing_is_doubled_when_a_log_is_migrated(name: str, tmp_path: Path) -> None:
     """R-C5, R-S23: it is written anew where it lies."""
     path, home = tmp_path / "store.db", tmp_path / "home"
-    shutil.copytree(OLD / "sessions", home / "sessions")
+    shutil.copytree(DATA / "versions" / name / "sessions", home / "sessions")
     pass_over(path, home)
     before = stored(path)
-    shutil.copytree(MIGRATED / "sessions", home / "sessions", dirs_exist_ok=True)
+    shutil.copytree(DATA / "migrated" / name / "sessions", home / "sessions", dirs_exist_ok=True)
     pass_over(path, home)
     after = stored(path)
     assert {name: (calls, tokens) for name, (_, calls, tokens) in after.items()} == {

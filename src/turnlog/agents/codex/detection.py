@@ -8,9 +8,8 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.base import Changes, Detection, Source, SourceKind
-from turnlog.agents.codex.fold import thread_named_in
 from turnlog.agents.codex.kinds import ITEM_TYPES, TYPES
-from turnlog.agents.codex.lines import read_lines
+from turnlog.agents.codex.lines import read_lines, thread_named_in
 from turnlog.agents.codex.records import Line, Meta
 from turnlog.agents.codex.sources import NAME, renamed, source_of
 from turnlog.agents.packing import is_packed, unpack

@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET
 
 from turnlog.agents.base import Changes, Source
 from turnlog.agents.codex import answers, compactions, messages, results, session, turns
@@ -25,9 +24,10 @@ from turnlog.agents.codex.lines import (
     decode_item,
     read_item,
     read_lines,
+    thread_named_in,
 )
 from turnlog.agents.codex.reading import Reading, Told
-from turnlog.agents.codex.records import Event, Item, Line, Meta, TurnItem
+from turnlog.agents.codex.records import Event, Item, Line, TurnItem
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import State, decode_state, encode_state
 from turnlog.agents.packing import unpack
@@ -111,8 +111,17 @@ def _item_id(item: TurnItem) -> str | None:
 _REVIEWS = {"entered_review_mode": True, "exited_review_mode": False}
 """Events between which a review is made."""
 
-_REVIEWED = "ExitedReviewMode"
-"""The end of a review since 0.146; what it found follows."""
+_REVIEW_ITEMS = {"EnteredReviewMode": True, "ExitedReviewMode": False}
+"""The same since 0.146."""
+
+
+def _note_review_item(reading: Reading, item: TurnItem) -> None:
+    """What is heard between the two has the reviewer's thread; in a log that was migrated this one's."""
+    under_way = _REVIEW_ITEMS[item.type]
+    if _item_id(item) is None:
+        session.note_review(reading, under_way=under_way)
+    reading.state.reviewed = not under_way
+
 
 _OF_REVIEWER = frozenset({*_TWINS, "token_count"})
 """What a log hears of a thread that reviews."""
@@ -262,11 +271,12 @@ def _read_event(reading: Reading, event: Event) -> None:
     if kind == "item_completed" and event.item is not None:
         kind = f"item_completed/{event.item.type}"
         hear_item = _ITEM_TWINS.get(event.item.type)
-        if hear_item is not None and reading.is_of_thread(event.thread_id):
+        is_own = reading.is_of_thread(event.thread_id)
+        if is_own and hear_item is not None and not reading.state.reviewed_apart:
             reading.item_began = event.started_at_ms / 1000 if event.started_at_ms else None
             told = hear_item(reading, event.item)
-        elif event.item.type == _REVIEWED:
-            reading.state.reviewed = reading.is_of_thread(event.thread_id)
+        elif is_own and event.item.type in _REVIEW_ITEMS:
+            _note_review_item(reading, event.item)
     else:
         hear = _TWINS.get(kind)
         if hear is not None:
@@ -284,17 +294,3 @@ def _read_event(reading: Reading, event: Event) -> None:
         reading.changes.counts.results += 1
     else:
         add_record(reading, f"event_msg/{kind}", reading.payload)
-
-
-def thread_named_in(data: bytes) -> str | None:
-    """The thread that the first record names which names one."""
-    lines = [line for line in data.split(b"\n") if b'"id"' in line]
-    for record, *_ in read_lines(lines, 0, 1, Changes()):
-        if record.type == "session_meta" and isinstance(record.payload, Raw):
-            try:
-                return msgspec.json.decode(record.payload, type=Meta).id
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                continue
-        if not record.type and record.id is not None:
-            return record.id
-    return None

@@ -8,6 +8,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import Raw
 
+from turnlog.agents.base import Changes
 from turnlog.agents.codex.records import (
     FIRST_KEYS,
     Communication,
@@ -105,3 +106,17 @@ def raw_at(json: bytes | Raw, *path: str | int) -> Raw:
         else:
             raw = msgspec.json.decode(raw, type=list[Raw])[step]
     return raw
+
+
+def thread_named_in(data: bytes) -> str | None:
+    """The thread that the first record names which names one."""
+    lines = [line for line in data.split(b"\n") if b'"id"' in line]
+    for record, *_ in read_lines(lines, 0, 1, Changes()):
+        if record.type == "session_meta" and isinstance(record.payload, Raw):
+            try:
+                return msgspec.json.decode(record.payload, type=Meta).id
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                continue
+        if not record.type and record.id is not None:
+            return record.id
+    return None
