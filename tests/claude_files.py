@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from turnlog.agents import fold_bytes
-from turnlog.agents.base import (
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import (
     Changes,
     Diagnostic,
     EventChange,
@@ -20,8 +21,6 @@ from turnlog.agents.base import (
     Placement,
     ResultChange,
     SessionChange,
-    Source,
-    SourceKind,
     Spill,
 )
 from turnlog.agents.claude_code import ClaudeCode

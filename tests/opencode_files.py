@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from claude_files import Gathered, gather
-from turnlog.agents.base import Changes, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes
 from turnlog.agents.opencode import OpenCode
 from turnlog.agents.opencode.ids import session_id
 from turnlog.agents.opencode.snapshot import session_info

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import (
+from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.changes import (
     Changes,
-    Detection,
     Diagnostic,
     EventChange,
     Link,
@@ -21,8 +21,6 @@ from turnlog.agents.base import (
     Placement,
     ResultChange,
     SessionChange,
-    Source,
-    SourceKind,
     Spill,
 )
 from turnlog.model import HistoryEvent, Message, ToolResult

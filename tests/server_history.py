@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plain_agent import Log
 from plain_store import at
-from turnlog.agents.base import Link
+from turnlog.agents.changes import Link
 from turnlog.model import (
     CompactionEvent,
     Fate,

@@ -13,7 +13,8 @@ import pytest
 
 from claude_files import gather
 from turnlog.agents import GROUP, agent, agents, detect
-from turnlog.agents.base import Agent, Changes, LineCounts, Source, SourceKind
+from turnlog.agents.base import Agent, Source, SourceKind
+from turnlog.agents.changes import Changes, LineCounts
 from turnlog.agents.row_agent import RowAgent
 from turnlog.server.sample import LOGS
 

@@ -20,7 +20,8 @@ import pytest
 
 from claude_files import Gathered, gather
 from turnlog.agents import agent
-from turnlog.agents.base import Agent, Changes, Source
+from turnlog.agents.base import Agent, Source
+from turnlog.agents.changes import Changes
 from turnlog.agents.row_agent import are_rows
 from turnlog.model import ToolCallPart
 from turnlog.pricing import price_nanos, price_version

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlog.agents.base import Changes, Diagnostic
+from turnlog.agents.changes import Changes, Diagnostic
 from turnlog.agents.jsonl import JsonLines
 
 

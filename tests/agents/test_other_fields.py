@@ -15,7 +15,7 @@ import codex_files
 import gemini_files
 import klaude_files
 import opencode_files
-from turnlog.agents.base import Changes
+from turnlog.agents.changes import Changes
 from turnlog.agents.claude_code import records as claude_records
 from turnlog.agents.claude_code.complete_record import CompleteRecord
 from turnlog.agents.codex import records as codex_records

@@ -16,7 +16,7 @@ from event_streams import Event, events, listening
 from plain_agent import Log
 from plain_store import at, read_home
 from server_history import FORK, MAIN, SUBAGENT, answer, prompt, write_history
-from turnlog.agents.base import Link
+from turnlog.agents.changes import Link
 from turnlog.model import RecordEvent, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.codec import to_json
 from turnlog.server.live import frames, hub

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plain_store import at
-from turnlog.agents.base import EventChange, Link, Placement, ResultChange, SessionChange
+from turnlog.agents.changes import EventChange, Link, Placement, ResultChange, SessionChange
 from turnlog.model import (
     Approval,
     CompactionEvent,

@@ -13,7 +13,7 @@ import pytest
 import turnlog.agents
 from plain_agent import Log, PlainAgent
 from plain_store import PRICE_VERSION, at, read_home
-from turnlog.agents.base import Link
+from turnlog.agents.changes import Link
 from turnlog.errors import NotFoundError
 from turnlog.model import (
     CompactionEvent,

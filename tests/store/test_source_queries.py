@@ -9,7 +9,7 @@ import pytest
 
 from plain_agent import Log
 from plain_store import at, read_home
-from turnlog.agents.base import Link
+from turnlog.agents.changes import Link
 from turnlog.errors import NotFoundError
 from turnlog.model import Message, TextPart, Usage
 from turnlog.store import open_store

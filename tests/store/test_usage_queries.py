@@ -14,7 +14,7 @@ import pytest
 
 from plain_agent import Log
 from plain_store import START, at, read_home
-from turnlog.agents.base import Link
+from turnlog.agents.changes import Link
 from turnlog.model import Cost, Message, Usage
 from turnlog.store import open_store
 from turnlog.store.base import Store, UsageBy, UsageFilter, UsageTotals

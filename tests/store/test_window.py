@@ -12,7 +12,7 @@ import zstandard
 
 from plain_agent import Log
 from plain_store import at, read_home
-from turnlog.agents.base import Link
+from turnlog.agents.changes import Link
 from turnlog.model import (
     CompactionEvent,
     Message,

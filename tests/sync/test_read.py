@@ -20,7 +20,7 @@ from store_dump import differences
 from toy_agent import ToyAgent, ToyFold, line
 from toy_logs import make_world
 from toy_store import ToyStore
-from turnlog.agents.base import Changes
+from turnlog.agents.changes import Changes
 from turnlog.errors import StoreBusyError
 from turnlog.store import zstd
 from turnlog.store.connection import connect, write_transaction

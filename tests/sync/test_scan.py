@@ -18,7 +18,8 @@ import turnlog.sync.read as reading
 import turnlog.sync.scan as module
 from store_dump import open_read_only
 from toy_agent import ToyAgent, ToyFold, line
-from turnlog.agents.base import Changes, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
 from turnlog.sync import large

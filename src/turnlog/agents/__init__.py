@@ -13,7 +13,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from turnlog.agents.base import Agent, Changes, Detection, Source
+from turnlog.agents.base import Agent, Detection, Source
+from turnlog.agents.changes import Changes
 from turnlog.agents.folders import is_nameable, note_out_of_reach
 from turnlog.errors import TurnlogError
 

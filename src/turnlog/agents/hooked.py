@@ -16,8 +16,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, Raw
 
-from turnlog.agents.base import (
-    HOOKED_FROM,
+from turnlog.agents.base import HOOKED_FROM, Source
+from turnlog.agents.changes import (
     Changes,
     Diagnostic,
     EventChange,
@@ -26,7 +26,6 @@ from turnlog.agents.base import (
     Placement,
     RecordRef,
     SessionChange,
-    Source,
 )
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.hook_lines import HookEvent, HookLine, HookState

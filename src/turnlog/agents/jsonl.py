@@ -17,7 +17,7 @@ from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from turnlog.agents.base import Changes, Diagnostic
+from turnlog.agents.changes import Changes, Diagnostic
 from turnlog.agents.decoding import KeepingDecoder, Problem, salvage
 from turnlog.agents.reading import REPLACED
 from turnlog.model.codec import to_json

@@ -14,7 +14,8 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from turnlog.agents.base import Changes, Detection, Source, SourceKind
+from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.changes import Changes
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.printed import Printed, PrintedState
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.base import Changes, Diagnostic
+from turnlog.agents.changes import Changes, Diagnostic
 from turnlog.model import ToolResult
 
 ValueT = TypeVar("ValueT")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from turnlog.agents.base import Link, SessionChange
+from turnlog.agents.changes import Link, SessionChange
 from turnlog.model import Membership, Message, Project, Session, SessionCounts
 from turnlog.model.usage import BUCKETS
 from turnlog.pricing import price_nanos

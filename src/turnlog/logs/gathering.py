@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from turnlog.agents.base import (
+from turnlog.agents.base import Source
+from turnlog.agents.changes import (
     Changes,
     Diagnostic,
     EventChange,
@@ -21,7 +22,6 @@ from turnlog.agents.base import (
     Placement,
     ResultChange,
     SessionChange,
-    Source,
 )
 from turnlog.history.order import place_results
 from turnlog.logs.links import Links

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from turnlog.agents.base import Link
+from turnlog.agents.changes import Link
 from turnlog.model import Message
 from turnlog.store.asking import AskedSession, AskingCall, asked_session, asking_calls, find_calls, run_of, with_call
 from turnlog.store.joining import join_links

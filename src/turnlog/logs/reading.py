@@ -7,7 +7,8 @@ from pathlib import Path
 
 from turnlog.agents import agent as agent_named
 from turnlog.agents import detect
-from turnlog.agents.base import Changes, SessionChange, Source, SourceKind
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes, SessionChange
 from turnlog.agents.packing import unpack
 from turnlog.agents.row_agent import are_rows
 from turnlog.errors import FormatError

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from turnlog.agents import agent as agent_named
 from turnlog.agents import detect
-from turnlog.agents.base import Changes, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes
 
 MOST_TEXT: Final = 65_536
 """Bytes of text for people that are kept."""

@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
-from turnlog.agents.base import RecordRef
+from turnlog.agents.changes import RecordRef
 from turnlog.errors import StoreError
 from turnlog.model import Message
 from turnlog.store.archive import Archive, RecordReader

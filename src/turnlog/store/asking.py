@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from turnlog.agents.base import RUN, Link
+from turnlog.agents.changes import RUN, Link
 from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolKind
 from turnlog.store.rows import milliseconds
 

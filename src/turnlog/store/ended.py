@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from turnlog.agents.base import ENDED_AT
+from turnlog.agents.changes import ENDED_AT
 from turnlog.model import Message, ToolCallPart, ToolState
 from turnlog.model.tools import OPEN_STATES
 from turnlog.store.rows import milliseconds

@@ -14,7 +14,14 @@ from typing import Any, cast, get_args
 
 import msgspec
 
-from turnlog.agents.base import EventChange, Link, Placement, RecordRef, ResultChange, SessionChange
+from turnlog.agents.changes import (
+    EventChange,
+    Link,
+    Placement,
+    RecordRef,
+    ResultChange,
+    SessionChange,
+)
 from turnlog.model import CompactionEvent, Fate, Message, Relationship, ToolCallPart
 from turnlog.model.merge import add_result
 from turnlog.model.session import TitleSource

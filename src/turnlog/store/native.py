@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from turnlog.agents.base import Changes, MessageChange, Placement, SessionChange
+from turnlog.agents.changes import Changes, MessageChange, Placement, SessionChange
 from turnlog.errors import ConflictError
 from turnlog.model import Fate, Message, TextPart
 from turnlog.model.codec import decode_message, encode

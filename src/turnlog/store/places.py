@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from turnlog.agents.base import RecordRef
+from turnlog.agents.changes import RecordRef
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(tuple[RecordRef, ...])

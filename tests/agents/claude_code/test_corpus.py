@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from claude_files import AGENT, DATA, SESSION, Gathered, calls_of, gather, read, sources
 from turnlog.agents import detect, fold_bytes
-from turnlog.agents.base import Changes, Source, SourceKind
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes
 from turnlog.model import Message, Origin, ReasoningPart, RecordEvent, TextPart, ToolCallPart, ToolState, UnknownPart
 from turnlog.model.usage import sum_usage
 

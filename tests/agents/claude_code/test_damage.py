@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from claude_files import AGENT, SESSION, Log, call, fold, gather, lines, session_source, sources, text
 from turnlog.agents import fold_bytes
-from turnlog.agents.base import Changes, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes
 from turnlog.model import TextPart, ToolCallPart
 
 

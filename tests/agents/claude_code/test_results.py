@@ -22,7 +22,8 @@ from claude_files import (
     sources,
     text,
 )
-from turnlog.agents.base import Changes, Link, SourceKind
+from turnlog.agents.base import SourceKind
+from turnlog.agents.changes import Changes, Link
 from turnlog.model import (
     Approval,
     DataPart,

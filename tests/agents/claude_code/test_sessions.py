@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from claude_files import AGENT, SESSION, Gathered, Log, call, fold, gather, lines, read, session_source, sources, text
-from turnlog.agents.base import Link
+from turnlog.agents.changes import Link
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,

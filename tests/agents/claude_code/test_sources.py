@@ -12,7 +12,8 @@ import pytest
 
 from claude_files import AGENT, DATA, SESSION, Log, gather, lines, text
 from turnlog.agents import detect, fold_bytes
-from turnlog.agents.base import Link, Source, SourceKind, Spill
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Link, Spill
 
 PROJECT = "-home-dev-proj"
 ID = f"claude-code:{SESSION}"

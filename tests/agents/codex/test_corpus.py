@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from claude_files import Gathered, gather
 from codex_files import AGENT, DATA, logs, read, sources
 from turnlog.agents import detect
-from turnlog.agents.base import Changes, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes
 from turnlog.model import (
     CompactionEvent,
     DataPart,

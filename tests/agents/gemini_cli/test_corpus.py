@@ -12,7 +12,8 @@ import pytest
 from claude_files import calls_of, gather
 from gemini_files import AGENT, DATA, data_of, read, sources
 from turnlog.agents import detect, fold_bytes
-from turnlog.agents.base import Changes, LineCounts, Source, SourceKind
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes, LineCounts
 from turnlog.logs import read_session
 from turnlog.model import Message, ReasoningPart, RecordEvent, TextPart, ToolState, UnknownPart
 

@@ -32,7 +32,8 @@ from klaude_files import (
 from plain_store import read_home
 from turnlog import paths
 from turnlog.agents import detect, fold_bytes
-from turnlog.agents.base import Changes, LeafTitle, LineCounts, Source, SourceKind
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes, LeafTitle, LineCounts
 from turnlog.agents.klaude.kinds import KINDS
 from turnlog.logs import read_session
 from turnlog.model import (

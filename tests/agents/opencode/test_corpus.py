@@ -24,7 +24,8 @@ from opencode_files import (
     write_project_storage,
     write_storage,
 )
-from turnlog.agents.base import LineCounts, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import LineCounts
 from turnlog.model import Message, ReasoningPart, RecordEvent, TextPart, ToolCallPart, UnknownPart
 
 NAMES = [str(case.relative_to(DATA)) for case in CASES]

@@ -13,7 +13,8 @@ import pytest
 
 from opencode_files import AGENT, DATA, read_rows, recorded, write_database
 from turnlog.agents import detect
-from turnlog.agents.base import Changes, LineCounts, SourceKind
+from turnlog.agents.base import SourceKind
+from turnlog.agents.changes import Changes, LineCounts
 from turnlog.logs import extract_tool_calls, read_session
 from turnlog.model import Message, RecordEvent, TextPart, UnknownPart
 from turnlog.model.merge import merge_messages

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from turnlog.agents.base import ResultChange
+from turnlog.agents.changes import ResultChange
 from turnlog.agents.claude_code.reading import Reading
 from turnlog.agents.claude_code.state import HeldAnswer
 from turnlog.model import Approval, ToolResult

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from turnlog.agents.base import Changes, Detection, Source, SourceKind
+from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.changes import Changes
 from turnlog.agents.claude_code.kinds import TYPES
 from turnlog.agents.claude_code.lines import read_lines
 from turnlog.agents.claude_code.records import Record

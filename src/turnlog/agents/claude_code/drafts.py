@@ -10,7 +10,7 @@ from zlib import crc32
 
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.base import MessageChange, Placement, RecordRef
+from turnlog.agents.changes import MessageChange, Placement, RecordRef
 from turnlog.agents.claude_code import blocks
 from turnlog.agents.claude_code.records import Record, WireMessage, WireUsage
 from turnlog.agents.claude_code.state import BlockMark, OpenMessage, message_in, record_in

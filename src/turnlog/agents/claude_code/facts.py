@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC
 
-from turnlog.agents.base import LeafTitle
+from turnlog.agents.changes import LeafTitle
 from turnlog.agents.claude_code.events import add_record
 from turnlog.agents.claude_code.lines import fields_of
 from turnlog.agents.claude_code.reading import Reading, Session

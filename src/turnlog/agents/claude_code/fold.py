@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.agents.base import Changes, Source, SourceKind
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes
 from turnlog.agents.claude_code.assistant import read_assistant
 from turnlog.agents.claude_code.facts import read_fact
 from turnlog.agents.claude_code.harness import read_attachment, read_progress, read_system

@@ -10,13 +10,7 @@ from datetime import UTC
 
 import msgspec
 
-from turnlog.agents.base import (
-    Changes,
-    EventChange,
-    Link,
-    MessageChange,
-    SessionChange,
-)
+from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, SessionChange
 from turnlog.agents.claude_code.drafts import CallDraft, MessageDraft
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.sources import session_id

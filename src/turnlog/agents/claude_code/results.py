@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.base import RUN, ResultChange
+from turnlog.agents.changes import RUN, ResultChange
 from turnlog.agents.claude_code import blocks
 from turnlog.agents.claude_code.answers import Answer, hold_answer, tell_answer
 from turnlog.agents.claude_code.classify import notices_in, unescaped

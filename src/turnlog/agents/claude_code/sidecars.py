@@ -6,7 +6,15 @@ from pathlib import PurePath
 
 import msgspec
 
-from turnlog.agents.base import RUN, Changes, Diagnostic, Link, SessionChange, Source, SourceKind, Spill
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import (
+    RUN,
+    Changes,
+    Diagnostic,
+    Link,
+    SessionChange,
+    Spill,
+)
 from turnlog.agents.claude_code.sources import NAME, run_in, session_id
 
 _MEDIA_TYPES = {

@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from turnlog.agents.base import Changes, MessageChange, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes, MessageChange
 from turnlog.agents.claude_code.assistant import read_assistant
 from turnlog.agents.claude_code.compaction import open_compaction
 from turnlog.agents.claude_code.events import add_api_error, add_kind

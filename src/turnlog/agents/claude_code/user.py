@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import MessageChange, Placement
+from turnlog.agents.changes import MessageChange, Placement
 from turnlog.agents.claude_code import blocks
 from turnlog.agents.claude_code.answers import settle_answers
 from turnlog.agents.claude_code.assistant import give_up_calls, prompt_key

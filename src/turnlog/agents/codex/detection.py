@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.base import Changes, Detection, Source, SourceKind
+from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.changes import Changes
 from turnlog.agents.codex.kinds import ITEM_TYPES, TYPES
 from turnlog.agents.codex.lines import read_lines, thread_named_in
 from turnlog.agents.codex.records import Line, Meta

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.base import MessageChange, Placement, RecordRef
+from turnlog.agents.changes import MessageChange, Placement, RecordRef
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import OpenMessage
 from turnlog.agents.reading import in_order_of_arrival

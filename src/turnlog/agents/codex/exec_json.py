@@ -11,7 +11,7 @@ from zlib import crc32
 
 from msgspec import UNSET
 
-from turnlog.agents.base import Link
+from turnlog.agents.changes import Link
 from turnlog.agents.codex.exec_calls import input_of, read_item, result_of, tool_name_of
 from turnlog.agents.codex.exec_events import (
     hold_settings,

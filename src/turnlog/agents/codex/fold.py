@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 from msgspec import UNSET
 
-from turnlog.agents.base import Changes, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes
 from turnlog.agents.codex import answers, compactions, messages, results, session, turns
 from turnlog.agents.codex.events import add_record
 from turnlog.agents.codex.lines import (

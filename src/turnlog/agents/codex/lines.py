@@ -8,7 +8,7 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.base import Changes
+from turnlog.agents.changes import Changes
 from turnlog.agents.codex.records import (
     FIRST_KEYS,
     Communication,

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Raw
 
-from turnlog.agents.base import (
+from turnlog.agents.changes import (
     ENDED_AT,
     SHARES_BEFORE,
     Changes,

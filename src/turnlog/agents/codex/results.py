@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET, Raw
 
-from turnlog.agents.base import ResultChange
+from turnlog.agents.changes import ResultChange
 from turnlog.agents.codex.answers import add_call
 from turnlog.agents.codex.content import part_of, text_of
 from turnlog.agents.codex.lines import clean, raw_at

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from turnlog.agents.base import Changes, LeafTitle, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes, LeafTitle
 from turnlog.agents.codex.sources import INDEX, session_id
 from turnlog.agents.jsonl import JsonLines
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from turnlog.agents.base import Link, RecordRef
+from turnlog.agents.changes import Link, RecordRef
 from turnlog.agents.gemini_cli import contents
 from turnlog.agents.gemini_cli.calls import LoggedCall, call_part, is_answered
 from turnlog.agents.gemini_cli.logged import Logged, Said, metadata_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from turnlog.agents.base import Changes, Detection, Source, SourceKind
+from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.changes import Changes
 from turnlog.agents.gemini_cli.kinds import MESSAGE_TYPES
 from turnlog.agents.gemini_cli.records import LINES, Record
 from turnlog.agents.gemini_cli.sources import NAME, source_of

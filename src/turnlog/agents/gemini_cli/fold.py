@@ -12,7 +12,8 @@ from pathlib import Path, PurePath
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.base import Changes, Source, SourceKind
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.gemini_cli import lists
 from turnlog.agents.gemini_cli.calls import places_of

@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.base import (
+from turnlog.agents.changes import (
     Changes,
     EventChange,
     Link,

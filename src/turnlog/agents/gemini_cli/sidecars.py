@@ -8,7 +8,8 @@ from pathlib import PurePath
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.base import Changes, Diagnostic, EventChange, Source, SourceKind, Spill
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes, Diagnostic, EventChange, Spill
 from turnlog.agents.gemini_cli.calls import places_of
 from turnlog.agents.gemini_cli.reading import aware_or_none
 from turnlog.agents.gemini_cli.sources import session_id

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.agents.base import Changes, Detection, Source, SourceKind
+from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.changes import Changes
 from turnlog.agents.klaude.kinds import CONVERSATION_ITEMS, HISTORY_EVENTS
 from turnlog.agents.klaude.records import LINES
 from turnlog.agents.klaude.sources import NAME, session_id, source_of

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from msgspec import Raw
 
-from turnlog.agents.base import Changes, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.klaude.contents import cost_of, time_of
 from turnlog.agents.klaude.kinds import KINDS, Becomes

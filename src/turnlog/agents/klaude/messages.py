@@ -10,7 +10,7 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.base import ResultChange
+from turnlog.agents.changes import ResultChange
 from turnlog.agents.klaude.contents import cost_of, file_part, parts_of, text_of, time_of, usage_of, wire_parts
 from turnlog.agents.klaude.reading import Reading
 from turnlog.agents.klaude.records import Data, Usage, fields_of

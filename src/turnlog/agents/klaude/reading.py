@@ -8,7 +8,14 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.base import Changes, EventChange, Link, MessageChange, Placement, SessionChange
+from turnlog.agents.changes import (
+    Changes,
+    EventChange,
+    Link,
+    MessageChange,
+    Placement,
+    SessionChange,
+)
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.klaude.contents import time_of
 from turnlog.agents.klaude.records import Data

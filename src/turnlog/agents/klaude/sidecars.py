@@ -7,7 +7,15 @@ from pathlib import PurePath
 
 import msgspec
 
-from turnlog.agents.base import Changes, Diagnostic, LeafTitle, Link, SessionChange, Source, SourceKind, Spill
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import (
+    Changes,
+    Diagnostic,
+    LeafTitle,
+    Link,
+    SessionChange,
+    Spill,
+)
 from turnlog.agents.klaude.sources import NAME, session_id
 
 _MEDIA_TYPES = {

@@ -8,7 +8,8 @@ from datetime import datetime
 
 import msgspec
 
-from turnlog.agents.base import Changes, Diagnostic, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes, Diagnostic
 from turnlog.agents.opencode.fold import Reading
 from turnlog.agents.opencode.ids import moment, session_id
 from turnlog.agents.opencode.rows import Row, document_of, list_of, object_of, time_of

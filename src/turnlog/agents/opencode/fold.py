@@ -11,15 +11,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from turnlog.agents.base import (
-    Changes,
-    MessageChange,
-    Placement,
-    RecordRef,
-    SessionChange,
-    Source,
-    SourceKind,
-)
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes, MessageChange, Placement, RecordRef, SessionChange
 from turnlog.agents.opencode.ids import NAME, moment, session_id, whole
 from turnlog.agents.opencode.kinds import TABLES, becomes, event_kind
 from turnlog.agents.opencode.messages import ABORTED, ReadMessage, newest_time, read_message

@@ -11,7 +11,8 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from turnlog.agents.base import Changes, Source, SourceKind, Spill
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes, Spill
 from turnlog.agents.opencode.database import open_database, select, tables_of
 from turnlog.agents.opencode.ids import NAME, session_id
 from turnlog.agents.opencode.rows import Row, text_of

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnlog.agents.base import Changes, Diagnostic, EventChange, Link, SessionChange, Source
+from turnlog.agents.base import Source
+from turnlog.agents.changes import Changes, Diagnostic, EventChange, Link, SessionChange
 from turnlog.agents.opencode.ids import NAME, session_id, time_position, whole
 from turnlog.agents.opencode.rows import Line, Row, document_of, object_of
 from turnlog.agents.opencode.session_messages import documents_of, is_session_message

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import SessionChange
+from turnlog.agents.changes import SessionChange
 from turnlog.agents.opencode.ids import NAME, moment, time_position, whole
 from turnlog.agents.opencode.rows import Row, bytes_of, document_of, list_of, object_of, text_of
 from turnlog.agents.opencode.snapshot import session_info

@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import Changes, Detection, Diagnostic, SessionChange, Source, SourceKind
+from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.changes import Changes, Diagnostic, SessionChange
 from turnlog.agents.opencode.export import ExportFold, is_export
 from turnlog.agents.opencode.fold import Reading
 from turnlog.agents.opencode.ids import NAME, session_id, time_of_id, whole

@@ -9,7 +9,8 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from turnlog.agents import agent as agent_named
-from turnlog.agents.base import Changes, Source, SourceKind
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes
 from turnlog.model import (
     ErrorEvent,
     FilePart,

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
-from turnlog.agents.base import RecordRef
+from turnlog.agents.changes import RecordRef
 from turnlog.errors import NotFoundError
 from turnlog.history.order import place_results
 from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolKind

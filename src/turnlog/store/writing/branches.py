@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from turnlog.agents.base import HOOKED_FROM, Placement
+from turnlog.agents.base import HOOKED_FROM
+from turnlog.agents.changes import Placement
 from turnlog.model import Fate
 from turnlog.store.writing.transaction import Transaction
 

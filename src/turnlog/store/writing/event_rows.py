@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from turnlog.agents.base import EventChange, ResultChange
+from turnlog.agents.changes import EventChange, ResultChange
 from turnlog.model import RecordEvent, RunMetadataEvent, ToolResultEvent
 from turnlog.model.codec import decode_event
 from turnlog.store import zstd

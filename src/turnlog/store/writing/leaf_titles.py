@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from turnlog.agents.base import LeafTitle
+from turnlog.agents.changes import LeafTitle
 from turnlog.model.session import TitleSource
 from turnlog.store.joining import choose_title
 

@@ -10,7 +10,8 @@ import sqlite3
 from collections import defaultdict
 from typing import NamedTuple
 
-from turnlog.agents.base import HOOKED_FROM, EventChange, Placement
+from turnlog.agents.base import HOOKED_FROM
+from turnlog.agents.changes import EventChange, Placement
 from turnlog.model import Fate, RecordEvent
 from turnlog.model.codec import decode_event
 from turnlog.model.tree import Placed

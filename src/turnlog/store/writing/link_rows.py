@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from turnlog.agents.base import Diagnostic, Link, Spill
+from turnlog.agents.changes import Diagnostic, Link, Spill
 from turnlog.store.joining import join_links
 from turnlog.store.writing import lineage
 from turnlog.store.writing.transaction import SourceRow, Transaction

@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
-from turnlog.agents.base import MessageChange, Placement
+from turnlog.agents.changes import MessageChange, Placement
 from turnlog.model import Message
 from turnlog.store import bodies, zstd
 from turnlog.store.archived_texts import leave_out, save_uses

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from turnlog.agents.base import HOOKED_FROM, MessageChange, Placement, RecordRef, ResultChange
+from turnlog.agents.base import HOOKED_FROM
+from turnlog.agents.changes import MessageChange, Placement, RecordRef, ResultChange
 from turnlog.model import Fate, Message
 from turnlog.model.merge import merge_messages
 from turnlog.store import bodies

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import SessionChange
+from turnlog.agents.changes import SessionChange
 from turnlog.agents.hooked import TOLD_BY
 from turnlog.model.session import TitleSource
 from turnlog.store.base import LONGEST_MEMORY

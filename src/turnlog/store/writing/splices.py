@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from turnlog.agents.base import HOOKED_FROM, SHARES_BEFORE, EventChange
+from turnlog.agents.base import HOOKED_FROM
+from turnlog.agents.changes import SHARES_BEFORE, EventChange
 from turnlog.model import CompactionEvent
 from turnlog.model.codec import decode_event
 from turnlog.model.message import SHARED_SPAN

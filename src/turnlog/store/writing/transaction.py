@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import MessageChange, SourceKind
+from turnlog.agents.base import SourceKind
+from turnlog.agents.changes import MessageChange
 from turnlog.agents.packing import is_packed
 from turnlog.model import Message, Usage
 from turnlog.store.archived_texts import Feed

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 
-from turnlog.agents.base import Changes, Diagnostic, MessageChange, ResultChange
+from turnlog.agents.changes import Changes, Diagnostic, MessageChange, ResultChange
 from turnlog.store.archive import Archive
 from turnlog.store.writing import answers, hooked, lineage, streams
 from turnlog.store.writing.asked import find_asking_calls
