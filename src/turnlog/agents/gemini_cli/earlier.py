@@ -3,6 +3,9 @@
 0.20 begins a recording, with the same session id, when it shortens the history, whether by itself or for `/compress`.
 In another minute that is another file, which neither says what came before nor has the summary. The first `/clear` in a
 terminal of 0.20 to 0.34 leaves the same two files; only the log of prompts tells that the second conversation is new.
+
+Only here does a fold look at another source: ids, turns and what was rewound hang on how the file before ended. Where
+that file is gone, the session's turns begin anew.
 """
 
 from __future__ import annotations
