@@ -60,7 +60,7 @@ def note_vanished(
         and (folders is None or path.startswith(folders))
         and not path.startswith(unreadable)
         and not os.path.lexists(path)
-        and (_database(path) in looked_into or not os.path.isfile(_database(path)))  # noqa: PTH113  # as above
+        and (_database(path) in looked_into or not Path(_database(path)).is_file())
     ]
     if gone:
         with write_transaction(connection):
