@@ -17,6 +17,7 @@ from turnlog.model import (
     InterruptEvent,
     Message,
     Origin,
+    Part,
     ReasoningPart,
     RecordEvent,
     RewindEvent,
@@ -50,15 +51,14 @@ def prompt(id: str, text: str, minute: float, origin: Origin = Origin.PROMPT) ->
     return Message(id=id, role=role, origin=origin, created_at=at(minute), parts=(TextPart(text=text),))
 
 
-def answer(id: str, minute: float, *parts: object, model: str = "large", usage: Usage | None = None) -> Message:
+def answer(id: str, minute: float, *parts: Part, model: str = "large", usage: Usage | None = None) -> Message:
     return Message(
         id=id,
         role="assistant",
         created_at=at(minute),
         model=model,
         usage=usage or Usage(input=100, output=50),
-        # Any part will do.
-        parts=parts,  # pyright: ignore[reportArgumentType]
+        parts=parts,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import pytest
 
@@ -38,9 +39,8 @@ def test_what_is_no_speed_or_pause_is_refused_at_once(speed: float, pause: float
 
 
 def test_events_are_read_as_they_are_asked_for() -> None:
-    def endless() -> object:
+    def endless() -> Iterator[ErrorShown]:
         while True:
             yield ErrorShown(error_text="", created_at=START)
 
-    # Any object with a time will do.
-    assert next(timed(endless())).delay == 0  # type: ignore[arg-type]
+    assert next(timed(endless())).delay == 0
