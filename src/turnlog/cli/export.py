@@ -76,13 +76,13 @@ def export(
 
 def _write(path: Path, data: bytes) -> None:
     """Write a file whole or not at all; what is none, a pipe or a device, takes it as it comes."""
-    from turnlog.hooks.files import replace
+    from turnlog.atomic_files import write_atomically
 
     try:
         if path.exists() and not path.is_file():
             path.write_bytes(data)
         else:
-            replace(path.resolve(), data)
+            write_atomically(path.resolve(), data)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from turnlog.atomic_files import write_atomically
 from turnlog.errors import FormatError
 from turnlog.hooks.edits import Edit, apply, reverse
-from turnlog.hooks.files import replace
 
 JOURNAL = "hooks-installed.json"
 
@@ -66,7 +66,7 @@ class Journal:
             self._path.unlink(missing_ok=True)
             return
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace(self._path, msgspec.json.encode(entries), mode=0o600)
+        write_atomically(self._path, msgspec.json.encode(entries), mode=0o600)
 
     def _load(self) -> dict[str, Entry]:
         try:

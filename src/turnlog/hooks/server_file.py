@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from turnlog.atomic_files import write_atomically
 from turnlog.hooks.send import SERVER
 
 _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -39,10 +39,7 @@ def announced(folder: Path, host: str, port: int, token: str | None) -> Generato
 
 def _write(path: Path, place: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix="server-")
-    with os.fdopen(descriptor, "w") as file:
-        file.write(place)
-    Path(name).replace(path)
+    write_atomically(path, place.encode(), mode=0o600)
 
 
 def _read(path: Path) -> str | None:

@@ -17,11 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from turnlog.atomic_files import write_atomically
 from turnlog.errors import ConflictError, FormatError, SourceError
 from turnlog.hooks import send
 from turnlog.hooks.agents import Hooked
 from turnlog.hooks.edits import apply
-from turnlog.hooks.files import make_folders, remove_folders, replace
+from turnlog.hooks.folders import make_folders, remove_folders
 from turnlog.hooks.groups import has_hooks, with_hooks, without_hooks
 from turnlog.hooks.journal import Entry, Journal
 
@@ -119,7 +120,7 @@ def carry_out(plan: Plan, folder: Path) -> None:
         remove_folders(made)
     else:
         made = made + make_folders(plan.path.parent)
-        replace(plan.path, plan.after)
+        write_atomically(plan.path, plan.after)
     if plan.entry is not None:
         plan.entry.folders = made
     journal.put(plan.path, plan.entry)

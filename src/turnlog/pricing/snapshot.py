@@ -7,7 +7,6 @@ table is made once and kept in the cache.
 
 from __future__ import annotations
 
-import os
 import warnings
 from contextlib import suppress
 from functools import cache
@@ -68,8 +67,8 @@ def _generate(path: Path) -> PriceTable | None:
 
 def _save(path: Path, data: bytes) -> None:
     """Keep the table for the next process; without a place to keep it, it is made anew each time."""
-    part = path.with_suffix(f".{os.getpid()}")
+    from turnlog.atomic_files import write_atomically
+
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(data)
-        part.replace(path)
+        write_atomically(path, data)

@@ -8,21 +8,7 @@ import tempfile
 from pathlib import Path
 
 
-def make_folders(folder: Path) -> list[str]:
-    """Make a folder; those that were missing, outermost first."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return [os.fspath(each) for each in reversed(missing)]
-
-
-def remove_folders(folders: list[str]) -> None:
-    """Remove folders, innermost first, as far as they are empty."""
-    for folder in reversed(folders):
-        with contextlib.suppress(OSError):
-            Path(folder).rmdir()
-
-
-def replace(path: Path, data: bytes, mode: int | None = None) -> None:
+def write_atomically(path: Path, data: bytes, mode: int | None = None) -> None:
     """Write a file anew in one step, with this mode, or else with the mode and owner of the one that was there."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
