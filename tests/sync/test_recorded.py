@@ -9,11 +9,12 @@ from random import Random
 
 import pytest
 
-from claude_files import AGENT, DATA
+from claude_files import AGENT, DATA, SESSION
 from plain_store import PRICE_VERSION, price
 from store_dump import Dump, check_integrity, differences, dump
 from turnlog.agents.base import Agent, Source
 from turnlog.store.connection import connect
+from turnlog.store.forget import forget
 from turnlog.store.restore import restore
 from turnlog.sync.read import Reader
 
@@ -148,5 +149,22 @@ def test_files_of_two_homes_at_one_place_are_both_given_back(tmp_path: Path) -> 
             assert {file.source: digest(file.path) for file in found} == {
                 str(path): digest(path) for folder in (home, older) for path in folder.rglob("*.jsonl")
             }
+    finally:
+        connection.close()
+
+
+def test_what_a_workflow_leaves_is_given_back_and_forgotten_with_its_session(tmp_path: Path) -> None:
+    """R-C13: the script, the journal and the summary of a run (2.1.330), which tell of no message."""
+    home = home_of(DATA / "versions" / "2.1.330-workflow", tmp_path / "home")[0]
+    written = {str(path): digest(path) for path in home.rglob("*") if path.is_file()}
+    read_once(tmp_path / "store.db", [home], Random(1))
+    shutil.rmtree(home)
+    connection = connect(tmp_path / "store.db")
+    try:
+        session_id = f"claude-code:{SESSION}"
+        found = restore(connection, session_id, tmp_path / "back")
+        assert {file.source: digest(file.path) for file in found} == written
+        assert set(forget(connection, session_id).files) == set(written)
+        assert connection.execute("SELECT count(*) FROM archive").fetchone() == (0,)
     finally:
         connection.close()

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import AGENT, DATA, SESSION, Log, gather, lines, text
+from claude_files import AGENT, DATA, SESSION, Log, gather, lines, read, sources, text
 from turnlog.agents import detect, fold_bytes
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Link, Spill
@@ -32,6 +32,9 @@ def root(home: Path) -> Path:
         f"{SESSION}/tool-results/b8vcrgm1a.txt",
         f"{SESSION}/tool-results/mcp-mock-blob-1.png",
         f"{SESSION}/custom-title.json",
+        f"{SESSION}/subagents/workflows/w1/journal.jsonl",
+        f"{SESSION}/workflows/w1.json",
+        f"{SESSION}/workflows/scripts/two-w1.js",
         "agent-04eb1f60.jsonl",
     ):
         path = project / name
@@ -54,6 +57,9 @@ def test_every_kind_of_file_is_found_with_its_session(root: Path) -> None:
         "b8vcrgm1a.txt": (SourceKind.SPILL, ID, False),
         "mcp-mock-blob-1.png": (SourceKind.SPILL, ID, False),
         "custom-title.json": (SourceKind.SIDECAR, ID, False),
+        "journal.jsonl": (SourceKind.SIDECAR, ID, False),
+        "w1.json": (SourceKind.SIDECAR, ID, False),
+        "two-w1.js": (SourceKind.SIDECAR, ID, False),
         "agent-04eb1f60.jsonl": (SourceKind.SUBAGENT, None, True),
     }
     sources = found(root)
@@ -86,12 +92,18 @@ def test_the_roots_are_those_that_the_environment_names(
 
 def test_what_only_looks_like_a_log_is_left_out(root: Path) -> None:
     project = root / "projects" / PROJECT
-    for name in ("notes.md", "x.jsonl.bak", f"{SESSION}/readme.txt", f"{SESSION}/subagents/notes.jsonl"):
+    for name in (
+        "notes.md",
+        "x.jsonl.bak",
+        f"{SESSION}/readme.txt",
+        f"{SESSION}/subagents/notes.jsonl",
+        f"{SESSION}/subagents/journal.jsonl",
+    ):
         (project / name).write_bytes(b"x")
     (project / "folder.jsonl").mkdir()
     (root / "projects" / "stray.jsonl").write_bytes(b"x")
     (root / "history.jsonl").write_bytes(b"x")
-    assert len(found(root)) == 8
+    assert len(found(root)) == 11
 
 
 def test_symbolic_links_are_not_followed(root: Path, tmp_path: Path) -> None:
@@ -101,7 +113,7 @@ def test_symbolic_links_are_not_followed(root: Path, tmp_path: Path) -> None:
     (project / "loop").symlink_to(project, target_is_directory=True)
     (project / SESSION / "subagents" / "loop").symlink_to(project / SESSION, target_is_directory=True)
     (root / "projects" / "away").symlink_to(tmp_path, target_is_directory=True)
-    assert len(found(root)) == 8
+    assert len(found(root)) == 11
 
 
 def test_nothing_is_opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +123,7 @@ def test_nothing_is_opened(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("builtins.open", refuse)
     monkeypatch.setattr("io.open", refuse)
     monkeypatch.setattr(os, "open", refuse)
-    assert len(found(root)) == 8
+    assert len(found(root)) == 11
 
 
 def test_a_folder_that_may_not_be_read_hides_only_itself(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +140,8 @@ def test_a_folder_that_may_not_be_read_hides_only_itself(root: Path, monkeypatch
         "b8vcrgm1a.txt",
         "mcp-mock-blob-1.png",
         "custom-title.json",
+        "w1.json",
+        "two-w1.js",
         "agent-04eb1f60.jsonl",
     }
 
@@ -165,7 +179,7 @@ def test_a_log_in_its_place_is_the_source_that_discovery_finds(root: Path) -> No
 
 
 def test_sidecars_are_known_by_their_place(root: Path) -> None:
-    for name in ("agent-a1.meta.json", "custom-title.json", "b8vcrgm1a.txt"):
+    for name in ("agent-a1.meta.json", "custom-title.json", "b8vcrgm1a.txt", "journal.jsonl", "w1.json", "two-w1.js"):
         source = found(root)[name]
         Path(source.path).write_bytes(b"{}")
         assert detect(Path(source.path)).source == source
@@ -265,6 +279,30 @@ def test_a_title_sidecar_titles_its_session() -> None:
     changes = fold_bytes(AGENT, place, b'{"customTitle":"my-session"}')
     assert changes.sessions[ID].titles == {"custom": "my-session"}
     assert changes.counts.events == 1
+
+
+def test_what_a_workflow_leaves_is_kept_and_tells_nothing() -> None:
+    """2.1.330: the journal, the summary and the script of a run."""
+    left = [
+        found
+        for found in sources("versions", "2.1.330-workflow")
+        if found.kind is SourceKind.SIDECAR and not found.path.endswith(".meta.json")
+    ]
+    assert sorted(Path(found.path).name for found in left) == [
+        "journal.jsonl",
+        "two-wf_521c10a9-ac4.js",
+        "wf_521c10a9-ac4.json",
+    ]
+    gathered = read(left)
+    assert (gathered.sessions, gathered.messages, gathered.events, gathered.diagnostics) == ({}, {}, {}, [])
+    assert gathered.counts.events == gathered.counts.total == 3
+
+
+def test_a_folder_of_workflows_is_claude_codes_only_in_a_session(tmp_path: Path) -> None:
+    elsewhere = tmp_path / ".github" / "workflows" / "build.json"
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.write_bytes(b"{}")
+    assert detect(elsewhere).agent is None
 
 
 @pytest.mark.parametrize("content", [b"{torn", b"[]", b"\xff", b'{"customTitle":5}'])

@@ -1,4 +1,4 @@
-"""Small files beside the logs: a subagent's `meta.json`, a title, a spilled output."""
+"""Small files beside the logs: a subagent's `meta.json`, a title, a spilled output, what a workflow leaves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from turnlog.agents.changes import (
     SessionChange,
     Spill,
 )
-from turnlog.agents.claude_code.sources import NAME, run_in, session_id
+from turnlog.agents.claude_code.sources import NAME, TITLE, run_in, session_id
 
 _MEDIA_TYPES = {
     ".gif": "image/gif",
@@ -64,8 +64,9 @@ class SidecarFold:
         try:
             if self._source.path.endswith(".meta.json"):
                 _read_meta(msgspec.json.decode(data, type=_Meta), session, run_in(self._source.path), changes)
-            else:
+            elif self._source.path.endswith(TITLE):
                 _read_title(msgspec.json.decode(data, type=_Title), session, changes)
+            # Else a workflow's: its script, its journal and its summary are kept as they are.
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             changes.counts.unreadable = 1
             changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=str(error)))

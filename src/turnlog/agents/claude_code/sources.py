@@ -1,4 +1,4 @@
-"""Where Claude Code's files lie: sessions, subagents in three layouts, sidecars, spilled outputs.
+"""Where Claude Code's files lie: sessions, subagents in three layouts, sidecars, workflows, spilled outputs.
 
 Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is ever named.
 """
@@ -21,6 +21,10 @@ _AGENT_FILE = re.compile(r"agent-(?P<id>[^/]+?)\.(?P<ending>jsonl|meta\.json)")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOST_NESTED = 8
 """Folders below `subagents` that are looked into: workflows nest two."""
+
+TITLE = "custom-title.json"
+_JOURNAL = "journal.jsonl"
+"""What a workflow's run has done so far, beside the subagents of the run."""
 
 
 def session_id(external: str) -> str:
@@ -47,6 +51,17 @@ def _session_folder(folder: os.DirEntry[str], root: Path) -> Iterator[Source]:
         elif is_folder(entry) and entry.name == "tool-results":
             for output in filter(is_file, entries(entry.path)):
                 yield _source(output.path, root, SourceKind.SPILL, folder.name)
+        elif is_folder(entry) and entry.name == "workflows":
+            yield from _workflows(entry.path, folder.name, root)
+
+
+def _workflows(folder: str, session: str, root: Path) -> Iterator[Source]:
+    for entry in entries(folder):
+        if is_file(entry):
+            yield _source(entry.path, root, SourceKind.SIDECAR, session)
+        elif is_folder(entry) and entry.name == "scripts":
+            for script in filter(is_file, entries(entry.path)):
+                yield _source(script.path, root, SourceKind.SIDECAR, session)
 
 
 def _subagents(folder: str, parent: str, root: Path, depth: int) -> Iterator[Source]:
@@ -66,9 +81,12 @@ def source_of(path: Path, root: Path | None = None) -> Source | None:
     parents = [folder.name for folder in absolute.parents]
     if "subagents" in parents[:_MOST_NESTED]:
         return subagent_source(os.fspath(absolute), parents[parents.index("subagents") + 1], root)
-    if parents[0] == "tool-results":
-        return _source(os.fspath(absolute), root, SourceKind.SPILL, parents[1])
     place = os.fspath(absolute)
+    if parents[0] == "tool-results":
+        return _source(place, root, SourceKind.SPILL, parents[1])
+    of_workflows = parents[1:] if parents[0] == "scripts" else parents
+    if of_workflows[0] == "workflows" and _UUID.fullmatch(of_workflows[1]):
+        return _source(place, root, SourceKind.SIDECAR, of_workflows[1])
     found = source_in_session_folder(place, root) or source_in_project(place, root)
     if found is not None and "projects" not in parents and not _UUID.fullmatch(absolute.stem):
         # Copied somewhere else under another name: the records tell whose it is.
@@ -89,14 +107,15 @@ def source_in_project(path: str, root: Path) -> Source | None:
 def source_in_session_folder(path: str, root: Path) -> Source | None:
     """A file directly in a session's folder: its title."""
     folder, name = PurePath(path).parts[-2:]
-    return _source(path, root, SourceKind.SIDECAR, folder) if name == "custom-title.json" else None
+    return _source(path, root, SourceKind.SIDECAR, folder) if name == TITLE else None
 
 
 def subagent_source(path: str, parent: str, root: Path) -> Source | None:
-    """A file below a session's `subagents` folder."""
+    """A file below the `subagents` folder of the session `parent`."""
     match = _AGENT_FILE.fullmatch(path.rpartition(os.sep)[2])
     if match is None:
-        return None
+        is_journal = path.endswith(f"{os.sep}{_JOURNAL}") and run_in(path) is not None
+        return _source(path, root, SourceKind.SIDECAR, parent) if is_journal else None
     kind = SourceKind.SUBAGENT if match["ending"] == "jsonl" else SourceKind.SIDECAR
     return _source(path, root, kind, f"{parent}.{match['id']}")
 
@@ -108,7 +127,7 @@ def agent_id_in(path: str) -> str | None:
 
 
 def run_in(path: str) -> str | None:
-    """The id of the workflow's run in a subagent's path."""
+    """The id of the workflow's run in the path of a subagent or of the run's journal."""
     parts = PurePath(path).parts
     return parts[-2] if len(parts) > 2 and parts[-3] == "workflows" else None
 
