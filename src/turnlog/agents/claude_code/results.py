@@ -22,7 +22,8 @@ from turnlog.agents.claude_code.tools import (
     is_users_no,
     result_id,
     spilled_output_of,
-    status_of,
+    status_of_failure,
+    status_of_success,
 )
 from turnlog.model import Approval, DataPart, Part, ResultStatus, TextPart, ToolResult
 
@@ -43,7 +44,8 @@ def read_result(reading: Reading, record: Record, session: Session, block: Block
     message_id = call.draft.id if call else open_call.message_id if open_call else None
     facts = record.tool_use_result if isinstance(record.tool_use_result, ResultFacts) else None
     has_waited = message_id is not None and message_id == reading.state.stopped
-    result = _result_of(reading, record, block, index, facts, origin, has_waited=has_waited)
+    no_before_run: ResultStatus = "aborted" if has_waited else "denied"
+    result = _result_of(reading, record, block, index, facts, origin, no_before_run)
     if result.status == "aborted":
         reading.state.stopped = message_id
     if not result.preliminary:
@@ -91,18 +93,21 @@ def _result_of(
     index: int,
     facts: ResultFacts | None,
     origin: str | None,
-    *,
-    has_waited: bool,
+    no_before_run: ResultStatus,
 ) -> ToolResult:
     content, call_id = block.content, block.tool_use_id or ""
     text = content if isinstance(content, str) else blocks.text_of(content)
     items = content if isinstance(content, list) else None
     is_error = block.is_error is True
-    is_told = reading.state.tells_decisions and record.tool_denial_kind is not None
-    may_be_refused = not (reading.state.unasked or is_told)
+    if is_error:
+        is_told = reading.state.tells_decisions and record.tool_denial_kind is not None
+        no: ResultStatus = "aborted" if reading.state.unasked or is_told else "denied"
+        status = status_of_failure(record, text, no=no, no_before_run=no_before_run)
+    else:
+        status = status_of_success(facts)
     return ToolResult(
         id=result_id(call_id, text, items),
-        status=status_of(record, text, is_error=is_error, may_be_refused=may_be_refused, has_waited=has_waited),
+        status=status,
         content=_parts_of(reading, content, index),
         error_text=error_text_of(text) if is_error else None,
         exit_code=exit_code_of(text) if is_error else None,

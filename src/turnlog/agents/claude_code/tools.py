@@ -87,26 +87,34 @@ def result_id(call_id: str, text: str, blocks: list[Block] | None) -> str:
     return f"{call_id}:{crc32(key.encode(errors='replace')):08x}"
 
 
-def status_of(record: Record, text: str, *, is_error: bool, may_be_refused: bool, has_waited: bool) -> ResultStatus:
-    """Success, error, denied or aborted.
+def status_of_success(facts: ResultFacts | None) -> ResultStatus:
+    """What became of a call whose result is no error: one that was interrupted says so in its facts."""
+    return "aborted" if facts is not None and facts.interrupted is True else "success"
+
+
+def status_of_failure(record: Record, text: str, *, no: ResultStatus, no_before_run: ResultStatus) -> ResultStatus:
+    """Error, denied or aborted.
 
     2.1.329 says it in fields: a denial has a rejecting decision or never ran; `interrupted` and a user's no without
     either are Esc while the tool ran. Older versions have the same words for both, and those from about 2.1.200 on the
-    same kind: the user's no is a refusal where `may_be_refused`, that is where somebody was asked for leave. What
-    `has_waited` for a call of the same answer that Esc has stopped was not refused either, though it never ran.
+    same kind.
+
+    Args:
+        record: The result's record.
+        text: The words of the result.
+        no: What a user's no means where no field tells: `denied` where somebody was asked for leave, else `aborted`.
+        no_before_run: What it means for a call that never ran: `aborted` where Esc has stopped another of the same
+            answer, for which this one waited, else `denied`.
     """
-    if not is_error:
-        facts = record.tool_use_result
-        return "aborted" if isinstance(facts, ResultFacts) and facts.interrupted is True else "success"
     kind, decision = record.tool_denial_kind, record.permission_decision
     if kind == "interrupted" or (kind is None and _ABORTED.match(text)):
         return "aborted"
-    if record.tool_denial_before_run and decision is None and kind == "user-rejected" and has_waited:
-        return "aborted"
+    if record.tool_denial_before_run and decision is None and kind == "user-rejected":
+        return no_before_run
     if record.tool_denial_before_run or (decision is not None and decision.decision == "reject"):
         return "denied"
     if kind == "user-rejected" or text.startswith(_REFUSED):
-        return "denied" if may_be_refused else "aborted"
+        return no
     return "denied" if kind is not None or _DENIED.match(text) else "error"
 
 
