@@ -146,14 +146,10 @@ def load_children(connection: sqlite3.Connection, session_id: str) -> list[Sessi
 def load_relationships(connection: sqlite3.Connection, session_id: str) -> list[SessionLink]:
     """Every link of the session, as child first; not to what only a stream called a child of it."""
     key = session_key(connection, session_id)
-    rows = connection.execute(
-        f"SELECT s.agent || ':' || s.external_id FROM sessions s WHERE s.parent_key = ? AND NOT ({LISTED})", (key,)
-    )
-    hidden = {row[0] for row in rows}
-    children = _links(connection, "parent_id", [session_id])
+    hidden = f"SELECT s.agent || ':' || s.external_id FROM sessions s WHERE s.parent_key = ? AND NOT ({LISTED})"
     return [
-        *_links(connection, "child_id", [session_id]),
-        *(link for link in children if link.child_session_id not in hidden),
+        *_links(connection, "child_id = ?", (session_id,)),
+        *_links(connection, f"parent_id = ? AND child_id NOT IN ({hidden})", (session_id, key)),
     ]
 
 
@@ -169,7 +165,7 @@ def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -
     ids = [row.id for row in found]
     models = _models(connection, [row.key for row in found])
     relationships: dict[str, list[Relationship]] = defaultdict(list)
-    for link in _links(connection, "child_id", ids):
+    for link in _links(connection, f"child_id IN ({_marks(ids)})", ids):
         relationships[link.child_session_id].append(link.relationship)
     diagnostics = _diagnostic_counts(connection, ids)
     sessions: list[Session] = []
@@ -237,13 +233,12 @@ def _models(connection: sqlite3.Connection, keys: list[int]) -> dict[int, list[s
     return found
 
 
-def _links(connection: sqlite3.Connection, side: str, ids: list[str]) -> list[SessionLink]:
+def _links(connection: sqlite3.Connection, condition: str, parameters: Sequence[str | int]) -> list[SessionLink]:
     rows = connection.execute(
         "SELECT child_id, kind, parent_id, coalesce(tool_call_id, found_call_id),"
         " coalesce(message_id, found_message_id), inferred OR found_call_id IS NOT NULL"
-        f" FROM links l WHERE {side} IN"
-        f" ({_marks(ids)}) AND {NEAREST} ORDER BY inferred, kind, parent_id, child_id",
-        ids,
+        f" FROM links l WHERE {condition} AND {NEAREST} ORDER BY inferred, kind, parent_id, child_id",
+        parameters,
     )
     return [
         SessionLink(
