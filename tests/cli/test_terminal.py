@@ -5,6 +5,7 @@ import re
 import unicodedata
 from io import BytesIO, TextIOWrapper
 
+import click
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -127,14 +128,13 @@ def test_a_table_takes_no_control_from_its_cells(
 def test_a_narrow_screen_cuts_only_what_may_be_cut(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a path its end stays, and a number is never cut: the screen wraps the line then."""
+    """Of a path its end stays, and a number is never cut."""
     monkeypatch.setattr(terminal, "is_terminal", lambda: True)
     columns = (Column("Id"), Column("File", gives_way=True, is_path=True), Column("Tokens", right=True))
     for screen, path in (
         (80, "/home/me/work/你/shop.py"),
         (38, "…e/work/你/shop.py"),
         (30, "…/shop.py"),
-        (9, "…shop.py"),
     ):
         for term in ("xterm", "dumb"):
             monkeypatch.setenv("COLUMNS", str(screen))
@@ -142,3 +142,29 @@ def test_a_narrow_screen_cuts_only_what_may_be_cut(
             write_table(columns, [("3f2a91c0", "/home/me/work/你/shop.py", "12,345")])
             line = capsys.readouterr().out.splitlines()[-1]
             assert line.split() == ["3f2a91c0", path, "12,345"]
+
+
+@pytest.mark.parametrize(("screen", "path", "why"), [(27, "…/你/shop.py", "a long story"), (9, "…shop.py", "a long…")])
+def test_a_screen_that_is_too_narrow_for_a_row_has_a_line_a_column(
+    screen: int, path: str, why: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No line is wrapped in its middle, and no number is ever cut."""
+    monkeypatch.setattr(terminal, "is_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(screen))
+    columns = (
+        Column("Id"),
+        Column("File", gives_way=True, is_path=True),
+        Column("Why", gives_way=True),
+        Column("Cached tokens", right=True),
+    )
+    write_table(columns, [("3f2a91c0", "/home/me/work/你/shop.py", "a long story", "12,345")], ("Total", "", "", "1"))
+    lines = click.unstyle(capsys.readouterr().out).splitlines()
+    assert lines == [
+        "Id             3f2a91c0",
+        f"File           {path}",
+        f"Why            {why}",
+        "Cached tokens  12,345",
+        "",
+        "Id             Total",
+        "Cached tokens  1",
+    ]

@@ -96,7 +96,8 @@ class Column(NamedTuple):
 def write_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], footer: Sequence[str] | None = None) -> None:
     """Write rows under their titles: fitted to a terminal, or aligned, whole and without colour in a pipe.
 
-    Where there are none, that is said, and nothing written.
+    On a terminal that is too narrow for a line a row, a row is a few lines, one a column. Where there are no rows, that
+    is said, and nothing written.
     """
     lines = [[one_line(cell) for cell in row] for row in rows]
     last = [] if footer is None else [[one_line(cell) for cell in footer]]
@@ -109,7 +110,7 @@ def write_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], footer
 
 
 def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: list[list[str]]) -> None:
-    from rich.console import Console, ConsoleDimensions
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -120,8 +121,9 @@ def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: 
         max(_width(text) for text in (*title, *cells)) for title, *cells in zip(titles, *rows, *footer, strict=True)
     ]
     _give_way(widths, columns, console.width)
-    # Where columns that may be cut do not make enough room the screen wraps the lines: no number is ever cut.
-    console.size = ConsoleDimensions(max(console.width, sum(widths) + GAP * len(widths)), console.height)
+    if sum(widths) + GAP * len(widths) > console.width:
+        _write_blocks(columns, [*rows, *footer], console.width)
+        return
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
     for column, width in zip(columns, widths, strict=True):
         table.add_column(
@@ -139,6 +141,32 @@ def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: 
         ]
         table.add_row(*cells, style="bold" if number >= len(rows) else None)
     console.print(table)
+
+
+def _write_blocks(columns: Sequence[Column], rows: list[list[str]], screen: int) -> None:
+    """Write each row as lines of a title and a cell, without empty cells. What may be cut fits the screen."""
+    label = max(_width(column.title) for column in columns)
+    room = max(NARROWEST, screen - label - GAP)
+    for number, row in enumerate(rows):
+        if number:
+            click.echo()
+        for column, cell in zip(columns, row, strict=True):
+            if cell:
+                shown = _cut(cell, room, column) if column.gives_way else cell
+                click.echo(f"{dim(column.title)}{' ' * (label - _width(column.title) + GAP)}{shown}")
+
+
+def _cut(text: str, width: int, column: Column) -> str:
+    """As much of a cell as so many columns hold."""
+    if column.is_path:
+        return _end_of(text, width)
+    return text if _width(text) <= width else f"{_beginning_of(text, width - 1)}…"
+
+
+def _beginning_of(text: str, width: int) -> str:
+    while _width(text) > width:
+        text = text[:-1]
+    return text.rstrip()
 
 
 def _end_of(text: str, width: int) -> str:
