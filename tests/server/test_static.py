@@ -43,12 +43,6 @@ def test_every_page_is_the_app_and_asked_for_anew(page: TestClient, path: str) -
     assert page.head(path).status_code == 200
 
 
-def test_the_api_says_that_it_answers_no_head(page: TestClient) -> None:
-    """Not found would be wrong: the address is there."""
-    answer = page.head("/api/status")
-    assert (answer.status_code, answer.headers["allow"]) == (405, "GET")
-
-
 def test_hashed_files_are_kept_for_ever(page: TestClient) -> None:
     response = page.get("/assets/index-4f2a.js", headers={"Accept-Encoding": "identity"})
     assert response.text == SCRIPT

@@ -13,6 +13,7 @@ from turnlog import __version__
 from turnlog.server import openapi
 from turnlog.server.context import Context
 from turnlog.server.errors import handle_errors
+from turnlog.server.heads import Heads
 from turnlog.server.network import Guard, require_token
 from turnlog.server.progress import Progress
 from turnlog.server.routes import ROUTERS
@@ -75,5 +76,6 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pro
     handle_errors(app)
     add_web_app(app, settings.static_folder)
     openapi.describe_answers(app)
+    app.add_middleware(Heads)
     app.add_middleware(Guard, settings=settings)
     return app

@@ -82,8 +82,6 @@ def add_web_app(app: FastAPI, folder: Path) -> None:
     async def get_page(request: Request) -> Response:
         path: str = request.path_params["path"]
         if path == "api" or path.startswith("api/"):
-            if request.method == "HEAD":
-                raise HTTPException(405, "the API answers no HEAD", {"Allow": "GET"})
             raise HTTPException(404, "there is no such address in the API")
         if path in files:
             return files[path].response(request)

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef } from "react";
 import type { SearchAnswer } from "@/api/types";
 import { MoreButton } from "@/design/more-button";
-import { Problem } from "@/design/problem";
+import { Problem, ProblemBox } from "@/design/problem";
 import { useUrlFilters } from "@/filters/url-filters";
 import { formatCount, plural } from "@/format/numbers";
 import { useListKeys } from "@/shell/keys";
@@ -13,11 +13,12 @@ import "./search.css";
 import { SearchFiltersBar } from "./search-filters";
 import { SearchGroup } from "./search-group";
 import { SearchHints } from "./search-hints";
-import { isAsked, joinGroups, SEARCH_FILTERS, useSearch } from "./use-search";
+import { isAsked, joinGroups, LONGEST_QUERY, lengthOf, SEARCH_FILTERS, useSearch } from "./use-search";
 
 export default function SearchPage() {
   const [filters, change] = useUrlFilters(SEARCH_FILTERS);
-  const asked = isAsked(filters);
+  const isTooLong = lengthOf(filters.q) > LONGEST_QUERY;
+  const asked = isAsked(filters) && !isTooLong;
   const search = useSearch(filters);
   const list = useRef<HTMLDivElement>(null);
   useTitle(filters.q ? `“${filters.q}”` : "Search");
@@ -36,8 +37,8 @@ export default function SearchPage() {
         {asked && <p className="page-count">{countOf(pages?.[0])}</p>}
       </div>
       <SearchFiltersBar filters={filters} onChange={change} />
-      {!asked && <SearchHints />}
-      {search.isError && <Problem error={search.error} what="The search" />}
+      {isTooLong ? <TooLong query={filters.q} /> : !asked && <SearchHints />}
+      {asked && search.isError && <Problem error={search.error} what="The search" />}
       {asked && search.data && groups.length === 0 && <NothingFound query={filters.q} />}
       <div ref={list} aria-busy={search.isFetching}>
         {asked &&
@@ -58,6 +59,17 @@ function countOf(page: SearchAnswer | undefined): string {
     page.total === null ? "" : `${plural(page.total, "hit")}${page.total_is_exact ? "" : " or more"}`;
   const pending = page.pending > 0 ? `${formatCount(page.pending)} messages are not searchable yet` : "";
   return [total, pending].filter(Boolean).join(" · ");
+}
+
+function TooLong({ query }: { query: string }) {
+  return (
+    <ProblemBox title="This is too long to be searched for">
+      <p>
+        It has {formatCount(lengthOf(query))} characters, and {formatCount(LONGEST_QUERY)} are the most. A few
+        words of it are enough: all of them must be in one text.
+      </p>
+    </ProblemBox>
+  );
 }
 
 function NothingFound({ query }: { query: string }) {

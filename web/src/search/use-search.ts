@@ -25,6 +25,9 @@ export type SearchFilters = Filters<(typeof SEARCH_FILTERS)[number]>;
 
 const PAGE = 40;
 
+/** How many characters the server takes; it counts those of Unicode. */
+export const LONGEST_QUERY = 1000;
+
 export function useSearch(filters: SearchFilters) {
   return useInfiniteQuery({
     queryKey: ["search", filters],
@@ -33,8 +36,13 @@ export function useSearch(filters: SearchFilters) {
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: (previous) => previous,
-    enabled: isAsked(filters),
+    enabled: isAsked(filters) && lengthOf(filters.q) <= LONGEST_QUERY,
   });
+}
+
+/** How many characters of Unicode a query has. */
+export function lengthOf(query: string): number {
+  return [...query].length;
 }
 
 /** Filters alone ask for something too: all failed calls of a tool, say. */
