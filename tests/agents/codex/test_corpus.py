@@ -37,7 +37,7 @@ from turnlog.model.usage import sum_usage
 VERSIONS = sorted(path.name for path in (DATA / "versions").iterdir())
 SCENARIOS = sorted(path.name for path in (DATA / "scenarios").iterdir())
 COSTS = sorted(path.name for path in (DATA / "costs").iterdir())
-TOGETHER = [("migrated", "0.39.0"), ("migrated", "0.113.0-review"), ("mixed", "0.39.0")]
+TOGETHER = [("migrated", "0.39.0"), ("migrated", "0.113.0-review"), ("mixed", "0.39.0"), ("mixed", "0.39.0-migrated")]
 """Logs that two versions wrote."""
 FOLDERS = [("versions", name) for name in VERSIONS] + [("scenarios", name) for name in SCENARIOS] + TOGETHER
 SCRIPTED = [name for name in SCENARIOS if name != "handwritten"]

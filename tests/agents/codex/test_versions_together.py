@@ -112,20 +112,38 @@ def read_bytes(data: bytes, thread: str) -> dict[str, Message]:
     return gather(fold_bytes(AGENT, source(thread), data)).messages
 
 
+ORIGINAL, FORK = (f"codex:01a20437-{rest}" for rest in ("1ee2-7333-982e-830be8e50d38", "2a76-7b00-9561-b7280511598f"))
+"""A thread of 0.39 that 0.169 went on with, and the copy that it made of it."""
+SAID = [["One.", "c1", "c2"], ["End."], ["Resumed by the new one.", "n1"], ["New end."]]
+"""What the model said in both: words, and the calls by their ids."""
+
+
+@pytest.mark.parametrize("names", [["0.39.0"], ["0.39.0-migrated"], ["0.39.0", "0.39.0-migrated"]], ids=" then ".join)
 @pytest.mark.parametrize("order", [1, -1], ids=["original first", "fork first"])
-def test_what_a_newer_version_copied_is_what_the_older_one_said(order: int, tmp_path: Path) -> None:
-    """R-C5, R-S15: recorded; 0.169 forked a thread of 0.39. The copy leaves out every `turn_context` of 0.39."""
+def test_what_a_newer_version_copied_is_what_the_older_one_said(order: int, names: list[str], tmp_path: Path) -> None:
+    """R-C5, R-S15: recorded; 0.169 forked a thread of 0.39, and migrated both. A copy leaves out every `turn_context`
+    of 0.39, and one that was migrated also whose version's it is."""
     path, home = tmp_path / "store.db", tmp_path / "home"
-    for log in logs("mixed", "0.39.0")[::order]:
-        (home / "sessions").mkdir(parents=True, exist_ok=True)
-        shutil.copy(log.path, home / "sessions")
-        pass_over(path, home)
-    old, fork = (f"codex:01a20384-{rest}" for rest in ("5029-7ce2-8a92-f9e97af5c131", "6145-7563-9e4a-642bbe7defa6"))
+    (home / "sessions").mkdir(parents=True)
+    for name in names:
+        for log in logs("mixed", name)[::order]:
+            shutil.copy(log.path, home / "sessions")
+            pass_over(path, home)
     found = stored(path)
     answers = {name: [said(x) for x in messages if x.role == "assistant"] for name, (messages, *_) in found.items()}
-    whole = [["One.", "c1", "c2"], ["End."], ["Resumed by the new one.", "n1"], ["New end."]]
-    assert answers == {old: whole, fork: [*whole, ["Forked old."]]}
-    assert [found[name][1] for name in (old, fork)] == [4, 1]
+    assert answers == {ORIGINAL: SAID, FORK: [*SAID, ["Forked old."]]}
+    assert [found[name][1] for name in (ORIGINAL, FORK)] == [4, 1]
+
+
+def test_a_copy_that_was_migrated_says_the_same_where_there_is_no_original(tmp_path: Path) -> None:
+    """R-C5: recorded; no record of it names the version that said it."""
+    path, home = tmp_path / "store.db", tmp_path / "home"
+    (home / "sessions").mkdir(parents=True)
+    shutil.copy(next(log.path for log in logs("mixed", "0.39.0-migrated") if FORK[6:] in log.path), home / "sessions")
+    pass_over(path, home)
+    ((messages, calls, _),) = stored(path).values()
+    assert [said(message) for message in messages if message.role == "assistant"] == [*SAID, ["Forked old."]]
+    assert calls == 5
 
 
 def test_an_answer_after_tokens_and_items_is_the_next_where_all_words_come_first() -> None:

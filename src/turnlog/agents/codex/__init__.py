@@ -23,7 +23,7 @@ class Codex:
 
     name = NAME
     display_name = "Codex"
-    parser_version = 14
+    parser_version = 15
     command = COMMAND
     turn_signs = TURN_SIGNS
 

@@ -137,7 +137,10 @@ def hear_reasoning(reading: Reading, text: str, item_id: str | None) -> Told:
 def _place_of_event(
     reading: Reading, item_id: str | None, text: str, *, is_section: bool = False
 ) -> tuple[MessageDraft, int] | None:
-    """Where to tell it: as the part that its item will be. None when the item was read already."""
+    """Where to tell it: as the part that its item will be.
+
+    None when the item was read already, or will be: in a copy that was migrated each text has its item.
+    """
     newest = reading.state.messages.get(reading.state.answer or "")
     key = item_id or identity.text_key(text)
     if newest is not None and is_told(newest, key):
@@ -145,6 +148,11 @@ def _place_of_event(
     if _is_of_next(reading):
         reading.close_message()
     draft = draft_for(reading, item_id, text)
+    if reading.state.layout_open:
+        draft.open.unnumbered.append((key, is_section))
+        draft.records.append((reading.position, reading.length, None))
+        draft.at(reading.at)
+        return None
     number = number_of_event(reading.state, draft.open, key, is_section=is_section)
     draft.records.append((reading.position, reading.length, number))
     draft.at(reading.at)

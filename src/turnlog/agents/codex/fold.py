@@ -31,6 +31,7 @@ from turnlog.agents.codex.reading import Reading, Told
 from turnlog.agents.codex.records import Event, Item, Line, TurnItem
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import State, decode_state, encode_state
+from turnlog.agents.codex.twins import settle_layout
 from turnlog.agents.packing import unpack
 from turnlog.model import Origin
 
@@ -242,6 +243,8 @@ def _read_item(reading: Reading, item: Item) -> None:
     if state.reviewing:
         session.note_review(reading, under_way=False)
     reviewed, state.reviewed = state.reviewed, False
+    if state.layout_open and (draft := reading.open_draft()) is not None:
+        settle_layout(state, draft.open, told_first=False)
     if item.passthrough is not None and item.passthrough.turn_id is not None:
         session.note_turn(reading, item.passthrough.turn_id)
     if kind == "message":

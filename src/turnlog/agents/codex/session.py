@@ -64,7 +64,8 @@ def read_bare_meta(reading: Reading, item: Item) -> None:
 def _read_own_meta(reading: Reading, meta: Meta) -> None:
     state = reading.state
     state.provider = meta.model_provider
-    state.recorded = meta.history_mode == _WITH_RECORDS and _version(meta.cli_version) >= _WITH_RECORDS_FROM
+    is_paginated = meta.history_mode == _WITH_RECORDS
+    state.recorded = is_paginated and _version(meta.cli_version) >= _WITH_RECORDS_FROM
     state.version = meta.cli_version
     _note_layout(state, meta.cli_version)
     moment = meta.timestamp or reading.at
@@ -77,6 +78,8 @@ def _read_own_meta(reading: Reading, meta: Meta) -> None:
     if isinstance(parent, str):
         reading.link("subagent", parent, reading.external_id)
     _link_fork(reading, meta, is_spawned=isinstance(parent, str))
+    # Only a log of old copies: a migration leaves out the line that tells which version's they are.
+    state.layout_open = is_paginated and state.origin is not None
     _note_facts(reading, meta)
     facts = {
         "originator": meta.originator,
@@ -199,6 +202,7 @@ def _time_in(identifier: str) -> float | None:
 def _note_layout(state: State, version: str | None) -> None:
     """In which order what follows was logged: a copy is in that of the version that wrote what it copies."""
     number = _version(version)
+    state.layout_open = False
     state.pairwise, state.told_first = number < _PAIRWISE_BELOW, number < _TOLD_FIRST_BELOW
 
 

@@ -42,6 +42,9 @@ class OpenMessage(msgspec.Struct, array_like=True):
     """The part that is a thought of which only the other stream has told so far."""
     twins: dict[str, int] = {}
     """Stream and item id or checksum of a text -> number of the part, until the other stream tells the same."""
+    unnumbered: list[tuple[str, bool]] = []
+    """What a text is found again by, and whether it is a section of a thought: told while the order of the log was not
+    known (see `State.layout_open`)."""
 
 
 class Outcome(msgspec.Struct, array_like=True, omit_defaults=True):
@@ -96,6 +99,8 @@ class State(msgspec.Struct, omit_defaults=True):
     """Each call is written with its output, before the next call of the same response."""
     told_first: bool = False
     """A user interface is told all texts of a response before its items are logged."""
+    layout_open: bool = False
+    """Which of these two holds, no record told yet: a copy in a log that was migrated, where the version is missing."""
     model: str | None = None
     provider: str | None = None
     effort: str | None = None

@@ -12,6 +12,7 @@ from turnlog.agents.codex.records import Event, WireUsage
 from turnlog.agents.codex.results import end_calls
 from turnlog.agents.codex.session import note_turn
 from turnlog.agents.codex.state import OpenCall
+from turnlog.agents.codex.twins import settle_layout
 from turnlog.agents.codex.usage import counts_key, usage_of, usage_of_count
 from turnlog.model import ErrorEvent, InterruptEvent, RewindEvent, Usage
 
@@ -172,6 +173,7 @@ def _count(reading: Reading, usage: Usage, told: WireUsage, response_id: str | N
         draft = draft_for(reading, response_id, counts_key(told))
     draft.open.counted = True
     draft.open.counted_first = draft.open.items == 0
+    settle_layout(reading.state, draft.open, told_first=True)
     draft.usage = usage if reading.is_own or not reading.state.is_subagent else None
     draft.response_id = reading.state.answer_response = response_id
     draft.records.append((reading.position, reading.length, None))

@@ -79,6 +79,15 @@ def number_of_event(state: State, place: OpenMessage, key: str, *, is_section: b
     return number
 
 
+def settle_layout(state: State, place: OpenMessage, *, told_first: bool) -> None:
+    """Number what was heard of a response before anything told in which order the log is."""
+    if place.unnumbered:
+        state.layout_open, state.told_first = False, told_first
+        for key, is_section in place.unnumbered:
+            number_of_event(state, place, key, is_section=is_section)
+        place.unnumbered = []
+
+
 def _await(twins: dict[str, int], key: str, number: int) -> None:
     while key in twins:
         key += _AGAIN
