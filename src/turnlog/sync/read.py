@@ -155,7 +155,7 @@ class Reader:
             state.lines += changes.counts.total
         state.state = fold.state()
         torn = state.archived - state.cursor
-        if torn and file.ends_in_line(state.cursor):
+        if torn and source.kind is not SourceKind.SPILL and file.ends_in_line(state.cursor):
             batch.note_tail(row, state.cursor, torn, file.line_number(state.cursor))
 
     def _is_list_with_forgotten(self, source: Source, state: SourceState, batch: Batch) -> bool:

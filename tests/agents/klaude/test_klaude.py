@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -47,14 +49,20 @@ from turnlog.model import (
     RecordEvent,
     RewindEvent,
     TextPart,
+    ToolCallPart,
     ToolState,
     UnknownPart,
     Usage,
 )
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
+from turnlog.store.connection import connect
+from turnlog.store.forget import forget_for_good
+from turnlog.store.restore import restore
+from turnlog.sync.scan import sync
 
-VERSIONS = ["1.9.0", "2.0.0", "2.43.0"]
+VERSIONS = ["1.9.0", "2.0.0", "2.43.0", "2.43.0-run"]
+"""Written after the classes of these versions; the last by the program itself."""
 CHILD = "7a2b0b7c1d6b4a4e8a51f1c2d3e4f502"
 FORK = "9c1d0b7c1d6b4a4e8a51f1c2d3e4f503"
 
@@ -445,16 +453,78 @@ def test_where_its_files_lie(home: Path) -> None:
     assert AGENT.roots() == []
     session = home / f".klaude/projects/home-dev-project/sessions/{SESSION}"
     (session / "images").mkdir(parents=True)
-    for name in ("events.jsonl", "meta.json", "images/5f.png", "meta.77.tmp"):
+    (session / "shell_tasks").mkdir()
+    (session / "background_tasks").mkdir()
+    for name in (
+        "events.jsonl",
+        "meta.json",
+        "images/5f.png",
+        "meta.77.tmp",
+        "shell_tasks/b1.json",
+        "shell_tasks/b1.log",
+        "background_tasks/a1.json",
+    ):
         (session / name).write_bytes(lines(user("u", "hi")))
     (home / ".klaude/klaude-config.yaml").write_text("api_key: secret")
     (session.parent / "away").symlink_to(session)
-    kinds = {Path(source.path).name: source.kind for source in AGENT.discover()}
-    assert kinds == {
-        "events.jsonl": SourceKind.SESSION,
-        "meta.json": SourceKind.SIDECAR,
-        "5f.png": SourceKind.SPILL,
+    found = {Path(source.path).name: (source.kind, source.appendable) for source in AGENT.discover()}
+    assert found == {
+        "events.jsonl": (SourceKind.SESSION, True),
+        "meta.json": (SourceKind.SIDECAR, False),
+        "5f.png": (SourceKind.SPILL, False),
+        "b1.json": (SourceKind.SIDECAR, False),
+        "b1.log": (SourceKind.SPILL, True),
+        "a1.json": (SourceKind.SIDECAR, False),
     }
+    assert [detect(Path(source.path)).source for source in AGENT.discover()] == list(AGENT.discover())
+
+
+AGENTS, BACKGROUND = "01e9cfed8f74478b825b060f26163050", "3935b386418e4c6c9d647fa73544ed3f"
+"""Sessions that 2.43.0 wrote: of two subagents, and of an output too large, a shell in the background and a picture."""
+
+
+def test_a_run_is_told_as_it_was_scripted(tmp_path: Path) -> None:
+    """R-K4, R-C10: recorded; subagents run in the background, and report later."""
+    store = tmp_path / "store.db"
+    sync(store, roots=[DATA / "2.43.0-run"], agents=[AGENT])
+    with open_store(store) as opened:
+        tokens = {
+            session.external_id[:4]: (session.usage.calls, session.usage.usage.input, session.usage.usage.output)
+            for session in opened.sessions(SessionFilter(subagents=True)).items
+        }
+        assert tokens == {
+            "01e9": (5, 500, 256),
+            "46eb": (2, 200, 67),
+            "2e42": (2, 200, 71),
+            "3935": (4, 400, 170),
+            "89a3": (2, 200, 93),
+        }
+        assert {child.external_id[:4] for child in opened.children(f"klaude:{AGENTS}")} == {"46eb", "2e42"}
+        killed = [item.message for item in opened.messages("klaude:89a3fa4d252d4409946c77ac45d0995a")]
+        assert [part.state for message in killed for part in message.parts if isinstance(part, ToolCallPart)] == [
+            ToolState.ABORTED
+        ]
+        assert [item.message.origin for item in opened.messages(f"klaude:{AGENTS}")].count(Origin.NOTIFICATION) == 2
+
+
+def test_what_tasks_left_is_kept_given_back_and_forgotten(tmp_path: Path) -> None:
+    """R-C13: recorded; read while the shell prints, and when it has ended in the middle of a line."""
+    home, store, session = tmp_path / ".klaude", tmp_path / "data" / "store.db", f"klaude:{BACKGROUND}"
+    shutil.copytree(DATA / "2.43.0-run", home)
+    (log,) = home.rglob("5ff52900ed2945239c1bdcf78dfdc182.log")
+    log.write_bytes(b"bgstart\n")
+    sync(store, roots=[home], agents=[AGENT])
+    log.write_bytes(b"bgstart\nbgend")
+    assert sync(store, roots=[home], agents=[AGENT]).changed == 1
+    folder = home / "projects" / "home-dev-work" / "sessions" / BACKGROUND
+    written = {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with open_store(store) as opened:
+        assert opened.spill(session, log.name) == b"bgstart\nbgend"
+        assert not opened.diagnostics().items
+    with closing(connect(store)) as connection:
+        found = restore(connection, session, tmp_path / "back")
+    assert {file.source: file.path.read_bytes() for file in found} == written
+    assert set(forget_for_good(store, session).files) == set(written)
 
 
 def test_every_kind_is_read_without_a_word_in_it() -> None:

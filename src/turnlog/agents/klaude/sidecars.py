@@ -1,4 +1,4 @@
-"""Files beside a log: the facts that klaude-code keeps about a session, and images."""
+"""Files beside a log: the facts that klaude-code keeps about a session, images, and what tasks left."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from turnlog.agents.changes import (
     SessionChange,
     Spill,
 )
-from turnlog.agents.klaude.sources import NAME, session_id
+from turnlog.agents.klaude.sources import META, NAME, session_id
 
 _MEDIA_TYPES = {
     ".gif": "image/gif",
     ".jpeg": "image/jpeg",
     ".jpg": "image/jpeg",
+    ".log": "text/plain",
     ".png": "image/png",
+    ".stderr": "text/plain",
+    ".stdout": "text/plain",
     ".webp": "image/webp",
 }
 
@@ -46,7 +49,7 @@ class _Meta(msgspec.Struct):
 
 
 class SidecarFold:
-    """Reads a file that is rewritten whole each time. It remembers nothing."""
+    """Reads a file that is rewritten whole each time, or an output that grows. It remembers nothing."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -58,7 +61,12 @@ class SidecarFold:
         if self._source.kind is SourceKind.SPILL:
             path = PurePath(self._source.path)
             media_type = _MEDIA_TYPES.get(path.suffix.lower(), "application/octet-stream")
-            changes.spills.append(Spill(session_id=session, name=path.name, media_type=media_type, size=len(data)))
+            size = offset + len(data)
+            changes.spills.append(Spill(session_id=session, name=path.name, media_type=media_type, size=size))
+            return changes
+        if not self._source.path.endswith(META):
+            # A task: what became of it, the log says.
+            changes.counts.events = 1
             return changes
         try:
             _read_meta(msgspec.json.decode(data, type=_Meta), session, changes)

@@ -1,4 +1,4 @@
-"""Where klaude-code's files lie: a folder a session, with its log, facts about it, and its images.
+"""Where klaude-code's files lie: a folder a session, with its log, facts about it, its images, and what its tasks left.
 
 Folders are listed, nothing is opened, and no symbolic link is followed. A root is the folder `.klaude`.
 """
@@ -14,7 +14,12 @@ from turnlog.agents.folders import entries, folder_below, folders, is_file, is_f
 
 NAME = "klaude"
 
-_KINDS = {"events.jsonl": SourceKind.SESSION, "meta.json": SourceKind.SIDECAR}
+META = "meta.json"
+_KINDS = {"events.jsonl": SourceKind.SESSION, META: SourceKind.SIDECAR}
+_FOLDERS = frozenset({"images", "shell_tasks", "background_tasks"})
+"""Folders of a session; what a task was is JSON, and all else a whole output or an image."""
+_GROWING = ("events.jsonl", ".log", ".stdout", ".stderr")
+"""Endings of files that grow: the log, and what a shell has printed so far."""
 
 
 def session_id(external: str) -> str:
@@ -29,22 +34,26 @@ def find_sources(root: Path) -> Iterator[Source]:
             for entry in entries(session.path):
                 if is_file(entry) and entry.name in _KINDS:
                     yield _source(entry.path, root, _KINDS[entry.name], session.name)
-                elif is_folder(entry) and entry.name == "images":
-                    for image in filter(is_file, entries(entry.path)):
-                        yield _source(image.path, root, SourceKind.SPILL, session.name)
+                elif is_folder(entry) and entry.name in _FOLDERS:
+                    for file in filter(is_file, entries(entry.path)):
+                        yield _source(file.path, root, _kind_in_folder(file.name), session.name)
 
 
 def source_of(path: Path) -> Source | None:
     """What the file at `path` is by its place; None when it can be none of ours. Nothing is opened."""
     place = path.absolute()
     parents = [folder.name for folder in place.parents]
-    image = parents[:1] == ["images"]
-    folders = parents[1:] if image else parents
+    is_nested = parents[0] in _FOLDERS
+    folders = parents[1:] if is_nested else parents
     if len(folders) < 4 or folders[1] != "sessions" or folders[3] != "projects":
         return None
-    kind = SourceKind.SPILL if image else _KINDS.get(path.name)
+    kind = _kind_in_folder(path.name) if is_nested else _KINDS.get(path.name)
     root = next(folder.parent for folder in place.parents if folder.name == "projects")
     return None if kind is None else _source(os.fspath(place), root, kind, folders[0])
+
+
+def _kind_in_folder(name: str) -> SourceKind:
+    return SourceKind.SIDECAR if name.endswith(".json") else SourceKind.SPILL
 
 
 def _source(path: str, root: Path, kind: SourceKind, external: str) -> Source:
@@ -55,5 +64,5 @@ def _source(path: str, root: Path, kind: SourceKind, external: str) -> Source:
         kind=kind,
         session_id=session_id(external),
         project=folder_below(path, root, "projects"),
-        appendable=kind is SourceKind.SESSION,
+        appendable=path.endswith(_GROWING),
     )
