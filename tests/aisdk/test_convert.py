@@ -13,6 +13,7 @@ from model_values import values_of
 from turnlog.aisdk import DynamicToolUIPart, validate_ui_messages
 from turnlog.aisdk import encode as encode_ui
 from turnlog.aisdk.convert import to_ui_json, to_ui_messages
+from turnlog.aisdk.receive import from_ui_messages
 from turnlog.aisdk.restore import restore_messages
 from turnlog.model import (
     Approval,
@@ -243,7 +244,11 @@ def test_an_approval_is_shown_where_somebody_was_asked() -> None:
 def test_input_that_is_no_json_is_its_text_and_no_input_is_an_empty_object() -> None:
     broken = ToolCallPart(tool_call_id="tc1", tool_name="search", input_text='{"que')
     assert part_of(broken) == tool(state="input-available", input='{"que')
-    assert part_of(ToolCallPart(tool_call_id="tc1", tool_name="search")) == tool(state="input-available", input={})
+    for written in (None, "", " \n"):
+        none = ToolCallPart(tool_call_id="tc1", tool_name="search", input_text=written)
+        assert part_of(none) == tool(state="input-available", input={})
+        answer = Message(id="a1", role="assistant", parts=(none,))
+        assert from_ui_messages(to_ui_messages([answer]).messages, trusted=True).messages == [answer]
 
 
 def test_input_that_still_streams() -> None:

@@ -16,6 +16,8 @@ from msgspec import Raw
 from turnlog.aisdk.asgi import StreamResponse
 from turnlog.aisdk.chunks import DataChunk, ReasoningDeltaChunk, TextDeltaChunk, UIMessageChunk
 from turnlog.aisdk.codec import encode_chunk
+from turnlog.aisdk.parts import TextUIPart
+from turnlog.aisdk.reader import read_ui_message
 from turnlog.aisdk.sse import DONE, HEADERS, KEEP_ALIVE, STREAM_OPEN, SseDecoder, SseEncoder, decode_chunks
 from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.streaming import stream_chunks, stream_sse
@@ -177,3 +179,10 @@ def test_responses_send_the_headers_and_the_stream_and_notice_who_leaves(respons
         assert sent[-1]["more_body"] is True
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+def test_bytes_that_are_no_utf8_are_read_as_a_browser_reads_them(version: int) -> None:
+    sent = b'data: {"type":"text-start","id":"t"}\n\ndata: {"type":"text-delta","id":"t","delta":"a\xff\xe2\x82b"}\n\n'
+    message = read_ui_message(decode_chunks(sent, version=version), version=version).message
+    assert message.parts == (TextUIPart(text="a\ufffd\ufffdb", state="streaming"),)

@@ -237,6 +237,12 @@ def test_half_a_character_in_an_input_is_kept() -> None:
     assert last_part(given)["input"] == {"a": "\ud83d"}
 
 
+@pytest.mark.parametrize("written", ["", " \n"])
+def test_blank_arguments_are_none(written: str) -> None:
+    given = events.ToolInputAvailable(tool_call_id="c", tool_name="Bash", input_text=written)
+    assert last_part(given)["input"] == {}
+
+
 def test_nothing_comes_after_the_end() -> None:
     writer = ChunkWriter(7)
     writer.abort("stopped")

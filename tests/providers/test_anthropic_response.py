@@ -218,6 +218,72 @@ def test_a_call_that_broke_off_stays_as_text() -> None:
     assert streaming.feed(events[-1]) == []
 
 
+def said_in_pieces(start: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events of an answer of one block."""
+    return [
+        events_of({**BODY, "content": []})[0],
+        {"type": "content_block_start", "index": 0, "content_block": start},
+        *[{"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas],
+        {"type": "content_block_stop", "index": 0},
+        *events_of(BODY)[-2:],
+    ]
+
+
+def test_a_call_without_arguments_is_one_with_none() -> None:
+    """The API sends one empty piece where a tool takes nothing."""
+    start: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "Now", "input": {}}
+    streaming = stream()
+    empty = {"type": "input_json_delta", "partial_json": ""}
+    told = [event for each in said_in_pieces(start, empty) for event in streaming.feed(each)]
+    [available] = [event for event in told if isinstance(event, ToolInputAvailable)]
+    assert plain(streaming.message) == plain(answer(start))
+    assert (bytes(available.input), available.input_text) == (b"{}", None)
+
+
+def test_a_compaction_is_its_block() -> None:
+    """It comes in one delta (`compact_20260112`)."""
+    whole = {"type": "compaction", "content": "what happened", "encrypted_content": "c2VhbA=="}
+    streaming = stream()
+    for event in said_in_pieces({"type": "compaction", "content": None}, {**whole, "type": "compaction_delta"}):
+        streaming.feed(event)
+    assert streaming.message == answer(whole)
+
+
+def test_calls_that_a_stream_begins_with_are_kept() -> None:
+    """What a program had asked for before stands in `message_start` (programmatic tool calls)."""
+    given = {**CONTENT[5], "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}}
+    start, *_, change, stop = events_of(BODY)
+    streaming = stream()
+    told = [
+        event
+        for each in ({**start, "message": {**start["message"], "content": [given]}}, change, stop)
+        for event in streaming.feed(each)
+    ]
+    assert plain(streaming.message) == plain(answer(given))
+    assert [event.tool_call_id for event in told if isinstance(event, ToolInputAvailable)] == [given["id"]]
+
+
+def test_a_fallback_names_the_model_that_answered() -> None:
+    block = {"type": "fallback", "from": {"model": "claude-a"}, "to": {"model": "claude-b"}}
+    streaming = stream()
+    for event in said_in_pieces(block):
+        streaming.feed(event)
+    assert streaming.message == answer(block, model="claude-b")
+
+
+def test_a_container_that_is_not_told_again_is_kept() -> None:
+    container = {"id": "container_1", "expires_at": "2026-01-01T00:00:00Z"}
+    start, *_, change, stop = events_of(BODY)
+    streaming = stream()
+    for event in (
+        {**start, "message": {**start["message"], "container": container}},
+        {**change, "delta": {**change["delta"], "container": None}},
+        stop,
+    ):
+        streaming.feed(event)
+    assert streaming.message.metadata["anthropic"]["container"] == container
+
+
 def test_broken_arguments_are_kept_as_they_came() -> None:
     start: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "Read", "input": {}}
     delta = {"type": "input_json_delta", "partial_json": '{"path": "a'}

@@ -176,6 +176,23 @@ def test_a_blocked_prompt_has_no_candidates() -> None:
     assert reading.message == message
 
 
+def test_pages_of_every_kind_of_search_are_sources() -> None:
+    """As the grounding of a search, of a search for images, of maps and of one's own documents tells them."""
+    chunks = [
+        {"image": {"sourceUri": "https://e.org/page", "imageUri": "https://e.org/i.png", "title": "I"}},
+        {"maps": {"uri": "https://maps.example/1", "title": "M", "placeId": "places/1"}},
+        {"retrievedContext": {"uri": "https://e.org/d", "title": "D", "text": "d"}},
+        {"retrievedContext": {"uri": "gs://bucket/d.pdf", "title": "kept in the metadata"}},
+        {"web": {"title": "no address"}},
+    ]
+    whole = body({"text": "a"})
+    whole["candidates"][0]["groundingMetadata"] = {"groundingChunks": chunks}
+    message = google.from_response(whole)
+    sources = [(part.url, part.title) for part in message.parts if isinstance(part, SourceUrlPart)]
+    assert sources == [("https://e.org/page", "I"), ("https://maps.example/1", "M"), ("https://e.org/d", "D")]
+    assert message.metadata["google"]["groundingMetadata"]["groundingChunks"] == chunks
+
+
 def test_images_are_files() -> None:
     [image] = google.from_response(body({"inlineData": {"mimeType": "image/png", "data": "AAEC"}})).parts
     assert isinstance(image, FilePart)

@@ -98,6 +98,21 @@ def test_an_empty_result_says_that_it_is_empty(answer: Any) -> None:
     assert kinds == ["empty-result"]
 
 
+@pytest.mark.parametrize(
+    ("status", "said"), [("denied", "no"), ("aborted", "stopped"), ("success", "nothing"), ("error", "nothing")]
+)
+def test_a_tool_that_did_not_run_is_not_told_as_one_without_output(status: Any, said: str) -> None:
+    made, kinds = repaired(
+        user("q"),
+        assistant(call("c1", result(status=status))),
+        empty_result="nothing",
+        aborted_result="stopped",
+        denied_result="no",
+    )
+    assert only_call(made).output_text == said
+    assert kinds == ["empty-result"]
+
+
 def test_a_result_without_content_says_its_error() -> None:
     made, kinds = repaired(user("q"), assistant(call("c1", result(status="error", error_text="boom"))))
     assert (only_call(made).output_text, kinds) == ("boom", [])

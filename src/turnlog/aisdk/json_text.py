@@ -33,7 +33,8 @@ def parse_json(text: str | bytes, *, unsafe_keys: bool = False) -> Any:
 
 def _parse_careful(text: str | bytes) -> Any:
     if isinstance(text, bytes):
-        text = text.decode("utf-8")
+        # As browsers and servers decode a body: what is no UTF-8 becomes U+FFFD and is no error.
+        text = text.decode("utf-8", "replace")
     try:
         return json.loads(text, parse_constant=_refuse_constant, parse_int=_parse_int)
     except RecursionError as error:

@@ -8,7 +8,7 @@ names the difference.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeGuard
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -36,7 +36,7 @@ _NULL: Final = Raw(b"null")
 """An output that is not told; among the pieces that remain: the input that is shown is none that the log told."""
 
 _NO_INPUT: Final = Raw(b"{}")
-"""The input of a call whose log tells none: AI SDK demands one, and providers an object."""
+"""The input of a call without arguments: AI SDK demands one, and providers an object."""
 
 _STATUS_OF_STATE = {state.value: status for status, state in STATE_OF_STATUS.items()}
 
@@ -125,7 +125,7 @@ class CallWriter(PartWriter):
             value, part.input = part.input, UNSET
             return value
         part.input = _NULL
-        return _NO_INPUT if part.input_text is UNSET else part.input_text
+        return part.input_text if _says_something(part.input_text) else _NO_INPUT
 
     def _streaming_input(self, part: CallPieces, said: UIPartJson) -> None:
         if part.input is not UNSET:
@@ -197,6 +197,11 @@ class CallWriter(PartWriter):
                 said[name] = value
             elif name in features:
                 self.lose(features[name], f"AI SDK {self.view.version} does not know {name}")
+
+
+def _says_something(written: Raw | UnsetType) -> TypeGuard[Raw]:
+    """Whether a text is not blank: some servers write the arguments of a call that has none as an empty one."""
+    return is_text(written) and bool(msgspec.json.decode(written, type=str).strip())
 
 
 def shown_result(part: CallPieces) -> ResultPieces | None:

@@ -79,9 +79,9 @@ def input_of(exact: RawJson, text: str | None, streamed: str) -> Any:
     """The input of a call: its JSON, its text where it is none, else what was streamed; no input is an empty object."""
     if exact is not UNSET:
         return plain_json(exact)
-    if text is not None:
+    if text is not None and text.strip():
         return text
-    if not streamed.strip():
+    if text is not None or not streamed.strip():
         return {}
     try:
         return without_unsafe_keys(parse_json(streamed))

@@ -119,7 +119,9 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
     empty_result: str = "(no output)"
     """Text of a result that has none."""
     aborted_result: str = "The tool call was interrupted; there is no result."
-    """Text of the result of a call that was never answered."""
+    """Text of the result of a call that was never answered, or was aborted without a word."""
+    denied_result: str = "Tool call execution denied."
+    """Text of the result of a call that was refused without a reason; AI SDK says the same."""
 
 
 class Conversion(msgspec.Struct, frozen=True, kw_only=True):

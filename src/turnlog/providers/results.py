@@ -42,7 +42,7 @@ def _answered(
         result = _join(results, message, call, report)
         if all(isinstance(part, TextPart) and not part.text.strip() for part in result.content):
             report.mend("empty-result", message.id, "a text was added that says so", call=call.tool_call_id)
-            result = msgspec.structs.replace(result, content=(TextPart(text=options.empty_result),))
+            result = msgspec.structs.replace(result, content=(TextPart(text=_instead(result, options)),))
     return msgspec.structs.replace(call, results=(result,))
 
 
@@ -97,6 +97,12 @@ def _parts_of(result: ToolResult) -> tuple[Part, ...]:
     if result.content or not result.error_text:
         return result.content
     return (TextPart(text=result.error_text),)
+
+
+def _instead(result: ToolResult, options: RequestOptions) -> str:
+    """What a result without text says: most APIs cannot tell the model otherwise that its tool did not run."""
+    told = {"denied": options.denied_result, "aborted": options.aborted_result}
+    return told.get(result.status, options.empty_result)
 
 
 def _aborted(call: ToolCallPart, options: RequestOptions) -> ToolResult:

@@ -36,7 +36,7 @@ class _Block:
     """One block that grows. `part` is what it began as."""
 
     def __init__(self, start: Json, part: Part) -> None:
-        self.start = start
+        self.start = dict(start)
         self.part = part
         self.grown: dict[str, list[str]] = {}
         self.citations: list[Json] = []
@@ -48,8 +48,10 @@ class _Block:
         block = dict(self.start)
         for name, pieces in self.grown.items():
             field = "input" if name == "partial_json" else name
-            before = block.get(field)
-            block[field] = (before if isinstance(before, str) else "") + "".join(pieces)
+            before, more = block.get(field), "".join(pieces)
+            # A call without arguments begins with `{}`, and one empty piece is all that follows.
+            if more or self.is_open:
+                block[field] = (before if isinstance(before, str) else "") + more
         if self.citations:
             block["citations"] = [*objects(block.get("citations")), *self.citations]
         more = {"unknown_deltas": self.unknown} if self.unknown else {}
@@ -81,12 +83,23 @@ class _Assembler:
         return {**self._message, "content": blocks}
 
     def _start(self, event: Json) -> list[StreamEvent]:
-        self._message = grown(self._message, fields(event.get("message")))
-        return []
+        """Begin, perhaps with calls that a program made before and that only waited for their results."""
+        told = fields(event.get("message"))
+        self._message = grown(self._message, told)
+        if self._blocks:
+            return []
+        given = enumerate(objects(told.get("content")))
+        return [each for index, block in given for each in [*self._begin(index, block), *self._end(index)]]
 
     def _open(self, event: Json) -> list[StreamEvent]:
-        index = count(event.get("index")) or 0
         start = fields(event.get("content_block"))
+        if start.get("type") == "fallback":
+            # Another model goes on, and is the one that answered.
+            model = word(fields(start.get("to")).get("model"))
+            self._message |= {"model": model} if model else {}
+        return self._begin(count(event.get("index")) or 0, start)
+
+    def _begin(self, index: int, start: Json) -> list[StreamEvent]:
         block = _Block(start, self._part(index, start))
         self._blocks[index] = block
         written = text(start.get("text")) or text(start.get("thinking"))
@@ -108,7 +121,9 @@ class _Assembler:
             block.grown.setdefault(name, []).append(more)
             return part_delta(block.part, more)
         if kind == "signature_delta":
-            block.start = {**block.start, "signature": delta.get("signature")}
+            block.start |= {"signature": delta.get("signature")}
+        elif kind == "compaction_delta":
+            block.start |= {name: value for name, value in delta.items() if name != "type"}
         elif kind == "citations_delta":
             block.citations.append(fields(delta.get("citation")))
         else:
@@ -116,7 +131,9 @@ class _Assembler:
         return []
 
     def _close(self, event: Json) -> list[StreamEvent]:
-        index = count(event.get("index")) or 0
+        return self._end(count(event.get("index")) or 0)
+
+    def _end(self, index: int) -> list[StreamEvent]:
         block = self._blocks.get(index)
         if block is None:
             return []
@@ -132,7 +149,7 @@ class _Assembler:
     def _change(self, event: Json) -> list[StreamEvent]:
         usage = {**fields(self._message.get("usage")), **rest(fields(event.get("usage")), ())}
         self._message |= rest(event, ("type", "delta", "usage"))
-        self._message |= {**fields(event.get("delta")), "usage": usage}
+        self._message |= {**rest(fields(event.get("delta")), ()), "usage": usage}
         return []
 
     def _stop(self, _event: Json) -> list[StreamEvent]:

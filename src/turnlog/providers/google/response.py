@@ -6,6 +6,7 @@ unsigned are one: a stream cuts them anywhere. Only the first candidate is read;
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -88,6 +89,11 @@ STOP_REASONS: dict[str, StopReason] = {
 _BODY = ("candidates", "usageMetadata", "modelVersion", "responseId", "createTime", "error", "promptFeedback")
 _CANDIDATE = ("content", "finishReason", "index", "finishMessage")
 _PART = ("thought", "thoughtSignature")
+
+_ADDRESSES = {"web": "uri", "image": "sourceUri", "retrievedContext": "uri", "maps": "uri"}
+"""Kinds of what grounds an answer -> where each has the address of its page."""
+
+_WEB = re.compile("https?://", re.IGNORECASE)
 
 Reader: TypeAlias = Callable[[Any, str], Part | None]
 
@@ -238,15 +244,16 @@ _READERS: dict[str, Reader] = {
 def _sources(candidate: Json, message_id: str) -> list[Part]:
     """The pages that grounded the answer; which passage rests on which stays in the metadata."""
     chunks = objects(fields(candidate.get("groundingMetadata")).get("groundingChunks"))
-    pages = [page for chunk in chunks if (page := fields(chunk.get("web"))) and word(page.get("uri"))]
+    pages = [(fields(chunk.get(kind)), name) for chunk in chunks for kind, name in _ADDRESSES.items()]
+    known = [(address, page) for page, name in pages if _WEB.match(address := text(page.get(name)))]
     return [
         SourceUrlPart(
             id=f"{message_id}:source:{index}",
-            source_id=text(page.get("uri")),
-            url=text(page.get("uri")),
+            source_id=address,
+            url=address,
             title=word(page.get("title")),
         )
-        for index, page in enumerate(pages)
+        for index, (address, page) in enumerate(known)
     ]
 
 
