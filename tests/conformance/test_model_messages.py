@@ -22,6 +22,7 @@ SEED = 20261123
 URLS = (
     "https://example.org", "HTTPS://Example.ORG:443/a/../b c?q=ü d#f g", "http://user:pw@h:8080/./x", "https://h/%41'|^",
     "data:image/png;base64,iVBORw0KGgo=", "data:,a b#c", "blob:x", "img.png", "/img.png", "https://", "//h/x", "",
+    "http://127.1/", "http://[::ffff:1.2.3.4]:0080/", "http://h:x/", "http://a@b:c@Bücher.de", "gs://b/../k l",
 )  # fmt: skip
 
 
