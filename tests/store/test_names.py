@@ -62,6 +62,17 @@ def test_a_session_that_is_renamed_after_its_log_was_read_has_the_new_name(home:
     assert titles(tmp_path / "grown.db") == {SESSION: ("three", "custom")}
 
 
+def test_a_thread_whose_id_begins_like_another_has_no_part_in_its_name(home: Path, tmp_path: Path) -> None:
+    """What a name holds for the agent tells: an id alone does not."""
+    log_of(home).write_bytes(meta() + prompt("First"))
+    log_of(home).with_name(f"rollout-2026-11-21T10-00-00-{THREAD}_copy.jsonl").write_bytes(
+        meta(id=f"{THREAD}_copy") + prompt("Second")
+    )
+    (home / "session_index.jsonl").write_bytes(name("one"))
+    read(home, tmp_path / "t.db")
+    assert titles(tmp_path / "t.db") == {SESSION: ("one", "custom"), f"{SESSION}_copy": ("Second", "prompt")}
+
+
 def test_a_name_waits_for_its_log(home: Path, tmp_path: Path) -> None:
     store = tmp_path / "t.db"
     (home / "session_index.jsonl").write_bytes(name("one") + name("other", OTHER))

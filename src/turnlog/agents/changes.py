@@ -113,6 +113,9 @@ class SessionChange(msgspec.Struct, kw_only=True):
     metadata: dict[str, Any] = {}
 
 
+NAMED_AFTER = "named_after"
+"""In `SessionChange.metadata`: the id of the session whose name (a `LeafTitle` with its id) is this one's too."""
+
 SHARES_BEFORE = "shares_before"
 """In a fork's `Link.metadata`: it holds none of its parent's history, but shares the messages whose first record has a
 number below this. Messages tell theirs among their record ids, as `#<number>`; one without follows the one before."""
@@ -181,8 +184,8 @@ class Spill(msgspec.Struct, frozen=True, kw_only=True):
 class LeafTitle(msgspec.Struct, frozen=True, kw_only=True):
     """A title that one file gives to the conversation of another, named by its newest record or its session's id.
 
-    With a session's id it is the name that the user gave it and its branches (that id, `_` and another).
-    The last title that a file gives counts.
+    With a session's id it is the name that the user gave it, and those that are `NAMED_AFTER` it. The last title that a
+    file gives counts.
     """
 
     record_id: str

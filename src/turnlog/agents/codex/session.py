@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from turnlog.agents.changes import NAMED_AFTER
 from turnlog.agents.codex.events import add_record
 from turnlog.agents.codex.lines import read_communication, read_meta, read_turn_context
 from turnlog.agents.codex.reading import Reading
 from turnlog.agents.codex.records import Item, Meta
 from turnlog.agents.codex.results import end_calls
-from turnlog.agents.codex.sources import NAME, thread_of
+from turnlog.agents.codex.sources import NAME, session_id, thread_of
 from turnlog.agents.codex.state import State
 from turnlog.agents.codex.tools import metadata_of
 
@@ -93,6 +94,9 @@ def _read_own_meta(reading: Reading, meta: Meta) -> None:
         "repository_url": meta.git.repository_url if meta.git else None,
     }
     reading.session.metadata = {NAME: metadata_of(facts)}
+    thread = thread_of(reading.external_id)
+    if thread != reading.external_id:
+        reading.session.metadata[NAMED_AFTER] = session_id(thread)
     _name_by_task(reading, facts["agent_path"], facts["agent_nickname"])
 
 

@@ -2,24 +2,23 @@
 
 A session has a title by its newest record as long as it ends with that, and its own log gives it none but the first
 prompt. One by its id is the user's, and comes before what the log calls it: such a file is written at each new name.
-It holds for the session's branches too, whose ids are its own with `_` and another behind.
+It holds for sessions too that say they are named after that one (`turnlog.agents.changes.NAMED_AFTER`).
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from turnlog.agents.changes import LeafTitle
+from turnlog.agents.changes import NAMED_AFTER, LeafTitle
 from turnlog.model.session import TitleSource
 from turnlog.store.joining import choose_title
 
 _LOOKUP_SIZE = 500
 
-_BRANCH = "_"
-"""Between the id of a session and that of a branch of it."""
+_NAMED_AFTER = f"metadata ->> '$.{NAMED_AFTER}'"
 
 
 class LeafTitles:
@@ -47,43 +46,51 @@ class LeafTitles:
     def take_concerned(self) -> list[str]:
         """Ids of the sessions, stored or not, that may be called otherwise since this was last asked."""
         leaves, self._leaves = sorted(self._leaves), set()
-        found = [name for _, record_id in leaves if ":" in record_id for name in self._called_so(record_id)]
+        found = [record_id for _, record_id in leaves if ":" in record_id]
         # One look at all sessions for many records: a file has several, and no index has them.
         for start in range(0, len(leaves), _LOOKUP_SIZE):
             piece = leaves[start : start + _LOOKUP_SIZE]
+            records = [record_id for _, record_id in piece]
+            named = [record_id for record_id in records if ":" in record_id]
             rows = self._connection.execute(
-                "SELECT agent, external_id, active_leaf FROM sessions WHERE owner_key = 1 AND active_leaf IN"
-                f" ({', '.join('?' * len(piece))})",
-                [record_id for _, record_id in piece],
+                f"SELECT agent, external_id, active_leaf, {_NAMED_AFTER} FROM sessions WHERE owner_key = 1"
+                f" AND (active_leaf IN ({_marks(records)}) OR {_NAMED_AFTER} IN ({_marks(named)}))",
+                (*records, *named),
             )
-            found += [f"{agent}:{external_id}" for agent, external_id, leaf in rows if (agent, leaf) in piece]
+            found += [
+                f"{agent}:{external_id}"
+                for agent, external_id, leaf, named_after in rows
+                if (agent, leaf) in piece or (agent, named_after) in piece
+            ]
         return found
-
-    def _called_so(self, session_id: str) -> list[str]:
-        """The session, stored or not, and its branches that are stored."""
-        agent, _, external_id = session_id.partition(":")
-        rows = self._connection.execute(
-            "SELECT external_id FROM sessions"
-            " WHERE owner_key = 1 AND agent = ? AND external_id >= ? AND external_id < ?",
-            (agent, f"{external_id}{_BRANCH}", f"{external_id}{chr(ord(_BRANCH) + 1)}"),
-        )
-        return [session_id, *(f"{agent}:{branch}" for (branch,) in rows)]
 
 
 def title_of(
-    connection: sqlite3.Connection, session_id: str, titles: Mapping[TitleSource, str], leaf: str | None
+    connection: sqlite3.Connection,
+    session_id: str,
+    titles: Mapping[TitleSource, str],
+    leaf: str | None,
+    named_after: str | None,
 ) -> tuple[str | None, TitleSource | None]:
-    """What a session is called, and where that is from, given what its own log calls it and its newest record."""
+    """What a session is called, and where that is from.
+
+    Args:
+        connection: The store.
+        session_id: The session, stored or not.
+        titles: What its own log calls it.
+        leaf: Its newest record.
+        named_after: The id of the session whose name is its too.
+    """
     found = dict(
         connection.execute(
             "SELECT record_id, max(title) FROM leaf_titles"
             " WHERE agent = ? AND record_id IN (?, ?, ?) GROUP BY record_id",
-            (session_id.partition(":")[0], session_id, session_id.rpartition(_BRANCH)[0], leaf),
+            (session_id.partition(":")[0], session_id, named_after, leaf),
         ).fetchall()
     )
     if leaf in found and "summary" not in titles:
         titles = {**titles, "summary": found[leaf]}
-    named = found.get(session_id, found.get(session_id.rpartition(_BRANCH)[0]))
+    named = found.get(session_id, found.get(named_after))
     if named is not None:
         titles = {**titles, "custom": named}
     return choose_title(titles) or (None, None)
@@ -99,14 +106,17 @@ def retitle(connection: sqlite3.Connection, leaves: Iterable[tuple[str, str]]) -
     """Work out anew what the sessions with these newest records, or these ids, are called."""
     for agent, leaf in leaves:
         rows = connection.execute(
-            "SELECT key, external_id, titles, active_leaf FROM sessions"
-            " WHERE agent = ?1 AND (active_leaf = ?2 OR agent || ':' || external_id = ?2"
-            " OR substr(agent || ':' || external_id, 1, length(?2) + 1) = ?2 || ?3)",
-            (agent, leaf, _BRANCH),
+            f"SELECT key, external_id, titles, active_leaf, {_NAMED_AFTER} FROM sessions"
+            f" WHERE agent = ?1 AND (active_leaf = ?2 OR agent || ':' || external_id = ?2 OR {_NAMED_AFTER} = ?2)",
+            (agent, leaf),
         ).fetchall()
-        for key, external_id, json, active_leaf in rows:
+        for key, external_id, json, active_leaf, named_after in rows:
             titles = msgspec.json.decode(json, type=dict[TitleSource, str]) if json else dict[TitleSource, str]()
             connection.execute(
                 "UPDATE sessions SET title = ?, title_source = ? WHERE key = ?",
-                (*title_of(connection, f"{agent}:{external_id}", titles, active_leaf), key),
+                (*title_of(connection, f"{agent}:{external_id}", titles, active_leaf, named_after), key),
             )
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.changes import SessionChange
+from turnlog.agents.changes import NAMED_AFTER, SessionChange
 from turnlog.agents.hooked import TOLD_BY
 from turnlog.model.session import TitleSource
 from turnlog.store.base import LONGEST_MEMORY
@@ -251,7 +251,8 @@ class SessionRows:
         """The columns of `_FACTS`."""
         facts = self._facts[key]
         project_key = None if facts.project_path is None else self._names.project(facts.project_path)
-        title, title_source = title_of(self._connection, self._ids[key], facts.titles, facts.active_leaf)
+        named_after = facts.metadata.get(NAMED_AFTER)
+        title, title_source = title_of(self._connection, self._ids[key], facts.titles, facts.active_leaf, named_after)
         return (
             project_key,
             milliseconds(facts.project_at),
