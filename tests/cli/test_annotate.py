@@ -1,5 +1,8 @@
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -73,3 +76,18 @@ def test_people_see_it_in_lines(run: Command) -> None:
         "  note: red ",
         "        and green",
     ]
+
+
+def test_who_waits_for_a_store_is_told_beside_the_output(
+    run: Command, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turnlog.store.waiting.PATIENCE_SECONDS", 0.05)
+    with closing(sqlite3.connect(store, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        end = Timer(1, other.rollback)
+        end.start()
+        result = run("annotate", SESSION, "--json", "--star")
+        end.join()
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["starred"] is True
+    assert result.stderr == f"turnlog: waiting for another process that is writing to {store}\n"

@@ -18,6 +18,7 @@ import click
 from turnlog import __version__, paths
 from turnlog.cli.options import STORE, examples
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, TurnlogError
+from turnlog.store.waiting import telling
 
 
 class _Entry(NamedTuple):
@@ -106,7 +107,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
         try:
-            return super().invoke(ctx)
+            with telling(_say_that_it_waits):
+                return super().invoke(ctx)
         except TurnlogError as error:
             _fail(str(error), next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind)))
         except KeyboardInterrupt:
@@ -123,6 +125,12 @@ class Commands(click.Group):
             if not _is_of_the_store(error):
                 raise
             _fail(f"cannot use the store {ctx.meta.get(STORE, '')}: {error}", EXIT_CODES[TurnlogError])
+
+
+def _say_that_it_waits(path: str) -> None:
+    from turnlog.cli.terminal import one_line
+
+    click.echo(f"turnlog: waiting for another process that is writing to {one_line(path)}", err=True)
 
 
 def _is_of_the_store(error: Exception) -> bool:

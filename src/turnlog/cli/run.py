@@ -13,6 +13,7 @@ import msgspec
 from turnlog.cli.options import examples, store_option
 from turnlog.cli.terminal import plain
 from turnlog.errors import TurnlogError
+from turnlog.store.waiting import telling
 
 if TYPE_CHECKING:
     from turnlog.store.runs import Run
@@ -39,6 +40,12 @@ def run(command: tuple[str, ...], agent_name: str | None, store_path: Path) -> N
     Input, output, errors, signals and the exit code are those of the command, byte for byte. When it has ended, the
     log that the agent wrote is read, and the record names its session.
     """
+    # Standard error is the command's.
+    with telling(None):
+        _run(command, agent_name, store_path)
+
+
+def _run(command: tuple[str, ...], agent_name: str | None, store_path: Path) -> None:
     from turnlog.cli.passing import leave, run_through
     from turnlog.runs.output import OutputKeeper, output_path
     from turnlog.runs.recording import ended, new_run

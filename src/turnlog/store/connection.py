@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Literal
 
 from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
+from turnlog.store.waiting import begin, is_busy
 
 BUSY_TIMEOUT_SECONDS = 60.0
-
-_PRIMARY_CODE = 0xFF
-"""The bits of an extended result code of SQLite that name the kind of error."""
 
 PAGE_SIZE = 8192
 """The end of a row that is larger than a page fills a part of one: the larger pages are, the more stays empty. Smaller
@@ -73,9 +71,9 @@ def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
     or when the file is damaged.
     """
     try:
-        connection.execute("BEGIN IMMEDIATE")
+        begin(connection, BUSY_TIMEOUT_SECONDS)
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & _PRIMARY_CODE != sqlite3.SQLITE_BUSY:
+        if not is_busy(error):
             raise StoreError(f"cannot write to the store: {error}") from error
         raise StoreBusyError(f"another process has been writing to the store for too long: {error}") from error
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from turnlog.errors import StoreBusyError
 from turnlog.store.connection import leave_checkpoints
 from turnlog.store.search import schema
+from turnlog.store.waiting import begin
 
 BUSY_TIMEOUT_SECONDS = 60.0
 
@@ -55,9 +56,8 @@ class IndexFile:
 
         With `wait=False` raises IsLocked when another process has it, else StoreBusyError when that lasts too long.
         """
-        self.connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_SECONDS * 1000) if wait else 0}")
         try:
-            self.connection.execute("BEGIN IMMEDIATE")
+            begin(self.connection, BUSY_TIMEOUT_SECONDS if wait else 0)
         except sqlite3.OperationalError as error:
             if not wait:
                 raise IsLocked from error

@@ -1,0 +1,94 @@
+"""Who waits for another writer is told so, once, and the write happens all the same."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from turnlog.errors import StoreBusyError
+from turnlog.store import connection as connections
+from turnlog.store import waiting
+from turnlog.store.connection import connect, write_transaction
+from turnlog.store.search.index_file import IndexFile, IsLocked
+from turnlog.store.waiting import telling
+
+LONG = 0.5
+"""Seconds that somebody else writes."""
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0.05)
+    return tmp_path / "turnlog.db"
+
+
+@contextmanager
+def writing(path: Path) -> Generator[None]:
+    """Somebody else writes, and has ended at the end of the block at the latest."""
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        timer = Timer(LONG, other.rollback)
+        timer.start()
+        yield
+        timer.join()
+
+
+def test_who_waits_is_told_for_what_and_only_once(path: Path) -> None:
+    told: list[str] = []
+    with closing(connect(path)) as connection, telling(told.append):
+        for _ in range(2):
+            with writing(path), write_transaction(connection):
+                connection.execute("DELETE FROM changes")
+    assert told == [str(path)]
+
+
+def test_who_need_not_wait_is_told_nothing(path: Path) -> None:
+    told: list[str] = []
+    with closing(connect(path)) as connection, telling(told.append), write_transaction(connection):
+        pass
+    assert told == []
+
+
+def test_who_wants_to_hear_nothing_waits_all_the_same(path: Path) -> None:
+    told: list[str] = []
+    with closing(connect(path)) as connection, telling(told.append):
+        with telling(None), writing(path), write_transaction(connection):
+            pass
+        assert told == []
+        with writing(path), write_transaction(connection):
+            pass
+    assert told == [str(path)]
+
+
+def test_waiting_has_an_end_though_it_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BUSY_TIMEOUT_SECONDS", 0.1)
+    told: list[str] = []
+    with (
+        closing(connect(path)) as connection,
+        telling(told.append),
+        writing(path),
+        pytest.raises(StoreBusyError),
+        write_transaction(connection),
+    ):
+        pass
+    assert told == [str(path)]
+
+
+def test_who_does_not_wait_for_the_index_is_told_nothing(path: Path) -> None:
+    told: list[str] = []
+    index = IndexFile(path, own_checkpoints=True)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, telling(told.append):
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(IsLocked), index.locked(wait=False):
+            pass
+        other.rollback()
+        assert told == []
+        with writing(path), index.locked(wait=True):
+            pass
+    index.close()
+    assert told == [str(path)]
