@@ -105,3 +105,14 @@ def _option(kind: Any, base: type) -> Any:
 def _list_item(kind: Any) -> Any:
     lists = [option for option in _options(kind) if get_origin(option) is list]
     return get_args(lists[0])[0] if lists else None
+
+
+def raw_at(record: bytes | msgspec.Raw, *path: str | int) -> msgspec.Raw:
+    """The exact JSON at a place of a record, which has this place."""
+    raw = msgspec.Raw(clean_json(bytes(record)))
+    for step in path:
+        if isinstance(step, str):
+            raw = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])[step]
+        else:
+            raw = msgspec.json.decode(raw, type=list[msgspec.Raw])[step]
+    return raw

@@ -17,6 +17,7 @@ from turnlog.agents.claude_code.records import Block, Record, WireMessage
 from turnlog.agents.claude_code.results import add_server_result
 from turnlog.agents.claude_code.state import OpenCall, OpenMessage
 from turnlog.agents.claude_code.tools import SUBAGENT_TOOLS
+from turnlog.agents.decoding import raw_at
 from turnlog.model import Part
 
 
@@ -109,7 +110,7 @@ def _number_of(reading: Reading, draft: MessageDraft, record: Record, block: Blo
         return draft.number_of("call", block.id, 0, "")
     text = block.text or block.thinking or block.data or ""
     if not text and block.type != "text":
-        text = bytes(blocks.raw_at(reading.json, "message", "content", index)).decode(errors="replace")
+        text = bytes(raw_at(reading.json, "message", "content", index)).decode(errors="replace")
     return draft.number_of(block.type, text_key(text), len(text), text)
 
 
@@ -125,7 +126,7 @@ def _part_of(
     if kind in blocks.REASONING_BLOCKS:
         return blocks.reasoning_part(block, part_id, draft.model, record.thinking_duration_ms)
     json = reading.json
-    return blocks.part_of(block, part_id, lambda: blocks.raw_at(json, "message", "content", index))
+    return blocks.part_of(block, part_id, lambda: raw_at(json, "message", "content", index))
 
 
 def _call_of(reading: Reading, draft: MessageDraft, record: Record, block: Block, number: int) -> CallDraft:

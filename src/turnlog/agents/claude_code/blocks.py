@@ -6,7 +6,6 @@ import binascii
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.claude_code.records import Block, BlockCitation
@@ -87,17 +86,6 @@ def exact_input(raw: Raw | UnsetType) -> tuple[Raw | UnsetType, bool]:
     data = bytes(raw)
     clean = clean_json(data)
     return (raw, False) if clean is data else (Raw(clean), True)
-
-
-def raw_at(record: bytes, *path: str | int) -> Raw:
-    """The exact JSON at a place of a record, which has this place."""
-    raw = Raw(clean_json(record))
-    for step in path:
-        if isinstance(step, str):
-            raw = msgspec.json.decode(raw, type=dict[str, Raw])[step]
-        else:
-            raw = msgspec.json.decode(raw, type=list[Raw])[step]
-    return raw
 
 
 def text_of(content: str | list[Block] | Block | None) -> str:

@@ -25,6 +25,7 @@ from turnlog.agents.claude_code.tools import (
     status_of_failure,
     status_of_success,
 )
+from turnlog.agents.decoding import raw_at
 from turnlog.model import Approval, DataPart, Part, ResultStatus, TextPart, ToolResult
 
 _TASK_STATUS: dict[str, ResultStatus] = {
@@ -134,7 +135,7 @@ def _parts_of(reading: Reading, content: str | list[Block] | Block | None, index
     json = reading.json
     return tuple(
         [
-            blocks.part_of(item, None, lambda at=at: blocks.raw_at(json, "message", "content", index, "content", at))
+            blocks.part_of(item, None, lambda at=at: raw_at(json, "message", "content", index, "content", at))
             for at, item in enumerate(content)
         ]
     )
@@ -193,7 +194,7 @@ def add_server_result(reading: Reading, draft: MessageDraft, record: Record, blo
     failure = content.error_code if isinstance(content, Block) else None
     parts = _parts_of(reading, content, index)
     if isinstance(content, Block):
-        raw = blocks.raw_at(reading.json, "message", "content", index, "content")
+        raw = raw_at(reading.json, "message", "content", index, "content")
         parts = (DataPart(name=block.type, data=raw),)
     result = ToolResult(
         id=result_id(call_id, block.type + blocks.text_of(content), items),

@@ -11,6 +11,7 @@ from datetime import datetime
 import msgspec
 
 from turnlog.agents.reading import keep_newest
+from turnlog.agents.states import codec_of
 
 RECENT_RECORDS = 128
 """A parent further back than this is named by its record id, for the store to find. Parallel calls hang back by
@@ -197,15 +198,4 @@ class State(msgspec.Struct):
         return thread
 
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(State)
-
-
-def encode_state(state: State) -> bytes:
-    """The state as bytes, for a cursor."""
-    return _encoder.encode(state)
-
-
-def decode_state(data: bytes) -> State:
-    """The state that `encode_state` wrote."""
-    return _decoder.decode(data)
+encode_state, decode_state = codec_of(State)

@@ -20,6 +20,7 @@ from turnlog.agents.claude_code.records import Block, Record
 from turnlog.agents.claude_code.results import add_reports, read_result
 from turnlog.agents.claude_code.sources import NAME
 from turnlog.agents.claude_code.state import message_in, record_in
+from turnlog.agents.decoding import raw_at
 from turnlog.model import Message, Origin, Part, TextPart
 
 _TITLE_LENGTH = 200
@@ -177,7 +178,7 @@ def _parts_of(
 def _exact_block(json: bytes, record: Record, block: Block, index: int) -> msgspec.Raw:
     """The JSON of a block: the record's own, or for what was made of an attachment that of the block."""
     if record.message is not None:
-        return blocks.raw_at(json, "message", "content", index)
+        return raw_at(json, "message", "content", index)
     return msgspec.Raw(msgspec.json.encode(block))
 
 

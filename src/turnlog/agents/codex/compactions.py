@@ -5,10 +5,11 @@ from __future__ import annotations
 from turnlog.agents.codex import identity
 from turnlog.agents.codex.content import parts_of
 from turnlog.agents.codex.drafts import MessageDraft
-from turnlog.agents.codex.lines import raw_at, read_compacted, read_item
+from turnlog.agents.codex.lines import read_compacted, read_item
 from turnlog.agents.codex.messages import origin_of_text, said_text
 from turnlog.agents.codex.reading import TURNS_BEGIN, Reading
 from turnlog.agents.codex.records import Compacted
+from turnlog.agents.decoding import raw_at
 from turnlog.model import CompactionEvent, Message, Origin, TextPart
 
 

@@ -97,17 +97,6 @@ def fields_of(json: bytes | Raw) -> dict[str, Raw]:
         return {}
 
 
-def raw_at(json: bytes | Raw, *path: str | int) -> Raw:
-    """The exact JSON at a place of a record, which has this place."""
-    raw = Raw(clean_json(bytes(json)))
-    for step in path:
-        if isinstance(step, str):
-            raw = msgspec.json.decode(raw, type=dict[str, Raw])[step]
-        else:
-            raw = msgspec.json.decode(raw, type=list[Raw])[step]
-    return raw
-
-
 def thread_named_in(data: bytes) -> str | None:
     """The thread that the first record names which names one."""
     lines = [line for line in data.split(b"\n") if b'"id"' in line]

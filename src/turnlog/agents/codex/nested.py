@@ -9,11 +9,12 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.codex.answers import add_call, image_result
-from turnlog.agents.codex.lines import clean, raw_at
+from turnlog.agents.codex.lines import clean
 from turnlog.agents.codex.reading import Reading
 from turnlog.agents.codex.records import TurnItem
 from turnlog.agents.codex.state import OpenCall
 from turnlog.agents.codex.tools import CODE_MODE, milliseconds_of
+from turnlog.agents.decoding import raw_at
 from turnlog.model import DataPart, Part, ResultStatus, TextPart, ToolResult
 
 NESTED: dict[str, str] = {

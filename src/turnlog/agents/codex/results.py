@@ -15,12 +15,13 @@ from msgspec import UNSET, Raw
 from turnlog.agents.changes import ResultChange
 from turnlog.agents.codex.answers import add_call
 from turnlog.agents.codex.content import part_of, text_of
-from turnlog.agents.codex.lines import clean, raw_at
+from turnlog.agents.codex.lines import clean
 from turnlog.agents.codex.nested import SERVER_ITEMS, add_nested, is_code_running, output_of
 from turnlog.agents.codex.reading import Reading, Told
 from turnlog.agents.codex.records import Content, Event, Item, OutputObject, TurnItem
 from turnlog.agents.codex.state import OpenCall, Outcome
 from turnlog.agents.codex.tools import SPAWN_TOOLS, milliseconds_of, status_of, verdict_of
+from turnlog.agents.decoding import raw_at
 from turnlog.model import DataPart, Part, ResultStatus, TextPart, ToolResult, ToolState
 
 _KEPT_OUTPUT = 4096

@@ -10,6 +10,7 @@ import msgspec
 
 from turnlog.agents.codex.records import WireUsage
 from turnlog.agents.reading import keep_newest
+from turnlog.agents.states import codec_of
 
 _OPEN_MESSAGES = 24
 _OPEN_CALLS = 128
@@ -179,15 +180,4 @@ class State(msgspec.Struct, omit_defaults=True):
             del self.turns[0]
 
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(State)
-
-
-def encode_state(state: State) -> bytes:
-    """The state as bytes, for a cursor."""
-    return _encoder.encode(state)
-
-
-def decode_state(data: bytes) -> State:
-    """The state that `encode_state` wrote."""
-    return _decoder.decode(data)
+encode_state, decode_state = codec_of(State)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from turnlog.agents.states import codec_of
+
 
 class Line(msgspec.Struct, array_like=True):
     """A record that stands."""
@@ -47,15 +49,4 @@ class State(msgspec.Struct):
     cost: float | None = None
 
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(State)
-
-
-def encode_state(state: State) -> bytes:
-    """The state as bytes, for a cursor."""
-    return _encoder.encode(state)
-
-
-def decode_state(data: bytes) -> State:
-    """The state that `encode_state` wrote."""
-    return _decoder.decode(data)
+encode_state, decode_state = codec_of(State)
