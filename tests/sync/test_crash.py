@@ -25,6 +25,9 @@ from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
 
 SEED = 43
+SHARES = 3
+"""Parts of the points to die at, which run side by side."""
+
 WORDS = ("please", "words", "done", "ok", "\u4f60\u597d", "src", "output")
 
 
@@ -106,9 +109,10 @@ def copy_store(old: Path, new: Path) -> None:
         shutil.copy(file, new.parent / (new.stem + file.name.removeprefix(old.stem)))
 
 
+@pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("stage", ["a first import", "a large first import", "a pass over files that grew"])
 def test_killed_anywhere_a_pass_goes_on_to_where_a_clean_import_ends(
-    tmp_path: Path, driver: Driver, world: World, stage: str
+    tmp_path: Path, driver: Driver, world: World, stage: str, share: int
 ) -> None:
     random = Random(stage)
     home, base, clean = tmp_path / "home", tmp_path / "base.db", tmp_path / "clean.db"
@@ -126,7 +130,7 @@ def test_killed_anywhere_a_pass_goes_on_to_where_a_clean_import_ends(
     points = points_to_die(random, whole)
     if large:
         points = random.sample(points, 8)
-    for number, point in enumerate(points):
+    for number, point in enumerate(points[share::SHARES]):
         store = tmp_path / f"{number}.db"
         copy_store(base, store)
         assert driver.run(Order(str(store), str(home), **point, large=large)).killed, point
