@@ -16,7 +16,8 @@ import pytest
 from agent_runs import runs, wrapped
 from cli_runner import command, on_terminal
 from turnlog import paths
-from turnlog.runs.output import output_path
+from turnlog.agents.base import Detection
+from turnlog.runs.output import Printed, output_path, read_output
 from turnlog.store import open_store
 
 NOISE = """
@@ -69,8 +70,9 @@ def disposed(number: signal.Signals, to: signal.Handlers) -> Generator[None]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_are_passed_on(number: signal.Signals, disposition: signal.Handlers) -> None:
     """Also to a command that began by ignoring them, as in the background of a shell, and then wants to hear."""
-    told = f"import signal, sys; signal.signal({int(number)}, lambda *_: sys.exit(5)); print('on', flush=True)"
-    wrapper = command("run", "--", sys.executable, "-c", f"{told}; signal.pause()")
+    told = f"import signal, sys, time; signal.signal({int(number)}, lambda *_: sys.exit(5)); print('on', flush=True)"
+    # One long pause would miss a signal that comes just before it.
+    wrapper = command("run", "--", sys.executable, "-c", f"{told}; [time.sleep(0.05) for _ in range(2_000)]")
     with disposed(number, disposition):
         process = subprocess.Popen(wrapper, stdout=subprocess.PIPE)
     with process:
@@ -98,6 +100,21 @@ def test_whoever_stops_reading_stops_the_command() -> None:
     result = subprocess.run(["sh", "-c", pipe], capture_output=True, check=False, timeout=100)
     assert result.stdout == b"y\n"
     assert [run.exit_code for run in runs()] == [-signal.SIGPIPE]
+
+
+def test_no_agent_looks_through_text_that_cannot_be_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five agents in tens of thousands of short lines: that took ten seconds and more of processor time."""
+
+    def look(path: Path) -> Detection:
+        raise AssertionError(path)
+
+    monkeypatch.setattr("turnlog.runs.output.detect", look)
+    path = tmp_path / "a.out"
+    path.write_bytes(b" y\n" * 20_000)
+    assert read_output(path) == Printed(text=("y\n " * 20_000).strip())
+    path.write_bytes(b'y\n{"type": "system"}\n')
+    with pytest.raises(AssertionError):
+        read_output(path)
 
 
 def test_what_the_command_left_running_does_not_hold_it_up(tmp_path: Path) -> None:

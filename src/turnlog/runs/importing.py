@@ -19,7 +19,7 @@ from turnlog.errors import ConflictError, NotFoundError, SourceError, TurnlogErr
 from turnlog.model import Message, Origin, TextPart
 from turnlog.model.message import MessageError
 from turnlog.pricing import price_nanos, price_version
-from turnlog.runs.output import read_printed
+from turnlog.runs.output import read_log
 from turnlog.runs.records import iter_records
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.native import AGENT, NativeSessions
@@ -131,7 +131,7 @@ def _with_log(store_path: Path, run: Run) -> Run:
 def _read_log(store_path: Path, path: Path) -> str:
     if not path.is_file():
         raise SourceError("there is no such file", path=path)
-    session_id = read_printed(path).session_id
+    session_id = read_log(path).session_id
     if session_id is None:
         raise SourceError("it is no log of an agent that is read here", path=path)
     import_file(store_path, path)

@@ -21,7 +21,7 @@ from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.model import Session
 from turnlog.pricing import price_nanos, price_version
-from turnlog.runs.output import output_path, read_printed
+from turnlog.runs.output import output_path, read_output
 from turnlog.runs.recording import save
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
@@ -77,7 +77,7 @@ def link_run(store_path: Path, run: Run, session_id: str | None = None) -> Run:
 
 
 def _link(store_path: Path, run: Run, output: Path, told: str | None) -> Run:
-    printed = read_printed(output)
+    printed = read_output(output)
     run = msgspec.structs.replace(run, agent=run.agent or printed.agent, result=printed.text or run.result)
     problems = _read_new_logs(store_path, run)
     with open_store(store_path) as store:

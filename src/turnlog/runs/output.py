@@ -74,16 +74,26 @@ class OutputKeeper:
             rest = rest[os.write(self._file, rest) :]
 
 
-def read_printed(path: Path) -> Printed:
-    """What an output tells; nothing where there is none. Raises OSError when it cannot be read."""
+def read_output(path: Path) -> Printed:
+    """What a kept output tells; nothing where there is none. Raises OSError when it cannot be read."""
     if not path.exists():
         return Printed()
+    text = _text_of(path)
+    # Every stream is JSON objects, and all agents would look for one in each of thousands of lines.
+    return Printed(text=text) if text is None or "{" not in text else read_log(path)
+
+
+def read_log(path: Path) -> Printed:
+    """What a log in any form tells. Raises OSError when it cannot be read."""
     found = detect(path)
     if found.agent is None or found.source is None:
-        with path.open("rb") as file:
-            text = file.read(MOST_TEXT).decode(errors="replace").strip()
-        return Printed(text=text or None)
+        return Printed(text=_text_of(path))
     return Printed(agent=found.agent, session_id=_session_of(found.source, path))
+
+
+def _text_of(path: Path) -> str | None:
+    with path.open("rb") as file:
+        return file.read(MOST_TEXT).decode(errors="replace").strip() or None
 
 
 def _session_of(source: Source, path: Path) -> str | None:
