@@ -23,7 +23,7 @@ class Codex:
 
     name = NAME
     display_name = "Codex"
-    parser_version = 15
+    parser_version = 16
     command = COMMAND
     turn_signs = TURN_SIGNS
 
