@@ -61,8 +61,8 @@ from turnlog.store.forget import forget_for_good
 from turnlog.store.restore import restore
 from turnlog.sync.scan import sync
 
-VERSIONS = ["1.9.0", "2.0.0", "2.43.0", "2.43.0-run"]
-"""Written after the classes of these versions; the last by the program itself."""
+VERSIONS = ["1.9.0", "1.9.0-run", "2.0.0", "2.43.0", "2.43.0-run"]
+"""Written after the classes of these versions, or by the program itself (`run`)."""
 CHILD = "7a2b0b7c1d6b4a4e8a51f1c2d3e4f502"
 FORK = "9c1d0b7c1d6b4a4e8a51f1c2d3e4f503"
 
@@ -248,6 +248,37 @@ def test_a_signature_belongs_to_the_thought_before_it() -> None:
     parts = fold(answer("a", thinking, *signs)).messages["a"].parts
     thoughts = [(p.text, p.provider.opaque["signature"]) for p in parts if isinstance(p, ReasoningPart) and p.provider]
     assert thoughts == [("hm", "s1"), ("", "s2")]
+
+
+def test_a_signature_may_come_before_its_thought() -> None:
+    """R-K5: recorded; 1.9.0 with Anthropic's interface."""
+    (source,) = logs("1.9.0-run")
+    first = next(message for message in read([source]).messages.values() if message.role == "assistant")
+    thought, said, shell = first.parts
+    assert isinstance(thought, ReasoningPart)
+    assert thought.text == "I look."
+    assert thought.provider is not None
+    assert str(thought.provider.opaque["signature"]).startswith("bW9jay1z")
+    assert isinstance(said, TextPart)
+    assert isinstance(shell, ToolCallPart)
+
+
+def test_each_thought_has_its_own_signature_whichever_comes_first() -> None:
+    def proof(signature: str, form: str | None) -> dict[str, Any]:
+        return record("ReasoningEncryptedItem", response_id="r", encrypted_content=signature, format=form)
+
+    def thought(words: str) -> dict[str, Any]:
+        return record("ReasoningTextItem", response_id="r", content=words)
+
+    before = [proof("s1", None), thought("one"), proof("s2", None), thought("two")]
+    behind = [thought("one"), proof("s1", "f"), thought("two"), proof("s2", "f")]
+    for logged in (before, behind):
+        (message,) = fold(*logged).messages.values()
+        signed = [(part.text, part.provider) for part in message.parts if isinstance(part, ReasoningPart)]
+        assert [(text, provider and provider.opaque["signature"]) for text, provider in signed] == [
+            ("one", "s1"),
+            ("two", "s2"),
+        ]
 
 
 @pytest.mark.parametrize("arguments", ["", "{broken", "*** Begin Patch"])

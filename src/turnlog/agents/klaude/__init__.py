@@ -21,7 +21,7 @@ class Klaude:
 
     name = NAME
     display_name = "klaude-code"
-    parser_version = 4
+    parser_version = 5
 
     def roots(self) -> Sequence[Path]:
         """The `.klaude` folder, where it holds logs."""

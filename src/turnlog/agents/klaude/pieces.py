@@ -44,11 +44,14 @@ def read_piece(reading: Reading, kind: str, data: Data) -> None:
 def _part_of(kind: str, data: Data, current: Open) -> Part | None:
     if kind == "ResponseMetadataItem":
         return None
-    signs = kind == "ReasoningEncryptedItem" and current.has_thought
-    if not signs:
+    is_proof, is_thought = kind == "ReasoningEncryptedItem", kind == "ReasoningTextItem"
+    belongs = (is_proof and current.has_thought) or (is_thought and current.has_proof)
+    if not belongs:
         current.parts += 1
     part_id = f"{current.message}.{current.parts - 1}"
-    current.has_thought = kind == "ReasoningTextItem"
+    # Anthropic's signatures, which have no format, are logged before the thought (1.9.0), others behind it.
+    current.has_proof = is_proof and not belongs and data.format is None
+    current.has_thought = is_thought and not belongs
     if kind == "ToolCallItem":
         return call_part(part_id, data.call_id or "", data.name or "", data.arguments or "", data.id)
     if kind == "AssistantMessageItem":

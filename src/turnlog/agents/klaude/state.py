@@ -30,6 +30,8 @@ class Open(msgspec.Struct, array_like=True):
     parts: int = 0
     has_thought: bool = False
     """The last part is a thought without a signature."""
+    has_proof: bool = False
+    """The last part is a signature whose thought is still to come."""
 
 
 class State(msgspec.Struct):
