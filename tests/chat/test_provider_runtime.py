@@ -183,6 +183,32 @@ def test_a_stop_closes_the_connection_to_the_model() -> None:
     asyncio.run(run())
 
 
+def test_calls_without_ids_are_told_apart(keeper: ChatKeeper) -> None:
+    """Gemini gives its calls none; theirs are made of the response's id, which older servers leave out."""
+
+    def response(part: Event) -> bytes:
+        return sse([{"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}]}])
+
+    async def run() -> None:
+        calls = [response({"functionCall": {"name": "read", "args": {"path": path}}}) for path in "ab"]
+        model = Model(*calls, response({"text": "Done."}))
+        chat = Chat(ProviderRuntime("gemini", RequestOptions(model="gemini-2.5-pro"), model, TOOLS), keeper)
+        await drain(await chat.post(post()))
+        *read_parts, said = await parts_of(chat)
+        assert said["text"] == "Done."
+        assert [part["output"] for part in read_parts] == ["content of a", "content of b"]
+        assert len({part["toolCallId"] for part in read_parts}) == 2
+        responses = [
+            part for each in model.bodies[-1]["contents"] for part in each["parts"] if "functionResponse" in part
+        ]
+        assert [part["functionResponse"]["response"]["output"] for part in responses] == [
+            "content of a",
+            "content of b",
+        ]
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("name", ["openai-chat", "responses", "gemini", "openrouter"])
 def test_every_api_is_asked_in_its_own_form(name: str) -> None:
     async def run() -> None:

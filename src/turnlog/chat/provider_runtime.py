@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from itertools import count
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from turnlog.chat.runtime import AnswerRuntime, RunRequest
-from turnlog.model import Message, TextPart, ToolCallPart, ToolResult, ToolState
+from turnlog.model import Message, Part, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.merge import add_result
 from turnlog.model.stream import (
     ApprovalRequest,
@@ -21,6 +22,9 @@ from turnlog.model.stream import (
     RunFinish,
     RunStart,
     StreamEvent,
+    ToolInputAvailable,
+    ToolInputDelta,
+    ToolInputStart,
     ToolOutput,
 )
 from turnlog.providers import provider as provider_of_name
@@ -76,9 +80,10 @@ class ProviderRuntime(AnswerRuntime):
                 return
         for _ in range(MOST_CALLS):
             response = self._provider.open_stream(requested_model=self._options.model)
+            names = _CallNames(history)
             async for event in self._ask(history, response):
-                yield event
-            message = response.message
+                yield names.in_event(event)
+            message = names.in_message(response.message)
             if message.error is not None:
                 return
             history.append(message)
@@ -128,7 +133,38 @@ class ProviderRuntime(AnswerRuntime):
                 yield await _run(tool, call, history)
 
 
+class _CallNames:
+    """Ids that no call of the chat has yet, for the calls of one response.
+
+    Where an API gives its calls none, they are made of the response's own, and that may be missing too.
+    """
+
+    def __init__(self, history: Sequence[Message]) -> None:
+        self._taken = {call.tool_call_id for message in history for call in _calls(message)}
+        self._new: dict[str, str] = {}
+
+    def in_event(self, event: StreamEvent) -> StreamEvent:
+        if isinstance(event, _OF_CALL) and event.tool_call_id in self._taken:
+            return replace(event, tool_call_id=self._name(event.tool_call_id))
+        return event
+
+    def in_message(self, message: Message) -> Message:
+        if all(call.tool_call_id not in self._taken for call in _calls(message)):
+            return message
+        return replace(message, parts=tuple([self._in_part(part) for part in message.parts]))
+
+    def _in_part(self, part: Part) -> Part:
+        if isinstance(part, ToolCallPart) and part.tool_call_id in self._taken:
+            return replace(part, tool_call_id=self._name(part.tool_call_id))
+        return part
+
+    def _name(self, call_id: str) -> str:
+        free = (name for number in count(2) if (name := f"{call_id}~{number}") not in self._taken)
+        return self._new.get(call_id) or self._new.setdefault(call_id, next(free))
+
+
 _OF_RUN = (RunStart, RunFinish)
+_OF_CALL = (ToolInputStart, ToolInputDelta, ToolInputAvailable, ToolOutput)
 
 
 async def _run(tool: Tool, call: ToolCallPart, history: list[Message]) -> StreamEvent:
