@@ -36,7 +36,7 @@ def test_decomposed_kana_and_hangul_are_the_composed_ones() -> None:
     assert words_of(unicodedata.normalize("NFD", "한국")) == words_of("한국")
 
 
-@pytest.mark.parametrize("text", ["plain", "naïve Ünïcode", "a → b • c — d", "│ box ✅ 🚀 ½", ""])
+@pytest.mark.parametrize("text", ["plain", "naïve Ünïcode", "a → b • c — d", "│ box ✅ ½", ""])
 def test_texts_without_cjk_stay_as_they_are(text: str) -> None:
     assert searchable(text.encode()) == text.encode()
 
@@ -44,6 +44,16 @@ def test_texts_without_cjk_stay_as_they_are(text: str) -> None:
 def test_no_text_holds_a_private_use_character() -> None:
     # Terminals draw icons with them, right beside words.
     assert words_of("\ue0b0home\uf015 \U000f0001disk\U0010fffd") == ["home", "disk"]
+
+
+@pytest.mark.parametrize("sign", "🙂🧪🤖🟢🫠⏺⏸₽₿⭘⸺\u2066\u2069")
+def test_a_sign_that_is_newer_than_the_tokenizer_separates_words(sign: str) -> None:
+    assert words_of(f"red{sign}blue {sign} {sign}green") == ["red", "blue", "green"]
+    assert pieces(f"red{sign}blue") == ["red", "blue"]
+
+
+def test_letters_that_are_newer_than_the_tokenizer_stay() -> None:
+    assert words_of("ꟺ 𞤢𞤣 𠮷") == ["ꟺ", "𞤢𞤣", "𠮷"]
 
 
 def test_words_that_a_terminal_shows_in_colour_are_words() -> None:
@@ -97,7 +107,8 @@ def test_the_pieces_of_a_text_are_its_words(text: str) -> None:
 
 
 def _is_common(character: str) -> bool:
-    """Latin, Greek, Cyrillic, CJK, and what separates them there."""
+    """Latin, Greek, Cyrillic, CJK, what separates them there, and emoji."""
     if unicodedata.category(character).startswith(("M", "C")):
         return False
-    return ord(character) < 0x530 or is_cjk(character) or 0x2000 <= ord(character) < 0x2600
+    code = ord(character)
+    return code < 0x530 or is_cjk(character) or 0x2000 <= code < 0x2C00 or 0x1F000 <= code < 0x1FB00

@@ -15,7 +15,7 @@ from zlib import crc32
 from turnlog.errors import StoreError
 from turnlog.store.connection import file_uri, open_file
 
-_CONTENT_VERSION = 3
+_CONTENT_VERSION = 4
 """Raised when what goes into the tables changes: see `VERSION`."""
 
 SLOT_BITS = 3

@@ -6,7 +6,8 @@ neighbours becomes a word, interleaved in the order of the text (`c1 c1c2 c2 c2c
 phrase that begins with its first pair, and can be found wherever it stands.
 
 Characters of the private-use areas are words to `unicode61`. Only the index's own markers may use them, so they are
-taken out of texts and queries.
+taken out of texts and queries. It knows Unicode 6.1 and takes what is newer for letters: emoji, signs and marks of
+direction that came later are blanked in texts, as queries are split there.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ CJK = (
 _PRIVATE = "\ue000-\uf8ff\U000f0000-\U0010ffff"
 
 _CJK_RUN = re.compile(f"[{CJK}]+")
-_FOREIGN = re.compile(f"[{CJK}]+|[{_PRIVATE}]+")
+_FOREIGN = re.compile(f"[{CJK}]+|[{_PRIVATE}]+|[^\\w\0-\uffff]+")
+"""What does not stay as it is: CJK, private use, and symbols of the upper planes (most emoji)."""
 _PIECE = re.compile(f"[{CJK}]+|[^\\W_{CJK}{_PRIVATE}]+")
 
 _PLAIN_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xF5)})
@@ -35,16 +37,20 @@ _PLAIN_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xF5)})
 def searchable(data: bytes) -> bytes:
     """UTF-8 text as it goes into the index.
 
-    Runs of CJK are cut into words and private-use characters are blanked. The line numbers of a listing are left out:
-    they are a seventh of an index, nobody looks for them, and without them a phrase may go on over lines. So are the
-    sequences by which terminals colour a word, since their last letter would be the word's first.
+    Runs of CJK are cut into words; private-use characters, and symbols that FTS5 would take for letters, are blanked.
+    The line numbers of a listing are left out: they are a seventh of an index, nobody looks for them, and without them
+    a phrase may go on over lines. So are the sequences by which terminals colour a word, since their last letter would
+    be the word's first.
     """
     if b"\x1b" in data:
         data = _TERMINAL_SEQUENCE.sub(b" ", data)
     listing = _LISTING.match(data)
     if listing is not None and int(listing[3]) == int(listing[1]) + 1:
         data = _LINE_NUMBER[listing[2]].sub(b"\n", b"\n" + data)
-    if data.isascii() or not data.translate(None, _PLAIN_BYTES):
+    if data.isascii():
+        return data
+    data = _LATE_SIGN.sub(b" ", data)
+    if not data.translate(None, _PLAIN_BYTES):
         return data
     text = data.decode("utf-8", "replace")
     if not unicodedata.is_normalized("NFC", text):
@@ -54,6 +60,13 @@ def searchable(data: bytes) -> bytes:
 
 _TERMINAL_SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 """Control sequences (colours, cursor) and operating system commands (titles, links) of ECMA-48."""
+
+_LATE_SIGN = re.compile(
+    rb"\xe2(?:\x81[\xa6-\xa9]|\x82[\xba-\xbf]|\x83[\x80-\x8f]|\x86[\x8a\x8b]|\x8f[\xb4-\xbf]|\x9c\x80"
+    rb"|\xad[\x8d-\x8f\x9a-\xbf]|[\xae\xaf\xb9][\x80-\xbf]|\xb8[\xbc-\xbf])"
+)
+"""UTF-8 of signs from U+2000 to U+2FFF that are newer than Unicode 6.1: isolates of direction (U+2066), currencies
+(U+20BA), media keys (U+23F4, the dot before an answer among them), arrows (U+2B5A), punctuation (U+2E3C)."""
 
 _LISTING = re.compile(rb" *(\d{1,9})(\t|\xe2\x86\x92)[^\n]*\n *(\d{1,9})\2")
 """The first two lines of a file as tools show it: a number, a tab or an arrow, the line."""
