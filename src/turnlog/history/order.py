@@ -54,6 +54,23 @@ def order_history(placed: Iterable[tuple[Message, Membership]], events: Iterable
     return [event for *_, event in sorted(ordered, key=lambda entry: entry[:3])]
 
 
+def result_positions(position: int, records: Iterable[tuple[int, int, int | str | None]]) -> dict[str, int]:
+    """Result id -> position of the record that brought it, of the message at `position`.
+
+    Args:
+        position: Of the message.
+        records: As `agents.changes.RecordRef` says: offset, length and what it brought. One of no length has its
+            position for an offset.
+    """
+    known = list(records)
+    first = min((offset for offset, length, _ in known if length), default=0)
+    return {
+        what: arrival(position, offset, first) if length or position < 0 else offset
+        for offset, length, what in known
+        if isinstance(what, str)
+    }
+
+
 def place_results(message: Message, places: dict[str, int], children: dict[str, str]) -> Message:
     """The message with what one session adds to its calls: where results arrived, and the subagents they started.
 
@@ -79,11 +96,9 @@ def _place_call(part: ToolCallPart, places: dict[str, int], children: dict[str, 
 
 
 def _arrivals(message: Message, membership: Membership) -> list[ToolResultEvent]:
-    records = {
-        arrival(membership.position, record.offset): record
-        for record in membership.records
-        if record.offset is not None
-    }
+    known = [(record.offset, record) for record in membership.records if record.offset is not None]
+    first = min((offset for offset, _ in known), default=0)
+    records = {arrival(membership.position, offset, first): record for offset, record in known}
     return [
         event
         for part in message.parts

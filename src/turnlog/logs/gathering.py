@@ -23,7 +23,7 @@ from turnlog.agents.changes import (
     ResultChange,
     SessionChange,
 )
-from turnlog.history.order import place_results
+from turnlog.history.order import place_results, result_positions
 from turnlog.logs.links import Links
 from turnlog.model import HistoryEvent, Membership, Message, Provenance, ToolCallPart, ToolResultEvent
 from turnlog.model.merge import merge_messages
@@ -95,8 +95,8 @@ class Gathering:
         children = self.links.children_of_calls(session_id)
         end = self._end_of(session_id, set())
         for message_id in message_ids:
-            records = self._places[session_id][message_id].placement.records
-            places = {what: offset for offset, _, what in records if isinstance(what, str)}
+            placement = self._places[session_id][message_id].placement
+            places = result_positions(placement.position, placement.records)
             message = self._messages[message_id]
             yield place_results(message if end is None else give_up_open_calls(message, end), places, children)
 

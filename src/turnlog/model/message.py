@@ -109,8 +109,19 @@ SHARED_SPAN = 1 << 40
 log is long; what the parent itself shares so, less it once more."""
 
 
-def arrival(position: int, offset: int) -> int:
-    """Where a session that has a message at `position` has a record of it that lies at this offset of its log."""
+def arrival(position: int, offset: int, first: int) -> int:
+    """Where a session that has a message at `position` has a record of it that lies at this offset of its log.
+
+    Positions are offsets, those of a fork's parent less some spans. Where an agent's begin beyond every offset (Gemini
+    CLI's do, with the minute in which the file was begun), the record is as far behind the message as in the file.
+
+    Args:
+        position: Of the message.
+        offset: Of the record.
+        first: Offset of the first of the message's records.
+    """
+    if position >= SHARED_SPAN:
+        return position - first + offset
     return offset if position >= 0 else offset + position // SHARED_SPAN * SHARED_SPAN
 
 

@@ -15,7 +15,8 @@ from gemini_files import AGENT, DATA, SESSION, answer, call, header, lines, toke
 from plain_store import PRICE_VERSION, price
 from store_dump import Dump, check_integrity, differences, dump
 from turnlog.agents.base import Agent, Source
-from turnlog.model import TextPart
+from turnlog.logs import read_session
+from turnlog.model import MessageEvent, TextPart, ToolCallPart, ToolResultEvent
 from turnlog.store import open_store
 from turnlog.store.connection import connect
 from turnlog.store.restore import restore
@@ -246,3 +247,26 @@ def said_in(store: Path) -> list[tuple[str, str]]:
             for part in placed.message.parts
             if isinstance(part, TextPart)
         ]
+
+
+def test_a_result_comes_behind_its_call_and_before_the_next_answer(tmp_path: Path) -> None:
+    """R-S19: places begin with the minute of the file's name, those of results as those of messages."""
+    home = tmp_path / "home"
+    shutil.copytree(DATA / "scenarios" / "basic", home)
+    sync(tmp_path / "history.db", home)
+    log = next(path for path in home.rglob("session-*.jsonl") if b"run_shell_command" in path.read_bytes())
+    alone = read_session(log)
+    with open_store(tmp_path / "history.db") as store:
+        stored = store.history(alone.session.id)
+    for events in (alone.events, stored):
+        calls: set[str] = set()
+        answered = 0
+        for event in events:
+            if isinstance(event, MessageEvent):
+                assert len(calls) == answered, "an answer before the results of the one before it"
+                calls |= {part.tool_call_id for part in event.message.parts if isinstance(part, ToolCallPart)}
+            elif isinstance(event, ToolResultEvent):
+                assert event.tool_call_id in calls
+                assert event.records
+                answered += 1
+        assert answered == len(calls) > 5

@@ -9,9 +9,8 @@ from typing import Any
 
 from turnlog.agents.changes import RecordRef
 from turnlog.errors import NotFoundError
-from turnlog.history.order import place_results
+from turnlog.history.order import place_results, result_positions
 from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolKind
-from turnlog.model.message import arrival
 from turnlog.store import bodies
 from turnlog.store.archive import Archive
 from turnlog.store.archived_texts import WholeBodies
@@ -128,8 +127,7 @@ def result_places(position: int, records: bytes | None) -> dict[str, int]:
 
 def places_of_results(position: int, records: Iterable[RecordRef]) -> dict[str, int]:
     """`result_places` of records that are unpacked."""
-    found = {what: offset for offset, _, what in records if isinstance(what, str)}
-    return found if position >= 0 else {what: arrival(position, offset) for what, offset in found.items()}
+    return result_positions(position, records)
 
 
 def _place(
