@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from turnlog.agents import agent
-from turnlog.model import Message, Session, TextPart, ToolCallPart, ToolState
+from turnlog.model import Message, MessageEvent, Session, TextPart, ToolCallPart, ToolResultEvent, ToolState
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 from turnlog.store.base import PlacedMessage, SessionFilter, Store, ToolCallFilter
@@ -85,6 +85,24 @@ def test_every_session_message_and_call_names_its_source(store: Store, path: Pat
     with closing(connect(path, read_only=True)) as connection:
         rows = connection.execute("SELECT DISTINCT agent FROM messages").fetchall()
     assert {row[0] for row in rows} == set(HOMES)
+
+
+@every_agent
+def test_a_result_stands_behind_its_call_and_before_what_was_said_of_it(store: Store, name: str) -> None:
+    """R-S19, R-K7: in the history of the store, whatever an agent's places are made of."""
+    results = 0
+    for session in sessions(store, name):
+        called: set[str] = set()
+        places: list[int] = []
+        for event in store.history(session.id):
+            places.append(event.position)
+            if isinstance(event, MessageEvent):
+                called |= {part.tool_call_id for part in event.message.parts if isinstance(part, ToolCallPart)}
+            elif isinstance(event, ToolResultEvent):
+                assert event.tool_call_id in called
+                results += 1
+        assert places == sorted(places)
+    assert results
 
 
 @every_agent
