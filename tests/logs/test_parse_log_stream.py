@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnlog.errors import FormatError, TurnlogError
-from turnlog.logs import extract_tool_calls, parse_log_file, parse_log_stream
+from turnlog.logs import extract_tool_calls, parse_log_file, parse_log_stream, read_session
 from turnlog.model import Message, TextPart, ToolCallPart, ToolState
 
 DATA = Path(__file__).parent.parent / "data" / "claude_code" / "scenarios"
@@ -36,6 +36,9 @@ RESULT = (
     b'{"type":"user","uuid":"u3","parentUuid":"u2","sessionId":"s","timestamp":"2026-11-20T10:00:02Z",'
     b'"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"a.txt"}]}}'
 )
+
+
+SIDECHAIN = b'"isSidechain": true'
 
 
 async def pieces_of(pieces: Iterable[bytes | str]) -> AsyncIterator[bytes | str]:
@@ -175,3 +178,12 @@ def test_the_first_line_may_be_longer_than_what_is_looked_at_first(size: int) ->
     long = PROMPT.replace(b"h\xc3\xa9llo", b"x" * 100_000)
     messages = latest(parse(cut(long + b"\n" + CALL + b"\n", size)))
     assert list(messages) == ["u1", "m1"]
+
+
+def test_a_subagent_that_stands_in_the_same_log_is_told_too() -> None:
+    """Recorded with Claude Code 1.0.24, whose subagents have no files."""
+    log = next(path for path in (DATA.parent / "versions/1.0.24").rglob("*.jsonl") if SIDECHAIN in path.read_bytes())
+    history = read_session(log)
+    told = [*history.messages, *(message for child in history.children for message in child.messages)]
+    assert len(told) > len(history.messages)
+    assert latest(parse([log.read_bytes()])).keys() == latest(told).keys()

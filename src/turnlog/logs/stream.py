@@ -19,7 +19,8 @@ async def parse_log_stream(stream: AsyncIterable[bytes | str], agent: str | None
     """Yield messages as their lines arrive (R-S32).
 
     A message whose later lines or results come later is yielded again, with the same id and all that is known: the
-    last one of an id is the whole. Together they are what `parse_log_file` gives for the same bytes.
+    last one of an id is the whole. Together they are what `parse_log_file` gives for the same bytes, and the messages
+    of subagents that stand in the same log, which `read_session` has as `children`.
 
     Args:
         stream: The log's bytes or text in pieces of any size; a line may be split over them. The last line is read
