@@ -35,7 +35,7 @@ class Result:
 
     def __init__(self, data: bytes, offset: int = 0, number: int = 1) -> None:
         self.changes = Changes()
-        found = list(reader.read(data.split(b"\n"), offset, number, self.changes))
+        found = list(reader.read(data, offset, number, self.changes))
         self.items = [item for item, *_ in found]
         self.texts = [item.text for item in self.items]
         self.places = [(position, length) for _, _, position, length, _ in found]

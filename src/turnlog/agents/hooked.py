@@ -29,7 +29,7 @@ from turnlog.agents.changes import (
 )
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.hook_lines import HookEvent, HookLine, HookState
-from turnlog.agents.jsonl import JsonLines
+from turnlog.agents.jsonl import JsonLines, count_lines
 from turnlog.agents.printed import kept_fields
 from turnlog.model import (
     Message,
@@ -98,11 +98,10 @@ class HookFold:
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
-        lines = data.split(b"\n")
         told = Told(self._hooks, self._state)
-        for line, json, position, length, number in _read_lines(lines, offset, self._state.lines + 1, told.changes):
+        for line, json, position, length, number in _read_lines(data, offset, self._state.lines + 1, told.changes):
             told.enter(line, json, position, length, number)
-        self._state.lines += len(lines) if lines[-1] else len(lines) - 1
+        self._state.lines += count_lines(data)
         return told.finish()
 
 

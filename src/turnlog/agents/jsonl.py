@@ -40,6 +40,11 @@ Reading: TypeAlias = tuple[RecordT, bytes, int, int, int]
 """A record, its JSON (the bytes of the log or their repaired form), its byte offset, its length, its line's number."""
 
 
+def count_lines(data: bytes) -> int:
+    """How many lines there are, one without its newline included."""
+    return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
+
+
 class JsonLines(Generic[RecordT]):
     """Reads records of one struct type, whose every field has a default."""
 
@@ -67,25 +72,27 @@ class JsonLines(Generic[RecordT]):
         keys = b"|".join(re.escape(key.encode()) for key in first_keys)
         self._start = re.compile(rb'\{\s*"(?:' + keys + rb')"\s*:')
 
-    def read(self, lines: list[bytes], offset: int, number: int, changes: Changes) -> Iterator[Reading[RecordT]]:
-        """Every record in bytes that were split at newlines, so that the last item is what follows the last newline.
+    def read(self, data: bytes, offset: int, number: int, changes: Changes) -> Iterator[Reading[RecordT]]:
+        """Every record in the lines of `data`, the last of which may lack its newline.
 
         The first line stands at byte `offset` and has the number `number` (from 1). What could not be read is told
         in `changes.diagnostics` and counted in `changes.counts`.
         """
         decode = self._decode if self._known is None else self._known.decode
-        position = offset
-        last = number + len(lines) - 1
-        for line_number, text in enumerate(lines, number):
-            length = len(text)
+        # Line by line: `split` looks at every byte by itself, and all lines at once are fresh memory.
+        find = data.find
+        start, size = 0, len(data)
+        while start < size:
+            end = find(b"\n", start)
+            text = data[start:] if end < 0 else data[start:end]
             try:
                 record = decode(text)
             except UNREADABLE:
-                if text or line_number < last:
-                    yield from _OddLine(self, text, position, line_number, changes, torn=line_number == last).read()
+                yield from _OddLine(self, text, offset + start, number, changes, torn=end < 0).read()
             else:
-                yield record, text, position, length, line_number
-            position += length + 1
+                yield record, text, offset + start, len(text), number
+            start += len(text) + 1
+            number += 1
 
     def starts(self, line: bytes, position: int) -> Iterator[int]:
         """Where in `line`, from `position` on, a record may begin."""

@@ -16,7 +16,7 @@ import msgspec
 
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
-from turnlog.agents.jsonl import JsonLines
+from turnlog.agents.jsonl import JsonLines, count_lines
 from turnlog.agents.printed import Printed, PrintedState
 
 
@@ -57,7 +57,7 @@ class PrintedForm(Generic[LineT, StateT]):
 def detect_printed(form: PrintedForm[LineT, StateT], path: Path, head: bytes) -> Detection | None:
     """Whether a file begins as such a stream does; None when it does not. No line names a version."""
     whole_lines = head[: head.rfind(b"\n") + 1] or head
-    lines = form.lines.read(whole_lines.split(b"\n"), 0, 1, Changes())
+    lines = form.lines.read(whole_lines, 0, 1, Changes())
     if not any(form.is_ours(line) for line, *_ in lines):
         return None
     place = path.absolute()
@@ -81,8 +81,7 @@ class PrintedFold(Generic[LineT, StateT]):
         form, state, changes = self._form, self._state, Changes()
         remembered = state.printed
         printed = Printed(form.agent, remembered, changes)
-        lines = data.split(b"\n")
-        for line, json, position, length, number in form.lines.read(lines, offset, remembered.lines + 1, changes):
+        for line, json, position, length, number in form.lines.read(data, offset, remembered.lines + 1, changes):
             if form.hold(state, line, json, position):
                 changes.counts.events += 1
                 continue
@@ -92,5 +91,5 @@ class PrintedFold(Generic[LineT, StateT]):
                 printed.begin_run(session, json)
             printed.enter(json, position, length, number, form.time_of(line))
             form.read(state, printed, line)
-        remembered.lines += len(lines) if lines[-1] else len(lines) - 1
+        remembered.lines += count_lines(data)
         return printed.finish()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeGuard, runtime_checkable
 
@@ -55,4 +55,6 @@ class RowAgent(Agent, Protocol):
 
 def are_rows(agent: object, source: Source) -> TypeGuard[RowAgent]:
     """Whether the agent reads this source itself."""
-    return isinstance(agent, RowAgent) and agent.holds_rows(source)
+    # Looking for the whole protocol takes a tenth of a millisecond, and this is asked of every source.
+    holds_rows: Callable[[Source], bool] | None = getattr(agent, "holds_rows", None)
+    return holds_rows is not None and holds_rows(source)

@@ -187,7 +187,8 @@ def message_buckets(message: Message) -> tuple[Any, ...]:
     usage = message.usage
     if usage is None:
         return (*(None,) * len(BUCKETS), None)
-    return (*[believable(count) for count in usage.buckets()], usage.exactness)
+    counts = [count if count is None or -_MOST <= count <= _MOST else None for count in usage.buckets()]
+    return (*counts, usage.exactness)
 
 
 def _is_prompt(message: Message) -> bool:

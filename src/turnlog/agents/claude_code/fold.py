@@ -24,6 +24,7 @@ from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.sources import NAME, agent_id_in
 from turnlog.agents.claude_code.state import State, decode_state, encode_state
 from turnlog.agents.claude_code.user import read_user
+from turnlog.agents.jsonl import count_lines
 
 _READERS: dict[str, Callable[[Reading, Record], None]] = {
     "assistant": read_assistant,
@@ -46,14 +47,13 @@ class ClaudeCodeFold:
         state = self._state
         reading = Reading(self._external_id(data), state, is_subagent=self._source.kind is SourceKind.SUBAGENT)
         readers = _READERS
-        lines = data.split(b"\n")
-        for record, json, position, length, number in read_lines(lines, offset, state.lines + 1, reading.changes):
+        for record, json, position, length, number in read_lines(data, offset, state.lines + 1, reading.changes):
             reading.json = json
             reading.position = position
             reading.length = length
             reading.line_number = number
             readers.get(record.type, read_fact)(reading, record)
-        state.lines += len(lines) if lines[-1] else len(lines) - 1
+        state.lines += count_lines(data)
         return reading.finish()
 
     def state(self) -> bytes:

@@ -31,7 +31,7 @@ from turnlog.agents.claude_code.stream_records import (
     stream_kind,
 )
 from turnlog.agents.claude_code.user import read_user
-from turnlog.agents.jsonl import JsonLines
+from turnlog.agents.jsonl import JsonLines, count_lines
 from turnlog.agents.reading import aware
 from turnlog.model import ToolCallPart
 
@@ -72,12 +72,11 @@ class StreamFold:
         """See `turnlog.agents.base.Fold.feed`."""
         state, changes = self._state, Changes()
         self._readings = {}
-        lines = data.split(b"\n")
-        for record, json, position, length, number in read_stream_lines(lines, offset, state.lines + 1, changes):
+        for record, json, position, length, number in read_stream_lines(data, offset, state.lines + 1, changes):
             reading = self._reading_of(record, json, changes)
             reading.json, reading.position, reading.length, reading.line_number = json, position, length, number
             _READERS.get(record.type, _read_other)(self._state, reading, record)
-        state.lines += len(lines) if lines[-1] else len(lines) - 1
+        state.lines += count_lines(data)
         for reading in self._readings.values():
             show_open_answers(state, reading)
             _add(changes, reading, state.moment)

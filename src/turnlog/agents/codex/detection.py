@@ -26,7 +26,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
         return Detection(agent=NAME, source=source)
     head = unpack(str(path), head).data
     whole_lines = head[: head.rfind(b"\n") + 1] or head
-    records = [record for record, *_ in read_lines(whole_lines.split(b"\n"), 0, 1, Changes())]
+    records = [record for record, *_ in read_lines(whole_lines, 0, 1, Changes())]
     if not records:
         return Detection(reason="no line is a JSON object")
     bare = _is_bare(records)

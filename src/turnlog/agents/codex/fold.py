@@ -32,6 +32,7 @@ from turnlog.agents.codex.records import Event, Item, Line, TurnItem
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import State, decode_state, encode_state
 from turnlog.agents.codex.twins import settle_layout
+from turnlog.agents.jsonl import count_lines
 from turnlog.agents.packing import unpack
 from turnlog.model import Origin
 
@@ -160,14 +161,13 @@ class CodexFold:
         reading = Reading(self._external_id(data), state)
         if problem is not None:
             reading.tell(problem, "error")
-        lines = data.split(b"\n")
-        for line, json, position, length, number in read_lines(lines, offset, state.lines + 1, reading.changes):
+        for line, json, position, length, number in read_lines(data, offset, state.lines + 1, reading.changes):
             reading.json = json
             reading.position = position
             reading.length = length
             reading.line_number = number
             _read_line(reading, line)
-        state.lines += len(lines) if lines[-1] else len(lines) - 1
+        state.lines += count_lines(data)
         return reading.finish()
 
     def state(self) -> bytes:

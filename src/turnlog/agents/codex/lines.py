@@ -99,8 +99,7 @@ def fields_of(json: bytes | Raw) -> dict[str, Raw]:
 
 def thread_named_in(data: bytes) -> str | None:
     """The thread that the first record names which names one."""
-    lines = [line for line in data.split(b"\n") if b'"id"' in line]
-    for record, *_ in read_lines(lines, 0, 1, Changes()):
+    for record, *_ in read_lines(data, 0, 1, Changes()):
         if record.type == "session_meta" and isinstance(record.payload, Raw):
             try:
                 return msgspec.json.decode(record.payload, type=Meta).id

@@ -7,7 +7,7 @@ import msgspec
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, LeafTitle
 from turnlog.agents.codex.sources import INDEX, session_id
-from turnlog.agents.jsonl import JsonLines
+from turnlog.agents.jsonl import JsonLines, count_lines
 
 
 class _Entry(msgspec.Struct):
@@ -35,14 +35,13 @@ class SidecarFold:
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
         changes = Changes()
-        lines = data.split(b"\n")
-        for entry, *_ in _read_lines(lines, offset, self._lines + 1, changes):
+        for entry, *_ in _read_lines(data, offset, self._lines + 1, changes):
             if self._is_index and entry.id and entry.thread_name:
                 changes.leaf_titles.append(LeafTitle(record_id=session_id(entry.id), title=entry.thread_name))
                 changes.counts.events += 1
             else:
                 changes.counts.duplicates += 1
-        self._lines += len(lines) if lines[-1] else len(lines) - 1
+        self._lines += count_lines(data)
         return changes
 
     def state(self) -> bytes:

@@ -24,8 +24,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
         return Detection(agent=NAME, source=source)
     if _TYPED.match(head):
         return Detection(agent=NAME, version="logs.json", source=source or _typed(path))
-    lines = head.split(b"\n")
-    whole_lines = lines[:-1] if len(lines) > 1 else lines
+    whole_lines = head[: head.rfind(b"\n") + 1] or head
     records = [record for record, *_ in LINES.read(whole_lines, 0, 1, Changes())]
     header = next((record for record in records if _is_header(record)), None)
     if header is not None and (header.messages is None or len(records) > 1):

@@ -29,6 +29,7 @@ from turnlog.agents.gemini_cli.rounds import split_rounds
 from turnlog.agents.gemini_cli.sources import first_place, parent_of
 from turnlog.agents.gemini_cli.state import State, decode_state, encode_state
 from turnlog.agents.gemini_cli.torn import sound_messages
+from turnlog.agents.jsonl import count_lines
 from turnlog.agents.reading import aware
 
 
@@ -72,14 +73,13 @@ def _begins_with_header(data: bytes) -> bool:
 
 
 def _read_lines(reading: Reading, data: bytes, offset: int) -> None:
-    lines = data.split(b"\n")
     first = reading.state.lines + 1
-    for record, json, position, length, number in LINES.read(lines, offset, first, reading.changes):
+    for record, json, position, length, number in LINES.read(data, offset, first, reading.changes):
         reading.previous_end = reading.position + reading.length
         reading.json, reading.position, reading.length, reading.line_number = json, position, length, number
         reading.tell_of_bytes()
         _read_record(reading, record)
-    reading.state.lines += len(lines) if lines[-1] else len(lines) - 1
+    reading.state.lines += count_lines(data)
 
 
 def _read_whole(reading: Reading, data: bytes, source: Source) -> None:

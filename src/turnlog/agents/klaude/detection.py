@@ -18,8 +18,8 @@ def detect_log(path: Path, head: bytes) -> Detection:
     source = source_of(path)
     if source is not None and source.kind is not SourceKind.SESSION:
         return Detection(agent=NAME, source=source)
-    lines = head.split(b"\n")
-    records = list(LINES.read(lines[:-1] if len(lines) > 1 else lines, 0, 1, Changes()))
+    whole_lines = head[: head.rfind(b"\n") + 1] or head
+    records = list(LINES.read(whole_lines, 0, 1, Changes()))
     kinds = [record.type for record, *_ in records if isinstance(record.data, msgspec.Raw)]
     ours = next((kind for kind in kinds if kind in HISTORY_EVENTS or kind in CONVERSATION_ITEMS), None)
     if ours is None:

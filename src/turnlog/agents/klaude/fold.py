@@ -12,6 +12,7 @@ from msgspec import Raw
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import clean_json
+from turnlog.agents.jsonl import count_lines
 from turnlog.agents.klaude.contents import cost_of, time_of
 from turnlog.agents.klaude.kinds import KINDS, Becomes
 from turnlog.agents.klaude.marks import read_compaction, read_fork_summary, read_retraction, read_rewind
@@ -100,12 +101,11 @@ class KlaudeFold:
         state = self._state
         external = (self._source.session_id or "").partition(":")[2]
         reading = Reading(state, external)
-        lines = data.split(b"\n")
-        for record, json, position, length, number in LINES.read(lines, offset, state.lines + 1, reading.changes):
+        for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, reading.changes):
             reading.json, reading.position, reading.length, reading.line_number = json, position, length, number
             reading.tell_of_bytes()
             _read(reading, record)
-        state.lines += len(lines) if lines[-1] else len(lines) - 1
+        state.lines += count_lines(data)
         return reading.finish()
 
     def state(self) -> bytes:
