@@ -106,6 +106,20 @@ def test_a_result_stands_behind_its_call_and_before_what_was_said_of_it(store: S
 
 
 @every_agent
+def test_the_record_behind_every_event_can_be_read(store: Store, name: str) -> None:
+    """R-K7: whatever an agent's places are made of, what an event names are the bytes of its record."""
+    records = 0
+    for session in sessions(store, name):
+        for event in store.history(session.id):
+            for place in event.records:
+                assert place.offset is not None
+                assert place.length is not None
+                assert json.loads(store.record(place.source, place.offset, place.length))
+                records += 1
+    assert records
+
+
+@every_agent
 def test_other_homes_can_be_named_and_several_at_once(name: str, tmp_path: Path) -> None:
     """R-C2, R-S20: with their sessions, and one that is not there is empty."""
     for number in (1, 2):

@@ -22,7 +22,7 @@ class GeminiCli:
 
     name = NAME
     display_name = "Gemini CLI"
-    parser_version = 11
+    parser_version = 12
     command = COMMAND
 
     def roots(self) -> Sequence[Path]:

@@ -29,6 +29,7 @@ class _EventRow(NamedTuple):
     kind: str | None
     known: int
     created_at: int | None
+    start: int
     length: int | None
     source: str | None
     body: bytes | None
@@ -36,8 +37,8 @@ class _EventRow(NamedTuple):
 
 
 _EVENTS = (
-    "SELECT e.position, e.external_id, e.type, e.kind, e.known, e.created_at, e.length, f.path, e.body, e.data"
-    " FROM events e LEFT JOIN sources f ON f.key = e.source_key WHERE e.session_key = ?"
+    "SELECT e.position, e.external_id, e.type, e.kind, e.known, e.created_at, coalesce(e.start, e.position), e.length,"
+    " f.path, e.body, e.data FROM events e LEFT JOIN sources f ON f.key = e.source_key WHERE e.session_key = ?"
 )
 
 _PLAIN_TYPES: dict[str, type[RecordEvent | RunMetadataEvent]] = {
@@ -103,7 +104,7 @@ def _event(row: _EventRow) -> HistoryEvent:
     records = (
         ()
         if row.source is None or row.length is None
-        else (Provenance(source=row.source, offset=row.position, length=row.length),)
+        else (Provenance(source=row.source, offset=row.start, length=row.length),)
     )
     if row.body is not None:
         event = decode_event(zstd.decompress(row.body))

@@ -24,6 +24,7 @@ _COLUMNS = (
     "created_at",
     "source_key",
     "generation",
+    "start",
     "length",
     "record_id",
     "parent_id",
@@ -111,7 +112,8 @@ class EventRows:
         if session_key not in self.orphaned:
             return []
         rows = self._transaction.connection.execute(
-            "SELECT key, source_key, position, length, record_id, body FROM events WHERE kind = ? AND session_key = ?",
+            "SELECT key, source_key, position, coalesce(start, position), length, record_id, body FROM events"
+            " WHERE kind = ? AND session_key = ?",
             (_ORPHAN, session_key),
         ).fetchall()
         return [(key, source_key, _orphan_of(session_id, *found)) for key, source_key, *found in rows]
@@ -141,6 +143,7 @@ class EventRows:
 
     def _event_row(self, session_key: int, change: EventChange) -> tuple[Any, ...]:
         event = change.event
+        start, length = change.record or (event.position, None)
         known, kind = True, None
         external_id = getattr(event, "id", None)
         if isinstance(event, RecordEvent | RunMetadataEvent):
@@ -158,7 +161,8 @@ class EventRows:
             milliseconds(event.created_at),
             self._transaction.source.key,
             self._transaction.source.generation,
-            change.record[1] if change.record else None,
+            None if start == event.position else start,
+            length,
             change.record_id,
             change.parent_id,
             *pack_event(event),
@@ -166,7 +170,9 @@ class EventRows:
         )
 
 
-def _orphan_of(session_id: str, position: int, length: int | None, record_id: str | None, frame: bytes) -> ResultChange:
+def _orphan_of(
+    session_id: str, position: int, start: int, length: int | None, record_id: str | None, frame: bytes
+) -> ResultChange:
     event = decode_event(zstd.decompress(frame))
     assert isinstance(event, ToolResultEvent)
     return ResultChange(
@@ -174,7 +180,7 @@ def _orphan_of(session_id: str, position: int, length: int | None, record_id: st
         tool_call_id=event.tool_call_id,
         result=event.result,
         position=position,
-        record=(position, length or 0),
+        record=(start, length or 0),
         record_ids=(record_id,) if record_id else (),
         approval=event.approval,
     )
