@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
+from exact_json import exact
 from provider_messages import asking, result, user
 from provider_streams import byte_by_byte, pieces, sse
 from turnlog.aisdk.writer import ChunkWriter, write_chunks
@@ -89,7 +90,7 @@ def test_a_body_becomes_a_message_with_everything() -> None:
     assert isinstance(said, TextPart)
     assert isinstance(read, ToolCallPart)
     assert isinstance(broken, ToolCallPart)
-    assert bytes(read.input) == '{ "path": "ü" }'.encode()  # pyright: ignore[reportArgumentType]  # set here
+    assert exact(read.input) == '{ "path": "ü" }'.encode()
     assert (broken.input_text, broken.state) == ('{"path": ', ToolState.INPUT_AVAILABLE)
     assert (message.requested_model, message.model, message.stop_reason) == ("alias", "the-model", "tool_use")
     assert message.usage == Usage(input=30, cache_read=60, cache_write=10, output=20, reasoning=30, service_tier="flex")

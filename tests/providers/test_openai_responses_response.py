@@ -7,6 +7,7 @@ import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
+from exact_json import exact
 from provider_messages import asking, result, user
 from provider_streams import byte_by_byte, pieces, sse
 from turnlog.errors import ShapeError
@@ -137,7 +138,7 @@ def test_a_body_becomes_a_message_with_everything() -> None:
     assert isinstance(said, TextPart)
     assert said.citations[0].url == "https://e.org"
     assert isinstance(call, ToolCallPart)
-    assert bytes(call.input) == '{ "path": "ü" }'.encode()  # pyright: ignore[reportArgumentType]  # set here
+    assert exact(call.input) == '{ "path": "ü" }'.encode()
     assert isinstance(custom, ToolCallPart)
     assert custom.input_text == "*** Begin"
     assert (message.stop_reason, message.raw_stop_reason, message.requested_model) == ("tool_use", "completed", "alias")

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
+from exact_json import exact
 from server_history import FORK, MAIN, SUBAGENT
 from turnlog.model.codec import decode_message
 from turnlog.server.answers.calls import ToolCallPage, ToolsAnswer
@@ -112,7 +113,7 @@ def test_a_message_has_structured_results_and_all_its_places(client: TestClient)
     answer = msgspec.json.decode(client.get("/api/messages/m2").content, type=MessageAnswer)
     calls = {part.tool_call_id: part for part in answer.message.parts if part.type == "tool-call"}
     result = calls["c1"].results[0]
-    assert json.loads(bytes(result.structured)) == {"stdout": "glass", "code": 0}  # type: ignore[arg-type]  # set here
+    assert json.loads(exact(result.structured)) == {"stdout": "glass", "code": 0}
     assert result.sequence is not None
     assert result.content[0].type == "text"
     assert result.content[0].blob is not None

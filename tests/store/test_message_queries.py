@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import turnlog.agents
+from exact_json import exact
 from plain_agent import Log, PlainAgent
 from plain_store import PRICE_VERSION, at, read_home
 from turnlog.agents.changes import Link
@@ -162,7 +163,7 @@ def test_a_message_comes_back_as_it_was_read(store: Store) -> None:
     assert prompt == PROMPT
     assert shown == SHOWN
     assert without_places(answer).parts[0] == ANSWER.parts[0]
-    assert bytes(call_of(answer, "a").input) == bytes(call_of(ANSWER, "a").input)  # type: ignore[arg-type]  # set here
+    assert exact(call_of(answer, "a").input) == exact(call_of(ANSWER, "a").input)
     assert call_of(answer, "a").results[0].output_text == LONG
     assert [part.id for part in answer.parts] == [part.id for part in ANSWER.parts]
 
@@ -273,8 +274,7 @@ def test_one_message_with_what_the_agent_kept_of_its_results(store: Store, place
     assert call_of(plain, "a").results[0].structured is msgspec.UNSET
     answer = store.message("m2", structured=True)
     first, second = call_of(answer, "a").results[0], call_of(answer, "b").results[0]
-    # Both were asked for.
-    assert (bytes(first.structured), bytes(second.structured)) == (b'{"code":1}', b'{"agent":"scout"}')  # type: ignore[arg-type]
+    assert (exact(first.structured), exact(second.structured)) == (b'{"code":1}', b'{"agent":"scout"}')
     assert (first.sequence, second.sequence) == (places.first, places.second)
     assert call_of(answer, "w").results[0].sequence is None
     assert call_of(answer, "b").child_session_id == "plain:one.scout"

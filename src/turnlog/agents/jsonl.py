@@ -45,6 +45,11 @@ def count_lines(data: bytes) -> int:
     return data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
 
 
+def whole_lines(head: bytes) -> bytes:
+    """The beginning of a file without a line that it cuts off; all of it where it holds no whole line."""
+    return head[: head.rfind(b"\n") + 1] or head
+
+
 class JsonLines(Generic[RecordT]):
     """Reads records of one struct type, whose every field has a default."""
 

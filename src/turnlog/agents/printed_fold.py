@@ -16,7 +16,7 @@ import msgspec
 
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
-from turnlog.agents.jsonl import JsonLines, count_lines
+from turnlog.agents.jsonl import JsonLines, count_lines, whole_lines
 from turnlog.agents.printed import Printed, PrintedState
 
 
@@ -56,8 +56,7 @@ class PrintedForm(Generic[LineT, StateT]):
 
 def detect_printed(form: PrintedForm[LineT, StateT], path: Path, head: bytes) -> Detection | None:
     """Whether a file begins as such a stream does; None when it does not. No line names a version."""
-    whole_lines = head[: head.rfind(b"\n") + 1] or head
-    lines = form.lines.read(whole_lines, 0, 1, Changes())
+    lines = form.lines.read(whole_lines(head), 0, 1, Changes())
     if not any(form.is_ours(line) for line, *_ in lines):
         return None
     place = path.absolute()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from claude_files import gather
+from exact_json import exact
 from klaude_files import (
     AGENT,
     DATA,
@@ -292,7 +293,7 @@ def test_arguments_that_are_no_json_stay_as_they_are(arguments: str) -> None:
 def test_arguments_keep_their_exact_json(arguments: str) -> None:
     """R-K1"""
     (found,) = fold(answer("a", call("c", arguments))).calls()
-    assert bytes(found.input) == arguments.encode()  # type: ignore[arg-type]  # set here
+    assert exact(found.input) == arguments.encode()
 
 
 @pytest.mark.parametrize(

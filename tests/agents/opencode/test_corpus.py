@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from claude_files import Gathered, calls_of
+from exact_json import exact
 from opencode_files import (
     AGENT,
     CASES,
@@ -177,4 +178,4 @@ def test_structured_results_come_from_the_line(tmp_path: Path) -> None:
                 if isinstance(part, ToolCallPart):
                     found = AGENT.structured_result(log[offset : offset + length], part.tool_call_id)
                     assert found is not None
-                    assert bytes(found) == bytes(part.results[0].structured)  # type: ignore[arg-type]  # set here
+                    assert bytes(found) == exact(part.results[0].structured)

@@ -12,6 +12,7 @@ from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.sources import NAME, source_of
 from turnlog.agents.claude_code.stream import read_stream_lines
 from turnlog.agents.claude_code.stream_records import STREAM_KINDS, StreamRecord, stream_kind
+from turnlog.agents.jsonl import whole_lines
 
 _SIDECARS = (SourceKind.SIDECAR, SourceKind.SPILL)
 
@@ -21,8 +22,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
     source = source_of(path)
     if source is not None and source.kind in _SIDECARS:
         return Detection(agent=NAME, source=source)
-    whole_lines = head[: head.rfind(b"\n") + 1] or head
-    records = [record for record, *_ in read_lines(whole_lines, 0, 1, Changes())]
+    records = [record for record, *_ in read_lines(whole_lines(head), 0, 1, Changes())]
     if not records:
         return Detection(reason="no line is a JSON object")
     ours = [record for record in records if _is_ours(record)]
@@ -34,8 +34,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
 
 def detect_stream(path: Path, head: bytes) -> Detection | None:
     """What `--output-format stream-json` printed, or what was fed to `--input-format stream-json`; None for neither."""
-    whole_lines = head[: head.rfind(b"\n") + 1] or head
-    records = [record for record, *_ in read_stream_lines(whole_lines, 0, 1, Changes())]
+    records = [record for record, *_ in read_stream_lines(whole_lines(head), 0, 1, Changes())]
     if not any(_is_streamed(record) for record in records) and not _are_fed(records):
         return None
     version = next((record.claude_code_version for record in records if record.claude_code_version), None)

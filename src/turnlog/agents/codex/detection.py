@@ -13,6 +13,7 @@ from turnlog.agents.codex.kinds import ITEM_TYPES, TYPES
 from turnlog.agents.codex.lines import read_lines, thread_named_in
 from turnlog.agents.codex.records import Line, Meta
 from turnlog.agents.codex.sources import NAME, renamed, source_of
+from turnlog.agents.jsonl import whole_lines
 from turnlog.agents.packing import is_packed, unpack
 
 _BEFORE_ENVELOPES = "0.3x or older"
@@ -25,15 +26,15 @@ def detect_log(path: Path, head: bytes) -> Detection:
     if source is not None and source.kind is SourceKind.SIDECAR:
         return Detection(agent=NAME, source=source)
     head = unpack(str(path), head).data
-    whole_lines = head[: head.rfind(b"\n") + 1] or head
-    records = [record for record, *_ in read_lines(whole_lines, 0, 1, Changes())]
+    beginning = whole_lines(head)
+    records = [record for record, *_ in read_lines(beginning, 0, 1, Changes())]
     if not records:
         return Detection(reason="no line is a JSON object")
     bare = _is_bare(records)
     if not bare and not any(_is_ours(record) for record in records):
         return Detection(reason="no record has a known type and a payload")
     version = _BEFORE_ENVELOPES if bare else next(filter(None, map(_version_in, records)), None)
-    return Detection(agent=NAME, version=version, source=_source(path, source, whole_lines))
+    return Detection(agent=NAME, version=version, source=_source(path, source, beginning))
 
 
 def _is_ours(record: Line) -> bool:

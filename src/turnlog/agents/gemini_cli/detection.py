@@ -10,6 +10,7 @@ from turnlog.agents.changes import Changes
 from turnlog.agents.gemini_cli.kinds import MESSAGE_TYPES
 from turnlog.agents.gemini_cli.records import LINES, Record
 from turnlog.agents.gemini_cli.sources import NAME, source_of
+from turnlog.agents.jsonl import whole_lines
 
 _EDGE = rb"(?:[\s\x00]|\xef\xbb\xbf)*"
 """What may stand before a file of JSON after a crash or an editor: the fold leaves it out, too."""
@@ -24,8 +25,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
         return Detection(agent=NAME, source=source)
     if _TYPED.match(head):
         return Detection(agent=NAME, version="logs.json", source=source or _typed(path))
-    whole_lines = head[: head.rfind(b"\n") + 1] or head
-    records = [record for record, *_ in LINES.read(whole_lines, 0, 1, Changes())]
+    records = [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]
     header = next((record for record in records if _is_header(record)), None)
     if header is not None and (header.messages is None or len(records) > 1):
         return Detection(agent=NAME, version="JSONL", source=_found(source, path, header.kind, appendable=True))

@@ -8,6 +8,7 @@ import msgspec
 
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
+from turnlog.agents.jsonl import whole_lines
 from turnlog.agents.klaude.kinds import CONVERSATION_ITEMS, HISTORY_EVENTS
 from turnlog.agents.klaude.records import LINES
 from turnlog.agents.klaude.sources import NAME, session_id, source_of
@@ -18,8 +19,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
     source = source_of(path)
     if source is not None and source.kind is not SourceKind.SESSION:
         return Detection(agent=NAME, source=source)
-    whole_lines = head[: head.rfind(b"\n") + 1] or head
-    records = list(LINES.read(whole_lines, 0, 1, Changes()))
+    records = list(LINES.read(whole_lines(head), 0, 1, Changes()))
     kinds = [record.type for record, *_ in records if isinstance(record.data, msgspec.Raw)]
     ours = next((kind for kind in kinds if kind in HISTORY_EVENTS or kind in CONVERSATION_ITEMS), None)
     if ours is None:
