@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from chat_script import post, user
-from model_script import model_call, model_response, model_text
+from support.chat_script import post, user
+from support.model_script import model_call, model_response, model_text
 
 PAGE = (Path(__file__).parent.parent / "docs" / "chat-backend.md").read_text()
 BLOCKS: list[str] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

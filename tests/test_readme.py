@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import call, on_terminal
+from support.cli_runner import call, on_terminal
 from turnlog.server.sample import LOGS
 
 ROOT = Path(__file__).parent.parent

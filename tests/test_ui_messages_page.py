@@ -7,7 +7,7 @@ import io
 import re
 from pathlib import Path
 
-from plain_store import read_home
+from support.plain_store import read_home
 from turnlog.agents import agent
 from turnlog.paths import database_path
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_files import gather
+from support.claude_files import gather
 from turnlog.agents import GROUP, agent, agents, detect
 from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.agents.changes import Changes, LineCounts

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 import pytest
 
-from claude_files import Gathered, gather
+from support.claude_files import Gathered, gather
 from turnlog.agents import agent
 from turnlog.agents.base import Agent, Source
 from turnlog.agents.changes import Changes

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from opencode_files import recorded, write_database
+from support.opencode_files import recorded, write_database
 from turnlog.agents import agent as agent_named
 from turnlog.agents import agents
 from turnlog.model import (

@@ -10,11 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-import claude_files
-import codex_files
-import gemini_files
-import klaude_files
-import opencode_files
+from support import claude_files, codex_files, gemini_files, klaude_files, opencode_files
 from turnlog.agents.changes import Changes
 from turnlog.agents.claude_code import records as claude_records
 from turnlog.agents.claude_code.complete_record import CompleteRecord

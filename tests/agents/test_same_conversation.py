@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from opencode_files import recorded, write_database
+from support.opencode_files import recorded, write_database
 from turnlog.agents import agent as agent_named
 from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolState
 from turnlog.store import open_store

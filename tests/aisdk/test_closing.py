@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from stream_events import STREAMS
+from support.stream_events import STREAMS
 from turnlog.aisdk import ChunkWriter, UIMessageChunk, UIMessageReader, closing_chunks, encode, parse_ui_message
 from turnlog.model import stream as events
 

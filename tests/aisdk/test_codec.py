@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ai_sdk_messages import message
-from ai_sdk_streams import any_chunk
+from support.ai_sdk_messages import message
+from support.ai_sdk_streams import any_chunk
 from turnlog.aisdk import (
     DataChunk,
     DynamicToolUIPart,

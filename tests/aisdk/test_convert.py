@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_values import values_of
+from support.model_values import values_of
 from turnlog.aisdk import DynamicToolUIPart, validate_ui_messages
 from turnlog.aisdk import encode as encode_ui
 from turnlog.aisdk.convert import to_ui_json, to_ui_messages

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stream_events import IDS, STREAMS, TEXTS
+from support.stream_events import IDS, STREAMS, TEXTS
 from turnlog.aisdk.chunks import TextDeltaChunk
 from turnlog.aisdk.frames import Frames
 from turnlog.aisdk.pump import MOST_BYTES, pump

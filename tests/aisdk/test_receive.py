@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ai_sdk_messages import message as random_message
+from support.ai_sdk_messages import message as random_message
 from turnlog.aisdk import encode, parse_ui_messages, validate_ui_messages
 from turnlog.aisdk.convert import to_ui_messages
 from turnlog.aisdk.receive import Received, from_ui_messages

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model_values import values_of
-from recorded_sessions import recorded_sessions
+from support.model_values import values_of
+from support.recorded_sessions import recorded_sessions
 from turnlog.aisdk.convert import to_ui_json
 from turnlog.aisdk.restore import MismatchError, restore_messages
 from turnlog.model import Message, Origin, TextPart

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from msgspec import Raw
 
-from stream_events import STREAMS
+from support.stream_events import STREAMS
 from turnlog.aisdk import UIMessageReader, encode, parse_chunk, parse_ui_message
 from turnlog.aisdk.chunks import TextStartChunk
 from turnlog.aisdk.codec import encode_chunk

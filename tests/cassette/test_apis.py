@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cassette_histories import CONVERSATION, recorded_logs
-from provider_messages import assistant, call, thinking
-from provider_streams import sse
+from support.cassette_histories import CONVERSATION, recorded_logs
+from support.provider_messages import assistant, call, thinking
+from support.provider_streams import sse
 from turnlog.cassette.apis import api_of
 from turnlog.model import Message, ReasoningPart, TextPart, ToolCallPart, Usage
 from turnlog.providers import provider

@@ -12,9 +12,9 @@ import google.genai.errors
 import openai
 import pytest
 
-from cassette_agents import AGENTS, Agent, Answer, drive, is_plain
-from cassette_histories import CONVERSATION, history, recorded, recorded_logs
-from provider_messages import assistant, call, developer, image, result, user
+from support.cassette_agents import AGENTS, Agent, Answer, drive, is_plain
+from support.cassette_histories import CONVERSATION, history, recorded, recorded_logs
+from support.provider_messages import assistant, call, developer, image, result, user
 from turnlog.cassette import Player, play
 from turnlog.cassette.recording import record
 from turnlog.cassette.tape import Cassette, Track, requests_of

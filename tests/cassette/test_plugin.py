@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cassette_histories import recorded
+from support.cassette_histories import recorded
 from turnlog.cassette.tape import to_json
 
 pytest_plugins = ["pytester"]
@@ -114,7 +114,7 @@ def test_the_page_is_true(run: pytest.Pytester) -> None:
     """The test that docs/cassettes.md shows passes as it stands."""
     (shown, *_) = TOLD.findall((ROOT / "docs/cassettes.md").read_text())
     run.path.joinpath("cassettes/fix-the-bug.json").write_bytes(to_json(recorded().cassette))
-    run.path.joinpath("my_agent.py").write_text((ROOT / "tests/cassette_agent_of_the_page.py").read_text())
+    run.path.joinpath("my_agent.py").write_text((ROOT / "tests/support/cassette_agent_of_the_page.py").read_text())
     run.makepyfile(shown)
     run_pytest(run).assert_outcomes(passed=1)
 

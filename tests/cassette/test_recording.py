@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cassette_histories import CONVERSATION, recorded, recorded_logs
-from provider_messages import assistant, call, developer, image, result, system, user
+from support.cassette_histories import CONVERSATION, recorded, recorded_logs
+from support.provider_messages import assistant, call, developer, image, result, system, user
 from turnlog.cassette.recording import Recorded
 from turnlog.cassette.tape import (
     AskedFile,

@@ -16,8 +16,8 @@ from google import genai
 from google.genai import errors
 from google.genai import types as google
 
-from cassette_histories import history
-from provider_messages import assistant, call, result, user
+from support.cassette_histories import history
+from support.provider_messages import assistant, call, result, user
 from turnlog.cassette import Cassette, Player, play, record
 
 ASKED = "Fix the bug"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_agent import FakeAgent
+from support.fake_agent import FakeAgent
 
 
 @pytest.fixture

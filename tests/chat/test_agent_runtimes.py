@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent_chats import (
+from support.agent_chats import (
     DONE,
     INIT,
     SESSION,
@@ -24,8 +24,8 @@ from agent_chats import (
     spoken,
     text_of,
 )
-from chat_script import drain
-from fake_agent import FakeAgent
+from support.chat_script import drain
+from support.fake_agent import FakeAgent
 from turnlog.aisdk.building import to_plain
 from turnlog.aisdk.parts import DynamicToolUIPart, TextUIPart, ToolUIPart, UIMessage
 from turnlog.chat import Chat, MemoryKeeper, NativeKeeper

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agent_chats import claude
-from chat_script import drain
-from fake_agent import FakeAgent, printed
-from fake_claude import records
+from support.agent_chats import claude
+from support.chat_script import drain
+from support.fake_agent import FakeAgent, printed
+from support.fake_claude import records
 from turnlog.chat import Chat, NativeKeeper, load_ui_messages
 from turnlog.chat.runtimes import AgentRuntime
 from turnlog.errors import NotFoundError

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent_chats import (
+from support.agent_chats import (
     DONE,
     INIT,
     SESSION,
@@ -29,7 +29,7 @@ from agent_chats import (
     text_of,
     told,
 )
-from fake_agent import FakeAgent
+from support.fake_agent import FakeAgent
 from turnlog.aisdk.parts import DynamicToolUIPart, FileUIPart, TextUIPart, ToolApproval, UIMessage
 from turnlog.chat import RunRequest
 from turnlog.chat.runtimes import AgentRuntime, ClaudeCodeCommand

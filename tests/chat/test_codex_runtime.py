@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agent_chats import DATA, answered, asked, check_chunks, codex_prints
-from fake_agent import FakeAgent
+from support.agent_chats import DATA, answered, asked, check_chunks, codex_prints
+from support.fake_agent import FakeAgent
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.runtimes import AgentRuntime, CodexCommand
 from turnlog.chat.runtimes.command import SESSION_KEY

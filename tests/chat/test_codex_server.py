@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from agent_chats import (
+from support.agent_chats import (
     DATA,
     answered,
     answering_each_time,
@@ -20,7 +20,7 @@ from agent_chats import (
     stopped_at_first_word,
     text_of,
 )
-from fake_agent import FakeAgent, printed
+from support.fake_agent import FakeAgent, printed
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.runtimes import AgentRuntime, CodexServerCommand
 from turnlog.chat.runtimes.codex_items import ItemTeller

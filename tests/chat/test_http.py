@@ -10,7 +10,7 @@ from fastapi import FastAPI, HTTPException, Request
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
-from chat_script import ANSWER, HALF, Script, post
+from support.chat_script import ANSWER, HALF, Script, post
 from turnlog.aisdk import UIMessage
 from turnlog.aisdk.asgi import Scope
 from turnlog.aisdk.sse import HEADERS

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from plain_agent import Log
-from plain_store import read_home
+from support.plain_agent import Log
+from support.plain_store import read_home
 from turnlog import open_store
 from turnlog.aisdk import DynamicToolUIPart, TextUIPart, UIMessage, encode, validate_ui_messages
 from turnlog.aisdk.convert import to_ui_messages

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chat_script import ANSWER, ASKING, GOING_ON, Script, drain, post, user
+from support.chat_script import ANSWER, ASKING, GOING_ON, Script, drain, post, user
 from turnlog.aisdk import UIMessage, parse_ui_messages, validate_ui_messages
 from turnlog.aisdk.building import to_plain
 from turnlog.chat import Chat, NativeKeeper, session_id_of

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from chat_script import drain, post, user
-from model_script import Event, model_call, model_response, model_text, model_thought
-from provider_streams import sse
+from support.chat_script import drain, post, user
+from support.model_script import Event, model_call, model_response, model_text, model_thought
+from support.provider_streams import sse
 from turnlog.aisdk.building import to_plain
 from turnlog.chat import Chat, ChatKeeper, MemoryKeeper, NativeKeeper
 from turnlog.chat.provider_runtime import ProviderRuntime, Tool

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from shared_streams import SharedStreams, each_shared_streams
+from support.shared_streams import SharedStreams, each_shared_streams
 from turnlog.chat import RedisStreamStore, StoredFrames
 
 

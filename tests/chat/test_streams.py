@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from shared_streams import SHARED, SharedStreams, each_shared_streams
+from support.shared_streams import SHARED, SharedStreams, each_shared_streams
 from turnlog.aisdk.chunks import TextDeltaChunk
 from turnlog.aisdk.sse import DONE, KEEP_ALIVE, decode_chunks
 from turnlog.aisdk.writer import ChunkWriter
@@ -215,7 +215,7 @@ def test_another_process_stops_a_running_stream(shared: SharedStreams, runner: a
 KILLED_SERVER = """
 import asyncio, os, signal, sys
 sys.path.append(sys.argv[2])
-from shared_streams import SharedStreams
+from support.shared_streams import SharedStreams
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat import Streams, streams
 from turnlog.model.stream import StepStart, TextDelta, TextStart, ToolInputStart

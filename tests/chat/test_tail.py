@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hook_recordings import recording
-from plain_agent import Log
-from plain_store import read_home
+from support.hook_recordings import recording
+from support.plain_agent import Log
+from support.plain_store import read_home
 from turnlog.aisdk import read_ui_message
 from turnlog.aisdk.building import to_plain
 from turnlog.aisdk.sse import decode_chunks

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Command, call
-from plain_agent import PlainAgent
-from plain_history import write_history
-from plain_store import read_home
+from support.cli_runner import Command, call
+from support.plain_agent import PlainAgent
+from support.plain_history import write_history
+from support.plain_store import read_home
 from turnlog import agents, paths
 from turnlog.agents.base import Agent
 

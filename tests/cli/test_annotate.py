@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli_runner import Command
-from plain_agent import PlainAgent
-from plain_history import OTHER, SESSION
+from support.cli_runner import Command
+from support.plain_agent import PlainAgent
+from support.plain_history import OTHER, SESSION
 from turnlog.cli.figures import UNKNOWN
 from turnlog.sync import rebuild
 

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Command, on_terminal
-from plain_agent import PlainAgent
-from plain_history import OTHER, SESSION, SUBAGENT
+from support.cli_runner import Command, on_terminal
+from support.plain_agent import PlainAgent
+from support.plain_history import OTHER, SESSION, SUBAGENT
 from turnlog.sync import rebuild
 
 pytestmark = pytest.mark.usefixtures("store")

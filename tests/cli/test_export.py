@@ -9,11 +9,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from cli_runner import Command
-from plain_agent import Log
-from plain_history import SESSION, SUBAGENT, prompt
-from plain_store import at, read_home
-from secret_examples import EXAMPLES
+from support.cli_runner import Command
+from support.plain_agent import Log
+from support.plain_history import SESSION, SUBAGENT, prompt
+from support.plain_store import at, read_home
+from support.secret_examples import EXAMPLES
 from turnlog import paths
 from turnlog.cassette.server import play
 from turnlog.cassette.tape import AskedText, load_cassette, requests_of

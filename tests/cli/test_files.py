@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from cli_runner import Command, on_terminal
-from plain_agent import Log
-from plain_store import at, read_home
+from support.cli_runner import Command, on_terminal
+from support.plain_agent import Log
+from support.plain_store import at, read_home
 from turnlog.model import Message, ToolCallPart, ToolKind, ToolState
 from turnlog.model.codec import to_json
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from claude_files import DATA, SESSION
-from cli_runner import Command, command
+from support.claude_files import DATA, SESSION
+from support.cli_runner import Command, command
 from turnlog.cli.shapes import ImportDocument
 
 STREAM = DATA / "streams" / "basic.jsonl"

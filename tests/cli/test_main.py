@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 import pytest
 
-from cli_runner import Command, command, in_pipe
-from plain_history import SESSION
+from support.cli_runner import Command, command, in_pipe
+from support.plain_history import SESSION
 from turnlog import __version__
 from turnlog.cli.main import COMMANDS, INTERRUPTED, PIPE_CLOSED
 from turnlog.cli.runs import runs

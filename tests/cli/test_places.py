@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Command, in_pipe
-from opencode_files import recorded, write_database
-from plain_agent import PlainAgent
-from plain_history import SESSION
+from support.cli_runner import Command, in_pipe
+from support.opencode_files import recorded, write_database
+from support.plain_agent import PlainAgent
+from support.plain_history import SESSION
 from turnlog import __version__, paths
 
 MANUAL = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")

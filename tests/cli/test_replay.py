@@ -11,9 +11,9 @@ import subprocess
 
 import pytest
 
-from cli_runner import Command, command, heed_signals, in_pipe, on_terminal
-from plain_history import SESSION
-from replay_values import answer, at, call, image, result, user
+from support.cli_runner import Command, command, heed_signals, in_pipe, on_terminal
+from support.plain_history import SESSION
+from support.replay_values import answer, at, call, image, result, user
 from turnlog.cli import replay as replay_command
 from turnlog.cli.main import INTERRUPTED
 from turnlog.cli.replay_lines import lines_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Command
+from support.cli_runner import Command
 from turnlog.cli.report import shape_of
 
 SECRET = "my secret project"

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cli_runner import Command
+from support.cli_runner import Command
 from turnlog import paths
 from turnlog.cli.shapes import RunDocument, RunsDocument
 from turnlog.model import Usage

@@ -4,8 +4,8 @@ from pathlib import Path
 import click
 import pytest
 
-from cli_runner import Command, on_terminal
-from plain_history import SESSION
+from support.cli_runner import Command, on_terminal
+from support.plain_history import SESSION
 from turnlog import paths
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cli_runner import Command, command
+from support.cli_runner import Command, command
 from turnlog import paths, server
 
 

@@ -3,8 +3,8 @@ import json
 import click
 import pytest
 
-from cli_runner import Command, on_terminal
-from plain_history import OTHER, SESSION, SUBAGENT
+from support.cli_runner import Command, on_terminal
+from support.plain_history import OTHER, SESSION, SUBAGENT
 from turnlog.cli.lookup import abbreviations
 from turnlog.model.codec import decode_session
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from cli_runner import Command
-from plain_agent import PlainAgent
-from plain_history import OTHER
+from support.cli_runner import Command
+from support.plain_agent import PlainAgent
+from support.plain_history import OTHER
 from turnlog.cli import shapes
 from turnlog.cli.main import COMMANDS, EXIT_CODES
 from turnlog.sync import rebuild, scan

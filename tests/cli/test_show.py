@@ -5,9 +5,9 @@ from typing import Any
 import click
 import pytest
 
-from cli_runner import Command, in_pipe, on_terminal
-from plain_history import OTHER, SESSION, SUBAGENT
-from plain_store import at
+from support.cli_runner import Command, in_pipe, on_terminal
+from support.plain_history import OTHER, SESSION, SUBAGENT
+from support.plain_store import at
 from turnlog.cli.part_lines import Detail
 from turnlog.cli.transcript import transcript as transcript_lines
 from turnlog.model import Membership, Message, Session, ToolCallPart, ToolResult, ToolState

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cli_runner import Command, in_pipe, on_terminal
-from plain_agent import Log, PlainAgent
-from plain_history import SESSION, prompt
+from support.cli_runner import Command, in_pipe, on_terminal
+from support.plain_agent import Log, PlainAgent
+from support.plain_history import SESSION, prompt
 from turnlog import paths
 from turnlog.sync import scan
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from cli_runner import Command, on_terminal
-from plain_history import OTHER, SESSION, SUBAGENT
+from support.cli_runner import Command, on_terminal
+from support.plain_history import OTHER, SESSION, SUBAGENT
 
 pytestmark = pytest.mark.usefixtures("store")
 

@@ -1,5 +1,5 @@
 """The judges, for every test here."""
 
-from ai_sdk_judge import judge
+from support.ai_sdk_judge import judge
 
 __all__ = ["judge"]

@@ -10,9 +10,9 @@ import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
-from ai_sdk_messages import message
-from ai_sdk_streams import stream
+from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
+from support.ai_sdk_messages import message
+from support.ai_sdk_streams import stream
 from turnlog.aisdk import StartChunk, UIMessage, UIMessageReader, encode, parse_chunk, parse_ui_message
 from turnlog.errors import ConversionError, ShapeError
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ai_sdk_judge import VERSIONS, Judge
-from ai_sdk_messages import message
-from ai_sdk_streams import any_chunk
+from support.ai_sdk_judge import VERSIONS, Judge
+from support.ai_sdk_messages import message
+from support.ai_sdk_streams import any_chunk
 from turnlog.aisdk import (
     FEATURES,
     FinishChunk,

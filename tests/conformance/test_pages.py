@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,13 +17,13 @@ from urllib.parse import quote
 
 import pytest
 
-from ai_sdk_judge import Judge
-from chat_pages import Page, Pages, pages, shown, without_metadata
+from support.ai_sdk_judge import Judge
+from support.chat_pages import Page, Pages, pages, shown, without_metadata
 
 __all__ = ["pages"]
 
 VERSIONS = (5, 6, 7)
-SERVER = Path(__file__).parent.parent / "chat_server.py"
+TESTS = Path(__file__).parents[1]
 _chats = count()
 
 
@@ -32,11 +31,11 @@ class Server:
     """A server process over the files of a folder."""
 
     def __init__(self, folder: Path, *form: str) -> None:
-        self._arguments = [sys.executable, str(SERVER), str(folder), *form]
+        self._arguments = [sys.executable, "-m", "support.chat_server", str(folder), *form]
         self.start()
 
     def start(self) -> None:
-        self._process = subprocess.Popen(self._arguments, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+        self._process = subprocess.Popen(self._arguments, cwd=TESTS, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.address = self._process.stdout.readline().strip()
         deadline = time.monotonic() + 20

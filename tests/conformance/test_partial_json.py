@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
-from ai_sdk_streams import INPUTS
-from ai_sdk_values import any_json
+from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
+from support.ai_sdk_streams import INPUTS
+from support.ai_sdk_values import any_json
 from turnlog.aisdk import PartialJson, parse_partial_json
 
 SEED = 20261123

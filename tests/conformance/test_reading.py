@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
-from ai_sdk_streams import stream
+from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
+from support.ai_sdk_streams import stream
 from turnlog.aisdk import UIMessage, UIMessageReader, encode
 from turnlog.aisdk.sse import SseDecoder
 from turnlog.errors import ConversionError, ShapeError

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
-from recorded_sessions import recorded_sessions
+from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
+from support.recorded_sessions import recorded_sessions
 from turnlog.aisdk import from_ui_messages, parse_ui_messages, validate_ui_messages
 from turnlog.aisdk.convert import to_ui_json
 from turnlog.aisdk.model_messages import to_model_messages

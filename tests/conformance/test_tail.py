@@ -12,10 +12,10 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from chat_pages import Page, Pages, pages, shown
-from event_streams import listening
-from plain_agent import Log
-from plain_store import read_home
+from support.chat_pages import Page, Pages, pages, shown
+from support.event_streams import listening
+from support.plain_agent import Log
+from support.plain_store import read_home
 from turnlog.model import (
     InterruptEvent,
     Message,

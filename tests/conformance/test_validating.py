@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
-from ai_sdk_messages import message
+from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
+from support.ai_sdk_messages import message
 from turnlog.aisdk import ToolSchema, encode, validate_ui_messages
 from turnlog.errors import ShapeError
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
-from stream_events import STREAMS
+from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
+from support.stream_events import STREAMS
 from turnlog.aisdk import UIMessageReader, encode
 from turnlog.aisdk.sse import SseEncoder
 from turnlog.aisdk.writer import ChunkWriter

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from browser_history import write_home
-from browser_server import serving
-from browser_visit import Visit
+from support.browser_history import write_home
+from support.browser_server import serving
+from support.browser_visit import Visit
 
 CHROMIUM = "/usr/bin/chromium"
 

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser_server import serving
-from browser_visit import Visit, settle
+from support.browser_server import serving
+from support.browser_visit import Visit, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

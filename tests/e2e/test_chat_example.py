@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser_visit import Visit
+from support.browser_visit import Visit
 
 pytestmark = pytest.mark.browser
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
-from browser_visit import Visit
+from support.browser_visit import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Route, expect
 
-from browser_history import write_home
-from browser_server import serving
-from browser_visit import Visit
-from hook_recordings import recording
+from support.browser_history import write_home
+from support.browser_server import serving
+from support.browser_visit import Visit
+from support.hook_recordings import recording
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser_visit import SECONDS
-from provider_messages import PNG
+from support.browser_visit import SECONDS
+from support.provider_messages import PNG
 from turnlog.formats.html import Conversation, to_html
 from turnlog.history import history
 from turnlog.model import (

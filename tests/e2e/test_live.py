@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser_history import GROWING_ID, append_call, append_turn, write_home
-from browser_server import serving
-from browser_visit import Visit, settle
-from cli_runner import command
+from support.browser_history import GROWING_ID, append_call, append_turn, write_home
+from support.browser_server import serving
+from support.browser_visit import Visit, settle
+from support.cli_runner import command
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

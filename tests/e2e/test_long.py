@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser_history import HUGE_CALLS, HUGE_ID, HUGE_TURNS, write_huge_home
-from browser_server import serving
-from browser_visit import Visit, settle
+from support.browser_history import HUGE_CALLS, HUGE_ID, HUGE_TURNS, write_huge_home
+from support.browser_server import serving
+from support.browser_visit import Visit, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser_server import serving
-from browser_visit import Visit
+from support.browser_server import serving
+from support.browser_visit import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

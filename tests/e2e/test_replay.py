@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from browser_history import LONG_ID, TURNS, VARIED_ID
-from browser_visit import Visit, scroll_outline, settle
+from support.browser_history import LONG_ID, TURNS, VARIED_ID
+from support.browser_visit import Visit, scroll_outline, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Route, expect
 
-from browser_history import LONG_ID, NEEDLE, NEEDLE_TURN, TURNS, VARIED_ID
-from browser_visit import Visit, scroll_outline, settle
+from support.browser_history import LONG_ID, NEEDLE, NEEDLE_TURN, TURNS, VARIED_ID
+from support.browser_visit import Visit, scroll_outline, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

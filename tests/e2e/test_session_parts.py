@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from browser_history import HARSH_ID, VARIED_ID
-from browser_visit import Visit, settle
+from support.browser_history import HARSH_ID, VARIED_ID
+from support.browser_visit import Visit, settle
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

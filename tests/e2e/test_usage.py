@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from browser_visit import Visit
+from support.browser_visit import Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plain_store import read_home
+from support.plain_store import read_home
 from turnlog.agents import agent
 from turnlog.exports import export_session
 from turnlog.store import open_store

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from klaude_files import SESSION, answer, lines, record, text
-from plain_store import read_home
-from provider_messages import PNG
+from support.klaude_files import SESSION, answer, lines, record, text
+from support.plain_store import read_home
+from support.provider_messages import PNG
 from turnlog.agents import agent
 from turnlog.exports import export_session
 from turnlog.exports.local_files import load_local_file

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_values import TEXT
+from support.model_values import TEXT
 from turnlog.formats.html import Conversation, to_html
 from turnlog.formats.inert import escape, visible
 from turnlog.history import history

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_values import values_of
+from support.model_values import values_of
 from turnlog.formats.json import to_json, to_json_lines
 from turnlog.history import decode_lines
 from turnlog.model import HistoryEvent, Session

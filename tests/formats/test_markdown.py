@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from model_values import TEXT
+from support.model_values import TEXT
 from turnlog.formats.inert import fence, inline
 from turnlog.formats.markdown import to_markdown
 from turnlog.history import history

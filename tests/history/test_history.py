@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replay_values import answer, call, user
+from support.replay_values import answer, call, user
 from turnlog.history import history
 from turnlog.model import (
     ErrorEvent,

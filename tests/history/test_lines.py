@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model_values import values_of
-from replay_values import answer, call, user
+from support.model_values import values_of
+from support.replay_values import answer, call, user
 from turnlog import read_session
 from turnlog.history import decode_lines, encode_lines
 from turnlog.model import ErrorEvent, HistoryEvent

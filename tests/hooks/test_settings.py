@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from settings_texts import texts
+from support.settings_texts import texts
 from turnlog.errors import ConflictError, SourceError
 from turnlog.hooks.agents import HOOKED
 from turnlog.hooks.groups import has_hooks

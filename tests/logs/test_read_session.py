@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import turnlog
-from plain_agent import Log, PlainAgent, PlainFold
-from plain_history import write_history
-from plain_store import read_home
+from support.plain_agent import Log, PlainAgent, PlainFold
+from support.plain_history import write_history
+from support.plain_store import read_home
 from turnlog.agents.base import SourceKind
 from turnlog.agents.claude_code import ClaudeCode
 from turnlog.errors import FormatError, NotFoundError, SourceError

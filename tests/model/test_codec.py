@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_values import JSON, RAW, ROOTS, UNKNOWN_FIELDS, values_of
+from support.model_values import JSON, RAW, ROOTS, UNKNOWN_FIELDS, values_of
 from turnlog.model import (
     DataPart,
     FilePart,

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from model_values import ROOTS, values_of
+from support.model_values import ROOTS, values_of
 from turnlog.model import Message, TextPart, UnknownPart
 from turnlog.model.base import Value
 from turnlog.model.codec import encode, json_schema

@@ -5,8 +5,20 @@ from typing import Any
 
 import pytest
 
-from provider_messages import MODEL, PNG, asking, assistant, call, developer, image, result, system, thinking, user
-from sdk_types import check_with_sdk
+from support.provider_messages import (
+    MODEL,
+    PNG,
+    asking,
+    assistant,
+    call,
+    developer,
+    image,
+    result,
+    system,
+    thinking,
+    user,
+)
+from support.sdk_types import check_with_sdk
 from turnlog.model import Citation, DataPart, FilePart, Message, ProviderData, SourceUrlPart, TextPart
 from turnlog.model.codec import to_json
 from turnlog.providers import provider

@@ -8,8 +8,8 @@ from anthropic.types import Message as SdkMessage
 from anthropic.types import RawMessageStreamEvent
 from pydantic import TypeAdapter
 
-from provider_messages import asking, result, user
-from provider_streams import byte_by_byte, pieces, plain, sse
+from support.provider_messages import asking, result, user
+from support.provider_streams import byte_by_byte, pieces, plain, sse
 from turnlog.errors import ShapeError
 from turnlog.model import Message, ReasoningPart, TextPart, ToolCallPart, ToolState, UnknownPart, Usage
 from turnlog.model.stream import (

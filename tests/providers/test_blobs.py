@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from provider_messages import MODEL, PNG, assistant, call, image, result, user
+from support.provider_messages import MODEL, PNG, assistant, call, image, result, user
 from turnlog.errors import NotFoundError
 from turnlog.model import BlobRef, FilePart, Message, ReasoningPart, TextPart, ToolCallPart
 from turnlog.model.codec import to_json

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sdk_types import check_with_sdk
+from support.sdk_types import check_with_sdk
 from turnlog.logs import SessionHistory, read_session
 from turnlog.providers import provider
 from turnlog.providers.base import RequestOptions

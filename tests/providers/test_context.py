@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from provider_messages import assistant, result, system, user
+from support.provider_messages import assistant, result, system, user
 from turnlog.model import (
     CompactionEvent,
     Fate,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from provider_messages import assistant, call, developer, image, result, user
+from support.provider_messages import assistant, call, developer, image, result, user
 from turnlog.model import FilePart, Message, Origin, Part, TextPart, ToolCallPart
 from turnlog.providers.base import Report
 from turnlog.providers.developer import attach_developer_messages

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from provider_messages import PNG, asking, assistant, call, image, png, result, user
+from support.provider_messages import PNG, asking, assistant, call, image, png, result, user
 from turnlog.model import FilePart, Message, TextPart, ToolCallPart
 from turnlog.model.base import BlobRef
 from turnlog.providers import provider, provider_names

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from google.genai.types import FinishReason, GenerateContentResponse
 
-from provider_messages import asking, result, user
-from provider_streams import byte_by_byte, pieces, sse
+from support.provider_messages import asking, result, user
+from support.provider_streams import byte_by_byte, pieces, sse
 from turnlog.errors import ShapeError
 from turnlog.model import FilePart, Message, ReasoningPart, SourceUrlPart, TextPart, ToolCallPart, ToolState, Usage
 from turnlog.model.stream import (

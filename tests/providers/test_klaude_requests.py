@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from klaude_files import SESSION, answer, call, lines, record, result, text, user
-from provider_rules import check_rules
-from sdk_types import check_with_sdk
+from support.klaude_files import SESSION, answer, call, lines, record, result, text, user
+from support.provider_rules import check_rules
+from support.sdk_types import check_with_sdk
 from turnlog.logs import read_session
 from turnlog.providers import provider, provider_names
 from turnlog.providers.base import Conversion, RequestOptions

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from provider_messages import asking, assistant, call, image, png, result, thinking, user
+from support.provider_messages import asking, assistant, call, image, png, result, thinking, user
 from turnlog.errors import LossyConversionError
 from turnlog.model import (
     BlobRef,

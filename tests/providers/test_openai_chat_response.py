@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
-from exact_json import exact
-from provider_messages import asking, result, user
-from provider_streams import byte_by_byte, pieces, sse
+from support.exact_json import exact
+from support.provider_messages import asking, result, user
+from support.provider_streams import byte_by_byte, pieces, sse
 from turnlog.aisdk.writer import ChunkWriter, write_chunks
 from turnlog.errors import ShapeError
 from turnlog.model import FilePart, Message, ReasoningPart, TextPart, ToolCallPart, ToolState, Usage

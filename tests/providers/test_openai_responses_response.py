@@ -7,9 +7,9 @@ import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from exact_json import exact
-from provider_messages import asking, result, user
-from provider_streams import byte_by_byte, pieces, sse
+from support.exact_json import exact
+from support.provider_messages import asking, result, user
+from support.provider_streams import byte_by_byte, pieces, sse
 from turnlog.errors import ShapeError
 from turnlog.model import FilePart, Message, ReasoningPart, TextPart, ToolCallPart, ToolState, UnknownPart, Usage
 from turnlog.model.stream import ReasoningDelta, StepFinish, StreamError, TextDelta, ToolInputAvailable

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from provider_messages import assistant, call, result, system, user
+from support.provider_messages import assistant, call, result, system, user
 from turnlog.model import Message, Part, ProviderData, ReasoningPart, TextPart
 from turnlog.providers import provider
 from turnlog.providers.base import RequestOptions

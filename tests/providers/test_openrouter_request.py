@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from provider_messages import MODEL, asking, assistant, call, result, system, thinking, user
-from sdk_types import check_with_sdk
+from support.provider_messages import MODEL, asking, assistant, call, result, system, thinking, user
+from support.sdk_types import check_with_sdk
 from turnlog.model import Message, ReasoningPart, ToolCallPart
 from turnlog.model.base import ProviderData
 from turnlog.providers import provider

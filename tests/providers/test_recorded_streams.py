@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from provider_streams import byte_by_byte, plain
+from support.provider_streams import byte_by_byte, plain
 from turnlog.model import Message, ReasoningPart, TextPart, ToolCallPart
 from turnlog.model.stream import StreamError
 from turnlog.providers import provider, provider_names

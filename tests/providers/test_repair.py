@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from provider_messages import asking, assistant, call, developer, image, result, system, thinking, user
+from support.provider_messages import asking, assistant, call, developer, image, result, system, thinking, user
 from turnlog.model import Message, MessageError, Origin, TextPart, ToolCallPart
 from turnlog.providers.base import Report
 from turnlog.providers.repair import Repaired, Rules, repair

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from provider_messages import asking, assistant, call, developer, image, result, system, thinking, user
-from provider_rules import check_rules
-from sdk_types import check_with_sdk
+from support.provider_messages import asking, assistant, call, developer, image, result, system, thinking, user
+from support.provider_rules import check_rules
+from support.sdk_types import check_with_sdk
 from turnlog.model import Message, Part, ProviderData, ReasoningPart, TextPart, ToolCallPart
 from turnlog.providers import provider, provider_names
 

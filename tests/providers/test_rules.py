@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provider_histories import histories
-from provider_messages import MODEL, asking, assistant, call, developer, image, result, system, thinking, user
-from provider_rules import check_rules
-from sdk_types import check_with_sdk
+from support.provider_histories import histories
+from support.provider_messages import MODEL, asking, assistant, call, developer, image, result, system, thinking, user
+from support.provider_rules import check_rules
+from support.sdk_types import check_with_sdk
 from turnlog.errors import LossyConversionError
 from turnlog.model import Message, ToolCallPart
 from turnlog.providers import provider, provider_names

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provider_messages import asking
+from support.provider_messages import asking
 from turnlog.aisdk.writer import ChunkWriter, write_chunks
 from turnlog.errors import ShapeError
 from turnlog.model.codec import decode_message, encode

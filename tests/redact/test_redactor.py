@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_values import ROOTS, values_of
-from secret_examples import EXAMPLES
+from support.model_values import ROOTS, values_of
+from support.secret_examples import EXAMPLES
 from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart
 from turnlog.model.base import Value
 from turnlog.model.codec import encode, to_json

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from secret_examples import EXAMPLES, PLACEHOLDERS, Example
+from support.secret_examples import EXAMPLES, PLACEHOLDERS, Example
 from turnlog.redact import RULES, Redactor, mask_text
 
 NAMES = ("api_key", "password", "client_secret", "access_token", "Authorization", "DB_PASSWORD", "OPENAI_API_KEY")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay_values import answer, call, interrupt, kinds, message, placed, result
+from support.replay_values import answer, call, interrupt, kinds, message, placed, result
 from turnlog.aisdk.writer import ChunkWriter, write_chunks
 from turnlog.model import ErrorEvent, HistoryEvent, MessageEvent, ResultStatus, RunMetadataEvent, StopReason
 from turnlog.replay import ToolCallShown, ToolResultShown, iter_runs, model_view, replay, stream_run

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from replay_values import START, at
+from support.replay_values import START, at
 from turnlog.replay import ErrorShown, timed
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from replay_values import answer, call, image, interrupt, kinds, message, placed, result, user
+from support.replay_values import answer, call, image, interrupt, kinds, message, placed, result, user
 from turnlog import read_session
 from turnlog.model import (
     CompactionEvent,

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from replay_values import answer, at, call, image, interrupt, message, result, user
+from support.replay_values import answer, at, call, image, interrupt, message, result, user
 from turnlog import read_session
 from turnlog.aisdk.writer import ChunkWriter, write_chunks
 from turnlog.model import (

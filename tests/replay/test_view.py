@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from replay_values import answer, call, kinds, message, placed, result, user
+from support.replay_values import answer, call, kinds, message, placed, result, user
 from turnlog import read_session
 from turnlog.model import (
     CompactionEvent,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import fake_claude
+from support import fake_claude
 
 
 @pytest.fixture

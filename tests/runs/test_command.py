@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_runs import runs, wrapped
-from cli_runner import command, on_terminal
+from support.agent_runs import runs, wrapped
+from support.cli_runner import command, on_terminal
 from turnlog import paths
 from turnlog.agents.base import Detection
 from turnlog.runs.output import Printed, output_path, read_output

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent_runs import runs
-from cli_runner import call
-from fake_claude import log_of, records, write_log
+from support.agent_runs import runs
+from support.cli_runner import call
+from support.fake_claude import log_of, records, write_log
 from turnlog import paths
 from turnlog.cli.shapes import RunImportDocument
 from turnlog.model import Message, TextPart, Usage

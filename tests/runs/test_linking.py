@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fake_claude import log_of, records, write_log
+from support.fake_claude import log_of, records, write_log
 from turnlog import paths
 from turnlog.runs.linking import link_run
 from turnlog.runs.output import output_path

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent_runs import runs
-from cli_runner import call, command
+from support.agent_runs import runs
+from support.cli_runner import call, command
 from turnlog import paths
 from turnlog.runs import processes
 from turnlog.runs.lost import REASON, close_lost_runs

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from plain_agent import PlainAgent
-from plain_store import read_home
-from server_history import write_history
+from support.plain_agent import PlainAgent
+from support.plain_store import read_home
+from support.server_history import write_history
 from turnlog.server import Settings, create_app
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from server_history import DRAWING, LONG_TEXT, MAIN, PAGE, PICTURE, sha256
+from support.server_history import DRAWING, LONG_TEXT, MAIN, PAGE, PICTURE, sha256
 from turnlog.server.routes.blobs import picture_type
 
 

@@ -12,10 +12,10 @@ import httpx2
 import pytest
 from fastapi import FastAPI
 
-from event_streams import Event, events, listening
-from plain_agent import Log
-from plain_store import at, read_home
-from server_history import FORK, MAIN, SUBAGENT, answer, prompt, write_history
+from support.event_streams import Event, events, listening
+from support.plain_agent import Log
+from support.plain_store import at, read_home
+from support.server_history import FORK, MAIN, SUBAGENT, answer, prompt, write_history
 from turnlog.agents.changes import Link
 from turnlog.model import RecordEvent, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.codec import to_json

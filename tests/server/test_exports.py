@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from starlette.testclient import TestClient
 
-from server_history import MAIN
+from support.server_history import MAIN
 from turnlog.exports import FORMATS
 from turnlog.server.parameters.sessions import ExportFormat
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from plain_agent import Log
-from plain_store import at, read_home
-from server_history import MAIN, answer, prompt
+from support.plain_agent import Log
+from support.plain_store import at, read_home
+from support.server_history import MAIN, answer, prompt
 from turnlog.model import ToolCallPart, ToolKind, ToolState
 from turnlog.model.codec import to_json
 

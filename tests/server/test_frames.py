@@ -13,7 +13,7 @@ import zstandard
 from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 
-from server_history import FORK, MAIN
+from support.server_history import FORK, MAIN
 from turnlog.model.codec import decode_message
 from turnlog.server import create_app
 from turnlog.server.frames import takes

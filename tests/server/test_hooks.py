@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from hook_recordings import NAMES, recording
+from support.hook_recordings import NAMES, recording
 from turnlog.hooks.send import AGENTS, LIMIT
 from turnlog.server import Settings
 from turnlog.sync.scan import sync

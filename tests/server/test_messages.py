@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
-from exact_json import exact
-from server_history import FORK, MAIN, SUBAGENT
+from support.exact_json import exact
+from support.server_history import FORK, MAIN, SUBAGENT
 from turnlog.model.codec import decode_message
 from turnlog.server.answers.calls import ToolCallPage, ToolsAnswer
 from turnlog.server.answers.messages import MessageAnswer, RawRecords, WindowPage

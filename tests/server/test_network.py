@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from server_history import MAIN
+from support.server_history import MAIN
 from turnlog.server import Settings, create_app
 from turnlog.server.network import COOKIE, SECURITY_HEADERS, cookie_value, is_loopback, new_token
 

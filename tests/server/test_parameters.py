@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
-from server_history import MAIN
+from support.server_history import MAIN
 from turnlog.server.parameters.base import ListPage, LongPage, Moment, SmallPage, WindowSize
 from turnlog.server.parameters.calls import ToolCallQuery
 from turnlog.server.parameters.sessions import SessionQuery

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from starlette.testclient import TestClient
 
-from fake_agent import FakeAgent
+from support.fake_agent import FakeAgent
 from turnlog.server import Settings
 from turnlog.sync.scan import sync
 

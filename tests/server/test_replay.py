@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from server_history import MAIN
+from support.server_history import MAIN
 from turnlog.replay import replay
 from turnlog.store import open_store
 

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from plain_store import read_home
-from server_history import write_history
+from support.plain_store import read_home
+from support.server_history import write_history
 from turnlog import paths
 from turnlog.model import FilePart, ReasoningPart, ToolCallPart, ToolState
 from turnlog.server.sample import LOGS, ensure_sample, is_sample_due, sample_roots

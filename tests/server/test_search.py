@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from starlette.testclient import TestClient
 
-from server_history import FORK, MAIN, SUBAGENT
+from support.server_history import FORK, MAIN, SUBAGENT
 from turnlog.server.answers.search import SearchAnswer, SearchHit
 from turnlog.server.routes.search import group_hits
 from turnlog.store.search.base import Hit, HitPlace, search_path

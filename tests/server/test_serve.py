@@ -20,7 +20,7 @@ import httpx2
 import pytest
 import zstandard
 
-from event_streams import events
+from support.event_streams import events
 from turnlog.errors import TurnlogError
 from turnlog.hooks import send
 from turnlog.server.run import SHUTDOWN_SECONDS, bind, page_address

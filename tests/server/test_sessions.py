@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import turnlog
-from server_history import FORK, MAIN, QUIET, SUBAGENT
+from support.server_history import FORK, MAIN, QUIET, SUBAGENT
 from turnlog.server.answers.sessions import OutlineAnswer, SessionAnswer, SessionItem, SessionPage
 from turnlog.sync.scan import sync
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from server_history import LONG_TEXT, MAIN, PICTURE, sha256
+from support.server_history import LONG_TEXT, MAIN, PICTURE, sha256
 from turnlog.aisdk import validate_ui_messages
 
 ADDRESS = f"/api/sessions/{MAIN}/ui-messages"

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import turnlog
-from server_history import FORK, MAIN, SUBAGENT
+from support.server_history import FORK, MAIN, SUBAGENT
 from turnlog.server import Settings
 from turnlog.server.answers.inventory import AgentsAnswer, DiagnosticPage, ModelsAnswer, ProjectsAnswer
 from turnlog.server.answers.status import StatusAnswer

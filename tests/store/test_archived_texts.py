@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plain_agent import Line, Log, PlainAgent, session_id
-from plain_store import read_home
-from store_dump import check_integrity, open_read_only
+from support.plain_agent import Line, Log, PlainAgent, session_id
+from support.plain_store import read_home
+from support.store_dump import check_integrity, open_read_only
 from turnlog.agents.base import SourceKind
 from turnlog.errors import StoreError
 from turnlog.model import Fate, Message, MessageEvent, ReasoningPart, TextPart, ToolCallPart, ToolResult

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from store_dump import differences, dump
+from support.store_dump import differences, dump
 from turnlog.agents import agents
 from turnlog.logs import SessionHistory, read_session
 from turnlog.model import Part, Relationship, ToolCallPart

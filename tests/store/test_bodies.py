@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from exact_json import exact
-from model_values import values_of
+from support.exact_json import exact
+from support.model_values import values_of
 from turnlog.model import BlobRef, FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.store import bodies
 from turnlog.store.bodies import PREVIEW_LENGTH, TEXT_LIMIT, Blob, externalize, resolve

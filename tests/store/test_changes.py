@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from toy_agent import line, session_id
-from toy_store import ToyStore
+from support.toy_agent import line, session_id
+from support.toy_store import ToyStore
 from turnlog.store import open_store
 from turnlog.store.base import Store
 from turnlog.store.queries import changes

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from claude_files import AGENT, DATA, Log, call, lines, text
-from store_dump import check_integrity, differences, dump
+from support.claude_files import AGENT, DATA, Log, call, lines, text
+from support.store_dump import check_integrity, differences, dump
 from turnlog.logs import read_session
 from turnlog.model import Message, ToolCallPart, ToolResult, ToolState
 from turnlog.pricing import price_nanos, price_version

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plain_agent import Log
-from plain_store import at, read_home
+from support.plain_agent import Log
+from support.plain_store import at, read_home
 from turnlog.errors import NotFoundError
 from turnlog.model import Message, ToolCallPart, ToolKind, ToolState
 from turnlog.model.codec import to_json

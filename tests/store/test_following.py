@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from followers import Follower, Loaded, loaded
-from plain_store import PRICE_VERSION, price
-from toy_agent import ToyAgent
-from toy_logs import World, make_schedule, worlds, write_world
+from support.followers import Follower, Loaded, loaded
+from support.plain_store import PRICE_VERSION, price
+from support.toy_agent import ToyAgent
+from support.toy_logs import World, make_schedule, worlds, write_world
 from turnlog.agents.base import Agent, Source
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toy_agent import line, session_id
-from toy_store import ToyStore
+from support.toy_agent import line, session_id
+from support.toy_store import ToyStore
 from turnlog.errors import StoreError
 from turnlog.store import connection as module
 from turnlog.store import frames, zstd

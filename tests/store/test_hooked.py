@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from followers import Follower, loaded
-from hook_recordings import HOMES, NAMES, Recording, recording
-from plain_store import PRICE_VERSION, price
-from store_dump import Dump, check_integrity, differences, dump
+from support.followers import Follower, loaded
+from support.hook_recordings import HOMES, NAMES, Recording, recording
+from support.plain_store import PRICE_VERSION, price
+from support.store_dump import Dump, check_integrity, differences, dump
 from turnlog.agents.base import HOOKED_FROM, Agent, Source
 from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolState
 from turnlog.store import open_store

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plain_store import at
+from support.plain_store import at
 from turnlog.agents.changes import EventChange, Link, Placement, ResultChange, SessionChange
 from turnlog.model import (
     Approval,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from toy_agent import line
-from toy_store import ToyStore, in_any_order
+from support.toy_agent import line
+from support.toy_store import ToyStore, in_any_order
 from turnlog.store import open_store
 from turnlog.store.places import PARENT_ID
 

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 import turnlog.agents
-from exact_json import exact
-from plain_agent import Log, PlainAgent
-from plain_store import PRICE_VERSION, at, read_home
+from support.exact_json import exact
+from support.plain_agent import Log, PlainAgent
+from support.plain_store import PRICE_VERSION, at, read_home
 from turnlog.agents.changes import Link
 from turnlog.errors import NotFoundError
 from turnlog.model import (

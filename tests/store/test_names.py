@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_files import OTHER, THREAD, meta, prompt
+from support.codex_files import OTHER, THREAD, meta, prompt
 from turnlog.agents import agent
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter

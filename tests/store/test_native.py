@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from toy_agent import ToyAgent, line
-from toy_store import ToyStore
+from support.toy_agent import ToyAgent, line
+from support.toy_store import ToyStore
 from turnlog.errors import ConflictError
 from turnlog.model import Message, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.message import Role

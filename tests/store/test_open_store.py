@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plain_agent import Log
-from plain_store import at, read_home
+from support.plain_agent import Log
+from support.plain_store import at, read_home
 from turnlog.errors import NotFoundError, SchemaTooNewError, StoreError
 from turnlog.model import Message
 from turnlog.paths import database_path

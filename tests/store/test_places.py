@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plain_agent import Log, session_id
-from plain_store import read_home
-from store_dump import check_integrity, open_read_only
+from support.plain_agent import Log, session_id
+from support.plain_store import read_home
+from support.store_dump import check_integrity, open_read_only
 from turnlog.model import Message
 from turnlog.store import open_store
 from turnlog.store.forget import forget_for_good

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model_values import values_of
+from support.model_values import values_of
 from turnlog.model import (
     Cost,
     DataPart,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from toy_agent import line
-from toy_store import ToyStore
+from support.toy_agent import line
+from support.toy_store import ToyStore
 from turnlog.errors import NotFoundError
 from turnlog.model import Usage
 from turnlog.store import open_store

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from search_store import call, result, text_message
+from support.search_store import call, result, text_message
 from turnlog.model import (
     BlobRef,
     DataPart,

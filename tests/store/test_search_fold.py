@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plain_store import PRICE_VERSION, price
-from toy_agent import ToyAgent, session_id
-from toy_logs import Schedule, World, make_schedule, worlds, write_world
+from support.plain_store import PRICE_VERSION, price
+from support.toy_agent import ToyAgent, session_id
+from support.toy_logs import Schedule, World, make_schedule, worlds, write_world
 from turnlog.store.connection import connect
 from turnlog.store.search import batch
 from turnlog.store.search.base import Hit, SearchFilter

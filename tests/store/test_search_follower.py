@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from search_store import SearchStore, call, result, text_message
+from support.search_store import SearchStore, call, result, text_message
 from turnlog.errors import StoreError
 from turnlog.store.search import schema
 from turnlog.store.search.follower import Follower

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from plain_agent import session_id
-from plain_store import at
-from search_store import SearchStore, call, result, text_message
+from support.plain_agent import session_id
+from support.plain_store import at
+from support.search_store import SearchStore, call, result, text_message
 from turnlog.errors import StoreBusyError
 from turnlog.model import Message, TextPart
 from turnlog.store.connection import connect

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plain_agent import session_id
-from plain_store import at
-from search_store import SearchStore, call, text_message
+from support.plain_agent import session_id
+from support.plain_store import at
+from support.search_store import SearchStore, call, text_message
 from turnlog.errors import StoreError
 from turnlog.model import BlobRef, FilePart, Message, ReasoningPart, TextPart
 from turnlog.store.connection import connect

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plain_agent import Log
-from plain_store import at, read_home
+from support.plain_agent import Log
+from support.plain_store import at, read_home
 from turnlog.agents.changes import Link
 from turnlog.errors import NotFoundError
 from turnlog.model import Message, TextPart, Usage

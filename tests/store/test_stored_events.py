@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from plain_agent import Log, session_id
-from plain_store import at, read_home
-from store_dump import check_integrity, open_read_only
+from support.plain_agent import Log, session_id
+from support.plain_store import at, read_home
+from support.store_dump import check_integrity, open_read_only
 from turnlog.model import CompactionEvent, HistoryEvent, RecordEvent, RunMetadataEvent
 from turnlog.model.codec import decode_event, to_json
 from turnlog.store import open_store, zstd

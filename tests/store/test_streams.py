@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from toy_agent import line
-from toy_store import ToyStore, in_any_order
+from support.toy_agent import line
+from support.toy_store import ToyStore, in_any_order
 from turnlog.store import open_store
 from turnlog.store.beside import imports_folder
 from turnlog.store.connection import connect

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plain_agent import Log
-from plain_store import START, at, read_home
+from support.plain_agent import Log
+from support.plain_store import START, at, read_home
 from turnlog.model import (
     Message,
     ReasoningPart,

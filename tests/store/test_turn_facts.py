@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from plain_agent import Log
-from plain_store import at, read_home
+from support.plain_agent import Log
+from support.plain_store import at, read_home
 from turnlog.model import (
     Fate,
     InterruptEvent,

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from plain_agent import Log
-from plain_store import START, at, read_home
+from support.plain_agent import Log
+from support.plain_store import START, at, read_home
 from turnlog.agents.changes import Link
 from turnlog.model import Cost, Message, Usage
 from turnlog.store import open_store

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from store_dump import differences
-from toy_agent import ToyAgent, line
-from toy_store import ToyStore
+from support.store_dump import differences
+from support.toy_agent import ToyAgent, line
+from support.toy_store import ToyStore
 from turnlog.model import ToolCallPart
 from turnlog.store import bodies, zstd
 from turnlog.store.connection import connect, write_transaction

@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 import pytest
 
-import crash_driver
-from crash_driver import Answer, Order
-from store_dump import Dump, check_integrity, differences, dump, open_read_only, value_of
-from toy_logs import World, make_world, write_world
+from support import crash_driver
+from support.crash_driver import Answer, Order
+from support.store_dump import Dump, check_integrity, differences, dump, open_read_only, value_of
+from support.toy_logs import World, make_world, write_world
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
 
@@ -35,7 +35,7 @@ class Driver:
     """Sends orders to the process that runs them."""
 
     def __init__(self) -> None:
-        folders = [str(Path(crash_driver.__file__).parent), *sys.path]
+        folders = [str(Path(crash_driver.__file__).parents[1]), *sys.path]
         self._process = subprocess.Popen(
             [sys.executable, crash_driver.__file__],
             stdin=subprocess.PIPE,

@@ -9,10 +9,10 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plain_store import PRICE_VERSION, price
-from store_dump import Dump, check_integrity, differences, dump, json_of
-from toy_agent import ToyAgent
-from toy_logs import Schedule, World, make_schedule, worlds, write_world
+from support.plain_store import PRICE_VERSION, price
+from support.store_dump import Dump, check_integrity, differences, dump, json_of
+from support.toy_agent import ToyAgent
+from support.toy_logs import Schedule, World, make_schedule, worlds, write_world
 from turnlog.agents.base import Agent, Source
 from turnlog.store.connection import connect
 from turnlog.sync.read import Reader

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from store_dump import open_read_only
+from support.store_dump import open_read_only
 from turnlog.sync.hooks import KEPT_SECONDS, spool_event
 from turnlog.sync.scan import Syncer, sync
 

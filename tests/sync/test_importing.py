@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_files import AGENT, DATA, SESSION, Log, call, lines, text
+from support.claude_files import AGENT, DATA, SESSION, Log, call, lines, text
 from turnlog.errors import FormatError
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnlog.sync.log_file as module
-from store_dump import differences
-from toy_agent import ToyAgent, ToyFold, line
-from toy_logs import make_world
-from toy_store import ToyStore
+from support.store_dump import differences
+from support.toy_agent import ToyAgent, ToyFold, line
+from support.toy_logs import make_world
+from support.toy_store import ToyStore
 from turnlog.agents.changes import Changes
 from turnlog.errors import StoreBusyError
 from turnlog.store import zstd

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnlog.sync.rebuild as module
-from store_dump import Dump, check_integrity, differences, dump, json_of, open_read_only, value_of
-from toy_agent import ToyAgent, line
-from toy_logs import World, make_schedule, worlds, write_world
+from support.store_dump import Dump, check_integrity, differences, dump, json_of, open_read_only, value_of
+from support.toy_agent import ToyAgent, line
+from support.toy_logs import World, make_schedule, worlds, write_world
 from turnlog.agents.changes import Changes
 from turnlog.model import Message
 from turnlog.store import bodies, zstd

@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from claude_files import AGENT, DATA, SESSION
-from plain_store import PRICE_VERSION, price
-from store_dump import Dump, check_integrity, differences, dump
+from support.claude_files import AGENT, DATA, SESSION
+from support.plain_store import PRICE_VERSION, price
+from support.store_dump import Dump, check_integrity, differences, dump
 from turnlog.agents.base import Agent, Source
 from turnlog.store.connection import connect
 from turnlog.store.forget import forget

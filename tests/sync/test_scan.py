@@ -16,8 +16,8 @@ import pytest
 import turnlog.sync.log_file as log_file
 import turnlog.sync.read as reading
 import turnlog.sync.scan as module
-from store_dump import open_read_only
-from toy_agent import ToyAgent, ToyFold, line
+from support.store_dump import open_read_only
+from support.toy_agent import ToyAgent, ToyFold, line
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
 from turnlog.store.search.base import SearchFilter, search_path

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from opencode_files import AGENT as OPENCODE
-from opencode_files import recorded, write_database
-from store_dump import open_read_only
-from toy_agent import ToyAgent, line
+from support.opencode_files import AGENT as OPENCODE
+from support.opencode_files import recorded, write_database
+from support.store_dump import open_read_only
+from support.toy_agent import ToyAgent, line
 from turnlog.sync.folders import WatchedFolders
 from turnlog.sync.scan import Syncer
 from turnlog.sync.watch import Watcher

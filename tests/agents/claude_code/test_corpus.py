@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_files import AGENT, DATA, SESSION, Gathered, calls_of, gather, read, sources
+from support.claude_files import AGENT, DATA, SESSION, Gathered, calls_of, gather, read, sources
 from turnlog.agents import detect, fold_bytes
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes

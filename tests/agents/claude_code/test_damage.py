@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_files import AGENT, SESSION, Log, call, fold, gather, lines, session_source, sources, text
+from support.claude_files import AGENT, SESSION, Log, call, fold, gather, lines, session_source, sources, text
 from turnlog.agents import fold_bytes
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claude_files import SESSION, Gathered, Log, call, fold, read, sources, text
+from support.claude_files import SESSION, Gathered, Log, call, fold, read, sources, text
 from turnlog.model import Message, Origin, RewindEvent, TextPart
 
 ROOT = f"claude-code:{SESSION}"

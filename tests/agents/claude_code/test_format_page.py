@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from format_page import FormatPage, named
+from support.format_page import FormatPage, named
 from turnlog.agents.claude_code import blocks
 from turnlog.agents.claude_code.classify import INTERRUPTS, PHRASES, TAGGED
 from turnlog.agents.claude_code.kinds import KEPT_FIELDS, KINDS

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import SESSION, Log, call, calls_of, fold, read, sources, text
+from support.claude_files import SESSION, Log, call, calls_of, fold, read, sources, text
 from turnlog.model import (
     Citation,
     Cost,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import (
+from support.claude_files import (
     AGENT,
     SESSION,
     Gathered,

@@ -8,7 +8,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import AGENT, SESSION, Gathered, Log, call, fold, gather, lines, read, session_source, sources, text
+from support.claude_files import (
+    AGENT,
+    SESSION,
+    Gathered,
+    Log,
+    call,
+    fold,
+    gather,
+    lines,
+    read,
+    session_source,
+    sources,
+    text,
+)
 from turnlog.agents.changes import Link
 from turnlog.model import (
     CompactionEvent,

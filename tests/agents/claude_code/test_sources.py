@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import AGENT, DATA, SESSION, Log, gather, lines, read, sources, text
+from support.claude_files import AGENT, DATA, SESSION, Log, gather, lines, read, sources, text
 from turnlog.agents import detect, fold_bytes
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Link, Spill

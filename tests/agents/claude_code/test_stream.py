@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import AGENT, DATA, SESSION, Gathered
+from support.claude_files import AGENT, DATA, SESSION, Gathered
 from turnlog.agents import detect
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.claude_code.stream_records import STREAM_FIELDS, STREAM_KINDS

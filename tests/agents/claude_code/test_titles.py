@@ -6,7 +6,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from claude_files import AGENT, SESSION, Log, lines, text
+from support.claude_files import AGENT, SESSION, Log, lines, text
 from turnlog.store import open_store
 from turnlog.store.forget import forget_for_good
 from turnlog.sync.rebuild import rebuild

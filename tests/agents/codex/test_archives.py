@@ -9,7 +9,7 @@ import pytest
 import zstandard
 from msgspec import Raw
 
-from codex_files import AGENT, DATA
+from support.codex_files import AGENT, DATA
 from turnlog.agents import detect
 from turnlog.logs import read_session
 from turnlog.model import ToolCallPart

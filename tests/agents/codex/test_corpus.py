@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_files import Gathered, gather
-from codex_files import AGENT, DATA, logs, read, sources
+from support.claude_files import Gathered, gather
+from support.codex_files import AGENT, DATA, logs, read, sources
 from turnlog.agents import detect
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from codex_files import AGENT, DATA
-from printed_streams import calls, messages, read, unknown_kinds
+from support.codex_files import AGENT, DATA
+from support.printed_streams import calls, messages, read, unknown_kinds
 from turnlog.model import ErrorEvent, FilePart, InterruptEvent, RecordEvent, RunMetadataEvent, TextPart, ToolCallPart
 
 STREAMS = DATA / "streams"

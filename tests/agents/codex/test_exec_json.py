@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from codex_files import AGENT, DATA, THREAD
-from printed_streams import (
+from support.codex_files import AGENT, DATA, THREAD
+from support.printed_streams import (
     calls,
     check_adds_nothing_beside_its_log,
     check_every_line_is_accounted_for,

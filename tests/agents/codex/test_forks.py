@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from codex_files import (
+from support.codex_files import (
     AGENT,
     DATA,
     OTHER,

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from format_page import FormatPage, named
+from support.format_page import FormatPage, named
 from turnlog.agents.codex import content, records
 from turnlog.agents.codex.exec_records import EVENT_KINDS, EXEC_KINDS
 from turnlog.agents.codex.kinds import KEPT_FIELDS, KINDS

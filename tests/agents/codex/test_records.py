@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from claude_files import Gathered, gather
-from codex_files import (
+from support.claude_files import Gathered, gather
+from support.codex_files import (
     AGENT,
     OTHER,
     THREAD,

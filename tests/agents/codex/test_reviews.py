@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claude_files import Gathered, gather
-from codex_files import AGENT, DATA, answer, event, logs, meta, prompt, read, source
+from support.claude_files import Gathered, gather
+from support.codex_files import AGENT, DATA, answer, event, logs, meta, prompt, read, source
 from turnlog.agents import fold_bytes
 from turnlog.model import Message, Origin, TextPart
 from turnlog.store import open_store

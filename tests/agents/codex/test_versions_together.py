@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from claude_files import gather
-from codex_files import (
+from support.claude_files import gather
+from support.codex_files import (
     AGENT,
     DATA,
     OTHER,

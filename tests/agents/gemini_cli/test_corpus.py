@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from claude_files import calls_of, gather
-from gemini_files import AGENT, DATA, data_of, read, sources
+from support.claude_files import calls_of, gather
+from support.gemini_files import AGENT, DATA, data_of, read, sources
 from turnlog.agents import detect, fold_bytes
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes, LineCounts

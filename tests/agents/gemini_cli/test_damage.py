@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from claude_files import gather
-from gemini_files import (
+from support.claude_files import gather
+from support.gemini_files import (
     AGENT,
     SESSION,
     SESSION_ID,

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from format_page import FormatPage, named
+from support.format_page import FormatPage, named
 from turnlog.agents.gemini_cli.kinds import KINDS, MESSAGE_TYPES
 from turnlog.agents.gemini_cli.records import Part, Record
 from turnlog.agents.gemini_cli.stream_records import STREAM_FIELDS, STREAM_KINDS

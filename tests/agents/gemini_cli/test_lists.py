@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claude_files import gather
-from gemini_files import (
+from support.claude_files import gather
+from support.gemini_files import (
     AGENT,
     DATA,
     SESSION,

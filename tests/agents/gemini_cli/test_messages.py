@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from claude_files import calls_of
-from gemini_files import (
+from support.claude_files import calls_of
+from support.gemini_files import (
     SESSION,
     SESSION_ID,
     answer,

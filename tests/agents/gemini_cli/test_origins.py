@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gemini_files import DATA, fold, header, message, response, user
+from support.gemini_files import DATA, fold, header, message, response, user
 from turnlog.agents.gemini_cli.origins import BEGINNINGS
 from turnlog.logs import read_session
 from turnlog.model import FilePart, Origin, ReasoningPart, TextPart, ToolCallPart

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gemini_files import AGENT, SESSION, SESSION_ID, header, lines, user
+from support.gemini_files import AGENT, SESSION, SESSION_ID, header, lines, user
 from turnlog import paths
 from turnlog.agents import fold_bytes
 from turnlog.agents.base import HOOKED_FROM, Source, SourceKind

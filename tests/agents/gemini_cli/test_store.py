@@ -11,9 +11,9 @@ from random import Random
 
 import pytest
 
-from gemini_files import AGENT, DATA, SESSION, answer, call, header, lines, tokens, user
-from plain_store import PRICE_VERSION, price
-from store_dump import Dump, check_integrity, differences, dump
+from support.gemini_files import AGENT, DATA, SESSION, answer, call, header, lines, tokens, user
+from support.plain_store import PRICE_VERSION, price
+from support.store_dump import Dump, check_integrity, differences, dump
 from turnlog.agents.base import Agent, Source
 from turnlog.logs import read_session
 from turnlog.model import MessageEvent, TextPart, ToolCallPart, ToolResultEvent

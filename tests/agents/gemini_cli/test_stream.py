@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gemini_files import DATA, SESSION
-from printed_streams import (
+from support.gemini_files import DATA, SESSION
+from support.printed_streams import (
     calls,
     check_adds_nothing_beside_its_log,
     check_every_line_is_accounted_for,

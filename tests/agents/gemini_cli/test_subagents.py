@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claude_files import Gathered
-from gemini_files import DATA, SESSION, SESSION_ID, fold, fold_json, header, read, sources
+from support.claude_files import Gathered
+from support.gemini_files import DATA, SESSION, SESSION_ID, fold, fold_json, header, read, sources
 from turnlog.model import Message, Origin, TextPart
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claude_files import calls_of
-from gemini_files import DATA, answer, call, checkpoint, header, lines, response, sources, tokens, user
+from support.claude_files import calls_of
+from support.gemini_files import DATA, answer, call, checkpoint, header, lines, response, sources, tokens, user
 from turnlog.agents import detect
 from turnlog.logs import SessionHistory, read_session
 from turnlog.model import CompactionEvent, Fate, InterruptEvent, Origin, RecordEvent, TextPart, ToolState

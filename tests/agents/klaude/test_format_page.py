@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from format_page import FormatPage, named
+from support.format_page import FormatPage, named
 from turnlog.agents.klaude.contents import PARTS
 from turnlog.agents.klaude.kinds import KINDS
 from turnlog.agents.klaude.messages import SOURCES

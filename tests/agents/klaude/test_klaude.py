@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from claude_files import gather
-from exact_json import exact
-from klaude_files import (
+from support.claude_files import gather
+from support.exact_json import exact
+from support.klaude_files import (
     AGENT,
     DATA,
     SESSION,
@@ -32,7 +32,7 @@ from klaude_files import (
     text,
     user,
 )
-from plain_store import read_home
+from support.plain_store import read_home
 from turnlog import paths
 from turnlog.agents import detect, fold_bytes
 from turnlog.agents.base import Source, SourceKind

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from opencode_files import (
+from support.opencode_files import (
     AGENT,
     SECRET,
     Rows,

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import Gathered, calls_of
-from exact_json import exact
-from opencode_files import (
+from support.claude_files import Gathered, calls_of
+from support.exact_json import exact
+from support.opencode_files import (
     AGENT,
     CASES,
     DATA,

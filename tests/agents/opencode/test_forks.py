@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opencode_files import AGENT, DATA, Rows, recorded, told, write_database, write_export, write_storage
+from support.opencode_files import AGENT, DATA, Rows, recorded, told, write_database, write_export, write_storage
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.importing import import_file

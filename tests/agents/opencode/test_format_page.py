@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from format_page import FormatPage, named
+from support.format_page import FormatPage, named
 from turnlog.agents.opencode.kinds import EVENTS, PARTS, RUN_KINDS, TABLES, becomes
 from turnlog.agents.opencode.tools import KINDS
 

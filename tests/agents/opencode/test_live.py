@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from opencode_files import AGENT, insert, recorded, write_database, write_project_storage, write_storage
+from support.opencode_files import AGENT, insert, recorded, write_database, write_project_storage, write_storage
 from turnlog.store import open_store
 from turnlog.sync.scan import Syncer
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opencode_files import AGENT, DATA, read_table_rows, recorded, write_database
+from support.opencode_files import AGENT, DATA, read_table_rows, recorded, write_database
 from turnlog.agents.base import SourceKind
 from turnlog.agents.opencode.outputs import spilled_to
 from turnlog.errors import NotFoundError

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from claude_files import Gathered
-from opencode_files import (
+from support.claude_files import Gathered
+from support.opencode_files import (
     AGENT,
     DATA,
     Rows,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from opencode_files import (
+from support.opencode_files import (
     AGENT,
     SECRET,
     Rows,

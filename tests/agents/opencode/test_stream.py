@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from opencode_files import AGENT, DATA, read_rows, recorded, write_database
+from support.opencode_files import AGENT, DATA, read_rows, recorded, write_database
 from turnlog.agents import detect
 from turnlog.agents.base import SourceKind
 from turnlog.agents.changes import Changes, LineCounts

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from opencode_files import AGENT, DATA, Row, Rows, read_table_rows, told, write_database
+from support.opencode_files import AGENT, DATA, Row, Rows, read_table_rows, told, write_database
 from turnlog.sync.scan import sync
 
 ROWS = DATA / "1.18.33" / "undone.jsonl"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claude_files import calls_of
-from opencode_files import AGENT, recorded, write_database
+from support.claude_files import calls_of
+from support.opencode_files import AGENT, recorded, write_database
 from turnlog.agents.opencode.usage import usage_of
 from turnlog.model import Usage
 from turnlog.store import open_store

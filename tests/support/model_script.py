@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from provider_streams import sse
+from support.provider_streams import sse
 
 Event = dict[str, Any]
 

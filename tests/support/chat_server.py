@@ -1,4 +1,4 @@
-"""A chat server for pages of 5, 6 and 7, whose answers are scripted: `python chat_server.py FOLDER [asgi]`.
+"""A chat server for pages of 5, 6 and 7, whose answers are scripted: `python -m support.chat_server FOLDER [asgi]`, in `tests/`.
 
 The store and the streams are files in the folder, so that what a killed server leaves is found by the next. It prints
 its address. What is asked says what is answered: the first word of the prompt is the name of a script below.
@@ -15,7 +15,7 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from chat_script import ASKING, GOING_ON
+from support.chat_script import ASKING, GOING_ON
 from turnlog.aisdk import DynamicToolUIPart
 from turnlog.chat import Chat, NativeKeeper, RunRequest, SqliteStreamStore, Streams
 from turnlog.chat.asgi import ChatApp

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-import toy_agent
+from support import toy_agent
 
 World: TypeAlias = dict[str, bytes]
 """Path under the home -> content."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from claude_files import Gathered, gather
+from support.claude_files import Gathered, gather
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
 from turnlog.agents.opencode import OpenCode
@@ -20,7 +20,7 @@ from turnlog.agents.opencode.snapshot import session_info
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 
-DATA = Path(__file__).parent / "data" / "opencode"
+DATA = Path(__file__).parents[1] / "data" / "opencode"
 AGENT = OpenCode()
 
 CASES = sorted(path.parent for path in DATA.rglob("rows.jsonl"))

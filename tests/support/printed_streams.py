@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from claude_files import Gathered
+from support.claude_files import Gathered
 from turnlog.agents import agent, detect
 from turnlog.agents.base import Source, SourceKind
 from turnlog.model import Message, RecordEvent, ToolCallPart

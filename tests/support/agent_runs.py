@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from cli_runner import command
+from support.cli_runner import command
 from turnlog import paths
 from turnlog.store import open_store
 from turnlog.store.runs import Run

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-FOLDER = Path(__file__).parent / "conformance"
+FOLDER = Path(__file__).parents[1] / "conformance"
 VERSIONS = (5, 6, 7)
 _BATCH = 250
 _LARGEST_EXACT = 2**53

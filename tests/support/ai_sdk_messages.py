@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from ai_sdk_streams import Maker, any_dict, citations, one_of, user_parts
-from ai_sdk_values import any_json, damaged, flag, provider_metadata, text
+from support.ai_sdk_streams import Maker, any_dict, citations, one_of, user_parts
+from support.ai_sdk_values import any_json, damaged, flag, provider_metadata, text
 
 Message = dict[str, Any]
 

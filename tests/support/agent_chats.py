@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET
 
-from fake_agent import FakeAgent, printed
+from support.fake_agent import FakeAgent, printed
 from turnlog.aisdk.parts import (
     DynamicToolUIPart,
     TextUIPart,
@@ -28,7 +28,7 @@ from turnlog.model.stream import (
     TextDelta,
 )
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 LIVE = DATA / "claude_code" / "live"
 SESSION = "11111111-1111-4111-8111-111111111111"
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from claude_files import Gathered, gather
+from support.claude_files import Gathered, gather
 from turnlog.agents import fold_bytes
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.codex import Codex
 
-DATA = Path(__file__).parent / "data" / "codex"
+DATA = Path(__file__).parents[1] / "data" / "codex"
 AGENT = Codex()
 THREAD = "01a1fbaa-0000-7000-8000-000000000001"
 OTHER = "01a1fbaa-0000-7000-8000-000000000002"

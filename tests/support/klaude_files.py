@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from claude_files import Gathered, gather
+from support.claude_files import Gathered, gather
 from turnlog.agents import fold_bytes
 from turnlog.agents.base import Source
 from turnlog.agents.klaude import Klaude
 from turnlog.model import Message
 
-DATA = Path(__file__).parent / "data" / "klaude" / "versions"
+DATA = Path(__file__).parents[1] / "data" / "klaude" / "versions"
 AGENT = Klaude()
 SESSION = "3f6f0b7c1d6b4a4e8a51f1c2d3e4f501"
 SESSION_ID = f"klaude:{SESSION}"

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from plain_store import PRICE_VERSION, price
-from store_dump import Dump, check_integrity, differences, dump
-from toy_agent import ToyAgent, session_id
+from support.plain_store import PRICE_VERSION, price
+from support.store_dump import Dump, check_integrity, differences, dump
+from support.toy_agent import ToyAgent, session_id
 from turnlog.agents.base import Agent, Source
 from turnlog.store.archive import Archive
 from turnlog.store.connection import connect

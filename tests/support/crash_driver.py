@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-import toy_agent
+from support import toy_agent
 from turnlog.sync import large, scan
 
 COMMIT_SOURCES = 3

@@ -28,7 +28,7 @@ from turnlog.model import Message, ToolCallPart
 from turnlog.model.merge import merge_messages
 from turnlog.store.joining import add_late_result, join_links, join_placements, join_session_changes
 
-DATA = Path(__file__).parent / "data" / "claude_code"
+DATA = Path(__file__).parents[1] / "data" / "claude_code"
 AGENT = ClaudeCode()
 SESSION = "11111111-1111-4111-8111-111111111111"
 

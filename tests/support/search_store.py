@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from plain_agent import Log
-from plain_store import at, read_home
+from support.plain_agent import Log
+from support.plain_store import at, read_home
 from turnlog.model import Message, Part, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.store.search.base import Hit, SearchFilter, SearchPage, SearchSort, search_path
 from turnlog.store.search.indexer import Indexer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from plain_agent import Log
-from plain_store import at
+from support.plain_agent import Log
+from support.plain_store import at
 from turnlog.agents.changes import Link
 from turnlog.model import (
     Approval,

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Request, Response, expect
 
-from browser_history import TURNS
+from support.browser_history import TURNS
 
 SECONDS = 15
 """How long anything may take to appear; generous, because other tests run at the same time."""

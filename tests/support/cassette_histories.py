@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from provider_messages import assistant, call, developer, result, thinking, user
+from support.provider_messages import assistant, call, developer, result, thinking, user
 from turnlog.cassette.recording import History, Recorded, record
 from turnlog.errors import ConversionError, FormatError, SourceError
 from turnlog.logs import SessionHistory, read_session
 from turnlog.model import Fate, HistoryEvent, Membership, Message, Session, Usage
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 SESSION = "plain:3f2a"
 
 CONVERSATION = [

@@ -10,7 +10,7 @@ from turnlog.errors import FormatError, SourceError
 from turnlog.logs import SessionHistory, read_session
 from turnlog.model import Message
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 @cache

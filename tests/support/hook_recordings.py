@@ -8,11 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from opencode_files import Rows, write_database
+from support.opencode_files import Rows, write_database
 from turnlog.agents import agent as agent_of
 from turnlog.agents.base import Agent, Source, SourceKind
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 
 class Recording(NamedTuple):

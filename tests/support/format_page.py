@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PAGES = Path(__file__).parents[1] / "docs" / "formats"
+PAGES = Path(__file__).parents[2] / "docs" / "formats"
 
 
 class FormatPage:

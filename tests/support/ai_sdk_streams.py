@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, TypeAlias
 
-from ai_sdk_values import any_json, any_object, damaged, flag, maybe, provider_metadata, text
+from support.ai_sdk_values import any_json, any_object, damaged, flag, maybe, provider_metadata, text
 
 Chunk: TypeAlias = dict[str, Any]
 Maker: TypeAlias = Callable[[Random], Any]

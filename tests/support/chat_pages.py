@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ai_sdk_judge import FOLDER
+from support.ai_sdk_judge import FOLDER
 
 _names = count()
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from provider_messages import MODEL, PNG
+from support.provider_messages import MODEL, PNG
 from turnlog.model import (
     BlobRef,
     Citation,

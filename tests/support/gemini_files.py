@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from claude_files import Gathered, gather
+from support.claude_files import Gathered, gather
 from turnlog.agents import fold_bytes
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.gemini_cli import GeminiCli
 from turnlog.model import Message
 
-DATA = Path(__file__).parent / "data" / "gemini_cli"
+DATA = Path(__file__).parents[1] / "data" / "gemini_cli"
 AGENT = GeminiCli()
 SESSION = "11111111-1111-4111-8111-111111111111"
 SESSION_ID = f"gemini-cli:{SESSION}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from plain_agent import PlainAgent
+from support.plain_agent import PlainAgent
 from turnlog.agents.base import Agent
 from turnlog.model import Usage
 from turnlog.store.connection import connect

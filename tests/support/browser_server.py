@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from browser_visit import SECONDS
+from support.browser_visit import SECONDS
 
 
 @contextmanager
