@@ -1,4 +1,4 @@
-"""A chat server for pages of 5, 6 and 7, whose answers are scripted: `python -m support.chat_server FOLDER [asgi]`, in `tests/`.
+"""A chat server with scripted answers, for AI SDK 5, 6 and 7: `python -m support.chat_server FOLDER [asgi]` in tests/.
 
 The store and the streams are files in the folder, so that what a killed server leaves is found by the next. It prints
 its address. What is asked says what is answered: the first word of the prompt is the name of a script below.
