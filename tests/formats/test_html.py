@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.model_values import TEXT
+from turnlog.formats.escaping import escape, visible
 from turnlog.formats.html import Conversation, to_html
-from turnlog.formats.inert import escape, visible
 from turnlog.history import history
 from turnlog.model import (
     Approval,

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from support.model_values import TEXT
-from turnlog.formats.inert import fence, inline
+from turnlog.formats.escaping import fence, inline
 from turnlog.formats.markdown import to_markdown
 from turnlog.history import history
 from turnlog.model import (

@@ -12,8 +12,8 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 from turnlog.errors import FormatError, SourceError
+from turnlog.formats.escaping import visible
 from turnlog.formats.html import Conversation, to_html
-from turnlog.formats.inert import visible
 from turnlog.formats.markdown import to_markdown
 from turnlog.logs import SessionHistory, read_session
 from turnlog.model import HistoryEvent, MessageEvent, ReasoningPart, TextPart, ToolCallPart, ToolResult, ToolResultEvent

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from turnlog.cli import figures
 from turnlog.cli.terminal import dim, one_line, plain
-from turnlog.formats.told import STATES, Note, told_part
+from turnlog.formats.labels import STATES, Note, part_label
 from turnlog.model import Part, ReasoningPart, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.telling import telling_field
 
@@ -42,7 +42,7 @@ def part_lines(part: Part, detail: Detail) -> Iterator[str]:
         case ToolCallPart():
             yield from _tool_call(part, detail)
         case _:
-            note = told_part(part) or Note("Unknown part")
+            note = part_label(part) or Note("Unknown part")
             said = [one_line(" · ".join(note.words)), *([summary(note.json)] if note.json is not None else [])]
             yield dim(f"[{note.name.lower()}: {': '.join(said)}]")
 

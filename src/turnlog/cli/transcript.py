@@ -14,7 +14,7 @@ import click
 from turnlog.cli import figures
 from turnlog.cli.part_lines import Detail, part_lines, summary, text_lines
 from turnlog.cli.terminal import dim, one_line
-from turnlog.formats.told import Note, told_event
+from turnlog.formats.labels import Note, event_label
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
@@ -167,7 +167,7 @@ def _fate(placed: PlacedMessage) -> str:
 
 
 def _event(event: HistoryEvent, detail: Detail) -> Iterator[str]:
-    note = told_event(event)
+    note = event_label(event)
     if note is not None:
         yield from _noted(event, note)
     elif isinstance(event, RecordEvent | RunMetadataEvent) and detail.full:

@@ -21,13 +21,13 @@ _PATCHES = ("patch", "patchText", "diff", "unified_diff", "fileDiff", "input", "
 _PATHS = ("file_path", "filePath", "path", "absolute_path", "notebook_path", "fileName")
 _PATCH_MARKS = ("*** Begin Patch", "--- ", "diff --git ", "Index: ", "@@ ")
 _MOST_LINES = 2000
-"""Lines of one side that are compared line by line; longer ones are told as replaced as a whole."""
+"""Lines of one side that are compared line by line; longer ones are shown as replaced as a whole."""
 
 Fields = dict[str, Any]
 
 
 def edit_diff(call: ToolCallPart, results: Iterable[ToolResult] = ()) -> str | None:
-    """The change that a call made, or asks for; None for a call that edits nothing, or where neither tells how."""
+    """The change that a call made, or asks for; None where it edits nothing or the log does not say how."""
     if call.kind is not ToolKind.EDIT:
         return None
     recorded = (_recorded(result.structured) for result in results if isinstance(result.structured, msgspec.Raw))

@@ -1,8 +1,8 @@
-"""A session as Markdown: turns and speakers as headings, everything that was said and done below them.
+"""A session as Markdown: turns and speakers as headings, texts, calls and results below them.
 
 Inputs and outputs of tools are whole. Results stand below their calls; one whose call is not there stands where it
-arrived. Images and files are told of by name and size, subagents by name, and what became of a message that is not
-part of the conversation any more stands in its heading. `inert` keeps the log's own text from doing anything.
+arrived. Images and files are listed by name and size, subagents by name, and what became of a message that is not
+part of the conversation any more stands in its heading. `escaping` keeps markup in the log from being interpreted.
 """
 
 from __future__ import annotations
@@ -12,8 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import UNSET
 
-from turnlog.formats.inert import fence, inline
-from turnlog.formats.told import Note, facts, pretty, speaker, subject, told_event, told_part, told_result, told_state
+from turnlog.formats.escaping import fence, inline
+from turnlog.formats.labels import (
+    Note,
+    author_words,
+    call_outcome,
+    event_label,
+    facts,
+    part_label,
+    pretty,
+    result_label,
+    subject,
+)
 from turnlog.model import (
     Fate,
     HistoryEvent,
@@ -67,7 +77,7 @@ class _Writer:
     def _event(self, event: HistoryEvent) -> Iterator[str]:
         if isinstance(event, MessageEvent):
             yield from self._message(event)
-        elif (note := told_event(event)) is not None:
+        elif (note := event_label(event)) is not None:
             yield from _noted(note)
             if isinstance(event, ToolResultEvent):
                 yield from self._result(event.result)
@@ -78,7 +88,7 @@ class _Writer:
             self._turn = place.turn
             yield f"## Turn {place.turn}"
         fate = f" ({place.fate.value})" if place is not None and place.fate is not Fate.ACTIVE else ""
-        yield f"### {' · '.join(inline(word) for word in speaker(event))}{fate}"
+        yield f"### {' · '.join(inline(word) for word in author_words(event))}{fate}"
         for part in message.parts:
             yield from self._part(part, message.id)
         if message.error is not None:
@@ -94,12 +104,12 @@ class _Writer:
             case ToolCallPart():
                 yield from self._call(part, message_id)
             case _:
-                yield from _noted(told_part(part) or Note("Unknown part"))
+                yield from _noted(part_label(part) or Note("Unknown part"))
 
     def _call(self, call: ToolCallPart, message_id: str) -> Iterator[str]:
         arrived = [event.result for event in self._results.get((message_id, call.tool_call_id), ())]
         results = (*call.results, *arrived)
-        yield f"#### Tool call: {inline(call.tool_name)}{_and(subject(call))} · {told_state(call, results)}"
+        yield f"#### Tool call: {inline(call.tool_name)}{_and(subject(call))} · {call_outcome(call, results)}"
         if call.child_session_id is not None:
             name = self._names.get(call.child_session_id)
             yield f"Subagent: {inline(name or call.child_session_id)}{_and(call.child_session_id if name else None)}"
@@ -113,7 +123,7 @@ class _Writer:
             yield from self._result(result, message_id)
 
     def _result(self, result: ToolResult, message_id: str = "") -> Iterator[str]:
-        yield from _noted(told_result(result))
+        yield from _noted(result_label(result))
         whole = None if result.spilled_to is None else self._read_spill(result.spilled_to)
         if whole is not None:
             yield fence(whole, "text")

@@ -1,6 +1,6 @@
 """A session as one HTML file that asks no network and opens fast however long it is: `to_html`.
 
-What was said is escaped text, never markup. `blocks` makes the pieces of a conversation, `document` puts them into a
+Text of a log is escaped, never markup. `blocks` renders a conversation, `document` puts the blocks into a
 page, `page.css` and `page.js` are its looks and its behaviour.
 """
 

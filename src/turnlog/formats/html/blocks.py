@@ -1,8 +1,7 @@
-"""The pieces of a conversation as HTML, one block a heading, part or event, in the order in which things happened.
+"""A conversation as HTML: one block for each heading, part and event, in causal order.
 
-Every text of a log is escaped and shown as it is, but for what models wrote, which is rendered (`prose`); control
-characters have pictures (`inert`). Results stand below their calls, whole; one whose call is not there stands where it
-arrived.
+Markdown of models is rendered (`prose`); every other text of a log is escaped and shown as it is, control characters
+as pictures (`escaping`). Results stand whole below their calls; a result without its call stands where it arrived.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from turnlog.formats.edits import edit_diff
+from turnlog.formats.escaping import escape, escape_inside, visible
 from turnlog.formats.html.prose import prose
-from turnlog.formats.inert import escape, escape_inside, visible
-from turnlog.formats.told import (
+from turnlog.formats.labels import (
     DONE,
     Note,
+    author_words,
+    call_outcome,
+    event_label,
     facts,
+    part_label,
     pretty,
-    speaker,
+    result_label,
     subject,
-    told_event,
-    told_part,
-    told_result,
-    told_state,
 )
 from turnlog.model import (
     Fate,
@@ -94,37 +93,37 @@ class _Blocks:
     def all(self) -> Iterator[Block]:
         session = self._conversation.session
         title = session.title or session.id
-        told = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts(session))
-        yield Block(f'<header class="session"><h2>{escape(title)}</h2><dl>{told}</dl></header>', title, session.id)
+        rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts(session))
+        yield Block(f'<header class="session"><h2>{escape(title)}</h2><dl>{rows}</dl></header>', title, session.id)
         for event in self._conversation.events:
             yield from self._event(event)
 
     def _event(self, event: HistoryEvent) -> Iterator[Block]:
         if isinstance(event, MessageEvent):
             yield from self._message(event)
-        elif (note := told_event(event)) is not None:
+        elif (note := event_label(event)) is not None:
             below = self._result(event.result) if isinstance(event, ToolResultEvent) else ""
-            yield _noted(note, below)
+            yield _note_block(note, below)
 
     def _message(self, event: MessageEvent) -> Iterator[Block]:
         message, place = event.message, event.membership
-        who, *words = speaker(event)
+        who, *words = author_words(event)
         classes, turn = message.role, ""
         if place is not None and place.turn not in (None, self._turn):
             self._turn = place.turn
             classes, turn = f"turn {classes}", f"Turn {place.turn} · "
         fate = f" ({place.fate.value})" if place is not None and place.fate is not Fate.ACTIVE else ""
-        told = escape_inside("".join(f" · {word}" for word in words) + fate)
-        yield Block(f'<h3 class="{classes}">{turn}<b>{who}</b>{told}</h3>', _prompt(event))
+        details = escape_inside("".join(f" · {word}" for word in words) + fate)
+        yield Block(f'<h3 class="{classes}">{turn}<b>{who}</b>{details}</h3>', _prompt(event))
         for part in message.parts:
-            yield self._said(part, message) if isinstance(part, TextPart) else self._part(part, message.id)
+            yield self._text_part(part, message) if isinstance(part, TextPart) else self._part(part, message.id)
         if message.error is not None:
-            yield _noted(Note("Error", text=message.error.text))
+            yield _note_block(Note("Error", text=message.error.text))
 
-    def _said(self, part: TextPart, message: Message) -> Block:
-        """What a model wrote is Markdown, what the agent added is folded, and what anybody else said is as typed."""
+    def _text_part(self, part: TextPart, message: Message) -> Block:
+        """Text of a model is rendered, text that the agent added is folded, text of a person is shown as typed."""
         if message.role == "assistant" or message.origin is Origin.COMPACTION:
-            return _written(part.text)
+            return _rendered(part.text)
         if message.role == "developer":
             return _details("added", "Added by the agent", _beginning(part.text), _text(part.text))
         return self._part(part, message.id)
@@ -135,35 +134,35 @@ class _Blocks:
                 return Block(f'<div class="text">{_text(part.text)}</div>')
             case ReasoningPart():
                 withheld = '<p class="note">withheld by the provider</p>'
-                return _details("reasoning", "Reasoning", "", _written(part.text).html if part.text else withheld)
+                return _details("reasoning", "Reasoning", "", _rendered(part.text).html if part.text else withheld)
             case ToolCallPart():
                 return self._call(part, message_id)
             case FilePart() if (picture := _picture(part)) is not None:
                 return Block(picture)
             case _:
-                return _noted(told_part(part) or Note("Unknown part"))
+                return _note_block(part_label(part) or Note("Unknown part"))
 
     def _call(self, call: ToolCallPart, message_id: str) -> Block:
         inside = [self._subagent(call.child_session_id)] if call.child_session_id is not None else []
         if call.approval is not None and call.approval.reason:
-            inside.append(_noted(Note("Reason", (call.approval.reason,))).html)
+            inside.append(_note_block(Note("Reason", (call.approval.reason,))).html)
         results = (*call.results, *self._results.get((message_id, call.tool_call_id), ()))
         inside.append(_input(call, results))
         inside.extend(self._result(result, message_id) for result in results)
-        state, about = told_state(call, results), subject(call)
-        told = f"<code>{escape_inside(about)}</code> " if about else ""
-        summary = f"<summary><b>{escape_inside(call.tool_name)}</b> {told}<i>{state}</i></summary>"
+        state, about = call_outcome(call, results), subject(call)
+        subject_html = f"<code>{escape_inside(about)}</code> " if about else ""
+        summary = f"<summary><b>{escape_inside(call.tool_name)}</b> {subject_html}<i>{state}</i></summary>"
         kind = "call" if state == DONE else "call undone"
         return Block(f'<details class="{kind}">{summary}{"".join(inside)}</details>')
 
     def _subagent(self, session_id: str) -> str:
         title = self._places.get(session_id)
         if title is None:
-            return _noted(Note("Subagent", (session_id,))).html
+            return _note_block(Note("Subagent", (session_id,))).html
         return f'<p class="note">Subagent: <a href="#" data-session="{escape(session_id)}">{escape(title)}</a></p>'
 
     def _result(self, result: ToolResult, message_id: str = "") -> str:
-        made = [_noted(told_result(result)).html]
+        made = [_note_block(result_label(result)).html]
         whole = None if result.spilled_to is None else self._conversation.read_spill(result.spilled_to)
         if whole is not None:
             made.append(_text(whole))
@@ -182,8 +181,8 @@ def _prompt(event: MessageEvent) -> str | None:
     if event.message.origin not in _PROMPTS:
         return None
     typed = command_line(event.message)
-    said = (part.text for part in event.message.parts if isinstance(part, TextPart))
-    return next((title for text in (typed or "", *said) if (title := _beginning(text))), "…")
+    texts = (part.text for part in event.message.parts if isinstance(part, TextPart))
+    return next((title for text in (typed or "", *texts) if (title := _beginning(text))), "…")
 
 
 def _beginning(text: str) -> str:
@@ -197,7 +196,7 @@ def _text(text: str) -> str:
     return f"<pre>\n{escape_inside(text)}</pre>"
 
 
-def _written(text: str) -> Block:
+def _rendered(text: str) -> Block:
     made = prose(text)
     return Block(f'<div class="text">{_text(text)}</div>' if made is None else f'<div class="prose">{made}</div>')
 
@@ -208,7 +207,7 @@ def _picture(part: FilePart) -> str | None:
         return None
     data = base64.b64encode(part.data).decode()
     image = f'<img loading="lazy" alt="" src="data:{part.media_type};base64,{data}">'
-    return f"<figure>{image}<figcaption>{_noted(told_part(part) or Note('Image')).html}</figcaption></figure>"
+    return f"<figure>{image}<figcaption>{_note_block(part_label(part) or Note('Image')).html}</figcaption></figure>"
 
 
 def _input(call: ToolCallPart, results: Iterable[ToolResult]) -> str:
@@ -236,16 +235,16 @@ def _mark(line: str) -> str | None:
     return _MARKS.get(line[:1]) if line[:3] not in _FILE_LINES else None
 
 
-def _noted(note: Note, below: str = "") -> Block:
+def _note_block(note: Note, below: str = "") -> Block:
     """A remark; folded where there is much below it."""
-    told = " · ".join(note.words)
+    words = " · ".join(note.words)
     if note.text is not None:
         return Block(f'<div class="error">{_text(note.text)}</div>')
     if note.json is not None or below:
-        return _details("data", note.name, told, below or _text(note.json or ""))
-    return Block(f'<p class="note">{escape(f"{note.name}: {told}" if told else note.name)}</p>')
+        return _details("data", note.name, words, below or _text(note.json or ""))
+    return Block(f'<p class="note">{escape(f"{note.name}: {words}" if words else note.name)}</p>')
 
 
-def _details(kind: str, name: str, told: str, inside: str) -> Block:
-    summary = f"<summary><b>{escape_inside(name)}</b> {escape_inside(told)}</summary>"
+def _details(kind: str, name: str, words: str, inside: str) -> Block:
+    summary = f"<summary><b>{escape_inside(name)}</b> {escape_inside(words)}</summary>"
     return Block(f'<details class="{kind}">{summary}{inside}</details>')

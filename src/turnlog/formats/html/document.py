@@ -13,8 +13,8 @@ from importlib.resources import files
 
 import orjson
 
+from turnlog.formats.escaping import escape
 from turnlog.formats.html.blocks import Block, Conversation, blocks
-from turnlog.formats.inert import escape
 
 _WINDOW = 100
 """Blocks of a window at most; more where a page would have more than `_WINDOWS`."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from turnlog.formats.inert import escape, escape_inside, visible
+from turnlog.formats.escaping import escape, escape_inside, visible
 
 if TYPE_CHECKING:
     import nh3
@@ -45,7 +45,7 @@ _ELEMENTS = {
     "TableRow": "tr",
     "HtmlBlock": "p",
 }
-"""What the parser tells of -> the element; those with a rule of their own are in `_Writer`."""
+"""Parser event -> HTML element; those with a rule of their own are in `_Writer`."""
 
 _RANKS = {"H1": "h4", "H2": "h5"}
 """The page has the first three ranks for itself."""
@@ -109,7 +109,7 @@ def _cells(line: str) -> list[str]:
 
 
 class _Writer:
-    """Writes what the parser tells, event by event."""
+    """Writes HTML from the parser's events."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
@@ -137,8 +137,8 @@ class _Writer:
                 self._pieces.append(escape_inside(value))
         return "".join(self._pieces)
 
-    def _start(self, told: str | dict[str, Any]) -> None:
-        name, value = (told, None) if isinstance(told, str) else next(iter(told.items()))
+    def _start(self, tag: str | dict[str, Any]) -> None:
+        name, value = (tag, None) if isinstance(tag, str) else next(iter(tag.items()))
         match name, value:
             case "Heading", {"level": level}:
                 self._open(_RANKS.get(level, "h6"))
@@ -180,6 +180,6 @@ class _Writer:
             named = f' title="{escape(title)}"' if title else ""
             self._open("a", f' href="{escape(address)}"{named}')
             return
-        told = f'{address} "{title}"' if title else address
+        target = f'{address} "{title}"' if title else address
         self._pieces.append("[")
-        self._ends.append(f"]({escape_inside(told)})")
+        self._ends.append(f"]({escape_inside(target)})")

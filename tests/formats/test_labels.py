@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from turnlog.formats.told import subject, told_state
+from turnlog.formats.labels import subject, call_outcome
 from turnlog.model import ResultStatus, ToolCallPart, ToolResult, ToolState
 from turnlog.model.codec import to_json
 
@@ -47,4 +47,4 @@ def test_a_title_says_it_best_and_text_says_nothing() -> None:
 )
 def test_a_call_ended_as_its_results_say(statuses: list[ResultStatus], expected: str) -> None:
     call = ToolCallPart(tool_call_id="c", tool_name="t", state=ToolState.INPUT_AVAILABLE)
-    assert told_state(call, [ToolResult(id=status, status=status) for status in statuses]) == expected
+    assert call_outcome(call, [ToolResult(id=status, status=status) for status in statuses]) == expected

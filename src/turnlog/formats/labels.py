@@ -1,6 +1,6 @@
-"""What documents for people say of a session, an event, a part, a moment or exact JSON: plain text, not yet escaped.
+"""Words for a session, an event, a part, a time or exact JSON in documents for people: plain text, not yet escaped.
 
-The words are the same in every document and in the terminal; how they look is each one's own.
+The same words serve every document and the terminal; each decides how they look.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from turnlog.model.tools import state_after
 
 
 class Note(NamedTuple):
-    """A short remark: what it is, what is to be said of it, and what stands below it."""
+    """A label: a name, words beside it, and text or JSON below it."""
 
     name: str
     words: tuple[str, ...] = ()
@@ -48,8 +48,8 @@ def _note(name: str, *words: str | None, text: str | None = None, json: str | No
     return Note(name, tuple(word for word in words if word), text, json)
 
 
-def told_event(event: HistoryEvent) -> Note | None:
-    """What is said of what happened between messages; None for messages, results, and what is no reader's business."""
+def event_label(event: HistoryEvent) -> Note | None:
+    """The label of an event between messages; None for messages, results of known calls, and known records."""
     match event:
         case CompactionEvent():
             return _note("Context compacted", event.trigger)
@@ -67,8 +67,8 @@ def told_event(event: HistoryEvent) -> Note | None:
             return None
 
 
-def told_part(part: Part) -> Note | None:
-    """What is said of a part that is neither text nor reasoning nor a call; None for those."""
+def part_label(part: Part) -> Note | None:
+    """The label of a part; None for text, reasoning and tool calls, which are shown whole."""
     match part:
         case FilePart():
             size = part.blob.size if part.blob else None if part.data is None else len(part.data)
@@ -87,8 +87,8 @@ def told_part(part: Part) -> Note | None:
             return None
 
 
-def told_result(result: ToolResult) -> Note:
-    """How a result is headed."""
+def result_label(result: ToolResult) -> Note:
+    """The heading of a result: status, whether it is preliminary, exit code."""
     code = None if result.exit_code is None else f"exit {result.exit_code}"
     return _note("Result", result.status, "preliminary" if result.preliminary else None, code)
 
@@ -105,10 +105,10 @@ STATES: dict[ToolState, str] = {
     ToolState.OUTPUT_DENIED: "denied",
     ToolState.ABORTED: "aborted",
 }
-"""What a state is called."""
+"""Tool state -> the word that people read."""
 
 
-def told_state(call: ToolCallPart, results: Iterable[ToolResult]) -> str:
+def call_outcome(call: ToolCallPart, results: Iterable[ToolResult]) -> str:
     """How a call ended, with the results that a document shows below it."""
     return STATES[state_after(call.state, [result.status for result in results])]
 
@@ -117,7 +117,7 @@ _LONGEST_SUBJECT = 120
 
 
 def subject(call: ToolCallPart) -> str | None:
-    """What a call is about, in one line: its title, else the field of its input that tells most."""
+    """A call in one line of at most 120 characters: its title, else the most telling field of its input."""
     if call.title:
         return call.title
     line = " ".join((telling_field(call) or "")[: 2 * _LONGEST_SUBJECT].split())
@@ -125,17 +125,17 @@ def subject(call: ToolCallPart) -> str | None:
 
 
 def facts(session: Session) -> Iterator[tuple[str, str]]:
-    """Name and value of what stands at the head of a document; what is unknown is left out."""
+    """Name and value of the facts in a document's header; unknown ones are left out."""
     place = session.project.path if session.project else session.cwd
-    told: tuple[tuple[str, str | None], ...] = (
+    known: tuple[tuple[str, str | None], ...] = (
         ("Session", session.id),
         ("Agent", " ".join(word for word in (session.agent, session.agent_version) if word)),
         ("Folder", place),
         ("Branch", session.git_branch),
         ("Models", ", ".join(session.models)),
-        ("Begun", moment(session.created_at)),
+        ("Started", moment(session.created_at)),
     )
-    yield from ((name, value) for name, value in told if value)
+    yield from ((name, value) for name, value in known if value)
 
 
 def moment(at: datetime | None) -> str | None:
@@ -143,8 +143,8 @@ def moment(at: datetime | None) -> str | None:
     return None if at is None else f"{at.astimezone(UTC).isoformat(' ')[:19]} UTC"
 
 
-def speaker(event: MessageEvent) -> list[str]:
-    """Who said a message, why, in which step and when."""
+def author_words(event: MessageEvent) -> list[str]:
+    """The heading of a message: role, origin, model, step and time, as far as they are known."""
     message, place = event.message, event.membership
     words = (
         message.role.capitalize(),
