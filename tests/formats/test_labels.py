@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from turnlog.formats.labels import subject, call_outcome
+from turnlog.formats.labels import call_outcome, subject
 from turnlog.model import ResultStatus, ToolCallPart, ToolResult, ToolState
 from turnlog.model.codec import to_json
 
