@@ -20,7 +20,7 @@ from pathlib import Path
 
 from turnlog.store.search.base import search_path
 from turnlog.store.search.searcher import Searcher
-from turnlog.sync.scan import Syncer
+from turnlog.sync.syncer import Syncer
 
 
 def main() -> None:

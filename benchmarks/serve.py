@@ -41,7 +41,7 @@ from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.search.base import search_path
 from turnlog.store.search.searcher import Searcher
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 PAGE = 200
 """Messages of the largest window that one request may ask for."""

@@ -19,8 +19,8 @@ from pathlib import Path
 from append import ten_lines
 
 from turnlog.agents import agents
-from turnlog.sync.scan import Syncer
-from turnlog.sync.watch import Watcher
+from turnlog.sync.syncer import Syncer
+from turnlog.sync.watcher import Watcher
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ from turnlog.store.connection import connect
 from turnlog.store.restore import restore
 from turnlog.store.writing.transaction import SourceRow
 from turnlog.store.writing.writer import Batch
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 Step: TypeAlias = str | int
 Place: TypeAlias = tuple[Step, ...]

@@ -32,7 +32,7 @@ from turnlog.model import (
 )
 from turnlog.store import open_store
 from turnlog.store.base import PlacedMessage, SessionFilter, Store, ToolCallFilter
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 DATA = Path(__file__).parent.parent / "data"
 

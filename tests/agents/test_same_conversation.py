@@ -16,7 +16,7 @@ from support.opencode_files import recorded, write_database
 from turnlog.agents import agent as agent_named
 from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolState
 from turnlog.store import open_store
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 DATA = Path(__file__).parent.parent / "data"
 PROMPT = "Give me a tour of the tools, please"

@@ -24,7 +24,7 @@ from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 LOG = f"claude-code:{SESSION}"

@@ -34,8 +34,8 @@ from turnlog.model import (
 from turnlog.model.parts import Part
 from turnlog.store import open_store
 from turnlog.store.base import Store
-from turnlog.sync.hooks import spool_event
-from turnlog.sync.scan import Syncer
+from turnlog.sync.spools import spool_event
+from turnlog.sync.syncer import Syncer
 
 SESSION = "plain:main"
 

@@ -13,7 +13,7 @@ from support.plain_agent import PlainAgent
 from support.plain_history import OTHER
 from turnlog.cli import shapes
 from turnlog.cli.main import COMMANDS, EXIT_CODES
-from turnlog.sync import rebuild, scan
+from turnlog.sync import rebuild, syncer
 
 DOCS = (Path(__file__).parent.parent.parent / "docs/cli.md").read_text()
 
@@ -41,7 +41,7 @@ def test_documents_have_their_shape(
     command: str, run: Command, plain_agent: PlainAgent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for module in (rebuild, scan):
+    for module in (rebuild, syncer):
         monkeypatch.setattr(module, "registered_agents", lambda: [plain_agent])
     arguments, shape = CASES[command]
     result = run(command, *arguments, "--json")

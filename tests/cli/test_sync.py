@@ -8,7 +8,7 @@ from support.cli_runner import Command, in_pipe, on_terminal
 from support.plain_agent import Log, PlainAgent
 from support.plain_history import SESSION, prompt
 from turnlog import paths
-from turnlog.sync import scan
+from turnlog.sync import syncer
 
 CLAUDE_LINES = (
     {"type": "user", "uuid": "u1", "parentUuid": None, "message": {"role": "user", "content": "Say hello"}},
@@ -37,7 +37,7 @@ def is_log(path: Path) -> bool:
 @pytest.fixture
 def synced(plain_agent: PlainAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     """`sync` in this process reads the logs of the plain agent."""
-    monkeypatch.setattr(scan, "registered_agents", lambda: [plain_agent])
+    monkeypatch.setattr(syncer, "registered_agents", lambda: [plain_agent])
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_read(
 
 
 def test_without_logs_it_says_where_they_are_looked_for(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "registered_agents", lambda: [PlainAgent()])
+    monkeypatch.setattr(syncer, "registered_agents", lambda: [PlainAgent()])
     assert "No logs found. `turnlog agents`" in run("sync").stdout
 
 

@@ -27,7 +27,7 @@ from turnlog.model import Membership, Message, Session, ToolCallPart, ToolResult
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
 from turnlog.store.connection import connect
-from turnlog.sync.read import Reader
+from turnlog.sync.reader import Reader
 
 DATA = Path(__file__).parent.parent / "data" / "claude_code"
 SAMPLE = Path(turnlog.__file__).parent / "sample"

@@ -19,7 +19,7 @@ from turnlog.server.progress import Progress
 from turnlog.server.reports import Ended, Failed, Moved, Report
 from turnlog.server.worker import keep_reading
 from turnlog.sync.summary import Problem, SyncSummary
-from turnlog.sync.watch import Watcher, Woken
+from turnlog.sync.watcher import Watcher, WatchResult
 
 ReportProgress = Callable[[str, int, int], None]
 
@@ -33,8 +33,8 @@ class Passes:
         self.stopped = threading.Event()
         self.reports: list[Report] = []
         self.rests: list[float] = []
-        self.gaps: list[str] = []
-        self.changes: list[Woken] = []
+        self.unwatched_folders: list[str] = []
+        self.changes: list[WatchResult] = []
         self.read_paths: list[Path] = []
         self._passes = list(passes)
 
@@ -50,20 +50,20 @@ class Passes:
     def scan(self, *, on_progress: ReportProgress) -> SyncSummary:
         return self._passes.pop(0)(on_progress)
 
-    def get_ready(self) -> None:
+    def warm_up(self) -> None:
         """Nothing is read."""
 
     def read(self, syncer: object, paths: Iterable[Path]) -> SyncSummary:
         self.read_paths += paths
         return SyncSummary()
 
-    def wait(self, seconds: float) -> Woken:
+    def wait(self, seconds: float) -> WatchResult:
         if self.changes:
             return self.changes.pop(0)
         self.rests.append(round(seconds))
         if not self._passes:
             self.stopped.set()
-        return Woken()
+        return WatchResult()
 
     def run(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """Run all passes; the kinds of reports they gave."""
@@ -119,14 +119,14 @@ def test_looking_takes_a_small_share_of_the_time(monkeypatch: pytest.MonkeyPatch
 
 def test_what_changes_is_read_without_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = Passes(lambda tell: SyncSummary())
-    passes.changes = [Woken(frozenset({Path("/logs/a")})), Woken(frozenset({Path("/logs/b")}))]
+    passes.changes = [WatchResult(frozenset({Path("/logs/a")})), WatchResult(frozenset({Path("/logs/b")}))]
     assert passes.run(monkeypatch) == ["Began", "Ended"]
     assert passes.read_paths == [Path("/logs/a"), Path("/logs/b")]
 
 
 def test_lost_events_lead_to_a_pass_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = Passes(lambda tell: SyncSummary(), lambda tell: SyncSummary())
-    passes.changes = [Woken(needs_pass=True)]
+    passes.changes = [WatchResult(needs_pass=True)]
     assert passes.run(monkeypatch) == ["Began", "Ended", "Began", "Ended"]
     assert passes.rests == [60]
 
@@ -134,7 +134,7 @@ def test_lost_events_lead_to_a_pass_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 def test_where_not_all_is_watched_passes_are_frequent_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = Passes(lambda tell: SyncSummary(seconds=0.01))
     passes.is_complete = False
-    passes.gaps = ["/logs/old"]
+    passes.unwatched_folders = ["/logs/old"]
     passes.run(monkeypatch)
     assert passes.rests == [worker.UNWATCHED_SECONDS]
     ended = passes.reports[-1]

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from support.hook_recordings import NAMES, recording
 from turnlog.hooks.send import AGENTS, LIMIT
 from turnlog.server import Settings
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 WORDS = {agent: word for word, agent in AGENTS.items()}
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from support.fake_agent import FakeAgent
 from turnlog.server import Settings
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 TOKEN = "a token that nobody guesses"
 SECONDS = 30.0

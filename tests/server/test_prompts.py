@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from turnlog.errors import TurnlogError
 from turnlog.server import Settings, create_app, serve
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 TOKEN = "a token that nobody guesses"
 SESSION = "claude-code:11111111-1111-4111-8111-111111111111"

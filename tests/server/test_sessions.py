@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 import turnlog
 from support.server_history import FORK, MAIN, QUIET, SUBAGENT
 from turnlog.server.answers.sessions import OutlineAnswer, SessionAnswer, SessionItem, SessionPage
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 OpenClient = Callable[..., TestClient]
 

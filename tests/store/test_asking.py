@@ -18,7 +18,7 @@ from turnlog.store import open_store
 from turnlog.store.asking import AskedSession, AskingCall, find_calls
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
-from turnlog.sync.read import Reader
+from turnlog.sync.reader import Reader
 
 DATA = Path(__file__).parent.parent / "data"
 KILLED = DATA / "claude_code" / "versions" / "2.1.76-killed"

@@ -15,7 +15,7 @@ from turnlog.model import Message, ToolCallPart, ToolResult, ToolState
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
 from turnlog.store.ended import GIVEN_UP, CallEnd, end_of, give_up_open_calls
-from turnlog.sync.read import Reader
+from turnlog.sync.reader import Reader
 
 KILLED = DATA / "versions" / "2.1.215-killed"
 SESSION = "b69bd402-65a2-4ee5-a364-16da6abd085c"

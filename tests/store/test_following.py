@@ -18,7 +18,7 @@ from turnlog.agents.base import Agent, Source
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.connection import connect
-from turnlog.sync.read import Reader
+from turnlog.sync.reader import Reader
 
 
 @settings(max_examples=25)

@@ -24,7 +24,7 @@ from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
 from turnlog.store.forget import forget_for_good
 from turnlog.store.restore import restore
-from turnlog.sync.read import Reader
+from turnlog.sync.reader import Reader
 from turnlog.sync.rebuild import rebuild
 
 PROMPTS = {

@@ -14,7 +14,7 @@ from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
 from turnlog.store.forget import forget_for_good
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 CODEX = agent("codex")
 SESSION = f"codex:{THREAD}"

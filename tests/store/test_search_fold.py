@@ -18,7 +18,7 @@ from turnlog.store.search import batch
 from turnlog.store.search.base import Hit, SearchFilter
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
-from turnlog.sync.read import Reader
+from turnlog.sync.reader import Reader
 
 QUERIES = (
     *("please", "words", "done", "hm", "ok", "no", "你", "你好", '"words and words"', "output", "whole", "long", "way"),

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from support import toy_agent
-from turnlog.sync import large, scan
+from turnlog.sync import syncer, workers
 
 COMMIT_SOURCES = 3
 """Several commits even in a small home."""
@@ -92,9 +92,9 @@ def _run(order: Order) -> Answer:
         signal.signal(signal.SIGALRM, lambda number, frame: _die())
         signal.setitimer(signal.ITIMER_REAL, order.seconds)
     if order.large:
-        large.LARGE_IMPORT = 0
+        workers.LARGE_IMPORT = 0
     agent = toy_agent.ToyAgent()
-    summary = scan.sync(Path(order.store), roots=[Path(order.home)], agents=[agent])
+    summary = syncer.sync(Path(order.store), roots=[Path(order.home)], agents=[agent])
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert summary.problems == [], summary.problems
     return Answer(False, _clock.commits, _clock.statements)
@@ -129,7 +129,7 @@ def main() -> None:
         return connect(*arguments, factory=_Watched, **options)
 
     sqlite3.connect = watched
-    scan.COMMIT_SOURCES = COMMIT_SOURCES
+    syncer.COMMIT_SOURCES = COMMIT_SOURCES
     for line in sys.stdin.buffer:
         sys.stdout.buffer.write(_obey(msgspec.json.decode(line, type=Order)) + b"\n")
         sys.stdout.buffer.flush()

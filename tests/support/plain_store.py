@@ -9,7 +9,7 @@ from support.plain_agent import PlainAgent
 from turnlog.agents.base import Agent
 from turnlog.model import Usage
 from turnlog.store.connection import connect
-from turnlog.sync.read import Reader
+from turnlog.sync.reader import Reader
 
 START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
 

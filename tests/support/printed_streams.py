@@ -11,7 +11,7 @@ from turnlog.agents.base import Source, SourceKind
 from turnlog.model import Message, RecordEvent, ToolCallPart
 from turnlog.store import open_store
 from turnlog.sync.importing import import_stream
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 
 def source_at(path: Path) -> Source:

@@ -14,7 +14,7 @@ from support.toy_agent import ToyAgent, session_id
 from turnlog.agents.base import Agent, Source
 from turnlog.store.archive import Archive
 from turnlog.store.connection import connect
-from turnlog.sync.read import GroupResult, Reader
+from turnlog.sync.reader import GroupResult, Reader
 
 
 class ToyStore:

@@ -19,7 +19,7 @@ from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 from turnlog.store.base import PlacedMessage, SessionFilter, Store, ToolCallFilter
 from turnlog.store.connection import connect
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 HOMES = {
     "claude-code": ".claude",

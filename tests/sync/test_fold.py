@@ -15,7 +15,7 @@ from support.toy_agent import ToyAgent
 from support.toy_logs import Schedule, World, make_schedule, worlds, write_world
 from turnlog.agents.base import Agent, Source
 from turnlog.store.connection import connect
-from turnlog.sync.read import Reader
+from turnlog.sync.reader import Reader
 
 SEEDS = st.integers(0, 1 << 32)
 

@@ -21,7 +21,7 @@ from turnlog.store.forget import forget_for_good
 from turnlog.store.search.base import search_path
 from turnlog.sync.importing import import_file
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 NAMES = ("claude-code", "codex", "gemini-cli", "klaude", "opencode")
 

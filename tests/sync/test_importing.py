@@ -16,7 +16,7 @@ from turnlog.store.base import SessionFilter
 from turnlog.store.beside import imports_folder
 from turnlog.sync.importing import ImportSummary, import_stream
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 STREAM = DATA / "streams" / "basic.jsonl"
 LOG = next((DATA / "scenarios" / "basic" / "projects").glob(f"*/{SESSION}.jsonl"))

@@ -20,7 +20,7 @@ from turnlog.model import Message
 from turnlog.store import bodies, zstd
 from turnlog.store.connection import connect
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 
 def said(store: Path) -> Dump:

@@ -16,7 +16,7 @@ from turnlog.agents.base import Agent, Source
 from turnlog.store.connection import connect
 from turnlog.store.forget import forget
 from turnlog.store.restore import restore
-from turnlog.sync.read import Reader
+from turnlog.sync.reader import Reader
 
 APPENDS = 20
 

@@ -40,7 +40,7 @@ def sync(ctx: click.Context, roots: tuple[Path, ...], as_json: bool, store_path:
     stays in the store.
     """
     from turnlog.runs.lost import close_lost_runs
-    from turnlog.sync.scan import sync as run
+    from turnlog.sync.syncer import sync as run
 
     with progress() as tell:
         summary = run(store_path, roots=[root.absolute() for root in roots] or None, on_progress=tell)

@@ -26,8 +26,8 @@ from turnlog.store.native import AGENT, NativeSessions
 from turnlog.store.run_facts import load_run_facts
 from turnlog.store.runs import Run, load_run, save_run
 from turnlog.sync.importing import import_file
-from turnlog.sync.indexing import indexing
 from turnlog.sync.summary import Problem
+from turnlog.sync.workers import indexing
 
 MARK: Final = {AGENT: {"made_from": "prompt and result"}}
 """In the metadata of a session of two messages, and of both of them."""

@@ -30,8 +30,8 @@ from turnlog.store.run_facts import RunFacts, load_run_facts
 from turnlog.store.runs import Run
 from turnlog.store.writing.writer import Batch
 from turnlog.sync.importing import import_file
-from turnlog.sync.scan import Syncer
 from turnlog.sync.summary import Problem
+from turnlog.sync.syncer import Syncer
 
 _MOST_CANDIDATES: Final = 200
 

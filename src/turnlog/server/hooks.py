@@ -10,8 +10,8 @@ from queue import SimpleQueue
 from turnlog.agents import agents
 from turnlog.agents.base import Source
 from turnlog.errors import StoreBusyError
-from turnlog.sync.hooks import spool_event
-from turnlog.sync.scan import Syncer
+from turnlog.sync.spools import spool_event
+from turnlog.sync.syncer import Syncer
 
 
 class HookReader:

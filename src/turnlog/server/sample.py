@@ -13,7 +13,7 @@ import turnlog
 from turnlog.agents import agents, find_sources
 from turnlog.agents.base import SourceKind
 from turnlog.store import open_store
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 LOGS = Path(turnlog.__file__).parent / "sample"
 """The recorded logs; each folder in it is laid out like an agent's home."""

@@ -21,8 +21,8 @@ from turnlog.errors import TurnlogError
 from turnlog.server.reports import Began, Ended, Failed, Moved, Problem, Report, Saved
 from turnlog.store.checkpoints import Checkpointer
 from turnlog.store.search.base import search_path
-from turnlog.sync.scan import Syncer
-from turnlog.sync.watch import Watcher
+from turnlog.sync.syncer import Syncer
+from turnlog.sync.watcher import Watcher
 
 SHARE_OF_TIME = 10
 """A pass that finds nothing is followed by a rest of this many times its length, so that looking stays cheap."""
@@ -99,9 +99,9 @@ def _make_pass(
     watcher.cover()
     summary = syncer.scan(on_progress=teller)
     problems = [Problem(path=problem.path, reason=problem.reason) for problem in summary.problems]
-    problems += [Problem(path=folder, reason=NOT_WATCHED) for folder in watcher.gaps]
+    problems += [Problem(path=folder, reason=NOT_WATCHED) for folder in watcher.unwatched_folders]
     report(Ended(problems=problems[:PROBLEM_LIMIT]))
-    syncer.get_ready()
+    syncer.warm_up()
     if not watcher.is_complete:
         seconds = min(seconds, UNWATCHED_SECONDS)
     return max(seconds, SHARE_OF_TIME * summary.seconds) if summary.changed == 0 else seconds

@@ -1,9 +1,8 @@
-"""One file that somebody hands over: kept beside the store, recognised by what stands in it, read like any source.
+"""Import of one file or pipe: kept beside the store, recognised by its content, read like any source.
 
-The bytes go into `imports/` beside the store, under the name of their hash, before anybody looks at them. So a pipe
-can be read as well as a file, the same file given twice is one source, and it does not matter what becomes of the
-original. A file that is nobody's is not kept. Nor are databases, which hold more than sessions (secrets among it):
-their rows are read where they lie, and only those of sessions come into the store.
+The bytes go into `imports/` beside the store, named by their hash, before they are examined. So a pipe can be read as
+well as a file, the same file given twice is one source, and the original may be deleted. A file of no known agent is
+not kept. Neither is a database, which may hold secrets besides sessions: only rows of sessions are stored.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from turnlog.errors import FormatError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.beside import imports_folder
 from turnlog.store.connection import connect
-from turnlog.sync.indexing import indexing
-from turnlog.sync.read import Reader
-from turnlog.sync.scan import Progress
+from turnlog.sync.reader import Reader
 from turnlog.sync.summary import Problem
+from turnlog.sync.syncer import Progress
+from turnlog.sync.workers import indexing
 
 _CHUNK_SIZE = 1 << 20
 
@@ -84,7 +83,7 @@ def import_stream(
         store_path: The store, which is made when it is not there.
         stream: The bytes, read to their end.
         name: What the file was called: for its endings, and for errors.
-        on_progress: Told of the phases `read` (bytes) and `index` (messages).
+        on_progress: Called in the phases `read` (bytes) and `index` (messages).
 
     Raises FormatError for a file of no agent that is known, with what each of them misses in it.
     """

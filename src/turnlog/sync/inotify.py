@@ -1,7 +1,7 @@
-"""The Linux kernel's own notice of changes in folders, through ctypes: no thread, no debounce, no dependency.
+"""Changes in folders as the Linux kernel reports them (`inotify(7)`), through ctypes: no thread, no debounce.
 
-Promises what `inotify(7)` does: every change in a watched folder is told once, in order, or `Mask.OVERFLOW` says that
-some were lost. Leaves out what lies below a watched folder: `turnlog.sync.folders` watches folder by folder.
+Every change in a watched folder is reported once, in order, or `Mask.OVERFLOW` says that some were lost. Folders below
+a watched one are not included: `turnlog.sync.watcher` watches each of them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Inotify:
             events += _parse_events(data)
 
     def close(self) -> None:
-        """Give the queue and all watches back."""
+        """Close the queue and remove all watches."""
         os.close(self.descriptor)
 
     def _checked(self, result: int) -> int:

@@ -1,6 +1,6 @@
-"""One open file that a source lies in: is it the one that was read before, what of it is new, and its bytes in pieces.
+"""One open log file: whether it is the file that was read before, which bytes are new, and those bytes in pieces.
 
-What is read goes into the archive on its way.
+Every byte that is read is archived on the way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from turnlog.store.archive import Archive
 from turnlog.store.sources import SAMPLE_SIZE, Fingerprint, SourceState, sample_hash
 
 LOOK_AHEAD = 4096
-"""Bytes behind the last line that tell whether another one begins there."""
+"""Bytes after the last line that are examined to see whether another line begins there."""
 
 _EDGES = b" \t\r\n\0"
 _BOM = b"\xef\xbb\xbf"
@@ -33,15 +33,15 @@ class LogFile:
     """An open file, what is known of it, and the archive that its bytes go to."""
 
     def __init__(self, path: str, state: SourceState, archive: Archive, on_bytes: Callable[[int], None]) -> None:
-        """Open a plain file; raise OSError when it cannot be read or is none.
+        """Open a regular file. Raises OSError when it cannot be read or is not a regular file.
 
         Args:
-            path: Where it lies.
-            state: What is known of it, kept up with what is read.
-            archive: Gets the bytes that are new.
-            on_bytes: Hears of the size of each piece that is read.
+            path: The file.
+            state: What the store knows of it; updated while reading.
+            archive: Receives the new bytes.
+            on_bytes: Called with the size of each piece that is read.
         """
-        self._file = FileIO(path, opener=_open_plain)
+        self._file = FileIO(path, opener=_open_regular)
         self.state = state
         self._archive = archive
         self._on_bytes = on_bytes
@@ -57,12 +57,10 @@ class LogFile:
         self._file.close()
 
     def status(self) -> os.stat_result:
-        """What the file system says of it."""
+        """Its status in the file system."""
         return os.fstat(self._file.fileno())
 
-    def where_to_go_on(
-        self, fingerprint: Fingerprint, parser_version: int, now: int, *, appendable: bool
-    ) -> int | None:
+    def resume_offset(self, fingerprint: Fingerprint, parser_version: int, now: int, *, appendable: bool) -> int | None:
         """The offset to read from (0 after opening a new generation), or None when nothing is new."""
         state = self.state
         if state.archived == 0:
@@ -70,7 +68,7 @@ class LogFile:
         if fingerprint.size == state.archived and self._same_bytes():
             return None
         if appendable and fingerprint.size > state.archived and self._grew(fingerprint):
-            # What another version of the parser remembers is of no use to this one.
+            # The fold state of another parser version cannot be read by this one.
             return state.cursor if state.parser_version == parser_version else 0
         shared = self._shared_prefix()
         state.generation += 1
@@ -79,7 +77,7 @@ class LogFile:
         return 0
 
     def _grew(self, fingerprint: Fingerprint) -> bool:
-        """Whether what was archived is still there: judged by its first and last bytes, by all when it was replaced."""
+        """Whether the file still begins with the archived bytes: by samples, by all bytes when the inode changed."""
         state = self.state
         if self.samples(state.archived) != (state.head_hash, state.tail_hash):
             return False
@@ -101,10 +99,10 @@ class LogFile:
 
     def iter_lines(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines from the cursor on, in pieces; all bytes up to the end go into the archive, the torn tail too."""
-        offset = self._behind_newline()
+        offset = self._line_start()
         pending = b""
         while piece := self._read(CHUNK_SIZE, offset + len(pending)):
-            self._keep(offset + len(pending), piece)
+            self._archive_new(offset + len(pending), piece)
             data = pending + piece if pending else piece
             cut = data.rfind(b"\n") + 1
             if cut:
@@ -119,22 +117,22 @@ class LogFile:
         pieces: list[bytes] = []
         offset = 0
         while piece := self._read(CHUNK_SIZE, offset):
-            self._keep(offset, piece)
+            self._archive_new(offset, piece)
             pieces.append(piece)
             offset += len(piece)
         yield 0, b"".join(pieces)
 
-    def _behind_newline(self) -> int:
+    def _line_start(self) -> int:
         """The cursor, past the end of a last line that the pass before took without its newline."""
         offset = self.state.cursor
         if offset and self._read(1, offset - 1) != b"\n":
             ending = _LINE_END.match(self._read(LOOK_AHEAD, offset))
             if ending:
-                self._keep(offset, ending[0])
+                self._archive_new(offset, ending[0])
                 self.state.cursor = offset = offset + len(ending[0])
         return offset
 
-    def _keep(self, offset: int, piece: bytes) -> None:
+    def _archive_new(self, offset: int, piece: bytes) -> None:
         """Archive what of `piece` is not archived yet."""
         state = self.state
         self._on_bytes(len(piece))
@@ -148,12 +146,12 @@ class LogFile:
         length = min(SAMPLE_SIZE, size)
         return sample_hash(self._read(length, 0)), sample_hash(self._read(length, size - length))
 
-    def ends_in_line(self, offset: int) -> bool:
+    def has_torn_line(self, offset: int) -> bool:
         """Whether the bytes from `offset` on begin a record, which is not all there yet."""
         return not is_padding(self._read(LOOK_AHEAD, offset))
 
     def line_number(self, offset: int) -> int:
-        """The number, from 1, of the line in which byte `offset` stands."""
+        """The number, from 1, of the line that holds byte `offset`."""
         return line_number(self._pieces(), offset)
 
     def _pieces(self) -> Iterator[bytes]:
@@ -167,7 +165,7 @@ class LogFile:
 
 
 def is_padding(data: bytes) -> bool:
-    """Whether bytes behind the last line are no beginning of another: blanks, or the NULs that a crash leaves."""
+    """Whether the bytes after the last line begin no other line: blanks, or the NULs that a crash leaves."""
     return not data.strip(_EDGES)
 
 
@@ -182,7 +180,7 @@ def is_complete(line: bytes) -> bool:
 
 
 def line_number(pieces: Iterable[bytes], offset: int) -> int:
-    """The number, from 1, of the line of a file in which byte `offset` stands."""
+    """The number, from 1, of the line that holds byte `offset` of a file in pieces."""
     line = 1
     for piece in pieces:
         line += piece.count(b"\n", 0, offset)
@@ -204,8 +202,8 @@ def _common_length(one: bytes, other: bytes) -> int:
     return low
 
 
-def _open_plain(path: str, flags: int) -> int:
-    """Open a plain file, and never wait for somebody to write to a pipe."""
+def _open_regular(path: str, flags: int) -> int:
+    """Open a regular file without blocking on a pipe that nobody writes to."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):

@@ -1,8 +1,8 @@
-"""Making everything that was read from logs anew, from the archive, without the originals, with today's parsers.
+"""Rebuild: fold the whole archive again with today's parsers, without the original files.
 
 One transaction: other processes see the old rows until the new ones are complete. Native sessions, annotations
-and tombstones are not touched. The folder of a session that its log does not tell (Gemini CLI's lies beside the logs,
-and may be gone by now) stays what it was.
+and tombstones are not touched. A session keeps its folder where the log does not hold it (Gemini CLI's stands in a
+file beside the logs, which may be gone by now).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from turnlog.sync.log_file import LOOK_AHEAD, is_complete, is_padding, line_numb
 
 
 class RebuildSummary(msgspec.Struct, kw_only=True):
-    """What was made anew."""
+    """What a rebuild did."""
 
     sources: int = 0
     messages: int = 0
@@ -60,7 +60,7 @@ def rebuild(
 
     Args:
         store_path: The database.
-        on_progress: Told of files done and files in all.
+        on_progress: Called with the files done and the files in all.
         agents: Who reads the logs; all registered ones by default.
     """
     started = time.monotonic()
@@ -136,7 +136,7 @@ def _archived(connection: sqlite3.Connection) -> list[_Archived]:
 
 
 def _fold_again(connection: sqlite3.Connection, agent: Agent, archived: _Archived, summary: RebuildSummary) -> None:
-    """Every life of the file, oldest first: what a rewritten file no longer says was said once."""
+    """Fold every generation of a file, oldest first: older ones hold records that a rewrite removed."""
     source = Source(
         agent=archived.agent,
         path=archived.path,

@@ -10,7 +10,7 @@ from support.claude_files import AGENT, SESSION, Log, lines, text
 from turnlog.store import open_store
 from turnlog.store.forget import forget_for_good
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 OTHER = "22222222-2222-4222-8222-222222222222"
 

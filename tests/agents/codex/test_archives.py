@@ -17,7 +17,7 @@ from turnlog.model.codec import encode
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 SCENARIO = DATA / "scenarios" / "codemode"
 

@@ -22,7 +22,7 @@ from support.printed_streams import (
 )
 from turnlog.model import ErrorEvent, FilePart, RunMetadataEvent, TextPart
 from turnlog.store import open_store
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 STREAMS = sorted((DATA / "streams").glob("*.jsonl"))
 

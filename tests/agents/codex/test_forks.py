@@ -34,7 +34,7 @@ from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 from turnlog.store.base import PlacedMessage, SessionFilter, Store, ToolCallFilter
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 THIRD = "01a1fbaa-0000-7000-8000-000000000003"
 

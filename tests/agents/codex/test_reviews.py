@@ -12,7 +12,7 @@ from turnlog.agents import fold_bytes
 from turnlog.model import Message, Origin, TextPart
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 RECORDED = ("versions", "0.169.0-review")
 ASKED = event("entered_review_mode"), event("user_message", message="Review it"), event("exited_review_mode")

@@ -29,7 +29,7 @@ from turnlog.model import Message, TextPart, ToolCallPart
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 MIGRATED = sorted(path.name for path in (DATA / "migrated").iterdir())
 """Recorded homes that are there before and behind `codex migrate-rollouts --apply` of 0.169."""

@@ -20,7 +20,7 @@ from turnlog.model import MessageEvent, TextPart, ToolCallPart, ToolResultEvent
 from turnlog.store import open_store
 from turnlog.store.connection import connect
 from turnlog.store.restore import restore
-from turnlog.sync.read import Reader
+from turnlog.sync.reader import Reader
 from turnlog.sync.rebuild import rebuild
 
 # Streams lie in no home.

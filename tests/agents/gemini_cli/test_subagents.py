@@ -11,7 +11,7 @@ from support.gemini_files import DATA, SESSION, SESSION_ID, fold, fold_json, hea
 from turnlog.model import Message, Origin, TextPart
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 ASKED = "Your task is to do a deep investigation of the codebase to find all relevant files, code locations and so on"
 BEGAN = "2026-11-21T18:32:52.062Z"

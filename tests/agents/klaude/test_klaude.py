@@ -60,7 +60,7 @@ from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
 from turnlog.store.forget import forget_for_good
 from turnlog.store.restore import restore
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 VERSIONS = ["1.9.0", "1.9.0-run", "2.0.0", "2.43.0", "2.43.0-run"]
 """Written after the classes of these versions, or by the program itself (`run`)."""

@@ -33,7 +33,7 @@ from turnlog.store import open_store
 from turnlog.store.connection import connect
 from turnlog.store.restore import restore
 from turnlog.sync.importing import import_file, import_stream
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 PARENT, CHILD = "ses_e0418e851ffeDgcuDS6WlCcMks", "ses_e0418cdcbffeluOcL3vmfKoyn0"
 

@@ -13,7 +13,7 @@ from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.importing import import_file
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 ORIGINAL, FORK = "ses_dfd1c141bffes1wZO0J2WfM04F", "ses_dfd1b726bffeSAryboz9EmqTNj"
 FORK_OF_FORK, SUBAGENT = "ses_dfd1b3627ffeUZgj4iIrQa23PZ", "ses_dfd1bd538ffeedajxsQ0KIbNoa"

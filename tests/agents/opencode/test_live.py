@@ -11,7 +11,7 @@ import pytest
 
 from support.opencode_files import AGENT, insert, recorded, write_database, write_project_storage, write_storage
 from turnlog.store import open_store
-from turnlog.sync.scan import Syncer
+from turnlog.sync.syncer import Syncer
 
 PARENT, CHILD = "ses_e0418e851ffeDgcuDS6WlCcMks", "ses_e0418cdcbffeluOcL3vmfKoyn0"
 

@@ -18,7 +18,7 @@ from turnlog.store.restore import restore
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 NAME = "tool_1fbca909f001b4rQn2tFCbNY5Y"
 SESSION = "opencode:ses_e04357bedffeDSZeWHkfzvvxKy"

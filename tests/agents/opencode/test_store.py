@@ -32,8 +32,8 @@ from turnlog.store.connection import connect
 from turnlog.store.forget import forget_for_good
 from turnlog.store.restore import restore
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.scan import sync
 from turnlog.sync.summary import SyncSummary
+from turnlog.sync.syncer import sync
 
 PARENT, CHILD = "opencode:ses_e0418e851ffeDgcuDS6WlCcMks", "opencode:ses_e0418cdcbffeluOcL3vmfKoyn0"
 

@@ -21,7 +21,7 @@ from turnlog.model.merge import merge_messages
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.importing import import_file, import_stream
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 STREAMS = sorted((DATA / "streams").iterdir())
 RUN = DATA / "streams" / "basic-chat.jsonl"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from support.opencode_files import AGENT, DATA, Row, Rows, read_table_rows, told, write_database
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 ROWS = DATA / "1.18.33" / "undone.jsonl"
 SESSION = "opencode:ses_dfd164861ffeIisvh9E80uUjvg"

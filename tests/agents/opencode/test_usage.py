@@ -11,7 +11,7 @@ from support.opencode_files import AGENT, recorded, write_database
 from turnlog.agents.opencode.usage import usage_of
 from turnlog.model import Usage
 from turnlog.store import open_store
-from turnlog.sync.scan import sync
+from turnlog.sync.syncer import sync
 
 NOTHING = Usage(input=0, output=0)
 

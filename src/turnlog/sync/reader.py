@@ -1,42 +1,50 @@
 """Reading sources: what is new since the cursor goes through the fold into the archive and the store.
 
-A source is read whole or not at all. A file that only grew is read from where the last pass ended; one that was
-written anew becomes a new generation and is folded from its start (readings join, so nothing doubles). What is no
-file is read by its agent: `sync.rows`.
+A source is read completely or not at all. A file that only grew is read from where the last pass ended; one that was
+rewritten becomes a new generation and is folded from its start (messages merge by id, so nothing doubles). Rows of a
+database are read by their agent; their versions are kept as lines of a log that only the archive has (`read_rows`).
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
+from pathlib import Path
 
 import msgspec
 
 from turnlog.agents.base import Agent, Source, SourceKind
-from turnlog.agents.row_agent import are_rows
+from turnlog.agents.row_agent import RowAgent, are_rows
 from turnlog.errors import SourceError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.archived_texts import make_whole
 from turnlog.store.connection import write_transaction
-from turnlog.store.sources import Fingerprint, SourceState, load_source, next_source_key, save_source
+from turnlog.store.sources import (
+    Fingerprint,
+    SourceState,
+    known_fingerprints,
+    known_roots,
+    load_source,
+    next_source_key,
+    save_source,
+)
 from turnlog.store.writing.transaction import Pricer, Saved, SourceRow
 from turnlog.store.writing.writer import Batch
 from turnlog.sync.log_file import LogFile
-from turnlog.sync.rows import read_rows
 from turnlog.sync.summary import Problem
 
 
 class GroupResult(msgspec.Struct, kw_only=True):
-    """What reading a group of sources brought."""
+    """The outcome of reading a group of sources in one transaction."""
 
     saved: Saved = msgspec.field(default_factory=Saved)
     changed: int = 0
-    """Sources that had something new."""
+    """Number of sources with new content."""
     problems: list[Problem] = msgspec.field(default_factory=list[Problem])
     forgotten: set[str] = msgspec.field(default_factory=set[str])
-    """Paths of sources of which nothing is kept, because the user has forgotten what they are about."""
+    """Paths of sources of which nothing is stored, because the user has forgotten their sessions."""
 
 
 class Reader:
@@ -60,8 +68,8 @@ class Reader:
     def read(self, group: Sequence[tuple[Agent, Source]]) -> GroupResult:
         """Bring the store up to date with some sources, in one transaction.
 
-        A source that cannot be opened is a problem in the result and does not hold up the others. One that fails
-        while it is read takes nothing with it: the others are then read each in a transaction of its own.
+        A source that cannot be opened becomes a problem in the result; the others are read. When one fails while it is
+        read, the transaction is rolled back and every source is read in a transaction of its own.
         """
         try:
             with write_transaction(self._connection):
@@ -88,7 +96,7 @@ class Reader:
             try:
                 file = LogFile(source.path, self._load(source), self._archive, self._on_bytes)
             except FileNotFoundError:
-                continue  # it went away meanwhile: the next pass will note it
+                continue  # deleted since it was found: the next pass marks it as vanished
             except OSError as error:
                 result.problems.append(self._note_problem(source, error, now))
                 continue
@@ -99,7 +107,7 @@ class Reader:
         return result
 
     def _read_rows(self, agent: Agent, source: Source, batch: Batch, result: GroupResult, now: int) -> None:
-        """Bring the store up to date with what the agent reads itself."""
+        """Bring the store up to date with rows, which the agent reads itself."""
         try:
             grown = read_rows(self._connection, self._archive, agent, source, self._load(source), batch, now)
         except FileNotFoundError:
@@ -113,38 +121,38 @@ class Reader:
     def _read_source(
         self, file: LogFile, agent: Agent, source: Source, batch: Batch, forgotten: set[str], now: int
     ) -> bool:
-        """Bring the store up to date with one open file; whether there was anything new."""
+        """Bring the store up to date with one open file; returns whether it had new content."""
         state, status = file.state, file.status()
         fingerprint = Fingerprint.of(status)
         row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id, source.kind)
         if not state.archived and batch.is_forgotten(row):
             forgotten.add(source.path)
-            self._keep_nothing(source, state, fingerprint, now)
+            self._discard(source, state, fingerprint, now)
             return False
-        start = file.where_to_go_on(fingerprint, agent.parser_version, now, appendable=source.appendable)
+        start = file.resume_offset(fingerprint, agent.parser_version, now, appendable=source.appendable)
         if start is not None:
             row = msgspec.structs.replace(row, generation=state.generation)
             if start == 0:
                 state.cursor, state.lines, state.state, state.parser_version = 0, 0, None, agent.parser_version
                 batch.start_over(row, is_log=source.appendable)
-            self._read_from(file, agent, source, row, batch)
+            self._fold_new_lines(file, agent, source, row, batch)
             if start == state.generation == 0 and batch.is_forgotten(row):
                 forgotten.add(source.path)
                 batch.forget_tail(row, 0)
-                self._keep_nothing(source, state, fingerprint, now)
+                self._discard(source, state, fingerprint, now)
                 return False
             state.head_hash, state.tail_hash = file.samples(state.archived)
         state.fingerprint, state.problem = fingerprint, None
         mode, mtime_ns = status.st_mode, status.st_mtime_ns
         self._archive.settle(state.key, state.generation, state.archived, mode, mtime_ns, now)
-        if start is not None and self._is_list_with_forgotten(source, state, batch):
-            self._keep_nothing(source, state, fingerprint, now)
+        if start is not None and self._names_forgotten_session(source, state, batch):
+            self._discard(source, state, fingerprint, now)
         else:
             save_source(self._connection, source, state, now)
         return start is not None
 
-    def _read_from(self, file: LogFile, agent: Agent, source: Source, row: SourceRow, batch: Batch) -> None:
-        """What stands behind the cursor goes through the fold."""
+    def _fold_new_lines(self, file: LogFile, agent: Agent, source: Source, row: SourceRow, batch: Batch) -> None:
+        """Fold everything after the cursor."""
         state = file.state
         fold = agent.fold(source, state.state)
         batch.forget_tail(row, state.cursor)
@@ -155,18 +163,18 @@ class Reader:
             state.lines += changes.counts.total
         state.state = fold.state()
         torn = state.archived - state.cursor
-        if torn and source.kind is not SourceKind.SPILL and file.ends_in_line(state.cursor):
+        if torn and source.kind is not SourceKind.SPILL and file.has_torn_line(state.cursor):
             batch.note_tail(row, state.cursor, torn, file.line_number(state.cursor))
 
-    def _is_list_with_forgotten(self, source: Source, state: SourceState, batch: Batch) -> bool:
-        """Whether it is about many sessions, one of which was forgotten: what it says of the others is known now."""
+    def _names_forgotten_session(self, source: Source, state: SourceState, batch: Batch) -> bool:
+        """Whether a sidecar of many sessions (an index) names a forgotten one, so that its bytes must not stay."""
         if source.kind is not SourceKind.SIDECAR or source.session_id is not None:
             return False
         self._archive.flush()
         return batch.names_forgotten(self._archive.iter_all(state.key))
 
-    def _keep_nothing(self, source: Source, state: SourceState, fingerprint: Fingerprint, now: int) -> None:
-        """Know the file again, so that it is not read before it changes, and nothing of what stands in it."""
+    def _discard(self, source: Source, state: SourceState, fingerprint: Fingerprint, now: int) -> None:
+        """Keep the fingerprint, so that the file is not read again before it changes, and none of its bytes."""
         make_whole(self._connection, (state.key,), ())
         self._archive.drop(state.key)
         self._archive.begin(state.key, 0, 0, now)
@@ -188,7 +196,7 @@ class Reader:
             return GroupResult(problems=[self._note_problem(source, error, int(time.time() * 1000))])
 
     def _note_problem(self, source: Source, error: Exception, now: int) -> Problem:
-        """Keep why a source could not be read."""
+        """Store why a source could not be read, and return it."""
         if isinstance(error, OSError):
             reason = error.strerror or str(error)
         else:
@@ -210,3 +218,103 @@ def _add(total: GroupResult, result: GroupResult) -> None:
     total.saved.messages += result.saved.messages
     total.saved.diagnostics += result.saved.diagnostics
     total.saved.last_change = max(total.saved.last_change, result.saved.last_change)
+
+
+_FEED_SIZE = 4 << 20
+"""Bytes folded at a time."""
+
+_MODE = 0o600
+
+
+def read_rows(
+    connection: sqlite3.Connection,
+    archive: Archive,
+    agent: Agent,
+    source: Source,
+    state: SourceState,
+    batch: Batch,
+    now: int,
+) -> int:
+    """Bring the store up to date with a source of rows; return how many bytes its log has grown by.
+
+    Raises OSError or SourceError, with nothing written, when the rows cannot be read.
+    """
+    assert are_rows(agent, source)
+    version = source.version or agent.row_version(source)
+    row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id)
+    if not state.archived and batch.is_forgotten(row):
+        state.fingerprint, state.problem = Fingerprint(*version), None
+        archive.settle(state.key, 0, 0, _MODE, state.fingerprint.mtime_ns, now)
+        save_source(connection, source, state, now)
+        return 0
+    pieces = _unread(archive, agent, source, state, now)
+    row = msgspec.structs.replace(row, generation=state.generation)
+    if state.cursor == 0:
+        state.lines, state.state, state.parser_version = 0, None, agent.parser_version
+        batch.start_over(row, is_log=True)
+    fold = agent.fold(source, state.state)
+    known = state.archived
+    for data in _feeds(pieces):
+        changes = fold.feed(data, state.cursor)
+        end = state.cursor + len(data)
+        if end > state.archived:
+            archive.append(state.key, state.generation, state.archived, data[state.archived - end :])
+            state.archived = end
+        batch.save(row, changes, data, state.cursor)
+        state.cursor = end
+        state.lines += changes.counts.total
+    state.state = fold.state()
+    state.fingerprint, state.problem = Fingerprint(*version), None
+    archive.settle(state.key, state.generation, state.archived, _MODE, state.fingerprint.mtime_ns, now)
+    save_source(connection, source, state, now)
+    return state.archived - known
+
+
+def _unread(archive: Archive, agent: RowAgent, source: Source, state: SourceState, now: int) -> list[bytes]:
+    """The lines to fold: the new ones, or the whole log after a rewrite or with another parser version."""
+    log = list(archive.iter_bytes(state.key, state.generation)) if state.archived else []
+    update = agent.read_rows(source, log)
+    lines = list(update.lines)
+    if update.anew and state.archived:
+        state.generation += 1
+        archive.begin(state.key, state.generation, 0, now)
+        state.archived = state.cursor = 0
+    elif state.parser_version != agent.parser_version:
+        state.cursor = 0
+        return [*log, *lines]
+    return lines
+
+
+def find_changed_rows(
+    connection: sqlite3.Connection, agents: Iterable[Agent], paths: Sequence[Path]
+) -> Iterator[Source]:
+    """Sources whose rows in these files have changed, below homes that an earlier pass has seen."""
+    readers = [agent for agent in agents if isinstance(agent, RowAgent)]
+    homes = [(reader, Path(root)) for reader in readers for root in known_roots(connection, reader.name)]
+    found = {
+        source.path: source
+        for reader, root in homes
+        for path in paths
+        if path.is_relative_to(root)
+        for source in reader.sources_at(path, root)
+    }
+    known = known_fingerprints(connection) if found else {}
+    for source in found.values():
+        if source.version is None or known.get(source.path) != Fingerprint(*source.version):
+            yield source
+
+
+def _feeds(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes, cut at line ends into pieces of a few megabytes."""
+    pending: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        pending.append(piece)
+        size += len(piece)
+        if size >= _FEED_SIZE:
+            whole, _, rest = b"".join(pending).rpartition(b"\n")
+            if whole:
+                yield whole + b"\n"
+            pending, size = [rest], len(rest)
+    if size:
+        yield b"".join(pending)

@@ -16,9 +16,8 @@ from support.opencode_files import AGENT as OPENCODE
 from support.opencode_files import recorded, write_database
 from support.store_dump import open_read_only
 from support.toy_agent import ToyAgent, line
-from turnlog.sync.folders import WatchedFolders
-from turnlog.sync.scan import Syncer
-from turnlog.sync.watch import Watcher
+from turnlog.sync.syncer import Syncer
+from turnlog.sync.watcher import WatchedFolders, Watcher
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
 
@@ -115,9 +114,9 @@ def test_a_new_folder_is_watched_with_what_it_already_holds(home: Path) -> None:
     deep = home / "2026" / "11"
     deep.mkdir(parents=True)
     append(deep / "a.log", "m1")
-    assert str(deep / "a.log") in watched.take().files
+    assert str(deep / "a.log") in watched.read_changes().files
     append(deep / "b.log", "m1")
-    assert watched.take().files == {str(deep / "b.log")}
+    assert watched.read_changes().files == {str(deep / "b.log")}
     watched.close()
 
 
@@ -127,9 +126,9 @@ def test_a_moved_folder_is_told_by_its_new_name(home: Path) -> None:
     watched = WatchedFolders()
     watched.cover([str(home)], set)
     (home / "old").rename(home / "new")
-    assert watched.take().files == {str(home / "new" / "a.log")}
+    assert watched.read_changes().files == {str(home / "new" / "a.log")}
     append(home / "new" / "a.log", "m2")
-    assert watched.take().files == {str(home / "new" / "a.log")}
+    assert watched.read_changes().files == {str(home / "new" / "a.log")}
     assert str(home / "old") not in watched
     watched.close()
 
@@ -137,7 +136,7 @@ def test_a_moved_folder_is_told_by_its_new_name(home: Path) -> None:
 def test_a_home_that_comes_back_needs_a_pass(
     home: Path, watcher: Watcher, syncer: Syncer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turnlog.sync.watch.HOMES_SECONDS", 0.02)
+    monkeypatch.setattr("turnlog.sync.watcher.HOMES_SECONDS", 0.02)
     begin(watcher, syncer, home)
     home.rmdir()
     assert not watcher.wait(0.1).needs_pass
@@ -174,7 +173,7 @@ def test_what_is_not_watched_is_said(home: Path) -> None:
     with Watcher(roots=[home], agents=[ToyAgent()], limit=1) as watcher:
         watcher.cover()
         assert not watcher.is_complete
-        assert len(watcher.gaps) == 1
+        assert len(watcher.unwatched_folders) == 1
 
 
 def test_without_the_kernel_passes_must_find_changes(home: Path) -> None:

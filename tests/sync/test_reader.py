@@ -355,18 +355,18 @@ def test_a_loop_of_links_is_a_problem(store: ToyStore) -> None:
 def test_a_file_that_may_not_be_opened_is_a_problem(store: ToyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """As root every file may be read, so the refusal is played."""
     store.append("s.log", text("m1"))
-    open_file = module._open_plain  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
+    open_file = module._open_regular  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
 
     def refuse(path: str, flags: int) -> int:
         if path.endswith("/s.log"):
             raise PermissionError(13, "Permission denied", path)
         return open_file(path, flags)
 
-    monkeypatch.setattr(module, "_open_plain", refuse)
+    monkeypatch.setattr(module, "_open_regular", refuse)
     store.append("t.log", text("m2"))
     assert [found.reason for found in store.read("s.log", "t.log").problems] == ["Permission denied"]
     assert messages(store) == ["m2"]
-    monkeypatch.setattr(module, "_open_plain", open_file)
+    monkeypatch.setattr(module, "_open_regular", open_file)
     store.read("s.log")
     assert messages(store) == ["m1", "m2"]
 

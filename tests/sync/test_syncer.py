@@ -14,17 +14,17 @@ import msgspec
 import pytest
 
 import turnlog.sync.log_file as log_file
-import turnlog.sync.read as reading
-import turnlog.sync.scan as module
+import turnlog.sync.reader as reading
+import turnlog.sync.syncer as module
 from support.store_dump import open_read_only
 from support.toy_agent import ToyAgent, ToyFold, line
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
-from turnlog.sync import large
-from turnlog.sync.scan import Syncer, sync
+from turnlog.sync import workers
 from turnlog.sync.summary import SyncSummary
+from turnlog.sync.syncer import Syncer, sync
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_an_unchanged_file_is_not_even_opened(home: Path, store: Path, monkeypat
     def refuse(path: str, flags: int) -> int:
         raise AssertionError(path)
 
-    monkeypatch.setattr(log_file, "_open_plain", refuse)
+    monkeypatch.setattr(log_file, "_open_regular", refuse)
     assert scan(store, home).changed == 0
 
 
@@ -227,7 +227,7 @@ def test_the_collector_runs_again_after_a_pass_that_failed(
 
 
 def test_a_large_import_ends_with_everything_in_place(home: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "LARGE_IMPORT", 0)
+    monkeypatch.setattr(workers, "LARGE_IMPORT", 0)
     (home / "a.log").write_bytes(b"".join(prompt(f"m{number}", "word " * 5000) for number in range(20)))
     assert scan(store, home).messages == 20
     assert rows(store, "SELECT count(*) FROM sqlite_schema WHERE name = 'parts_by_tool'") == [(1,)]
@@ -263,13 +263,13 @@ class _BrokenAgent(ToyAgent):
 _MODULES = """
 import sys
 from pathlib import Path
-from turnlog.sync.scan import Syncer
+from turnlog.sync.syncer import Syncer
 store, log = Path(sys.argv[1]), Path(sys.argv[2])
 with Syncer(store) as syncer:
     assert syncer.scan().changed == bool(sys.argv[3:]), "the first pass reads, the second finds nothing new"
     if not sys.argv[3:]:
-        assert "turnlog.sync.read" not in sys.modules
-        syncer.get_ready()
+        assert "turnlog.sync.reader" not in sys.modules
+        syncer.warm_up()
         known = set(sys.modules)
         log.write_bytes(log.read_bytes() + log.read_bytes().replace(b"u1", b"u2"))
         assert syncer.read([log]).messages == 1

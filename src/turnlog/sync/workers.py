@@ -1,4 +1,4 @@
-"""What makes a large import fast: threads that compress and checkpoint, and no work that can wait until its end."""
+"""What runs beside an import: a thread that compresses, one that checkpoints, and a process that indexes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from typing import NamedTuple
 
 from turnlog.store.checkpoints import Checkpointer
 from turnlog.store.connection import without_indexes
+from turnlog.store.search.base import search_path
+from turnlog.store.search.follower import Follower
+from turnlog.store.search.indexer import Indexer
 
 LARGE_IMPORT = 32 << 20
-"""Bytes from which on a pass is prepared as a large import."""
+"""Bytes from which on a pass counts as a large import."""
 
 _CHECKPOINT_SECONDS = 1.5
 """Rest between two checkpoints beside a large import: the longer, the fewer times hot pages move."""
@@ -23,8 +26,8 @@ _LARGE_CHECKPOINT_PAGES = 32000
 """Pages in the write-ahead log, 256 MB, at which a commit of a large import moves what is left: it must not grow on."""
 
 
-class Prepared(NamedTuple):
-    """What a large import has besides, and a small one has not."""
+class ImportWorkers(NamedTuple):
+    """The workers of a large import; a small one has none."""
 
     worker: Executor | None = None
     """A thread that compresses."""
@@ -32,10 +35,10 @@ class Prepared(NamedTuple):
 
 
 @contextmanager
-def prepared_for(connection: sqlite3.Connection, path: Path, total: int) -> Generator[Prepared]:
+def import_workers(connection: sqlite3.Connection, path: Path, total: int) -> Generator[ImportWorkers]:
     """Hold what a pass over so many bytes needs: nothing, or the threads, and the indexes for questions at the end."""
     if total < LARGE_IMPORT:
-        yield Prepared()
+        yield ImportWorkers()
         return
     is_first = connection.execute("SELECT 1 FROM messages LIMIT 1").fetchone() is None
     (usual,) = connection.execute("PRAGMA wal_autocheckpoint").fetchone()
@@ -46,14 +49,14 @@ def prepared_for(connection: sqlite3.Connection, path: Path, total: int) -> Gene
             ThreadPoolExecutor(1) as worker,
             Checkpointer([path], _CHECKPOINT_SECONDS) as checkpointer,
         ):
-            yield Prepared(worker, checkpointer.note)
+            yield ImportWorkers(worker, checkpointer.note)
     finally:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute(f"PRAGMA wal_autocheckpoint = {usual}")
 
 
 @contextmanager
-def no_garbage_runs() -> Generator[None]:
+def garbage_collection_paused() -> Generator[None]:
     """Folding makes many objects and no cycles: the collector would only walk them again and again."""
     enabled = gc.isenabled()
     gc.disable()
@@ -62,3 +65,36 @@ def no_garbage_runs() -> Generator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+FOLLOW_FROM = 8 << 20
+"""Bytes from which on a second process is worth its start, a tenth of a second."""
+
+_POLL_SECONDS = 0.1
+
+
+@contextmanager
+def indexing(store_path: Path, expected_bytes: int, on_progress: Callable[[int], None]) -> Generator[None]:
+    """Index what the body of the `with` commits; done when it ends.
+
+    Args:
+        store_path: The store, which is there already.
+        expected_bytes: How much will be read into it.
+        on_progress: Called with how many messages are still to be indexed, once the body has ended.
+    """
+    if expected_bytes < FOLLOW_FROM:
+        yield
+        with Indexer(store_path, search_path(store_path)) as indexer:
+            indexer.catch_up()
+            on_progress(0)
+        return
+    with Follower(store_path, search_path(store_path)) as follower:
+        yield
+        _wait(store_path, follower, on_progress)
+
+
+def _wait(store_path: Path, follower: Follower, on_progress: Callable[[int], None]) -> None:
+    with Indexer(store_path, search_path(store_path)) as indexer:
+        while not follower.finish(_POLL_SECONDS):
+            on_progress(indexer.behind())
+    on_progress(0)

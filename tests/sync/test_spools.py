@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from support.store_dump import open_read_only
-from turnlog.sync.hooks import KEPT_SECONDS, spool_event
-from turnlog.sync.scan import Syncer, sync
+from turnlog.sync.spools import KEPT_SECONDS, spool_event
+from turnlog.sync.syncer import Syncer, sync
 
 
 @pytest.fixture

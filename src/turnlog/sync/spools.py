@@ -1,6 +1,6 @@
-"""The spools that hooks leave beside a store: one file a session, read like any other source.
+"""Spools of hook events beside a store: one file per session, read like any other source.
 
-A spool is ours: when all of it is archived and nothing has come for a week, its file goes.
+A spool is our own file: when all of it is archived and nothing has come for a week, it is deleted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEPT_SECONDS = 7 * 86400
 
 
 def find_spools(store_path: Path, agents: Iterable[Agent]) -> Iterator[tuple[Agent, Source]]:
-    """Every spool beside the store, of the agents that are there."""
+    """Every spool beside the store, of the given agents."""
     folder = hooks_folder(store_path)
     for agent in agents:
         for entry in entries(os.fspath(folder / agent.name)):
@@ -31,7 +31,7 @@ def find_spools(store_path: Path, agents: Iterable[Agent]) -> Iterator[tuple[Age
 
 
 def spool_source(store_path: Path, agent: str, path: str) -> Source:
-    """A spool as a source; its name is that of the session."""
+    """A spool as a source; the file is named after its session."""
     external_id = Path(path).stem
     return Source(
         agent=agent,
@@ -43,16 +43,16 @@ def spool_source(store_path: Path, agent: str, path: str) -> Source:
 
 
 def spool_event(store_path: Path, agent: str, payload: bytes, at: float) -> Source:
-    """Keep what a hook of `agent` told at `at` (Unix milliseconds); return the spool that has it now.
+    """Append a hook event of `agent` from `at` (Unix milliseconds) to its spool, and return the spool.
 
-    Raises ValueError for what is no event (a JSON object that names its session), OSError when it cannot be written.
+    Raises ValueError when the payload is not a JSON object that names its session, OSError when it cannot be written.
     """
     folder = os.fspath(hooks_folder(store_path).parent)
     return spool_source(store_path, agent, send.spool(folder, agent, at, payload))
 
 
 def drop_old_spools(connection: sqlite3.Connection, store_path: Path) -> list[str]:
-    """Remove the files of spools that are archived and at rest; return their paths."""
+    """Delete spools that are archived and unchanged for a week; returns their paths."""
     oldest = (time.time() - KEPT_SECONDS) * 1e9
     at_rest = {path: found for path, found in _spools(store_path) if found.mtime_ns < oldest}
     known = known_fingerprints(connection) if at_rest else {}

@@ -1,11 +1,12 @@
-"""One pass: find every source of every agent, read what is new into the store, let the indexer follow.
+"""One pass: find every source of every agent, read what is new into the store, let the search index follow.
 
 Newest files come first, so that today's sessions are there at once. A second pass over unchanged files costs a
-directory scan and one comparison a file: what reads them is imported when there is something to read.
+directory scan and one comparison per file: the modules that read sources are imported when something has changed.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -14,24 +15,81 @@ from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
 from turnlog.agents.folders import is_nameable, noting_folders_out_of_reach
-from turnlog.store.connection import connect
+from turnlog.store.connection import connect, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
-from turnlog.store.sources import known_fingerprints, load_known
-from turnlog.sync.finding import Found, find, note_vanished
-from turnlog.sync.hooks import drop_old_spools, find_spools
-from turnlog.sync.indexing import indexing
-from turnlog.sync.large import Prepared, no_garbage_runs, prepared_for
+from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
+from turnlog.sync.spools import drop_old_spools, find_spools
 from turnlog.sync.summary import Problem, SyncSummary
+from turnlog.sync.workers import ImportWorkers, garbage_collection_paused, import_workers, indexing
 
 if TYPE_CHECKING:
-    from turnlog.sync.read import GroupResult, Reader
+    from turnlog.sync.reader import GroupResult, Reader
+
+
+class FoundSource(NamedTuple):
+    """A source, its agent, and its fingerprint now."""
+
+    agent: Agent
+    source: Source
+    fingerprint: Fingerprint
+
+
+_UNREADABLE = Fingerprint(0, 0, 0, 0)
+"""Of a file whose status cannot be read: opening it will say why."""
+
+
+def fingerprinted(sources: Iterable[tuple[Agent, Source]]) -> Iterator[FoundSource]:
+    """The sources that still exist, with their fingerprints."""
+    for agent, source in sources:
+        if source.version is not None:
+            yield FoundSource(agent, source, Fingerprint(*source.version))
+            continue
+        try:
+            yield FoundSource(agent, source, Fingerprint.of(os.stat(source.path)))  # noqa: PTH116  # a path object costs more than the call
+        except FileNotFoundError:
+            continue  # deleted since it was listed: the next pass marks it as vanished
+        except OSError:
+            yield FoundSource(agent, source, _UNREADABLE)
+
+
+def mark_missing(
+    connection: sqlite3.Connection, found: list[FoundSource], roots: Sequence[Path] | None, problems: Iterable[Problem]
+) -> int:
+    """Mark known files that no longer exist as vanished; returns how many were marked.
+
+    Files outside the roots of this pass and below folders that could not be read are left alone. So are rows of a
+    database that this pass did not open: it was imported from elsewhere.
+    """
+    present = {item.source.path for item in found}
+    looked_into = {_database(path) for path in present}
+    unreadable = tuple(f"{problem.path}{end}" for problem in problems for end in ("#", os.sep))
+    folders = None if roots is None else tuple(f"{root.absolute()}{os.sep}" for root in roots)
+    gone = [
+        path
+        for path in present_paths(connection)
+        if path not in present
+        and (folders is None or path.startswith(folders))
+        and not path.startswith(unreadable)
+        and not os.path.lexists(path)
+        and (_database(path) in looked_into or not Path(_database(path)).is_file())
+    ]
+    if gone:
+        with write_transaction(connection):
+            mark_vanished(connection, gone, int(time.time() * 1000))
+    return len(gone)
+
+
+def _database(path: str) -> str:
+    """The file that holds a source: the database of rows (`<database>#<key>`), else the path itself."""
+    return path.rpartition("#")[0] or path
+
 
 Phase = Literal["find", "read", "index"]
 
@@ -77,7 +135,7 @@ class Syncer:
         Args:
             store_path: The database.
             agents: The agents to look for; all registered ones by default.
-            on_saved: Told of every commit that changed sessions.
+            on_saved: Called after every commit that changed sessions.
             own_checkpoints: As in `store.connection.connect`, for both databases.
         """
         self._own_checkpoints = own_checkpoints
@@ -110,13 +168,13 @@ class Syncer:
 
         Args:
             roots: Homes to look in instead of each agent's own.
-            on_progress: Told of the phases `find` (files), `read` (bytes) and `index` (messages).
+            on_progress: Called in the phases `find` (files), `read` (bytes) and `index` (messages).
         """
         started = time.monotonic()
         summary = SyncSummary()
         known = known_fingerprints(self._connection)
         with noting_folders_out_of_reach() as out_of_reach:
-            found = list(find(self._sources(roots)))
+            found = list(fingerprinted(self._sources(roots)))
         summary.problems += [Problem(folder, reason) for folder, reason in out_of_reach.items()]
         summary.sources = len(found)
         on_progress("find", len(found), len(found))
@@ -125,60 +183,66 @@ class Syncer:
         total = sum(item.fingerprint.size for item in changed)
         with _indexing(self._path, total, on_progress):
             if changed:
-                with prepared_for(self._connection, self._path, total) as prepared, no_garbage_runs():
-                    self._read_all(changed, total, prepared, summary, on_progress)
+                with import_workers(self._connection, self._path, total) as workers, garbage_collection_paused():
+                    self._read_all(changed, total, workers, summary, on_progress)
             if roots is None:
                 drop_old_spools(self._connection, self._path)
-            summary.vanished = note_vanished(self._connection, found, roots, summary.problems)
+            summary.vanished = mark_missing(self._connection, found, roots, summary.problems)
         summary.seconds = time.monotonic() - started
         return summary
 
     def _read_all(
-        self, changed: list[Found], total: int, prepared: Prepared, summary: SyncSummary, on_progress: Progress
+        self,
+        changed: list[FoundSource],
+        total: int,
+        workers: ImportWorkers,
+        summary: SyncSummary,
+        on_progress: Progress,
     ) -> None:
         def count(read: int) -> None:
             summary.bytes += read
             on_progress("read", summary.bytes, max(total, summary.bytes))
 
         sessions: set[str] = set()
-        reader = _reader(self._connection, count, prepared.worker)
+        reader = _reader(self._connection, count, workers.worker)
         for group in _groups(changed):
             result = reader.read([(item.agent, item.source) for item in group])
-            prepared.note_commit()
+            workers.note_commit()
             _add_up(summary, result)
             sessions |= result.saved.sessions
             if result.saved.sessions:
                 self._on_saved(result.saved.sessions, result.saved.last_change)
         summary.sessions = len(sessions)
 
-    def get_ready(self) -> None:
-        """Import what reads the logs that are here: the first line that is written would wait for it."""
+    def warm_up(self) -> None:
+        """Import the modules that reading needs, so that the first new line does not wait for them."""
         import_module("turnlog.store.search.batch")
         _reader(self._connection)
         for agent in self._agents:
-            # One that fails here fails again where it is told.
+            # An agent that fails here fails again in the pass, which reports it.
             with suppress(Exception):
                 if agent.roots():
                     agent.fold(Source(agent=agent.name, path="", root=""))
 
     def _sources(self, roots: Sequence[Path] | None) -> Iterator[tuple[Agent, Source]]:
-        """The agents' files, and where no other homes are named what hooks left beside the store."""
+        """The agents' sources, and without `roots` also the spools of hook events beside the store."""
         yield from find_sources(self._agents, roots)
         if roots is None:
             yield from find_spools(self._path, self._agents)
 
     def unknown(self, paths: Iterable[Path]) -> set[Path]:
-        """The files among these that no pass has read."""
+        """Those of these files that no pass has read."""
         return {path for path in paths if is_nameable(str(path)) and load_known(self._connection, str(path)) is None}
 
     def read(self, paths: Iterable[Path], new: Iterable[tuple[Agent, Source]] = ()) -> SyncSummary:
-        """Read what is new in files that a pass has seen before, and in `new` sources, and index it.
+        """Read what is new in `paths` and in `new` sources, and index it: milliseconds, when changed files are known.
 
-        Of a file that sessions lie in as rows (a database, its log, a file of a message), what changed of these.
-
-        This is what costs milliseconds when somebody else has told which files have changed.
+        Args:
+            paths: Files that an earlier pass has read; files that hold sessions as rows (a database, its write-ahead
+                log, a file of one message) stand for the rows that changed.
+            new: Sources that no pass has read.
         """
-        from turnlog.sync.rows import find_changed_rows
+        from turnlog.sync.reader import find_changed_rows
 
         started = time.monotonic()
         by_name = {agent.name: agent for agent in self._agents}
@@ -190,7 +254,7 @@ class Syncer:
         found = [(by_name[source.agent], source) for source in sources.values() if source.agent in by_name]
         found += [(agent, source) for agent, source in new if source.path not in sources]
         result = _reader(self._connection).read(found)
-        # Who shows what changed need not wait until it is searchable.
+        # Viewers need not wait until the change is searchable.
         if result.saved.sessions:
             self._on_saved(result.saved.sessions, result.saved.last_change)
         if self._indexer is None:
@@ -211,7 +275,7 @@ def _add_up(summary: SyncSummary, result: GroupResult) -> None:
 
 
 def _indexing(store_path: Path, total: int, on_progress: Progress) -> AbstractContextManager[None]:
-    """Let search follow the pass; also one that finds nothing new, since the index may be missing or behind."""
+    """Index what the pass commits, also when it finds nothing new: the index may be missing or behind."""
     most = 0
 
     def note(pending: int) -> None:
@@ -226,17 +290,17 @@ def _reader(
     connection: sqlite3.Connection, on_bytes: Callable[[int], None] = lambda count: None, worker: Executor | None = None
 ) -> Reader:
     from turnlog.pricing import price_nanos, price_version
-    from turnlog.sync.read import Reader
+    from turnlog.sync.reader import Reader
 
     return Reader(connection, price_nanos, price_version(), on_bytes, worker)
 
 
-def _groups(changed: list[Found]) -> Iterator[list[Found]]:
+def _groups(changed: list[FoundSource]) -> Iterator[list[FoundSource]]:
     """Sources that are committed together: many small ones or one large one.
 
-    Every commit writes the hot pages of all indexes anew; one commit a small file would cost more than reading it.
+    Every commit rewrites the hot pages of all indexes; one commit per small file would cost more than reading it.
     """
-    group: list[Found] = []
+    group: list[FoundSource] = []
     size = 0
     for item in changed:
         group.append(item)
