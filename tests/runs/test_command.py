@@ -17,7 +17,8 @@ from support.agent_runs import runs, wrapped
 from support.cli_runner import command, on_terminal
 from turnlog import paths
 from turnlog.agents.base import Detection
-from turnlog.runs.output import Printed, output_path, read_output
+from turnlog.runs.lifecycle import output_path
+from turnlog.runs.sessions import RunOutput, read_output
 from turnlog.store import open_store
 
 NOISE = """
@@ -108,10 +109,10 @@ def test_no_agent_looks_through_text_that_cannot_be_a_stream(tmp_path: Path, mon
     def look(path: Path) -> Detection:
         raise AssertionError(path)
 
-    monkeypatch.setattr("turnlog.runs.output.detect", look)
+    monkeypatch.setattr("turnlog.runs.sessions.detect", look)
     path = tmp_path / "a.out"
     path.write_bytes(b" y\n" * 20_000)
-    assert read_output(path) == Printed(text=("y\n " * 20_000).strip())
+    assert read_output(path) == RunOutput(text=("y\n " * 20_000).strip())
     path.write_bytes(b'y\n{"type": "system"}\n')
     with pytest.raises(AssertionError):
         read_output(path)

@@ -9,7 +9,7 @@ import msgspec
 from starlette.testclient import TestClient
 
 from turnlog.model import Usage
-from turnlog.runs.recording import ended, new_run, save, started
+from turnlog.runs.lifecycle import ended, new_run, save, started
 
 
 def test_runs_are_listed_and_shown(own_store: Path, open_client: Callable[..., TestClient]) -> None:

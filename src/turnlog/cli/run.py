@@ -47,8 +47,7 @@ def run(command: tuple[str, ...], agent_name: str | None, store_path: Path) -> N
 
 def _run(command: tuple[str, ...], agent_name: str | None, store_path: Path) -> None:
     from turnlog.cli.passing import leave, run_through
-    from turnlog.runs.output import OutputKeeper, output_path
-    from turnlog.runs.recording import ended, new_run
+    from turnlog.runs.lifecycle import OutputKeeper, ended, new_run, output_path
 
     if agent_name is not None:
         _check_agent(agent_name)
@@ -97,7 +96,7 @@ class _Record:
 
     def keep(self, run: Run) -> None:
         """Write the row."""
-        from turnlog.runs.recording import save
+        from turnlog.runs.lifecycle import save
 
         self.run = run
         if self.is_kept:
@@ -111,7 +110,7 @@ class _Record:
         """The agent works: meanwhile, its command line is read."""
         from turnlog.agents import agents
         from turnlog.agents.commands import find_command
-        from turnlog.runs.recording import started
+        from turnlog.runs.lifecycle import started
 
         run = started(self.run)
         found = find_command(agents(), run.command)
@@ -129,7 +128,7 @@ class _Record:
 
     def link(self) -> None:
         """Find the session of the run."""
-        from turnlog.runs.linking import link_run
+        from turnlog.runs.sessions import link_run
 
         if self.is_kept:
             with suppress(TurnlogError):

@@ -58,9 +58,9 @@ def runs(
     store_path: Path,
 ) -> None:
     """List what was started by `turnlog run` and by chats, the newest first."""
-    from turnlog.runs.lost import close_lost_runs
+    from turnlog.runs.lifecycle import close_abandoned_runs
 
-    close_lost_runs(store_path)
+    close_abandoned_runs(store_path)
     if ctx.invoked_subcommand is not None:
         return
     with open_existing(store_path) as store:
@@ -108,7 +108,7 @@ def link(run_id: str, as_json: bool, store_path: Path) -> None:
 
     What is new in it is read, and the run says which session it was. Nothing is doubled by doing it again.
     """
-    from turnlog.runs.linking import link_run
+    from turnlog.runs.sessions import link_run
 
     with open_existing(store_path) as store:
         run = store.run(run_id)
@@ -125,7 +125,7 @@ def link(run_id: str, as_json: bool, store_path: Path) -> None:
 @store_option
 def forget(run_id: str, as_json: bool, store_path: Path) -> None:
     """Remove the record of a run for good. Its session stays: `turnlog forget` removes that, and its runs with it."""
-    from turnlog.runs.recording import forget_run
+    from turnlog.runs.lifecycle import forget_run
 
     with open_existing(store_path) as store:
         found = store.run(run_id)
@@ -154,7 +154,7 @@ def import_records(ctx: click.Context, file: BinaryIO, as_json: bool, store_path
     executions. Where a record names a log that can be read, its session is the history; else prompt and result become
     a history of two messages, marked as such. Given again, it changes nothing.
     """
-    from turnlog.runs.importing import import_runs
+    from turnlog.runs.imports import import_runs
 
     summary = import_runs(store_path, file.read())
     if as_json:

@@ -45,11 +45,11 @@ def serve(
 
     Where no agent has written a log yet, a small sample is shown, in a store of its own.
     """
-    from turnlog.runs.lost import close_lost_runs
+    from turnlog.runs.lifecycle import close_abandoned_runs
     from turnlog.server import serve as run
     from turnlog.server.sample import ensure_sample, is_sample_due
 
-    close_lost_runs(store_path)
+    close_abandoned_runs(store_path)
     # A store that was asked for is what is wanted, empty as it may be.
     is_own = ctx.get_parameter_source("store_path") is ParameterSource.DEFAULT
     sample = is_own and is_sample_due(store_path)

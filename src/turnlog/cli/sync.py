@@ -39,12 +39,12 @@ def sync(ctx: click.Context, roots: tuple[Path, ...], as_json: bool, store_path:
     Nothing is written outside the store. What a log can no longer tell, because the agent deleted or rewrote it,
     stays in the store.
     """
-    from turnlog.runs.lost import close_lost_runs
+    from turnlog.runs.lifecycle import close_abandoned_runs
     from turnlog.sync.syncer import sync as run
 
     with progress() as tell:
         summary = run(store_path, roots=[root.absolute() for root in roots] or None, on_progress=tell)
-    close_lost_runs(store_path)
+    close_abandoned_runs(store_path)
     if as_json:
         write_json(_document(summary))
     else:

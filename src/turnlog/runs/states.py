@@ -1,18 +1,18 @@
-"""What sessions are doing: what their records say, and what is known of the processes that turnlog itself started."""
+"""What sessions are doing, from their records and from the processes that turnlog started."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from turnlog.runs.processes import ProcessIdentity, is_alive
+from turnlog.runs.lifecycle import ProcessIdentity, is_alive
 from turnlog.store.base import Store
 from turnlog.store.runs import Run
 from turnlog.store.states import RunEvidence, SessionState, tell_state
 
 
 def session_states(store: Store, session_ids: Iterable[str], now: datetime | None = None) -> dict[str, SessionState]:
-    """States by session id, at `now` (by default this moment); a session that is not stored is left out."""
+    """The state of each stored session at `now` (by default the current time), by its id."""
     wanted = list(session_ids)
     at = now or datetime.now(UTC)
     runs = store.newest_runs(wanted)
@@ -27,6 +27,6 @@ def _evidence(run: Run | None) -> RunEvidence | None:
         return None
     if run.is_finished:
         return RunEvidence(is_alive=False, ended_at=run.ended_at, exit_code=run.exit_code)
-    # The process that watches over a run lives as long as the run. Nobody ended one that was killed with it.
+    # The watching process lives as long as the run: without it the run is dead too, though no row says so.
     owner = None if run.pid is None else ProcessIdentity(run.pid, run.boot_id, run.process_start)
     return RunEvidence(is_alive=owner is not None and is_alive(owner))

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from turnlog.errors import TurnlogError
-from turnlog.runs.linking import link_run
-from turnlog.runs.output import OutputKeeper, output_path
-from turnlog.runs.recording import ended, new_run, save, started
+from turnlog.runs.lifecycle import OutputKeeper, ended, new_run, output_path, save, started
+from turnlog.runs.sessions import link_run
 from turnlog.store.runs import Run
 
 if TYPE_CHECKING:

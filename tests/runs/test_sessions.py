@@ -13,9 +13,8 @@ import pytest
 
 from support.fake_claude import log_of, records, write_log
 from turnlog import paths
-from turnlog.runs.linking import link_run
-from turnlog.runs.output import output_path
-from turnlog.runs.recording import ended, new_run, save, started
+from turnlog.runs.lifecycle import ended, new_run, output_path, save, started
+from turnlog.runs.sessions import link_run
 from turnlog.store import open_store
 from turnlog.store.runs import Run
 from turnlog.sync import log_file

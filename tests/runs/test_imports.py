@@ -16,8 +16,7 @@ from support.fake_claude import log_of, records, write_log
 from turnlog import paths
 from turnlog.cli.shapes import RunImportDocument
 from turnlog.model import Message, TextPart, Usage
-from turnlog.runs.importing import RunImport, import_runs
-from turnlog.runs.records import iter_records
+from turnlog.runs.imports import RunImport, import_runs, iter_records
 from turnlog.store import open_store
 from turnlog.store.forget import forget_for_good
 from turnlog.store.runs import Run

@@ -1,4 +1,4 @@
-"""Runs whose wrapper was killed: found by pid and boot, closed, and linked to what they left."""
+"""The row of a run: how it ends, and how a run whose wrapper was killed is found, closed and linked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -15,11 +16,24 @@ import pytest
 from support.agent_runs import runs
 from support.cli_runner import call, command
 from turnlog import paths
-from turnlog.runs import processes
-from turnlog.runs.lost import REASON, close_lost_runs
-from turnlog.runs.processes import is_alive, this_process
-from turnlog.runs.recording import ended, new_run, save, started
+from turnlog.runs import lifecycle
+from turnlog.runs.lifecycle import (
+    ABANDONED,
+    close_abandoned_runs,
+    ended,
+    is_alive,
+    new_run,
+    save,
+    started,
+    this_process,
+)
 from turnlog.store import open_store
+
+
+def test_a_run_has_ended_when_its_process_had_and_not_when_that_is_written_down() -> None:
+    """R-S35."""
+    at = datetime(2027, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
+    assert ended(started(new_run("command")), 0, at=at).ended_at == at.replace(microsecond=678_000)
 
 
 @pytest.fixture
@@ -45,16 +59,16 @@ def killed(claude: Path) -> Iterator[None]:
 def test_the_next_command_closes_it(arguments: tuple[str, ...]) -> None:
     assert call(*arguments).exit_code == 0
     (run,) = runs()
-    assert (run.status, run.error, run.exit_code) == ("failed", REASON, None)
+    assert (run.status, run.error, run.exit_code) == ("failed", ABANDONED, None)
     assert run.log_problem == "no session of claude-code was found that was prompted while the run lasted"
-    assert close_lost_runs(paths.database_path()) == []
+    assert close_abandoned_runs(paths.database_path()) == []
 
 
 def test_a_run_that_is_watched_over_is_left_alone() -> None:
     store = paths.database_path()
     running = save(store, started(new_run("runtime")))
     pending = save(store, new_run("command"))
-    assert close_lost_runs(store) == []
+    assert close_abandoned_runs(store) == []
     with open_store(store) as opened:
         assert [opened.run(run.id) for run in (running, pending)] == [running, pending]
 
@@ -67,19 +81,19 @@ def test_a_run_that_is_watched_over_is_left_alone() -> None:
 def test_another_process_of_that_number_is_not_the_owner(changes: dict[str, object]) -> None:
     store = paths.database_path()
     save(store, msgspec.structs.replace(started(new_run("command")), **changes))
-    (run,) = close_lost_runs(store)
+    (run,) = close_abandoned_runs(store)
     assert run.status == "failed"
 
 
 def test_a_run_that_has_ended_is_not_lost() -> None:
     store = paths.database_path()
     done = save(store, msgspec.structs.replace(ended(started(new_run("command")), 0), boot_id="another boot"))
-    assert close_lost_runs(store) == []
+    assert close_abandoned_runs(store) == []
     assert runs() == [done]
 
 
 def test_no_store_has_no_lost_runs(tmp_path: Path) -> None:
-    assert close_lost_runs(tmp_path / "nothing.db") == []
+    assert close_abandoned_runs(tmp_path / "nothing.db") == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -103,7 +117,7 @@ def test_where_no_boot_has_an_id_the_date_of_its_start_tells(tmp_path: Path, mon
     program.write_text("#!/bin/sh\n[ $4 = 1 ] || echo 'Sat Nov 21 15:00:00 2026'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(processes, "_BOOT_ID", tmp_path / "nothing")
+    monkeypatch.setattr(lifecycle, "_BOOT_ID", tmp_path / "nothing")
     mine = this_process()
     assert (mine.boot_id, mine.start) == (None, "Sat Nov 21 15:00:00 2026")
     assert is_alive(mine)
