@@ -40,7 +40,7 @@ class Trouble(Exception):
 
 def main(words: list[str]) -> int:
     known = [cli.name for cli in CLIS]
-    parser = argparse.ArgumentParser(description="Run the real agents against a scripted model (docs/rig.md).")
+    parser = argparse.ArgumentParser(description="Run the real agents against a scripted model (docs/how-to/rig.md).")
     parser.add_argument("names", nargs="*", metavar="AGENT", help=f"{', '.join(known)}; without one, all of them")
     names: list[str] = parser.parse_args(words).names
     if strangers := [name for name in names if name not in known]:

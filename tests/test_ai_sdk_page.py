@@ -1,4 +1,4 @@
-"""What docs/ai-sdk.md shows is true: its blocks print what stands below them, its table is the code's."""
+"""What docs/reference/ai-sdk.md shows is true: its blocks print what stands below them, its table is the code's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from turnlog.aisdk import FEATURES, NEWEST
 
-PAGE = (Path(__file__).parent.parent / "docs" / "ai-sdk.md").read_text()
+PAGE = (Path(__file__).parent.parent / "docs" / "reference" / "ai-sdk.md").read_text()
 EXAMPLES: list[tuple[str, str]] = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -18,7 +18,7 @@ def test_the_examples_print_what_the_page_says() -> None:
     for code, output in EXAMPLES:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, "docs/ai-sdk.md", "exec"), names)
+            exec(compile(code, "docs/reference/ai-sdk.md", "exec"), names)
         assert printed.getvalue() == output, code
     assert len(EXAMPLES) == PAGE.count("```python") > 0
 

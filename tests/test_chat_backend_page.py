@@ -1,4 +1,4 @@
-"""What docs/chat-backend.md shows is true: its blocks run in order, and the backends that they make answer."""
+"""What docs/tutorial/chat-backend.md shows is true: its blocks run in order, and the backends that they make answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from support.chat_script import post, user
 from support.model_script import model_call, model_response, model_text
 
-PAGE = (Path(__file__).parent.parent / "docs" / "chat-backend.md").read_text()
+PAGE = (Path(__file__).parent.parent / "docs" / "tutorial" / "chat-backend.md").read_text()
 BLOCKS: list[str] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 JSON = {"content-type": "application/json"}
 
@@ -57,7 +57,7 @@ def test_the_backends_of_the_page_answer(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "httpx", SimpleNamespace(AsyncClient=Client))
     names: dict[str, Any] = {"__name__": "example"}
     for block in BLOCKS:
-        exec(compile(block, "docs/chat-backend.md", "exec"), names)
+        exec(compile(block, "docs/tutorial/chat-backend.md", "exec"), names)
     with TestClient(names["app"]) as client:
         for path in ("/api/chat", "/api/own"):
             assert (

@@ -1,4 +1,4 @@
-"""What docs/python-api.md shows is true: its blocks run in order and print what stands below them."""
+"""What docs/reference/python-api.md shows is true: its blocks run in order and print what stands below them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import turnlog
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "python-api.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "python-api.md").read_text()
 EXAMPLES: list[tuple[str, str]] = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 RECORDED = ROOT / "tests" / "data" / "claude_code" / "scenarios" / "basic" / "projects"
 
@@ -28,7 +28,7 @@ def test_the_examples_print_what_the_page_says(home: Path, tmp_path: Path, monke
     for code, output in EXAMPLES:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, "docs/python-api.md", "exec"), names)
+            exec(compile(code, "docs/reference/python-api.md", "exec"), names)
         assert printed.getvalue() == output, code
 
 

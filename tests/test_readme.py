@@ -1,4 +1,4 @@
-"""What the README shows is true: its commands and its Python run in order and print what stands there."""
+"""What the README and the tutorial show is true: commands and Python print what stands there."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from turnlog.server.sample import LOGS
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
-CONSOLE = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+TUTORIAL = (ROOT / "docs" / "tutorial" / "first-steps.md").read_text()
+CONSOLE = re.findall(r"```console\n(.*?)```", README + TUTORIAL, re.DOTALL)
 COMMANDS = [step.partition("\n") for block in CONSOLE for step in re.split(r"^\$ turnlog ", block, flags=re.M)[1:]]
+FIRST_SYNCS = [output for line, _, output in COMMANDS if line == "sync"]
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
@@ -36,16 +38,16 @@ def tidy(output: str) -> str:
 
 @pytest.mark.usefixtures("synced")
 @pytest.mark.parametrize(("arguments", "output"), [(line, output) for line, _, output in COMMANDS if line != "sync"])
-def test_a_command_shows_what_the_readme_says(arguments: str, output: str) -> None:
+def test_a_command_shows_what_the_page_says(arguments: str, output: str) -> None:
     words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', arguments)]
     code, shown = on_terminal(*words, columns=100, TZ="UTC")
     assert code == 0
     assert tidy(TERMINAL_CODES.sub("", shown)) == tidy(output)
 
 
-def test_the_first_sync_says_what_the_readme_says(home: Path) -> None:
+@pytest.mark.parametrize("expected", FIRST_SYNCS, ids=["readme", "tutorial"])
+def test_the_first_sync_says_what_the_page_says(home: Path, expected: str) -> None:
     shutil.copytree(LOGS / "claude-code", home / ".claude")
-    [expected] = [output for line, _, output in COMMANDS if line == "sync"]
     took = re.compile(r"in \d+ ms")
     assert took.sub("in a while", tidy(call("sync").stdout)) == took.sub("in a while", tidy(expected))
 
@@ -58,5 +60,5 @@ def test_an_example_prints_what_the_readme_says(code: str, output: str, tmp_path
 
 
 def test_every_block_is_an_example_that_runs() -> None:
-    assert len(COMMANDS) == README.count("$ turnlog ") > 0
+    assert len(COMMANDS) == (README + TUTORIAL).count("$ turnlog ") > 0
     assert len(EXAMPLES) == README.count("```python") > 0

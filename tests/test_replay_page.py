@@ -1,4 +1,4 @@
-"""What docs/replay.md shows runs as it stands."""
+"""What docs/how-to/replay.md shows runs as it stands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from turnlog import replay
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "replay.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "replay.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 RECORDED = ROOT / "tests" / "data" / "klaude" / "versions" / "2.43.0"
 
@@ -24,7 +24,7 @@ def test_the_blocks_run_one_after_the_other(
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "example"}
     for code in BLOCKS:
-        exec(compile(code, "docs/replay.md", "exec"), names)
+        exec(compile(code, "docs/how-to/replay.md", "exec"), names)
     assert "UserShown" in capsys.readouterr().out
     assert names["chunks"]
 

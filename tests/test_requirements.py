@@ -11,7 +11,7 @@ ROWS_OF = {"S": 43, "C": 22, "H": 18, "K": 30, "O": 27}
 
 
 def listed() -> list[str]:
-    text = (ROOT / "docs/requirements.md").read_text()
+    text = (ROOT / "docs/reference/requirements.md").read_text()
     return re.findall(r"^\| (R-[SCHKO]\d+) \|", text, re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""What docs/runs.md shows is true: its code runs, and it tells of every command and every field."""
+"""What docs/how-to/runs.md shows is true: its code runs, and it tells of every command and every field."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from turnlog.chat.runtimes import AgentRuntime
 from turnlog.cli.runs import runs
 from turnlog.store.runs import Run
 
-PAGE = (Path(__file__).parent.parent / "docs" / "runs.md").read_text()
+PAGE = (Path(__file__).parent.parent / "docs" / "how-to" / "runs.md").read_text()
 
 
 def test_the_code_makes_runtimes() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     names: dict[str, object] = {"__name__": "example"}
-    exec(compile(code, "docs/runs.md", "exec"), names)
+    exec(compile(code, "docs/how-to/runs.md", "exec"), names)
     assert isinstance(names["claude"], AgentRuntime)
     assert isinstance(names["codex"], AgentRuntime)
 

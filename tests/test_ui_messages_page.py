@@ -1,4 +1,4 @@
-"""What docs/ui-messages.md shows is true: its blocks run in order and print what stands below them."""
+"""What docs/reference/ui-messages.md shows is true: its blocks run in order and print what stands below them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from turnlog.agents import agent
 from turnlog.paths import database_path
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs" / "ui-messages.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "ui-messages.md").read_text()
 EXAMPLES: list[tuple[str, str]] = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 RECORDED = ROOT / "tests" / "data" / "claude_code" / "scenarios" / "basic"
 
@@ -25,7 +25,7 @@ def test_the_examples_print_what_the_page_says(home: Path) -> None:
     for code, output in EXAMPLES:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, "docs/ui-messages.md", "exec"), names)
+            exec(compile(code, "docs/reference/ui-messages.md", "exec"), names)
         assert printed.getvalue() == output, code
 
 

@@ -54,7 +54,7 @@ def test_every_command_has_help_with_examples(name: str, run: Command) -> None:
 
 
 def test_the_manual_names_every_option() -> None:
-    manual = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
+    manual = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text(encoding="utf-8")
     parameters = [parameter for each in (runs, *commands().values()) for parameter in each.params]
     options = [(*each.opts, *each.secondary_opts) for each in parameters if isinstance(each, click.Option)]
     assert [said for said in options if not any(f"{name}`" in manual or f"{name} " in manual for name in said)] == []

@@ -14,7 +14,7 @@ from support.plain_agent import PlainAgent
 from support.plain_history import SESSION
 from turnlog import __version__, paths
 
-MANUAL = (Path(__file__).parents[2] / "docs/cli.md").read_text(encoding="utf-8")
+MANUAL = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text(encoding="utf-8")
 RETENTION = "Claude Code deletes sessions that were not used for {} days"
 
 

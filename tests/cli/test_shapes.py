@@ -15,7 +15,7 @@ from turnlog.cli import shapes
 from turnlog.cli.main import COMMANDS, EXIT_CODES
 from turnlog.sync import rebuild, syncer
 
-DOCS = (Path(__file__).parent.parent.parent / "docs/cli.md").read_text()
+DOCS = (Path(__file__).parent.parent.parent / "docs/reference/cli.md").read_text()
 
 CASES: dict[str, tuple[list[str], Any]] = {
     "sync": ([], shapes.SyncDocument),

@@ -1,8 +1,8 @@
 """What Claude Code sent on its next request, beside what is built from its log for the same model.
 
 The logs are the agent's after all requests, so each request must be how ours begins. What its harness put in differs
-(docs/providers.md says how and why) and is left out of the comparison; what the user, the model and tools said must
-be the same, in the same order.
+(docs/reference/providers.md says how and why) and is left out of the comparison; what the user, the model and tools
+said must be the same, in the same order.
 """
 
 from __future__ import annotations

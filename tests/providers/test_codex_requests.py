@@ -1,7 +1,7 @@
 """What Codex sent when it went on with a session, beside what is built from its log for the same model (R-K22, R-K27).
 
 As with Claude Code (`test_claude_requests`): each request must be how ours begins, without what the harness put in.
-Every difference that is undone here is listed in docs/providers.md.
+Every difference that is undone here is listed in docs/reference/providers.md.
 """
 
 from __future__ import annotations

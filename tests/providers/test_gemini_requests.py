@@ -2,7 +2,7 @@
 
 R-K22, R-K26. As with Claude Code (`test_claude_requests`): each request must be how ours begins, without what the
 harness put in.
-Every difference that is undone here is listed in docs/providers.md.
+Every difference that is undone here is listed in docs/reference/providers.md.
 """
 
 from __future__ import annotations

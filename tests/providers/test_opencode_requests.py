@@ -1,8 +1,8 @@
 """One session that OpenCode resumed at five providers, beside what is built from the same history.
 
 OpenCode's requests are what the AI SDK makes of a history. The history is read back from its Anthropic request; what
-each provider gave along with its thinking comes from that provider's own. What differs is listed in docs/providers.md
-and undone here by name.
+each provider gave along with its thinking comes from that provider's own. What differs is listed in
+docs/reference/providers.md and undone here by name.
 """
 
 from __future__ import annotations

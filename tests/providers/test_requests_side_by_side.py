@@ -1,6 +1,7 @@
 """The same history at every API: what becomes of each feature, as whole messages of the five request bodies.
 
-The bodies stand in tests/data/provider_requests.json, a line an API. What they must say is in docs/providers.md.
+The bodies stand in tests/data/provider_requests.json, a line an API. What they must say is in
+docs/reference/providers.md.
 """
 
 import json

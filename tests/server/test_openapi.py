@@ -15,7 +15,7 @@ from turnlog import server
 from turnlog.server import create_app
 from turnlog.server.openapi import ANSWERS
 
-DOCS = Path(__file__).parents[2] / "docs" / "http-api.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "http-api.md"
 
 ADDRESSES = {
     "/api/agents",

@@ -1,4 +1,4 @@
-"""What a session is doing: the rules of docs/session-state.md, one line each."""
+"""What a session is doing: the rules of docs/reference/session-state.md, one line each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from turnlog.store.states import (
     tell_state,
 )
 
-PAGE = (Path(__file__).parents[2] / "docs" / "session-state.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "session-state.md").read_text()
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SOON, LATE = NOW - timedelta(seconds=30), NOW - timedelta(minutes=10)

@@ -1,4 +1,4 @@
-"""The agent that docs/cassettes.md tests: it answers calls with what was recorded."""
+"""The agent that docs/how-to/cassettes.md tests: it answers calls with what was recorded."""
 
 from __future__ import annotations
 

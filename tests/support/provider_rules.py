@@ -1,4 +1,4 @@
-"""The structural rules of the provider APIs, as docs/providers.md lists them."""
+"""The structural rules of the provider APIs, as docs/reference/providers.md lists them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ HOOK_SIGNS: Final[Mapping[str, TurnSign]] = {
     "hook:Notification/idle_prompt": "end",
     "hook:SessionEnd": "closed",
 }
-"""Of hooks, the same for every agent (docs/hooks.md)."""
+"""Of hooks, the same for every agent (docs/how-to/hooks.md)."""
 
 
 def turn_signs(agent: object) -> Mapping[str, TurnSign]:

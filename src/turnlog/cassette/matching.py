@@ -1,6 +1,6 @@
 """Whether a request is the recorded one, and if not, a diff that shows where it leaves the recording.
 
-Rules are in docs/cassettes.md. Compares conversations; knows no API.
+Rules are in docs/how-to/cassettes.md. Compares conversations; knows no API.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cassette: what a model was asked, in words that every API has, and what it answered, as one JSON file.
 
-`docs/cassettes.md` describes the fields. A field that is not described there is an error, so that a slip in a file
-that was edited by hand does not pass for a recording.
+`docs/how-to/cassettes.md` describes the fields. A field that is not described there is an error, so that a slip in a
+file that was edited by hand does not pass for a recording.
 """
 
 from __future__ import annotations

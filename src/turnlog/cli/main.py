@@ -54,7 +54,7 @@ COMMANDS = {
 """Command -> the module that holds it and what it does; in the order of `--help`."""
 
 EXIT_CODES: dict[type[Exception], int] = {NotFoundError: 3, ConflictError: 4, StoreBusyError: 5, TurnlogError: 1}
-"""What a failure exits with, the first class that fits (docs/cli.md)."""
+"""What a failure exits with, the first class that fits (docs/reference/cli.md)."""
 
 WRONG_USE = 2
 

@@ -56,8 +56,8 @@ def usage(
 ) -> None:
     """Add up tokens and costs. Days are UTC.
 
-    Costs are computed from tokens and the prices of the day (docs/pricing.md). A `+` behind a cost says that some
-    calls have no known price and are not in it.
+    Costs are computed from tokens and the prices of the day (docs/reference/pricing.md). A `+` behind a cost says that
+    some calls have no known price and are not in it.
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json cannot be combined.")

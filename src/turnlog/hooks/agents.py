@@ -1,4 +1,4 @@
-"""Which agents can tell of themselves, where their settings lie, and what stands in these (docs/hooks.md)."""
+"""Which agents can tell of themselves, where their settings lie, and what stands in these (docs/how-to/hooks.md)."""
 
 from __future__ import annotations
 

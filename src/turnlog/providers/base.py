@@ -34,7 +34,7 @@ LossKind = Literal[
     "result-status",
     "preview-only",
 ]
-"""What a request can lose. `docs/providers.md` says when each is told."""
+"""What a request can lose. `docs/reference/providers.md` says when each is told."""
 
 RepairKind = Literal[
     "left-out",
@@ -61,7 +61,7 @@ RepairKind = Literal[
     "first-user",
     "added-signature",
 ]
-"""What may be mended. `docs/providers.md` says why each API wants it."""
+"""What may be mended. `docs/reference/providers.md` says why each API wants it."""
 
 Dialect = Literal["deepseek", "kimi", "minimax", "qwen"]
 """Servers that speak another provider's API with fields of their own for reasoning."""

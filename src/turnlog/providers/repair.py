@@ -2,7 +2,8 @@
 
 Messages in, messages out: afterwards only `user` and `assistant` messages remain, none of them empty, each call has a
 unique id that the API allows and exactly one result, and the system text is apart. Each change is reported. What only
-one API asks for (order of blocks, merged turns) is that provider's own business; the rules are in docs/providers.md.
+one API asks for (order of blocks, merged turns) is that provider's own business; the rules are in
+docs/reference/providers.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The HTTP API and the web app: views over a store, for the browsers of one machine. Docs: docs/http-api.md.
+"""The HTTP API and the web app: views over a store, for the browsers of one machine. Docs: docs/reference/http-api.md.
 
 `create_app` gives an ASGI application to mount or test; `serve` runs it, keeps the store up to date and opens the
 browser. Pydantic describes what comes in, msgspec writes what goes out; neither leaves this package.

@@ -26,7 +26,7 @@ from turnlog.store.search.searcher import Searcher
 if TYPE_CHECKING:
     from fastapi.telemetry import TelemetryConfig
 
-DESCRIPTION = "Every turn of every coding agent, as one typed history. Docs: docs/http-api.md."
+DESCRIPTION = "Every turn of every coding agent, as one typed history. Docs: docs/reference/http-api.md."
 
 _NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,

@@ -1,7 +1,7 @@
 """What a session is doing, told from evidence that is named: a pure function of its last records.
 
-docs/session-state.md has the rules. Logs do not say that an agent has died or waits at a prompt: where only silence is
-known, the answer is silence.
+docs/reference/session-state.md has the rules. Logs do not say that an agent has died or waits at a prompt: where only
+silence is known, the answer is silence.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What `--json` writes, a type a command. Stable: fields are added, never renamed or given another meaning.
 
-The same shapes as the HTTP API's where it answers the same (docs/http-api.md). Sessions and events stand in them as
-the model's own JSON, where what is empty or unknown is left out; elsewhere unknown is null. Times are ISO 8601 in
-UTC, sizes bytes, money US dollars.
+The same shapes as the HTTP API's where it answers the same (docs/reference/http-api.md). Sessions and events stand in
+them as the model's own JSON, where what is empty or unknown is left out; elsewhere unknown is null. Times are ISO 8601
+in UTC, sizes bytes, money US dollars.
 """
 
 from __future__ import annotations
