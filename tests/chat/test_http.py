@@ -15,8 +15,8 @@ from turnlog.aisdk import UIMessage
 from turnlog.aisdk.asgi import Scope
 from turnlog.aisdk.sse import HEADERS
 from turnlog.chat import Chat, MemoryKeeper
-from turnlog.chat.asgi import ChatApp
 from turnlog.chat.fastapi import chat_endpoint
+from turnlog.chat.http import ChatApp
 from turnlog.model.stream import StreamEvent
 
 Serve = Callable[[Chat], ASGIApp]

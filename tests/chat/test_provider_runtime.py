@@ -15,7 +15,7 @@ from support.model_script import Event, model_call, model_response, model_text, 
 from support.provider_streams import sse
 from turnlog.aisdk.building import to_plain
 from turnlog.chat import Chat, ChatKeeper, MemoryKeeper, NativeKeeper
-from turnlog.chat.provider_runtime import ProviderRuntime, Tool
+from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
 from turnlog.model import ToolCallPart, ToolResult
 from turnlog.providers.base import RequestOptions
 

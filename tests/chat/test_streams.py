@@ -17,7 +17,7 @@ from support.shared_streams import SHARED, SharedStreams, each_shared_streams
 from turnlog.aisdk.chunks import TextDeltaChunk
 from turnlog.aisdk.sse import DONE, KEEP_ALIVE, decode_chunks
 from turnlog.aisdk.writer import ChunkWriter
-from turnlog.chat import MemoryStreamStore, SqliteStreamStore, StoredFrames, Streams, StreamStore, live_stream, streams
+from turnlog.chat import MemoryStreamStore, SqliteStreamStore, StoredFrames, Streams, StreamStore, streams
 from turnlog.chat.stream_stores import StreamState
 from turnlog.errors import NotFoundError
 from turnlog.model.stream import RunFinish, StepStart, StreamEvent, TextDelta, TextStart, ToolInputStart
@@ -162,7 +162,7 @@ def test_a_stop_before_the_first_step_ends_the_stream_too() -> None:
 
 
 def test_slow_readers_cost_no_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(live_stream, "TAIL_BYTES", 16_384)
+    monkeypatch.setattr(streams, "TAIL_BYTES", 16_384)
     monkeypatch.setattr(streams, "SAVE_SECONDS", 0.01)
 
     async def peak(readers: int) -> int:
@@ -343,7 +343,7 @@ def test_streams_change_owners_when_their_lease_runs_out_and_are_forgotten_when_
 
 
 def test_a_source_waits_for_a_store_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_stream, "MOST_UNSAVED", 50_000)
+    monkeypatch.setattr(streams, "MOST_UNSAVED", 50_000)
     made = 0
 
     class Slow(MemoryStreamStore):

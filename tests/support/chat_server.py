@@ -18,8 +18,8 @@ from fastapi import FastAPI
 from support.chat_script import ASKING, GOING_ON
 from turnlog.aisdk import DynamicToolUIPart
 from turnlog.chat import Chat, NativeKeeper, RunRequest, SqliteStreamStore, Streams
-from turnlog.chat.asgi import ChatApp
 from turnlog.chat.fastapi import chat_endpoint
+from turnlog.chat.http import ChatApp
 from turnlog.model import TextPart, ToolResult, Usage
 from turnlog.model import stream as events
 from turnlog.model.codec import to_json

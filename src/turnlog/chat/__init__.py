@@ -5,7 +5,7 @@ The messages and chunks are `turnlog.aisdk`'s; nothing here knows an agent.
 """
 
 from turnlog.chat.endpoint import Chat
-from turnlog.chat.keepers import ChatKeeper, MemoryKeeper
+from turnlog.chat.keepers import ChatKeeper, MemoryKeeper, NativeKeeper, session_id_of
 from turnlog.chat.loading import (
     UIMessageStore,
     UIPage,
@@ -13,13 +13,10 @@ from turnlog.chat.loading import (
     load_ui_json,
     load_ui_messages,
 )
-from turnlog.chat.native import NativeKeeper, session_id_of
-from turnlog.chat.provider_runtime import ProviderRuntime, Tool
-from turnlog.chat.redis_streams import RedisStreamStore
 from turnlog.chat.requests import ChatRequest, ChatTurn, parse_chat_request, take_in
 from turnlog.chat.runtime import Answer, AnswerRuntime, Listeners, RunRequest, Runtime
-from turnlog.chat.sqlite_streams import SqliteStreamStore
-from turnlog.chat.stream_stores import MemoryStreamStore, StoredFrames, StreamStore
+from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
+from turnlog.chat.stream_stores import MemoryStreamStore, RedisStreamStore, SqliteStreamStore, StoredFrames, StreamStore
 from turnlog.chat.streams import Streams
 from turnlog.chat.tail import Tail, open_tail
 

@@ -1,8 +1,8 @@
-"""The backend of a `useChat` page: a request in, a stream out, and the chat kept while it is made.
+"""The backend of a `useChat` page: a request in, a stream out, and the chat saved while it is answered.
 
-`Chat` is what a route of any framework calls; the routes are `turnlog.chat.http`'s. A runtime makes the events, a
-keeper has the messages, and a run goes on whoever reads it. The message that is being made is saved at least once a
-second, each time as one that could be the last. Who may see which chat is for the routes to say.
+`Chat` is what a route of any framework calls; the routes are in `turnlog.chat.http`. A runtime makes the events, a
+keeper has the messages, and a run goes on whether or not anybody reads it. The message that is being made is saved
+every `SAVE_SECONDS`, each time in a form that could be its last. Who may see which chat is up to the routes.
 """
 
 from __future__ import annotations
@@ -12,17 +12,101 @@ import logging
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any, Final, Literal
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from turnlog.aisdk.chunks import UIMessageChunk
 from turnlog.aisdk.downgrade import downgrade_ui_message
-from turnlog.aisdk.parts import UIMessage
+from turnlog.aisdk.parts import (
+    DynamicToolUIPart,
+    ReasoningUIPart,
+    TextUIPart,
+    ToolUIPart,
+    UIMessage,
+    UIMessagePart,
+)
 from turnlog.aisdk.pump import ErrorText, no_details
+from turnlog.aisdk.reader import UIMessageReader
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, generate_message_id
+from turnlog.aisdk.writer_tools import ABORTED, ABORTED_METADATA
 from turnlog.chat.keepers import ChatKeeper, MemoryKeeper
-from turnlog.chat.making import Making
 from turnlog.chat.requests import ChatRequest, own_metadata_left_out, parse_chat_request, take_in
 from turnlog.chat.runtime import Answer, AnswerRuntime, RunRequest, Runtime
 from turnlog.chat.streams import Streams
 from turnlog.model.stream import StreamEvent
+
+
+class AnswerBuilder:
+    """Takes the events of one run; `message` is what they came to."""
+
+    def __init__(
+        self, message_id: str, continued: UIMessage | None = None, *, tools: Literal["dynamic", "named"] = "dynamic"
+    ) -> None:
+        """Begin a message, or go on with one."""
+        self._writer = ChunkWriter(7, message_id=message_id, continued=continued, tools=tools)
+        self._reader = UIMessageReader(continued, version=7)
+        self.begun = False
+        """Whether there is anything to keep."""
+
+    def add(self, event: StreamEvent) -> None:
+        """Take an event."""
+        self._read(self._writer.write(event))
+
+    def end(self) -> None:
+        """The run has ended."""
+        self._read(self._writer.close())
+
+    def fail(self) -> None:
+        """The run broke down."""
+        self._read(self._writer.fail())
+
+    def abort(self) -> None:
+        """The run was stopped."""
+        self._read(self._writer.abort())
+
+    @property
+    def message(self) -> UIMessage:
+        """The message; while the run goes on, as if it had been killed now."""
+        message = self._reader.message
+        return message if self._writer.closed else settle(message)
+
+    def _read(self, chunks: list[UIMessageChunk]) -> None:
+        for chunk in chunks:
+            self.begun = True
+            self._reader.feed(chunk)
+
+
+def settle(message: UIMessage) -> UIMessage:
+    """The message as it would be if nothing followed: valid, with nothing in it that still runs."""
+    return replace(message, parts=tuple(_settled(part) for part in message.parts))
+
+
+def _settled(part: UIMessagePart) -> UIMessagePart:
+    if isinstance(part, TextUIPart | ReasoningUIPart):
+        return replace(part, state="done") if part.state == "streaming" else part
+    if isinstance(part, ToolUIPart | DynamicToolUIPart) and part.state in _RUNNING:
+        return _stopped(part)
+    return part
+
+
+_RUNNING = ("input-streaming", "input-available", "approval-responded")
+
+
+def _stopped(part: ToolUIPart | DynamicToolUIPart) -> UIMessagePart:
+    if part.approval is not UNSET and part.approval.approved is False:
+        return replace(part, state="output-denied")
+    # The text of an input is only wanted where there is no input.
+    raw_input = part.raw_input if part.input is UNSET else UNSET
+    return replace(
+        part,
+        state="output-error",
+        raw_input=raw_input,
+        input_encoding=UNSET,
+        error_text=ABORTED,
+        result_provider_metadata=ABORTED_METADATA,
+    )
+
 
 logger = logging.getLogger(__name__)
 
@@ -89,8 +173,8 @@ class Chat:
             raise
         message_id = generate_message_id() if run.continued is None else run.continued.id
         writer = ChunkWriter(version, message_id=message_id, continued=run.continued, tools=self._tools)
-        making = Making(message_id, run.continued, tools=self._tools)
-        self._streams.run(stream_id, self._answer(run, making), writer, error_text=self._error_text)
+        builder = AnswerBuilder(message_id, run.continued, tools=self._tools)
+        self._streams.run(stream_id, self._answer(run, builder), writer, error_text=self._error_text)
         return await self._streams.subscribe(stream_id)
 
     async def resume(self, chat_id: str) -> AsyncGenerator[bytes, None] | None:
@@ -121,32 +205,32 @@ class Chat:
             await self._keeper.save(chat_id, changed, [message.id for message in turn.retracted])
         return RunRequest(chat_id=chat_id, messages=tuple(turn.messages), continued=turn.continued, body=request.body)
 
-    async def _answer(self, run: RunRequest, making: Making) -> AsyncGenerator[StreamEvent, None]:
+    async def _answer(self, run: RunRequest, builder: AnswerBuilder) -> AsyncGenerator[StreamEvent, None]:
         """The events of a run; what they come to is kept when this ends, however it does."""
-        saving = asyncio.create_task(self._save_often(run.chat_id, making))
+        saving = asyncio.create_task(self._save_often(run.chat_id, builder))
         try:
             async with self._runtime.subscribe(run.chat_id) as told:
                 begin = self._runtime.send if run.continued is None else self._runtime.resume
                 await begin(run)
                 async for event in told:
-                    making.add(event)
+                    builder.add(event)
                     yield event
-            making.end()
+            builder.end()
         except (asyncio.CancelledError, GeneratorExit):
             # Whoever stops a run cancels it. Closed without that, it has told its end before.
-            making.abort()
+            builder.abort()
             raise
         except Exception:
-            making.fail()
+            builder.fail()
             raise
         finally:
-            await _undisturbed(self._end(run.chat_id, making, saving))
+            await _undisturbed(self._end(run.chat_id, builder, saving))
 
-    async def _end(self, chat_id: str, making: Making, saving: asyncio.Task[None]) -> None:
+    async def _end(self, chat_id: str, builder: AnswerBuilder, saving: asyncio.Task[None]) -> None:
         saving.cancel()
         await asyncio.wait([saving])
         await self._end_run(chat_id)
-        await self._save_last(chat_id, making.message)
+        await self._save_last(chat_id, builder.message)
 
     async def _end_run(self, chat_id: str) -> None:
         try:
@@ -155,11 +239,11 @@ class Chat:
         except Exception:
             logger.exception("the run of chat %s could not be ended", chat_id)
 
-    async def _save_often(self, chat_id: str, making: Making) -> None:
+    async def _save_often(self, chat_id: str, builder: AnswerBuilder) -> None:
         saved: UIMessage | None = None
         while True:
             await asyncio.sleep(SAVE_SECONDS)
-            if making.begun and (message := making.message) != saved and await self._save(chat_id, message):
+            if builder.begun and (message := builder.message) != saved and await self._save(chat_id, message):
                 saved = message
 
     async def _save_last(self, chat_id: str, message: UIMessage) -> None:

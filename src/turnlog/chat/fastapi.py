@@ -1,4 +1,4 @@
-"""The endpoint as FastAPI's routes, which only this module imports; a Starlette application mounts `asgi.ChatApp`."""
+"""The endpoint as FastAPI's routes, which only this module imports; a Starlette application mounts `http.ChatApp`."""
 
 from __future__ import annotations
 

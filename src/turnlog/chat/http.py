@@ -1,13 +1,13 @@
-"""The endpoint over HTTP, without a framework: requests in, answers out, as `useChat` expects them.
+"""The endpoint over HTTP, as `useChat` expects it: without a framework (`ChatHttp`) and as an ASGI application.
 
 | request | answer |
 |---|---|
 | `POST {path}` | the stream of an answer; else a status and a sentence, which is the page's `error.message` |
-| `GET {path}/{chat id}/stream` | the stream of the answer that is being made; 204 where there is none (R-O22) |
-| `POST {path}/{chat id}/stop` | 200 once the answer has ended and is kept, 204 where none was made |
+| `GET {path}/{chat id}/stream` | the stream of the answer that is being made; 204 if there is none (R-O22) |
+| `POST {path}/{chat id}/stop` | 200 once the answer has ended and is saved, 204 if none was being made |
 | `GET {path}/{chat id}` | the messages, a list, for a page to begin with |
 
-`turnlog.chat.asgi` and `turnlog.chat.fastapi` are thin around it.
+`ChatApp` runs on any ASGI server and can be mounted in any framework; FastAPI's routes are in `turnlog.chat.fastapi`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from turnlog.aisdk.asgi import Receive, Scope, Send, send_stream
 from turnlog.aisdk.codec import encode
 from turnlog.aisdk.sse import HEADERS
 from turnlog.aisdk.versions import Version, sdk_version
@@ -138,3 +139,98 @@ def _failure(error: Exception) -> HttpAnswer:
         logger.error("a chat's request failed", exc_info=error)
     sentence = "the server failed to answer; its log says why" if status == 500 else str(error)
     return HttpAnswer(status, {"content-type": "text/plain; charset=utf-8"}, sentence.encode())
+
+
+ScopeKey: TypeAlias = Callable[[Scope, str], Awaitable[str]]
+"""The request's scope and the page's id of a chat -> the server's id of it; raises where the user may not."""
+
+
+class ChatApp:
+    """Answers the requests below `path`; see `turnlog.chat.http`. Closes its chats when the server shuts down."""
+
+    def __init__(
+        self,
+        chat: Chat,
+        path: str = "/api/chat",
+        *,
+        version: Version = 7,
+        most_bytes: int = MOST_BYTES,
+        key: ScopeKey | None = None,
+    ) -> None:
+        """Serve chats; `version` and `most_bytes` as for `ChatHttp`."""
+        self._chat = chat
+        self._path = path.rstrip("/")
+        self._http = ChatHttp(chat, version=version, most_bytes=most_bytes)
+        self._key = key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or see to the start and the end of the server."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await send_answer(await self._answer(scope, receive), receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "lifespan.shutdown":
+            await send({"type": "lifespan.startup.complete"})
+        await self._chat.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _answer(self, scope: Scope, receive: Receive) -> HttpAnswer:
+        # A server that mounts it tells the whole path, and what of it is above.
+        path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+        if not path.startswith(self._path):
+            return HttpAnswer(404, {})
+        chat_id, name = _split(path.removeprefix(self._path).removeprefix("/"))
+        asked = (scope["method"], name)
+        if asked == ("POST", "") and not chat_id:
+            headers: dict[bytes, bytes] = dict(scope["headers"])
+            kind = headers.get(b"content-type", b"").decode("latin-1")
+            return await self._http.post(_body(receive), kind, self._key_of(scope))
+        answer = {
+            ("GET", "stream"): self._http.resume,
+            ("POST", "stop"): self._http.stop,
+            ("GET", ""): self._http.messages,
+        }.get(asked)
+        if answer is None or not chat_id:
+            return HttpAnswer(405 if path.rstrip("/") == self._path else 404, {})
+        key = self._key_of(scope)
+        return await answer(chat_id if key is None else await key(chat_id))
+
+    def _key_of(self, scope: Scope) -> ChatKey | None:
+        key = self._key
+        if key is None:
+            return None
+
+        async def find(chat_id: str) -> str:
+            return await key(scope, chat_id)
+
+        return find
+
+
+def _split(rest: str) -> tuple[str, str]:
+    """The id of the chat, which may hold slashes, and what is asked of it."""
+    chat_id, _, name = rest.rpartition("/")
+    return (chat_id, name) if chat_id and name in ("stream", "stop") else (rest, "")
+
+
+async def _body(receive: Receive) -> AsyncGenerator[bytes, None]:
+    while True:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            return
+        yield event.get("body", b"")
+        if not event.get("more_body", False):
+            return
+
+
+async def send_answer(answer: HttpAnswer, receive: Receive, send: Send) -> None:
+    """Send an answer, a stream until it ends or the client goes."""
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
+    if answer.stream is not None:
+        await send_stream(answer.stream, receive, send, status=answer.status, headers=headers)
+        return
+    if answer.status != 204:
+        headers.append((b"content-length", str(len(answer.body)).encode()))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})

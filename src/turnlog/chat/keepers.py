@@ -1,14 +1,38 @@
-"""Where the messages of chats are kept: what the endpoint asks of such a place, and the simplest one.
+"""Where the messages of chats are kept: the protocol, in memory, and as native sessions of a store.
 
-Chats as sessions of a store are `turnlog.chat.native`'s; a keeper over another database is a class with two methods.
+A keeper over another database is a class with two methods. In a store a chat is the session `turnlog:<its id>`, one
+stored message a model call, searched, priced, exported and shown like every other session. A message's id in the store
+is `<chat>:<edition>:<id of the page>`: pages make their ids themselves, so two chats may have the same, and an edited
+message keeps its id while the old one stays, retracted, under another edition. When a coding agent answers that writes
+a log of its own, the log's session is the one that is listed, searched and priced; the chat is still loaded as saved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Protocol
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeVar
+from urllib.parse import quote
 
+from msgspec.structs import replace
+
+from turnlog.aisdk.bubbles import ui_message_id
 from turnlog.aisdk.parts import UIMessage
+from turnlog.aisdk.receive import from_ui_messages
+from turnlog.chat.conversion import answer_of, join_step, with_step_facts
+from turnlog.chat.loading import EVERYTHING, load_all_ui_messages
+from turnlog.errors import NotFoundError
+from turnlog.model import Fate, Message
+from turnlog.model.codec import encode
+from turnlog.paths import database_path
+from turnlog.pricing import price_nanos, price_version
+from turnlog.store import open_store
+from turnlog.store.native import AGENT, NativeSessions
+from turnlog.store.writing.answers import AgentAnswer
 
 
 class ChatKeeper(Protocol):
@@ -48,3 +72,169 @@ class MemoryKeeper:
         for message_id in retracted:
             chat.pop(message_id, None)
         chat.update({message.id: message for message in messages})
+
+
+ResultT = TypeVar("ResultT")
+
+_MOST_TOLD = 20_000
+
+_STANDS = frozenset({Fate.ACTIVE})
+
+
+class NativeKeeper:
+    """Keeps chats in a store; a thread of its own does the work, so that the event loop never waits for the disk."""
+
+    def __init__(self, store: Path | str | None = None) -> None:
+        """Open the store at a path, made where there is none; None for the user's own.
+
+        Raises:
+            StoreError: It cannot be opened.
+        """
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="chat-keeper")
+        self._shelf = self._thread.submit(_Shelf, database_path() if store is None else Path(store)).result()
+
+    async def load(self, chat_id: str) -> list[UIMessage]:
+        """The messages that stand."""
+        return await self._run(lambda: self._shelf.load(chat_id))
+
+    async def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str] = ()) -> None:
+        """Take back, replace and add, in one transaction.
+
+        Raises:
+            ConflictError: The session was forgotten.
+            StoreBusyError: Somebody else writes, and did not end.
+        """
+        await self._run(lambda: self._shelf.save(chat_id, messages, retracted))
+
+    def close(self) -> None:
+        """Close the store; nothing may be asked afterwards."""
+        self._thread.submit(self._shelf.close).result()
+        self._thread.shutdown()
+
+    async def _run(self, work: Callable[[], ResultT]) -> ResultT:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+
+def session_id_of(chat_id: str) -> str:
+    """The session of a chat; a `/`, which no id of a session holds, is `%2F` in it."""
+    return f"{AGENT}:{_name_of(chat_id)}"
+
+
+def _name_of(chat_id: str) -> str:
+    # All that a path, a command line and an address carry as it is stays readable.
+    return quote(chat_id, safe=" !$&'()*+,;=:@[]{}|^#~", errors="replace")
+
+
+class _Edition(NamedTuple):
+    """The stored messages of one message of the page, in one of its wordings."""
+
+    number: int
+    stored_ids: list[str]
+    stands: bool
+
+
+class _Shelf:
+    """The work of a keeper, all of it on one thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._native = NativeSessions(path, price_nanos, price_version())
+        self._store = open_store(path)
+        self._told: dict[str, bytes] = {}
+        """Id in the store -> digest of the step as it was told the last time; the newest of all chats."""
+
+    def load(self, chat_id: str) -> list[UIMessage]:
+        prefix = _prefix(chat_id)
+        try:
+            return load_all_ui_messages(
+                self._store,
+                session_id_of(chat_id),
+                fates=_STANDS,
+                generate_id=lambda _, message: _page_id(prefix, message),
+            )
+        except NotFoundError:
+            return []
+
+    def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str]) -> None:
+        known, prefix = self._editions(chat_id), _prefix(chat_id)
+        gone = [stored for id in retracted for stored in (known[id].stored_ids if id in known else ())]
+        told: list[Message] = []
+        changed: list[Message] = []
+        answers: dict[str, AgentAnswer] = {}
+        for message in messages:
+            edition = known.get(message.id, _Edition(0, [], stands=True))
+            fresh = message.id in retracted or not edition.stands
+            number = edition.number + 1 if fresh else edition.number
+            news = self._news(message, f"{prefix}{number}:")
+            told += news
+            changed += self._stored_form(news, () if fresh else edition.stored_ids)
+            answer = answer_of(message)
+            if answer is not None:
+                answers |= {step.id: answer for step in news}
+        if changed or gone:
+            self._native.save(session_id_of(chat_id), changed, retracted=gone, answers=answers)
+        self._remember(told)
+
+    def close(self) -> None:
+        self._store.close()
+        self._native.close()
+
+    def _news(self, message: UIMessage, prefix: str) -> list[Message]:
+        """The steps of a message that are not as they were told the last time: of a long one nearly all are."""
+        steps = with_step_facts(message, from_ui_messages([message]).messages)
+        named = [replace(step, id=f"{prefix}{step.id}") for step in steps]
+        return [step for step in named if self._told.get(step.id) != _digest(step)]
+
+    def _remember(self, told: Iterable[Message]) -> None:
+        for step in told:
+            self._told.pop(step.id, None)
+            self._told[step.id] = _digest(step)
+        while len(self._told) > _MOST_TOLD:
+            del self._told[next(iter(self._told))]
+
+    def _stored_form(self, steps: Iterable[Message], stored_ids: Iterable[str]) -> list[Message]:
+        """What of these steps is new to the store, joined with what it has of them."""
+        now, stored = datetime.now(UTC), set(stored_ids)
+        found: list[Message] = []
+        for step in steps:
+            stamped = replace(step, created_at=now, completed_at=now, updated_at=now)
+            joined = join_step(self._store.message(step.id), stamped) if step.id in stored else stamped
+            if joined is not None:
+                found.append(joined)
+        return found
+
+    def _editions(self, chat_id: str) -> dict[str, _Edition]:
+        """Id of the page -> its newest edition."""
+        session_id, prefix = session_id_of(chat_id), _prefix(chat_id)
+        try:
+            self._store.session(session_id)
+        except NotFoundError:
+            return {}
+        found: dict[str, dict[int, _Edition]] = {}
+        for fate in (Fate.RETRACTED, Fate.ACTIVE):
+            for place in self._store.places(session_id, fates={fate}, limit=EVERYTHING):
+                number, page_id = _parse_id(prefix, place.message_id, place.role)
+                editions = found.setdefault(page_id, {})
+                edition = editions.setdefault(number, _Edition(number, [], fate is Fate.ACTIVE))
+                edition.stored_ids.append(place.message_id)
+        return {page_id: editions[max(editions)] for page_id, editions in found.items()}
+
+
+def _digest(step: Message) -> bytes:
+    return blake2b(encode(step), digest_size=16).digest()
+
+
+def _prefix(chat_id: str) -> str:
+    return f"{_name_of(chat_id)}:"
+
+
+def _page_id(prefix: str, message: Message) -> str:
+    return _parse_id(prefix, message.id, message.role)[1]
+
+
+def _parse_id(prefix: str, stored_id: str, role: str) -> tuple[int, str]:
+    """Edition and id of the page; a message that another program put into the session keeps its own."""
+    number, colon, page_id = stored_id.removeprefix(prefix).partition(":")
+    if not stored_id.startswith(prefix) or not colon or not number.isdecimal():
+        return 0, stored_id
+    of_step = ui_message_id(page_id) if role == "assistant" else None
+    return int(number), of_step or page_id

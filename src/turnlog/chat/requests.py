@@ -20,7 +20,7 @@ from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage, UIMess
 from turnlog.aisdk.receive import from_ui_messages
 from turnlog.aisdk.validate import validate_ui_messages
 from turnlog.aisdk.versions import Version
-from turnlog.chat.steps import holds_own_metadata
+from turnlog.chat.conversion import holds_own_metadata
 from turnlog.errors import NotFoundError, ShapeError
 from turnlog.model import Message
 from turnlog.model.codec import repair_text, to_plain_json

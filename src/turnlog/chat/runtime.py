@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.parts import TextUIPart, UIMessage
-from turnlog.chat.steps import canonical_steps
+from turnlog.chat.conversion import canonical_steps
 from turnlog.errors import ConflictError
 from turnlog.model import Message
 from turnlog.model.stream import Abort, StreamEvent

@@ -1,14 +1,22 @@
-"""Where the bytes of running streams are kept, so that a reader can come later, or to another process.
+"""Where the bytes of running streams are stored, so that a reader can come later, or to another process.
 
-A stream is a row of frames, numbered from 1: one event of server-sent events each. Its owner renews a lease while it
-runs; a stream whose lease has run out lost its server. Finished streams are kept for a while only: histories are kept
-elsewhere. What several processes share is in `sqlite_streams` and `redis_streams`.
+A stream is a series of frames, numbered from 1: one server-sent event each. Its owner renews a lease while it runs; a
+stream whose lease has expired has lost its server. Finished streams are stored for a while only, since histories are
+kept elsewhere. One process needs memory only, the processes of one machine share a SQLite file, and those of several
+machines a Redis or Valkey server (`pip install turnlog[redis]`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar, cast
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
 
 
 class StoredFrames(NamedTuple):
@@ -157,3 +165,290 @@ def _position(frames: list[StoredFrames], after: int) -> int:
         else:
             high = middle
     return low
+
+
+ResultT = TypeVar("ResultT")
+
+_SCHEMA = """
+create table if not exists streams (
+    number integer primary key,
+    stream_id text not null unique,
+    chat_id text not null,
+    version text not null,
+    lease_until real not null,
+    finished integer not null default 0
+) strict;
+create index if not exists streams_of_chat on streams (chat_id, number);
+create table if not exists frames (
+    stream integer not null references streams (number) on delete cascade,
+    last integer not null,
+    count integer not null,
+    data blob not null,
+    primary key (stream, last)
+) strict;
+create table if not exists stops (
+    stream integer primary key references streams (number) on delete cascade
+) strict;
+"""
+
+
+class SqliteStreamStore:
+    """Streams in a SQLite file, for several processes on one machine; what was appended survives a killed server.
+
+    Its methods never block the event loop: a thread of its own holds the connection.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        """Open or create the file."""
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="stream-store")
+        self._connection = self._thread.submit(_connect, path).result()
+
+    async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> bool:
+        """Begin a stream, where none runs."""
+        created = await self._write(
+            "insert into streams (stream_id, chat_id, version, lease_until) select ?1, ?2, ?3, ?4"
+            " where not exists (select 1 from streams where chat_id = ?2 and not finished)",
+            (stream_id, chat_id, version, lease_until),
+        )
+        return created == 1
+
+    async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
+        """Keep frames, renew the lease and say whether to stop, in one transaction."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            with connection:
+                connection.execute("begin immediate")
+                connection.execute("update streams set lease_until = ? where stream_id = ?", (lease_until, stream_id))
+                connection.executemany(
+                    "insert into frames (stream, last, count, data)"
+                    " select number, ?, ?, ? from streams where stream_id = ?",
+                    [(piece.first + piece.number - 1, piece.number, piece.data, stream_id) for piece in frames],
+                )
+                query = "select 1 from stops where stream = (select number from streams where stream_id = ?)"
+                return connection.execute(query, (stream_id,)).fetchone() is not None
+
+        return await self._run(work)
+
+    async def ask_to_stop(self, stream_id: str) -> None:
+        """Let the owner know, in whichever process it is."""
+        await self._write(
+            "insert or ignore into stops (stream) select number from streams where stream_id = ?", (stream_id,)
+        )
+
+    async def finish(self, stream_id: str) -> None:
+        """Nothing will follow."""
+        await self._write("update streams set finished = 1 where stream_id = ?", (stream_id,))
+
+    async def claim(self, stream_id: str, now: float, lease_until: float) -> bool:
+        """Become the owner of a stream that has lost its own."""
+        changed = await self._write(
+            "update streams set lease_until = ? where stream_id = ? and not finished and lease_until < ?",
+            (lease_until, stream_id, now),
+        )
+        return changed == 1
+
+    async def state(self, stream_id: str) -> StreamState | None:
+        """What is known of a stream."""
+        rows = await self._read("select version, lease_until, finished from streams where stream_id = ?", (stream_id,))
+        return StreamState(rows[0][0], rows[0][1], bool(rows[0][2])) if rows else None
+
+    async def read(self, stream_id: str, after: int, most_bytes: int) -> list[StoredFrames]:
+        """Frames after a number."""
+
+        def work(connection: sqlite3.Connection) -> list[StoredFrames]:
+            found, size = list[StoredFrames](), 0
+            rows = connection.execute(
+                "select last, count, data from frames where last > ?"
+                " and stream = (select number from streams where stream_id = ?) order by last",
+                (after, stream_id),
+            )
+            for last, count, data in rows:
+                if found and size + len(data) > most_bytes:
+                    break
+                found.append(StoredFrames(last - count + 1, count, data))
+                size += len(data)
+            rows.close()
+            return found
+
+        return await self._run(work)
+
+    async def newest(self, chat_id: str) -> str | None:
+        """The chat's newest stream, if it runs."""
+        rows = await self._read(
+            "select stream_id, finished from streams where chat_id = ? order by number desc limit 1", (chat_id,)
+        )
+        return rows[0][0] if rows and not rows[0][1] else None
+
+    async def delete_finished(self, before: float) -> None:
+        """Forget finished streams."""
+        await self._write("delete from streams where finished and lease_until < ?", (before,))
+
+    def close(self) -> None:
+        """Close the file; nothing may be asked afterwards."""
+        self._thread.submit(self._connection.close).result()
+        self._thread.shutdown()
+
+    async def _read(self, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+        return await self._run(lambda connection: connection.execute(query, values).fetchall())
+
+    async def _write(self, statement: str, values: tuple[object, ...]) -> int:
+        return await self._run(lambda connection: connection.execute(statement, values).rowcount)
+
+    async def _run(self, work: Callable[[sqlite3.Connection], ResultT]) -> ResultT:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._connection)
+
+
+def _connect(path: Path | str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+    connection.execute("pragma journal_mode = wal")
+    connection.execute("pragma synchronous = normal")
+    connection.execute("pragma foreign_keys = on")
+    connection.executescript(_SCHEMA)
+    return connection
+
+
+_ENTRIES: Final = 4
+"""So many entries are read at once; each may be as large as the whole answer."""
+
+# KEYS are the stream's hash, its entries and the finished streams (of the last script: these only), ARGV[1] is what all
+# keys begin with.
+
+_CREATE: Final = """
+local newest = ARGV[1] .. 'chat:' .. ARGV[3]
+local id = redis.call('GET', newest)
+if id == ARGV[2] then return 1 end
+if id and redis.call('HGET', ARGV[1] .. 'stream:' .. id, 'finished') == '0' then return 0 end
+redis.call('HSET', KEYS[1], 'chat', ARGV[3], 'version', ARGV[4], 'lease', ARGV[5], 'finished', 0)
+redis.call('EXPIRE', KEYS[1], ARGV[6])
+redis.call('SET', newest, ARGV[2], 'EX', ARGV[6])
+return 1
+"""
+
+# A client tries again when a connection breaks: what comes twice, perhaps with more behind it, is kept once.
+_APPEND: Final = """
+local chat = redis.call('HGET', KEYS[1], 'chat')
+if not chat then return 0 end
+for index = 4, #ARGV, 3 do
+    local first, last, top = tonumber(ARGV[index]), tonumber(ARGV[index + 1]), 0
+    for _, entry in ipairs(redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)) do
+        top = tonumber(string.match(entry[1], '^%d+'))
+    end
+    if last > top then
+        for _, entry in ipairs(redis.call('XRANGE', KEYS[2], first .. '-0', '+')) do
+            redis.call('XDEL', KEYS[2], entry[1])
+        end
+        redis.call('XADD', KEYS[2], last .. '-0', 'count', last - first + 1, 'data', ARGV[index + 2])
+    end
+end
+redis.call('HSET', KEYS[1], 'lease', ARGV[2])
+for _, key in ipairs({KEYS[1], KEYS[2], ARGV[1] .. 'chat:' .. chat}) do redis.call('EXPIRE', key, ARGV[3]) end
+return redis.call('HEXISTS', KEYS[1], 'stop')
+"""
+
+_SET_ON_EXISTING: Final = """
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
+if ARGV[2] == 'finished' then redis.call('ZADD', KEYS[3], redis.call('HGET', KEYS[1], 'lease'), ARGV[4]) end
+return 1
+"""
+
+_CLAIM: Final = """
+local lease, finished = unpack(redis.call('HMGET', KEYS[1], 'lease', 'finished'))
+if finished ~= '0' or tonumber(lease) >= tonumber(ARGV[2]) then return 0 end
+redis.call('HSET', KEYS[1], 'lease', ARGV[3])
+return 1
+"""
+
+_FORGET: Final = """
+for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. ARGV[2])) do
+    redis.call('DEL', ARGV[1] .. 'stream:' .. id, ARGV[1] .. 'frames:' .. id)
+    redis.call('ZREM', KEYS[1], id)
+end
+"""
+
+
+class RedisStreamStore:
+    """Streams in a Redis or Valkey server; what was appended survives a killed web server."""
+
+    def __init__(self, client: Redis, *, prefix: str = "{turnlog}:", expire_seconds: int = 86_400) -> None:
+        """Keep streams through a client, which stays the caller's to close.
+
+        Args:
+            client: An asyncio client that gives bytes (`decode_responses` is not set).
+            prefix: What every key begins with; the part in braces holds them together in a cluster.
+            expire_seconds: How long after its last news a stream is forgotten that nobody has ended.
+
+        Raises:
+            ValueError: The client decodes what it reads.
+        """
+        if client.get_encoder().decode_responses:
+            raise ValueError("a client of streams must give bytes: leave decode_responses out")
+        self._client = client
+        self._prefix = prefix
+        self._expire = expire_seconds
+        self._create = client.register_script(_CREATE)
+        self._append = client.register_script(_APPEND)
+        self._set = client.register_script(_SET_ON_EXISTING)
+        self._claim = client.register_script(_CLAIM)
+        self._forget = client.register_script(_FORGET)
+
+    async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> bool:
+        """Begin a stream, where none runs."""
+        return await self._run(self._create, stream_id, stream_id, chat_id, version, lease_until, self._expire)
+
+    async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
+        """Keep frames, renew the lease, and say whether to stop."""
+        rows = [value for row in frames for value in (row.first, row.first + row.number - 1, row.data)]
+        return await self._run(self._append, stream_id, lease_until, self._expire, *rows)
+
+    async def ask_to_stop(self, stream_id: str) -> None:
+        """Let the owner know, wherever it is."""
+        await self._run(self._set, stream_id, "stop", 1)
+
+    async def finish(self, stream_id: str) -> None:
+        """Nothing will follow."""
+        await self._run(self._set, stream_id, "finished", 1, stream_id)
+
+    async def claim(self, stream_id: str, now: float, lease_until: float) -> bool:
+        """Become the owner of a stream that has lost its own."""
+        return await self._run(self._claim, stream_id, now, lease_until)
+
+    async def state(self, stream_id: str) -> StreamState | None:
+        """What is known of a stream."""
+        found = await self._client.hmget(self._stream(stream_id), ["version", "lease", "finished"])
+        version, lease, finished = cast("list[bytes | None]", found)
+        if version is None or lease is None:
+            return None
+        return StreamState(version.decode(), float(lease), finished == b"1")
+
+    async def read(self, stream_id: str, after: int, most_bytes: int) -> list[StoredFrames]:
+        """Frames after a number."""
+        found, size, start = list[StoredFrames](), 0, after + 1
+        while entries := await self._client.xrange(self._frames(stream_id), f"{start}-0", count=_ENTRIES):
+            for id, fields in cast("list[tuple[bytes, dict[bytes, bytes]]]", entries):
+                last, data = int(id.partition(b"-")[0]), fields[b"data"]
+                if found and size + len(data) > most_bytes:
+                    return found
+                found.append(StoredFrames(last - int(fields[b"count"]) + 1, int(fields[b"count"]), data))
+                size, start = size + len(data), last + 1
+        return found
+
+    async def newest(self, chat_id: str) -> str | None:
+        """The chat's newest stream, if it runs."""
+        newest = cast("bytes | None", await self._client.get(f"{self._prefix}chat:{chat_id}"))
+        state = None if newest is None else await self.state(newest.decode())
+        return None if newest is None or state is None or state.finished else newest.decode()
+
+    async def delete_finished(self, before: float) -> None:
+        """Forget finished streams; a chat's pointer to its last one expires."""
+        await self._forget(keys=[f"{self._prefix}finished"], args=[self._prefix, before])
+
+    def _stream(self, stream_id: str) -> str:
+        return f"{self._prefix}stream:{stream_id}"
+
+    def _frames(self, stream_id: str) -> str:
+        return f"{self._prefix}frames:{stream_id}"
+
+    async def _run(self, script: Any, stream_id: str, *values: str | bytes | float) -> bool:
+        keys = [self._stream(stream_id), self._frames(stream_id), f"{self._prefix}finished"]
+        return bool(await script(keys=keys, args=[self._prefix, *values]))

@@ -1,10 +1,21 @@
-"""Chats that a coding agent answers: its command runs as a process, without a shell, and its stream is the answer."""
+"""The runtimes that answer chats: coding agents, models, Open Harness.
 
-from turnlog.chat.runtimes.claude_code import ClaudeCodeCommand
-from turnlog.chat.runtimes.codex import CodexCommand
-from turnlog.chat.runtimes.codex_server import CodexServerCommand
-from turnlog.chat.runtimes.command import AgentCommand, AgentStream, SessionPoint
-from turnlog.chat.runtimes.runtime import AgentRuntime
+A coding agent's command runs as a process, without a shell, and what it prints is the answer (`AgentRuntime`). Names
+are imported on first use, so that a model behind a chat needs nothing of the agents and their logs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from turnlog.chat.runtimes.agent import AgentRuntime
+    from turnlog.chat.runtimes.claude_code import ClaudeCodeCommand
+    from turnlog.chat.runtimes.codex import CodexCommand
+    from turnlog.chat.runtimes.codex_server import CodexServerCommand
+    from turnlog.chat.runtimes.command import AgentCommand, AgentStream, SessionPoint
+    from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
 
 __all__ = [
     "AgentCommand",
@@ -13,5 +24,25 @@ __all__ = [
     "ClaudeCodeCommand",
     "CodexCommand",
     "CodexServerCommand",
+    "ProviderRuntime",
     "SessionPoint",
+    "Tool",
 ]
+
+_MODULES = {
+    "AgentCommand": "command",
+    "AgentRuntime": "agent",
+    "AgentStream": "command",
+    "ClaudeCodeCommand": "claude_code",
+    "CodexCommand": "codex",
+    "CodexServerCommand": "codex_server",
+    "ProviderRuntime": "provider",
+    "SessionPoint": "command",
+    "Tool": "provider",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

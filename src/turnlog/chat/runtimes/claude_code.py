@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.aisdk.parts import DynamicToolUIPart, FileUIPart, TextUIPart, ToolUIPart, UIMessage
-from turnlog.chat.answer_metadata import RECORD_KEY, SESSION_KEY
+from turnlog.chat.conversion import RECORD_KEY, SESSION_KEY
 from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes.command import SessionPoint
 from turnlog.chat.runtimes.telling import Telling, Told

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from turnlog.aisdk.parts import UIMessage
-from turnlog.chat.answer_metadata import SESSION_KEY
+from turnlog.chat.conversion import SESSION_KEY
 from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes.command import SessionPoint
 from turnlog.chat.runtimes.telling import Telling, Told

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from turnlog import __version__
 from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage
-from turnlog.chat.answer_metadata import RECORD_KEY, SESSION_KEY
+from turnlog.chat.conversion import RECORD_KEY, SESSION_KEY
 from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes.codex import AGENT
 from turnlog.chat.runtimes.codex_items import ItemTeller, Json, Told

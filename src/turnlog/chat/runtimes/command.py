@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from turnlog.aisdk.parts import UIMessage
-from turnlog.chat.answer_metadata import RECORD_KEY, SESSION_KEY
+from turnlog.chat.conversion import RECORD_KEY, SESSION_KEY
 from turnlog.chat.runtime import RunRequest
 from turnlog.model.stream import StreamEvent
 

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.aisdk.parts import DynamicToolUIPart, TextUIPart, ToolApproval, UIMessage
-from turnlog.chat.answer_metadata import SESSION_KEY
+from turnlog.chat.conversion import SESSION_KEY
 from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes import AgentCommand, AgentRuntime, ClaudeCodeCommand, CodexServerCommand
 from turnlog.model import Session

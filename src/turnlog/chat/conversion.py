@@ -1,14 +1,15 @@
-"""The model calls of a page's message as canonical messages: what the stream told of each, and what is known besides.
+"""A chat's UI messages as canonical messages, one a model call.
 
-The page's form of a message holds less than the stored one. Where a message goes on, whatever did not change is taken
-from what is stored.
+A UI message holds less than what is stored. What it lacks comes from its metadata: what the stream said about each
+step, and which run of an agent it came from. When a message continues, everything that did not change is taken from
+what is stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, cast, get_args
+from typing import Any, Final, cast, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -19,6 +20,29 @@ from turnlog.aisdk.convert import METADATA
 from turnlog.aisdk.parts import StepStartUIPart, UIMessage
 from turnlog.aisdk.receive import from_ui_messages
 from turnlog.model import Message, Part, ReasoningPart, StopReason, TextPart, ToolCallPart, Usage
+from turnlog.store.writing.answers import AgentAnswer
+
+SESSION_KEY: Final = "agentSession"
+"""Id of the session, `<agent>:<external id>`."""
+
+RECORD_KEY: Final = "agentRecord"
+"""The agent's own id of the answer's last record, where it has one."""
+
+RUN_KEY: Final = "run"
+"""Id of the run."""
+
+
+def answer_of(message: UIMessage) -> AgentAnswer | None:
+    """The agent's session and run that a message came from, if it did."""
+    metadata: Any = to_plain(message.metadata)
+    if message.role != "assistant" or not isinstance(metadata, dict):
+        return None
+    facts = cast("dict[str, Any]", metadata)
+    session, run = facts.get(SESSION_KEY), facts.get(RUN_KEY)
+    if not isinstance(session, str):
+        return None
+    return AgentAnswer(session, run if isinstance(run, str) else None)
+
 
 _STOP_REASONS = frozenset(get_args(StopReason))
 

@@ -1,8 +1,8 @@
 """A runtime whose runs are processes of a coding agent: one start of its command answers one message.
 
-The agent keeps the conversation in a session of its own, which the next run goes on with; its id comes back to the page
-in the metadata of the answer, and from there with the next request. Where the agent asks for permission the run pauses
-and its process waits. Every run is a row, linked to the agent's log when it has ended (`turnlog.runs`).
+The agent keeps the conversation in a session of its own, which the next run continues; the session's id goes to the
+page in the metadata of the answer, and comes back with the next request. When the agent asks for permission, the run
+pauses and its process waits. Every run is a row, linked to the agent's log when it has ended (`turnlog.runs`).
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from turnlog.chat.answer_metadata import RECORD_KEY, RUN_KEY
+from turnlog.chat.conversion import RECORD_KEY, RUN_KEY
 from turnlog.chat.runtime import AnswerRuntime, RunRequest
 from turnlog.chat.runtimes.command import AgentCommand, SessionPoint, point_of
-from turnlog.chat.runtimes.live import LiveRun
-from turnlog.chat.runtimes.process import AgentProcess
-from turnlog.chat.runtimes.record import RunRecord
+from turnlog.chat.runtimes.live import AgentProcess, LiveRun, RunRecord
 from turnlog.errors import ConflictError, TurnlogError
 from turnlog.model.stream import Pause, RunFinish, StreamError, StreamEvent
+
+if TYPE_CHECKING:
+    from turnlog.chat.runtimes.command import AgentCommand
+
 
 logger = logging.getLogger(__name__)
 
