@@ -13,7 +13,7 @@ import pytest
 from support import claude_files, codex_files, gemini_files, klaude_files, opencode_files
 from turnlog.agents.changes import Changes
 from turnlog.agents.claude_code import records as claude_records
-from turnlog.agents.claude_code.complete_record import CompleteRecord
+from turnlog.agents.claude_code.records import CompleteRecord
 from turnlog.agents.codex import records as codex_records
 from turnlog.agents.reading import names_of, other_fields
 from turnlog.model import Message, ToolCallPart

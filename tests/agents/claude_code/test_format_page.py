@@ -7,11 +7,11 @@ import re
 import msgspec
 
 from support.format_page import FormatPage, named
-from turnlog.agents.claude_code import blocks
-from turnlog.agents.claude_code.classify import INTERRUPTS, PHRASES, TAGGED
-from turnlog.agents.claude_code.kinds import KEPT_FIELDS, KINDS
+from turnlog.agents.claude_code import messages_api
+from turnlog.agents.claude_code.record_kinds import KEPT_FIELDS, KINDS
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.stream_records import STREAM_KINDS
+from turnlog.agents.claude_code.user_text import INTERRUPTS, PHRASES, TAGGED
 
 PAGE = FormatPage("claude-code")
 
@@ -48,7 +48,7 @@ def test_every_field_that_is_read_is_on_the_page() -> None:
 def test_every_content_block_is_on_the_page() -> None:
     described = {name for block, _ in PAGE.rows("### Content blocks") for name in named(block)}
     others = {"text", "tool_result", "*_tool_result", "web_search_result", "image", "document"}
-    assert described == others | blocks.CALL_BLOCKS | blocks.REASONING_BLOCKS | blocks.DATA_BLOCKS
+    assert described == others | messages_api.CALL_BLOCKS | messages_api.REASONING_BLOCKS | messages_api.DATA_BLOCKS
 
 
 def test_every_tag_that_tells_an_origin_is_on_the_page() -> None:

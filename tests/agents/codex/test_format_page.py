@@ -7,10 +7,10 @@ import re
 import msgspec
 
 from support.format_page import FormatPage, named
-from turnlog.agents.codex import content, records
-from turnlog.agents.codex.exec_records import EVENT_KINDS, EXEC_KINDS
-from turnlog.agents.codex.kinds import KEPT_FIELDS, KINDS
-from turnlog.agents.codex.messages import TAGGED
+from turnlog.agents.codex import records, responses_api
+from turnlog.agents.codex.record_kinds import KEPT_FIELDS, KINDS
+from turnlog.agents.codex.stream_records import EVENT_KINDS, EXEC_KINDS
+from turnlog.agents.codex.user_messages import TAGGED
 
 PAGE = FormatPage("codex")
 
@@ -57,7 +57,7 @@ def test_every_field_that_is_read_is_on_the_page() -> None:
 
 def test_every_piece_of_content_is_on_the_page() -> None:
     described = {name for piece, _ in PAGE.rows("### Pieces of content") for name in named(piece)}
-    assert described == content.TEXT_PIECES | content.IMAGE_PIECES | content.DATA_PIECES
+    assert described == responses_api.TEXT_PIECES | responses_api.IMAGE_PIECES | responses_api.DATA_PIECES
 
 
 def test_every_text_that_tells_an_origin_is_on_the_page() -> None:

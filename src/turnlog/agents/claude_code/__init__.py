@@ -67,6 +67,6 @@ class ClaudeCode:
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """`toolUseResult` of the record that brought the call's result; None when that record has none."""
-        from turnlog.agents.claude_code.results import structured_result
+        from turnlog.agents.claude_code.tool_results import structured_result
 
         return structured_result(record, tool_call_id)

@@ -6,12 +6,11 @@ from pathlib import Path
 
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
-from turnlog.agents.claude_code.kinds import TYPES
-from turnlog.agents.claude_code.lines import read_lines
-from turnlog.agents.claude_code.records import Record
+from turnlog.agents.claude_code.record_kinds import TYPES
+from turnlog.agents.claude_code.records import Record, read_lines
 from turnlog.agents.claude_code.sources import NAME, source_of
 from turnlog.agents.claude_code.stream import read_stream_lines
-from turnlog.agents.claude_code.stream_records import STREAM_KINDS, StreamRecord, stream_kind
+from turnlog.agents.claude_code.stream_records import STREAM_KINDS, StreamRecord
 from turnlog.agents.jsonl import whole_lines
 
 _SIDECARS = (SourceKind.SIDECAR, SourceKind.SPILL)
@@ -45,7 +44,7 @@ def detect_stream(path: Path, head: bytes) -> Detection | None:
 
 def _is_streamed(record: StreamRecord) -> bool:
     """No log calls it `session_id`. Lines have a `uuid` only since 1.0.8x."""
-    return stream_kind(record) in STREAM_KINDS and record.session_id is not None
+    return record.kind in STREAM_KINDS and record.session_id is not None
 
 
 def _are_fed(records: list[StreamRecord]) -> bool:

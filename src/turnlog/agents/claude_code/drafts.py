@@ -1,4 +1,4 @@
-"""Assistant messages in the making: the blocks, results and counts that one feed brings of them."""
+"""Assistant messages in the making: the messages_api, results and counts that one feed brings of them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from zlib import crc32
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import MessageChange, Placement, RecordRef
-from turnlog.agents.claude_code import blocks
+from turnlog.agents.claude_code import messages_api
+from turnlog.agents.claude_code.messages_api import usage_of
 from turnlog.agents.claude_code.records import Record, WireMessage, WireUsage
 from turnlog.agents.claude_code.state import BlockMark, OpenMessage, message_in, record_in
 from turnlog.agents.claude_code.tools import KINDS
-from turnlog.agents.claude_code.usage import usage_of
 from turnlog.agents.reading import in_order_of_arrival
 from turnlog.model import (
     Approval,
@@ -291,4 +291,4 @@ def text_key(text: str) -> int:
 
 def _error_of(record: Record, message: WireMessage) -> MessageError:
     kind = record.error if isinstance(record.error, str) else None
-    return MessageError(text=blocks.text_of(message.content), kind=kind, status=record.api_error_status)
+    return MessageError(text=messages_api.text_of(message.content), kind=kind, status=record.api_error_status)

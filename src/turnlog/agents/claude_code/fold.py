@@ -12,19 +12,71 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+from msgspec import UNSET
 
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes
-from turnlog.agents.claude_code.assistant import read_assistant
-from turnlog.agents.claude_code.facts import read_fact
-from turnlog.agents.claude_code.harness import read_attachment, read_progress, read_system
-from turnlog.agents.claude_code.lines import decode_record, read_lines
-from turnlog.agents.claude_code.reading import Reading
-from turnlog.agents.claude_code.records import Record
+from turnlog.agents.claude_code.assistant_messages import read_assistant
+from turnlog.agents.claude_code.events import add_api_error, add_hook_error, add_record, open_compaction, read_fact
+from turnlog.agents.claude_code.fold_context import Reading
+from turnlog.agents.claude_code.records import Record, decode_record, read_lines
 from turnlog.agents.claude_code.sources import NAME, agent_id_in
 from turnlog.agents.claude_code.state import State, decode_state, encode_state
-from turnlog.agents.claude_code.user import read_user
+from turnlog.agents.claude_code.user_messages import add_message, read_attachment, read_user
 from turnlog.agents.jsonl import count_lines
+
+
+def read_system(reading: Reading, record: Record) -> None:
+    """Notices, errors, compactions, and the slash commands that run without the model."""
+    if reading.is_known(record):
+        return
+    session = reading.session_of(record)
+    if record.subtype == "compact_boundary":
+        open_compaction(reading, record, session)
+    elif record.subtype == "api_error":
+        add_api_error(reading, record, session)
+    elif record.subtype == "local_command" and record.content:
+        add_message(reading, record, session, record.content, None)
+        reading.changes.counts.messages += 1
+    elif record.hook_errors:
+        add_hook_error(reading, record, session)
+    else:
+        add_record(reading, record, session)
+
+
+_COPIES = {"assistant": read_assistant, "user": read_user}
+
+
+def read_progress(reading: Reading, record: Record) -> None:
+    """Signs of life of a hook, a command or a subagent; of the latter, a copy of its record, perhaps the only one."""
+    copy = _copy_in(reading, record)
+    if copy is None or copy.type not in _COPIES:
+        add_record(reading, record, reading.session_of(record))
+        return
+    parent = reading.session_of(record)
+    if record.uuid is not None:
+        reading.state.remember_record(record.uuid, reading.parent_node(record, parent))
+    child = reading.child(copy.agent_id or "")
+    if record.parent_tool_use_id is not None and child.thread.leaf is None:
+        reading.link_subagent(parent.id, child.id, record.parent_tool_use_id)
+    _COPIES[copy.type](reading, copy)
+
+
+def _copy_in(reading: Reading, record: Record) -> Record | None:
+    data = record.data
+    if data is None or data.agent_id is None or data.message is UNSET:
+        return None
+    try:
+        copy = decode_record(data.message)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        reading.tell("the copied record has another shape", "error", "$.data.message")
+        return None
+    copy.is_sidechain, copy.agent_id = True, data.agent_id
+    copy.session_id = copy.session_id or record.session_id
+    copy.timestamp = copy.timestamp or record.timestamp
+    reading.json = bytes(data.message)
+    return copy
+
 
 _READERS: dict[str, Callable[[Reading, Record], None]] = {
     "assistant": read_assistant,

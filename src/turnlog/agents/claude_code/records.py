@@ -7,12 +7,15 @@ nothing is required, because each version writes another subset. Names follow th
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.amounts import Count, Money
+from turnlog.agents.claude_code.record_kinds import TYPES
+from turnlog.agents.decoding import clean_json
+from turnlog.agents.jsonl import JsonLines
 
 
 class _Wire(msgspec.Struct, rename="camel", gc=False):
@@ -274,8 +277,65 @@ class Record(_Wire, gc=False):
     ai_title: str | None = None
     total_cost_usd: Money | None = msgspec.field(name="totalCostUSD", default=None)
     others: dict[str, Any] | None = msgspec.field(name="", default=None)
-    """Metadata: the fields that no version seen so far writes (`complete_record`)."""
+    """Metadata: the fields that no version seen so far writes (`CompleteRecord`)."""
+
+    @property
+    def kind(self) -> str:
+        """The record's kind, as in `record_kinds.KINDS`: its type, and its subtype where it has one."""
+        if self.type == "system" and self.subtype:
+            return f"system/{self.subtype}"
+        if self.type == "attachment" and self.attachment:
+            return f"attachment/{self.attachment.type}"
+        if self.type == "progress" and self.data:
+            return f"progress/{self.data.type}"
+        return self.type
 
 
 FIRST_KEYS = ("parentUuid", "type", "uuid", "sessionId", "isSidechain", "message", "timestamp", "summary")
 """What a record's JSON begins with, in the versions seen."""
+
+
+_PASSED_OVER = """
+    agentName apiErrorType apiRefusalCategory apiRefusalExplanation atis attributionMcpTool backup base cacheControl
+    commandRun commandUuid deliveryId durationMs entrypoint failedHookErrorIndexes failedResponseHadNoToolCall hash
+    hasOutput hasUnknownModelCost hookAdditionalContext hookCount hookInfos id imagePasteIds isDisplayOnly
+    isSnapshotUpdate isVisibleInTranscriptOnly joinedNoticeLengths joinedNoticeOwn joinedNoticeRunIds keep
+    lastPrompt level madeBy mcpCallNotReadOnly mcpMeta messageCount messageId mode modelRestriction modelUsage
+    operation originalModel params perTurnEffort preventedContinuation promptCacheRequested promptId querySource
+    queuePriority queueSkipAttachments queueSkipSlashCommands queueTranscriptOnly reason refusedMessageId
+    refusedUserMessageUuid refusingModel renderedBesideToolResult renderedInHumanTurn renderedRole
+    repeatsCompactSummary requestDigest requestRef sandboxed scheduledFireId scheduledTaskId serverClassifierRequest
+    session_id sessionKind shape shapeHash slug snapshot snapshotMessageId source sourceToolAssistantUUID
+    sourceToolUseID startTime stopReason summarizedTurnPromptUuids summarizeMetadata tail thinkingDisplay
+    toolEndsTurn toolInputStreamMs tools toolUseID totalAPIDuration totalAPIDurationWithoutRetries totalDuration
+    totalLinesAdded totalLinesRemoved totalToolDuration trackingPath turnAttributionKey turnCompanion turnOrigin
+    turnPosition userType wakeupSource
+"""
+"""Further fields that have been seen. What they say is not read, or is read from the record's JSON by who wants it."""
+
+_FIELDS = [
+    (f"passed_over_{name}", Raw | UnsetType, msgspec.field(name=name, default=UNSET)) for name in _PASSED_OVER.split()
+]
+
+CompleteRecord = cast(
+    "type[Record]",
+    msgspec.defstruct("CompleteRecord", _FIELDS, bases=(Record,), gc=False, forbid_unknown_fields=True),
+)
+"""A record that refuses fields that no version seen so far writes."""
+
+
+def _is_record(record: Record) -> bool:
+    return record.type in TYPES
+
+
+read_lines = JsonLines(Record, first_keys=FIRST_KEYS, plausible=_is_record, complete=CompleteRecord).read
+"""Reads records out of bytes: see `turnlog.agents.jsonl.JsonLines.read`."""
+
+decode_record = msgspec.json.Decoder(Record).decode
+
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def fields_of(json: bytes) -> dict[str, msgspec.Raw]:
+    """The fields of a record as exact JSON."""
+    return _decode_fields(clean_json(json))

@@ -1,9 +1,4 @@
-"""The fold of what `claude -p --output-format stream-json` printed: lines of a stream -> changes of the model.
-
-Each line is read as the record that the session's log has of it, by the log's own readers. The ids are the same, so
-both readings of a message join; a block stands in both at the same number. A stream has no chain of parents: a line
-follows the one before it. What it prints in pieces is `stream_pieces`'.
-"""
+"""A line of a printed stream as the record that the session's log has of it, and what is remembered between lines."""
 
 from __future__ import annotations
 
@@ -11,29 +6,185 @@ import hashlib
 from collections.abc import Callable
 
 import msgspec
+from msgspec import UNSET
 
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, MessageChange
-from turnlog.agents.claude_code.assistant import read_assistant
-from turnlog.agents.claude_code.compaction import open_compaction
-from turnlog.agents.claude_code.events import add_api_error, add_kind
-from turnlog.agents.claude_code.reading import Reading
+from turnlog.agents.claude_code.assistant_messages import read_assistant
+from turnlog.agents.claude_code.drafts import SYNTHETIC, MessageDraft
+from turnlog.agents.claude_code.events import add_api_error, add_kind, open_compaction
+from turnlog.agents.claude_code.fold_context import Reading
 from turnlog.agents.claude_code.records import ApiFailure, Record, WireMessage, WireUsage
 from turnlog.agents.claude_code.state import State
-from turnlog.agents.claude_code.stream_lines import StreamState, as_logged, note_agent, remember_agent
-from turnlog.agents.claude_code.stream_pieces import read_piece, show_open_answers
 from turnlog.agents.claude_code.stream_records import (
     FIRST_KEYS,
     STREAM_FIELDS,
     STREAM_KINDS,
     STREAM_TYPES,
+    StreamPiece,
     StreamRecord,
-    stream_kind,
 )
-from turnlog.agents.claude_code.user import read_user
+from turnlog.agents.claude_code.user_messages import read_user
 from turnlog.agents.jsonl import JsonLines, count_lines
-from turnlog.agents.reading import aware
-from turnlog.model import ToolCallPart
+from turnlog.agents.reading import aware, keep_newest
+from turnlog.model import ReasoningPart, TextPart, ToolCallPart
+
+_AGENTS = 64
+
+
+class OpenAnswer(msgspec.Struct):
+    """A message whose pieces are being printed."""
+
+    message_id: str
+    model: str | None = None
+    usage: WireUsage | None = None
+    block: int | None = None
+    kind: str = ""
+    text: str = ""
+    """Of the block, as long as the block was not printed whole."""
+
+
+class StreamState(msgspec.Struct):
+    """What a fold of a stream remembers."""
+
+    lines: int = 0
+    session: str | None = None
+    """External id of the session that the last line named."""
+    sessions: dict[str, State] = {}
+    answers: dict[str, OpenAnswer] = {}
+    """By the call that started the subagent; "" for the main agent."""
+    agents: dict[str, str] = {}
+    """Call -> the id of the subagent it started."""
+    moment: int = 0
+    """The latest time seen, in Unix milliseconds."""
+
+
+def as_logged(state: StreamState, record: StreamRecord) -> Record:
+    """The line as the session's log has it."""
+    message = record.wire_message
+    is_failure = message is not None and message.model == SYNTHETIC and isinstance(record.error, str)
+    logged = Record(
+        type=record.type,
+        subtype=record.subtype,
+        message=message,
+        uuid=record.uuid,
+        timestamp=record.timestamp,
+        session_id=record.session_id,
+        request_id=record.request_id,
+        tool_use_result=record.tool_use_result,
+        thinking_duration_ms=record.thinking_duration_ms,
+        is_aborted_mid_stream=record.aborted,
+        is_meta=record.is_synthetic,
+        cwd=record.cwd,
+        version=record.claude_code_version,
+        error=record.error if is_failure else None,
+        is_api_error_message=is_failure or None,
+        compact_metadata=record.compact_metadata.as_logged() if record.compact_metadata else None,
+        logical_parent_uuid=record.logical_parent_uuid,
+        parent_uuid=None if record.compact_metadata else UNSET,
+    )
+    for fact in record.tool_result_meta or ():
+        # A line brings one result.
+        logged.tool_denial_kind = fact.non_execution_kind
+        logged.permission_decision = fact.permission_decision.as_logged() if fact.permission_decision else None
+    call = record.parent_tool_use_id
+    if call is not None:
+        logged.is_sidechain = True
+        logged.agent_id = record.agent_id or state.agents.get(call, call)
+    return logged
+
+
+def note_agent(state: StreamState, reading: Reading, record: StreamRecord, logged: Record) -> None:
+    """A subagent's first line tells which call started it."""
+    call, agent = record.parent_tool_use_id, logged.agent_id
+    if call is None or agent is None:
+        return
+    child = reading.child(agent)
+    if child.thread.leaf is None:
+        reading.link_subagent(reading.main.id, child.id, call)
+
+
+def remember_agent(state: StreamState, record: StreamRecord) -> None:
+    """A task that starts tells the id of the subagent that a call has started."""
+    if record.task_id and record.tool_use_id:
+        keep_newest(state.agents, record.tool_use_id, record.task_id, _AGENTS)
+
+
+def read_piece(state: StreamState, reading: Reading, record: StreamRecord) -> None:
+    """An event of the provider's stream: it opens a message, adds to it or ends it."""
+    piece, call = record.event, record.parent_tool_use_id or ""
+    answer = state.answers.get(call)
+    if not isinstance(piece, StreamPiece):
+        add_kind(reading, as_logged(state, record), reading.main, record.kind, None, ())
+        return
+    if piece.type == "message_start" and piece.message is not None and piece.message.id:
+        state.answers[call] = OpenAnswer(piece.message.id, piece.message.model, piece.message.usage)
+        _tell(state, reading, record, msgspec.structs.replace(piece.message, stop_reason=None, content=[]))
+    elif answer is None:
+        reading.tell("a piece of a message whose start was not printed", "note")
+    elif piece.type == "message_delta":
+        reason = piece.delta.stop_reason if piece.delta else None
+        usage = _whole(answer.usage, piece.usage)
+        _tell(
+            state,
+            reading,
+            record,
+            WireMessage(id=answer.message_id, model=answer.model, content=[], stop_reason=reason, usage=usage),
+        )
+    else:
+        _follow(reading, answer, piece)
+    reading.changes.counts.messages += piece.type not in ("message_start", "message_delta")
+
+
+def _tell(state: StreamState, reading: Reading, record: StreamRecord, message: WireMessage) -> None:
+    logged = as_logged(state, record)
+    note_agent(state, reading, record, logged)
+    logged.type, logged.uuid, logged.message = "assistant", None, message
+    read_assistant(reading, logged)
+
+
+def _whole(start: WireUsage | None, end: WireUsage | None) -> WireUsage | None:
+    """The counts at a message's end; what they leave out was told at its start."""
+    if start is None or end is None:
+        return end or start
+    fields = {name: getattr(end, name) for name in end.__struct_fields__ if getattr(end, name) is not None}
+    return msgspec.structs.replace(start, **fields)
+
+
+def _follow(reading: Reading, answer: OpenAnswer, piece: StreamPiece) -> None:
+    if piece.type == "content_block_start" and piece.content_block is not None:
+        answer.block, answer.kind = piece.index, piece.content_block.type
+        answer.text = piece.content_block.text or piece.content_block.thinking or ""
+    elif piece.type == "content_block_delta" and piece.delta is not None:
+        answer.text += piece.delta.text or piece.delta.thinking or ""
+    elif piece.type == "content_block_stop":
+        _show_text(reading, answer)
+        answer.text = ""
+
+
+def show_open_answers(state: StreamState, reading: Reading) -> None:
+    """What is there so far of blocks that are still being printed: perhaps no more will come."""
+    for answer in state.answers.values():
+        _show_text(reading, answer)
+
+
+_PARTS: dict[str, Callable[[str, str], TextPart | ReasoningPart]] = {
+    "text": lambda part_id, text: TextPart(id=part_id, text=text, state="streaming"),
+    "thinking": lambda part_id, text: ReasoningPart(id=part_id, text=text, state="streaming"),
+}
+
+
+def _show_text(reading: Reading, answer: OpenAnswer) -> None:
+    open_message = reading.state.messages.get(answer.message_id)
+    if not answer.text or answer.block is None or answer.kind not in _PARTS or open_message is None:
+        return
+    draft = reading.drafts.get(answer.message_id)
+    if draft is None:
+        draft = MessageDraft(answer.message_id, reading.main.id, open_message, reading.main.fate)
+        reading.drafts[answer.message_id] = draft
+        reading.order.append(draft)
+    draft.add_part(answer.block, _PARTS[answer.kind](f"{answer.message_id}.{answer.block}", answer.text))
+
 
 _LONG_AGO = 1 << 53
 """What a stream says of a session counts less than anything a log says, and a later run more than an earlier one."""
@@ -75,7 +226,7 @@ class StreamFold:
         for record, json, position, length, number in read_stream_lines(data, offset, state.lines + 1, changes):
             reading = self._reading_of(record, json, changes)
             reading.json, reading.position, reading.length, reading.line_number = json, position, length, number
-            _READERS.get(record.type, _read_other)(self._state, reading, record)
+            _LINE_READERS.get(record.type, _read_other)(self._state, reading, record)
         state.lines += count_lines(data)
         for reading in self._readings.values():
             show_open_answers(state, reading)
@@ -191,11 +342,11 @@ def _show_outcome(reading: Reading, record: StreamRecord) -> None:
 
 
 def _read_other(state: StreamState, reading: Reading, record: StreamRecord) -> None:
-    kind, logged = stream_kind(record), as_logged(state, record)
+    kind, logged = record.kind, as_logged(state, record)
     add_kind(reading, logged, reading.session_of(logged), kind, STREAM_KINDS.get(kind), STREAM_FIELDS.get(kind, ()))
 
 
-_READERS: dict[str, Callable[[StreamState, Reading, StreamRecord], None]] = {
+_LINE_READERS: dict[str, Callable[[StreamState, Reading, StreamRecord], None]] = {
     "assistant": _read_assistant,
     "result": _read_result,
     "stream_event": read_piece,

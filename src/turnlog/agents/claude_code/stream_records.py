@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.amounts import Money
-from turnlog.agents.claude_code.kinds import Becomes
+from turnlog.agents.claude_code.record_kinds import Becomes
 from turnlog.agents.claude_code.records import (
     Block,
     CompactMetadata,
@@ -257,7 +257,7 @@ class StreamRecord(msgspec.Struct, gc=False):
         """The message of the Messages API, if the line has one."""
         return self.message if isinstance(self.message, WireMessage) else None
 
-
-def stream_kind(record: StreamRecord) -> str:
-    """The kind of a line, in the words of `STREAM_KINDS`."""
-    return f"{record.type}/{record.subtype}" if record.subtype else record.type
+    @property
+    def kind(self) -> str:
+        """The line's kind, as in `STREAM_KINDS`."""
+        return f"{self.type}/{self.subtype}" if self.subtype else self.type

@@ -42,7 +42,7 @@ class Codex:
         A stream names a thread that starts, or has known items.
         """
         from turnlog.agents.codex.detection import detect_log
-        from turnlog.agents.codex.exec_json import EXEC_JSON
+        from turnlog.agents.codex.stream import EXEC_JSON
         from turnlog.agents.printed_fold import detect_printed
 
         found = detect_log(path, head)
@@ -56,7 +56,7 @@ class Codex:
 
             return HookFold(HOOKS, source, state)
         if source.kind is SourceKind.STREAM:
-            from turnlog.agents.codex.exec_json import EXEC_JSON
+            from turnlog.agents.codex.stream import EXEC_JSON
             from turnlog.agents.printed_fold import PrintedFold
 
             return PrintedFold(EXEC_JSON, state)
@@ -70,7 +70,7 @@ class Codex:
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """The item, or the event, that told of a call's outcome besides its output."""
-        from turnlog.agents.codex.exec_calls import exec_structured_result
-        from turnlog.agents.codex.results import structured_result
+        from turnlog.agents.codex.stream_records import exec_structured_result
+        from turnlog.agents.codex.tool_results import structured_result
 
         return structured_result(record, tool_call_id) or exec_structured_result(record, tool_call_id)

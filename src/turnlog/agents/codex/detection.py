@@ -9,9 +9,8 @@ from msgspec import Raw
 
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
-from turnlog.agents.codex.kinds import ITEM_TYPES, TYPES
-from turnlog.agents.codex.lines import read_lines, thread_named_in
-from turnlog.agents.codex.records import Line, Meta
+from turnlog.agents.codex.record_kinds import ITEM_TYPES, TYPES
+from turnlog.agents.codex.records import Line, Meta, read_lines, thread_named_in
 from turnlog.agents.codex.sources import NAME, renamed, source_of
 from turnlog.agents.jsonl import whole_lines
 from turnlog.agents.packing import is_packed, unpack

@@ -15,23 +15,25 @@ from msgspec import UNSET
 
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
-from turnlog.agents.codex import answers, compactions, messages, results, session, turns
-from turnlog.agents.codex.events import add_record
-from turnlog.agents.codex.lines import (
+from turnlog.agents.codex import assistant_messages, events, session, tool_results, user_messages
+from turnlog.agents.codex.fold_context import Reading, Told
+from turnlog.agents.codex.identity import settle_layout
+from turnlog.agents.codex.records import (
     EVENTS,
     ITEMS,
     UNREADABLE,
+    Event,
+    Item,
+    Line,
+    TurnItem,
     decode_event,
     decode_item,
     read_item,
     read_lines,
     thread_named_in,
 )
-from turnlog.agents.codex.reading import Reading, Told
-from turnlog.agents.codex.records import Event, Item, Line, TurnItem
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import State, decode_state, encode_state
-from turnlog.agents.codex.twins import settle_layout
 from turnlog.agents.jsonl import count_lines
 from turnlog.agents.packing import unpack
 from turnlog.model import Origin
@@ -46,64 +48,68 @@ _SPAWNED = "You are the newly spawned agent."
 def _read_output(reading: Reading, item: Item) -> None:
     text = item.output
     if item.call_id is None and item.name is not None:
-        messages.read_context(reading, item)
+        user_messages.read_context(reading, item)
     elif not reading.is_own and isinstance(text, str) and text.startswith(_SPAWNED):
         session.end_copy(reading)
-        messages.read_spawned(reading, text)
+        user_messages.read_spawned(reading, text)
     else:
-        results.read_output(reading, item)
+        tool_results.read_output(reading, item)
 
 
 _ITEMS: dict[str, Callable[[Reading, Item], None]] = {
-    "reasoning": answers.read_reasoning,
-    "function_call": answers.read_call,
-    "custom_tool_call": answers.read_call,
-    "local_shell_call": answers.read_call,
-    "tool_search_call": answers.read_call,
-    "web_search_call": answers.read_server_call,
-    "image_generation_call": answers.read_server_call,
+    "reasoning": assistant_messages.read_reasoning,
+    "function_call": assistant_messages.read_call,
+    "custom_tool_call": assistant_messages.read_call,
+    "local_shell_call": assistant_messages.read_call,
+    "tool_search_call": assistant_messages.read_call,
+    "web_search_call": assistant_messages.read_server_call,
+    "image_generation_call": assistant_messages.read_server_call,
     "function_call_output": _read_output,
-    "custom_tool_call_output": results.read_output,
-    "local_shell_call_output": results.read_output,
-    "mcp_tool_call_output": results.read_output,
-    "tool_search_output": results.read_search_output,
-    "agent_message": messages.read_agent_message,
+    "custom_tool_call_output": tool_results.read_output,
+    "local_shell_call_output": tool_results.read_output,
+    "mcp_tool_call_output": tool_results.read_output,
+    "tool_search_output": tool_results.read_search_output,
+    "agent_message": user_messages.read_agent_message,
 }
 
 _EVENTS: dict[str, Callable[[Reading, Event], None]] = {
-    "token_count": turns.read_token_count,
-    "task_started": turns.read_task_started,
-    "turn_started": turns.read_task_started,
-    "task_complete": turns.read_task_complete,
-    "turn_complete": turns.read_task_complete,
-    "turn_aborted": turns.read_turn_aborted,
-    "thread_rolled_back": turns.read_rollback,
-    "error": turns.read_error,
-    "stream_error": turns.read_error,
+    "token_count": events.read_token_count,
+    "task_started": events.read_task_started,
+    "turn_started": events.read_task_started,
+    "task_complete": events.read_task_complete,
+    "turn_complete": events.read_task_complete,
+    "turn_aborted": events.read_turn_aborted,
+    "thread_rolled_back": events.read_rollback,
+    "error": events.read_error,
+    "stream_error": events.read_error,
 }
 
 _TWINS: dict[str, Callable[[Reading, Event], Told]] = {
-    "user_message": messages.read_user_message,
-    "agent_message": answers.hear_message,
-    "agent_reasoning": lambda reading, event: answers.hear_reasoning(reading, event.text or "", None),
-    "agent_reasoning_raw_content": lambda reading, event: answers.hear_reasoning(reading, event.text or "", None),
-    "exec_command_end": results.read_call_event,
-    "mcp_tool_call_end": results.read_call_event,
-    "patch_apply_end": results.read_call_event,
-    "view_image_tool_call": results.read_call_event,
-    "dynamic_tool_call_response": results.read_call_event,
-    "collab_agent_spawn_end": results.read_call_event,
+    "user_message": user_messages.read_user_message,
+    "agent_message": assistant_messages.hear_message,
+    "agent_reasoning": lambda reading, event: assistant_messages.hear_reasoning(reading, event.text or "", None),
+    "agent_reasoning_raw_content": lambda reading, event: assistant_messages.hear_reasoning(
+        reading, event.text or "", None
+    ),
+    "exec_command_end": tool_results.read_call_event,
+    "mcp_tool_call_end": tool_results.read_call_event,
+    "patch_apply_end": tool_results.read_call_event,
+    "view_image_tool_call": tool_results.read_call_event,
+    "dynamic_tool_call_response": tool_results.read_call_event,
+    "collab_agent_spawn_end": tool_results.read_call_event,
 }
 """Events that tell what an item tells too, and what each of them is counted as then."""
 
 
 def _hear_answer(reading: Reading, item: TurnItem) -> Told:
     text = "\n".join([piece.text for piece in item.content or () if piece.text is not None])
-    return answers.hear_text(reading, text, _item_id(item), item.phase)
+    return assistant_messages.hear_text(reading, text, _item_id(item), item.phase)
 
 
 def _hear_reasoning(reading: Reading, item: TurnItem) -> Told:
-    return answers.hear_reasoning(reading, "\n\n".join(item.raw_content or item.summary_text or ()), _item_id(item))
+    return assistant_messages.hear_reasoning(
+        reading, "\n\n".join(item.raw_content or item.summary_text or ()), _item_id(item)
+    )
 
 
 def _item_id(item: TurnItem) -> str | None:
@@ -130,20 +136,20 @@ _OF_REVIEWER = frozenset({*_TWINS, "token_count"})
 """What a log hears of a thread that reviews."""
 
 _ITEM_TWINS: dict[str, Callable[[Reading, TurnItem], Told]] = {
-    "UserMessage": messages.read_user_item,
+    "UserMessage": user_messages.read_user_item,
     "AgentMessage": _hear_answer,
     "Reasoning": _hear_reasoning,
-    "CommandExecution": results.read_call_item,
-    "FileChange": results.read_call_item,
-    "McpToolCall": results.read_call_item,
-    "DynamicToolCall": results.read_call_item,
-    "CollabAgentToolCall": results.read_call_item,
-    "SubAgentActivity": results.read_call_item,
-    "ImageView": results.read_call_item,
-    "ImageGeneration": results.read_call_item,
-    "WebSearch": results.read_call_item,
-    "Sleep": results.read_call_item,
-    "FunctionCallOutput": results.read_call_item,
+    "CommandExecution": tool_results.read_call_item,
+    "FileChange": tool_results.read_call_item,
+    "McpToolCall": tool_results.read_call_item,
+    "DynamicToolCall": tool_results.read_call_item,
+    "CollabAgentToolCall": tool_results.read_call_item,
+    "SubAgentActivity": tool_results.read_call_item,
+    "ImageView": tool_results.read_call_item,
+    "ImageGeneration": tool_results.read_call_item,
+    "WebSearch": tool_results.read_call_item,
+    "Sleep": tool_results.read_call_item,
+    "FunctionCallOutput": tool_results.read_call_item,
 }
 
 
@@ -209,14 +215,14 @@ def _read_line(reading: Reading, line: Line) -> None:
     elif kind in _OTHERS:
         _OTHERS[kind](reading)
     else:
-        add_record(reading, kind, payload)
+        reading.add_record_event(kind, payload)
 
 
 _OTHERS: dict[str, Callable[[Reading], None]] = {
     "session_meta": session.read_session_meta,
     "turn_context": session.read_context,
-    "token_usage_record": turns.read_token_usage_record,
-    "compacted": compactions.read_compaction,
+    "token_usage_record": events.read_token_usage_record,
+    "compacted": events.read_compaction,
     "inter_agent_communication_metadata": session.read_trigger,
 }
 
@@ -227,7 +233,7 @@ def _read_bare(reading: Reading, line: Line) -> None:
     reading.payload = reading.json
     if line.record_type is not None:
         reading.close_message()
-        add_record(reading, line.record_type, reading.json)
+        reading.add_record_event(line.record_type, reading.json)
         return
     item = read_item(reading.json, reading.tell)
     if item.type:
@@ -235,7 +241,7 @@ def _read_bare(reading: Reading, line: Line) -> None:
     elif item.id is not None and not reading.state.named:
         session.read_bare_meta(reading, item)
     else:
-        add_record(reading, "", reading.json)
+        reading.add_record_event("", reading.json)
 
 
 def _read_item(reading: Reading, item: Item) -> None:
@@ -251,21 +257,21 @@ def _read_item(reading: Reading, item: Item) -> None:
         if item.role == "assistant":
             if reviewed:
                 reading.close_message()
-            answers.read_answer(reading, item, origin=Origin.NOTIFICATION if reviewed else None)
+            assistant_messages.read_answer(reading, item, origin=Origin.NOTIFICATION if reviewed else None)
         else:
-            messages.read_message(reading, item)
+            user_messages.read_message(reading, item)
         return
     reader = _ITEMS.get(kind)
     if reader is not None:
         reader(reading, item)
     else:
-        add_record(reading, f"response_item/{kind}", reading.payload)
+        reading.add_record_event(f"response_item/{kind}", reading.payload)
 
 
 def _read_event(reading: Reading, event: Event) -> None:
     kind = event.type
     if reading.state.reviewed_apart and kind in _OF_REVIEWER:
-        add_record(reading, f"event_msg/{kind}", reading.payload)
+        reading.add_record_event(f"event_msg/{kind}", reading.payload)
         return
     reader = _EVENTS.get(kind)
     if reader is not None:
@@ -297,4 +303,4 @@ def _read_event(reading: Reading, event: Event) -> None:
     elif told == "results":
         reading.changes.counts.results += 1
     else:
-        add_record(reading, f"event_msg/{kind}", reading.payload)
+        reading.add_record_event(f"event_msg/{kind}", reading.payload)

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from turnlog.agents.changes import NAMED_AFTER
-from turnlog.agents.codex.events import add_record
-from turnlog.agents.codex.lines import read_communication, read_meta, read_turn_context
-from turnlog.agents.codex.reading import Reading
-from turnlog.agents.codex.records import Item, Meta
-from turnlog.agents.codex.results import end_calls
+from turnlog.agents.codex.fold_context import Reading
+from turnlog.agents.codex.records import Item, Meta, read_communication, read_meta, read_turn_context
 from turnlog.agents.codex.sources import NAME, session_id, thread_of
 from turnlog.agents.codex.state import State
+from turnlog.agents.codex.tool_results import end_calls
 from turnlog.agents.codex.tools import metadata_of
 
 _VERSION_7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -49,7 +47,7 @@ def read_session_meta(reading: Reading) -> None:
         _note_layout(state, meta.cli_version)
     else:
         _note_facts(reading, meta)
-    add_record(reading, "session_meta", reading.payload)
+    reading.add_record_event("session_meta", reading.payload)
 
 
 def read_bare_meta(reading: Reading, item: Item) -> None:
@@ -59,7 +57,7 @@ def read_bare_meta(reading: Reading, item: Item) -> None:
     if item.git is not None:
         reading.session.git_branch = item.git.branch
         reading.session.git_commit = item.git.commit_hash
-    add_record(reading, "session_meta", reading.payload)
+    reading.add_record_event("session_meta", reading.payload)
 
 
 def _read_own_meta(reading: Reading, meta: Meta) -> None:
@@ -154,13 +152,13 @@ def read_context(reading: Reading) -> None:
     if reading.is_own:
         _note_folder(reading, context.cwd)
     reading.close_message()
-    add_record(reading, "turn_context", reading.payload)
+    reading.add_record_event("turn_context", reading.payload)
 
 
 def read_trigger(reading: Reading) -> None:
     """`inter_agent_communication_metadata`: whether the message that follows begins a turn."""
     reading.state.trigger = bool(read_communication(reading.payload, reading.tell).trigger_turn)
-    add_record(reading, "inter_agent_communication_metadata", reading.payload)
+    reading.add_record_event("inter_agent_communication_metadata", reading.payload)
 
 
 def note_turn(reading: Reading, turn_id: str | None) -> None:

@@ -10,8 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from turnlog.agents.codex.exec_calls import result_of, tool_name_of
-from turnlog.agents.codex.exec_records import CALL_ITEMS, ExecItem
+from turnlog.agents.codex.stream_records import CALL_ITEMS, ExecItem, result_of, tool_name_of
 from turnlog.model.codec import to_json
 from turnlog.model.stream import (
     ReasoningDelta,

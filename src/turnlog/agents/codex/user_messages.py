@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from turnlog.agents.codex import identity
-from turnlog.agents.codex.content import IMAGE_MARKS, file_of, parts_of, text_of
-from turnlog.agents.codex.reading import TURNS_BEGIN, Reading, Told
+from turnlog.agents.codex.fold_context import TURNS_BEGIN, Reading, Told
 from turnlog.agents.codex.records import Content, Event, Item, TurnItem
-from turnlog.agents.codex.results import end_calls, output_text
+from turnlog.agents.codex.responses_api import IMAGE_MARKS, file_of, parts_of, text_of
 from turnlog.agents.codex.sources import NAME
+from turnlog.agents.codex.tool_results import end_calls, output_text
 from turnlog.agents.codex.tools import metadata_of
 from turnlog.agents.decoding import raw_at
 from turnlog.model import Message, Origin, Part, Role, TextPart

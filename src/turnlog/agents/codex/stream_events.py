@@ -13,11 +13,17 @@ from zlib import crc32
 
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.codex.exec_calls import content_of_pieces
-from turnlog.agents.codex.exec_records import ExecEvent, ExecLine, McpOutcome
-from turnlog.agents.codex.exec_state import ExecState, HeldLine, opened
-from turnlog.agents.codex.kinds import KINDS as LOG_KINDS
-from turnlog.agents.codex.lines import Payload, fields_of
+from turnlog.agents.codex.record_kinds import KINDS as LOG_KINDS
+from turnlog.agents.codex.records import Payload, fields_of
+from turnlog.agents.codex.stream_records import (
+    ExecEvent,
+    ExecLine,
+    ExecState,
+    HeldLine,
+    McpOutcome,
+    content_of_pieces,
+    opened,
+)
 from turnlog.agents.codex.tools import milliseconds_of, status_of
 from turnlog.agents.printed import Printed, kept_fields
 from turnlog.model import (

@@ -1,19 +1,24 @@
-"""Results of tool calls: in user records, in the model's own answer, and as a background task's later report."""
+"""Results on their way to their calls, and the user's no that has to wait until the log says what it was.
+
+Up to about 2.1.290 the result of a call that was refused and that of one which Escape stopped have the same words. What
+tells them apart is the record of the interrupt behind them: it names the message whose tool was running
+(`interruptedMessageId`, seen from 2.1.150 on) and none where the question for leave was still open.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import RUN, ResultChange
-from turnlog.agents.claude_code import blocks
-from turnlog.agents.claude_code.answers import Answer, hold_answer, tell_answer
-from turnlog.agents.claude_code.classify import notices_in, unescaped
+from turnlog.agents.claude_code import messages_api
 from turnlog.agents.claude_code.drafts import MessageDraft
-from turnlog.agents.claude_code.reading import Reading, Session
+from turnlog.agents.claude_code.fold_context import Reading, Session
 from turnlog.agents.claude_code.records import Block, Record, ResultFacts
 from turnlog.agents.claude_code.sources import NAME, session_id
-from turnlog.agents.claude_code.state import ROOT, unresolved
+from turnlog.agents.claude_code.state import ROOT, HeldAnswer, unresolved
 from turnlog.agents.claude_code.tools import (
     approval_of,
     duration_of,
@@ -25,8 +30,80 @@ from turnlog.agents.claude_code.tools import (
     status_of_failure,
     status_of_success,
 )
+from turnlog.agents.claude_code.user_text import notices_in, unescaped
 from turnlog.agents.decoding import raw_at
 from turnlog.model import Approval, DataPart, Part, ResultStatus, TextPart, ToolResult
+
+
+class Answer(NamedTuple):
+    """A result, where it stands, and whose it is."""
+
+    session_id: str
+    tool_call_id: str
+    message_id: str | None
+    record: tuple[int, int]
+    record_id: str | None
+    result: ToolResult
+    approval: Approval | None
+
+
+def tell_answer(reading: Reading, answer: Answer) -> None:
+    """Give a result to its call, when this feed has that; else leave it to the store."""
+    call = reading.calls.get(answer.tool_call_id)
+    record_ids = (answer.record_id,) if answer.record_id is not None else ()
+    if call is None:
+        reading.changes.results.append(
+            ResultChange(
+                session_id=answer.session_id,
+                tool_call_id=answer.tool_call_id,
+                result=answer.result,
+                position=answer.record[0],
+                record=answer.record,
+                record_ids=record_ids,
+                message_id=answer.message_id,
+                approval=answer.approval,
+            )
+        )
+        return
+    call.add_result(answer.result)
+    if answer.approval is not None:
+        call.approval = answer.approval
+    call.draft.records.append((*answer.record, answer.result.id))
+    call.draft.record_ids += record_ids
+
+
+def hold_answer(reading: Reading, answer: Answer) -> None:
+    """Keep a user's no until what follows says whether the tool was running."""
+    reading.state.held.append(
+        HeldAnswer(
+            session_id=answer.session_id,
+            tool_call_id=answer.tool_call_id,
+            message_id=answer.message_id,
+            record=answer.record,
+            record_id=answer.record_id,
+            result=msgspec.Raw(msgspec.json.encode(answer.result)),
+            source=answer.approval.source if answer.approval is not None else None,
+        )
+    )
+
+
+def settle_answers(reading: Reading, interrupted: str | None = None) -> None:
+    """Tell what was kept: the tools of the message `interrupted` were stopped, all others were refused."""
+    held, reading.state.held = reading.state.held, []
+    for kept in held:
+        result = msgspec.json.decode(kept.result, type=ToolResult)
+        stopped = interrupted is not None and kept.message_id == interrupted
+        answer = Answer(
+            session_id=kept.session_id,
+            tool_call_id=kept.tool_call_id,
+            message_id=kept.message_id,
+            record=kept.record,
+            record_id=kept.record_id,
+            result=msgspec.structs.replace(result, status="aborted") if stopped else result,
+            approval=None if stopped else Approval(approved=False, source=kept.source),
+        )
+        tell_answer(reading, answer)
+
 
 _TASK_STATUS: dict[str, ResultStatus] = {
     "completed": "success",
@@ -56,7 +133,7 @@ def read_result(reading: Reading, record: Record, session: Session, block: Block
     if facts is not None:
         _note_task(reading, session, facts, call_id, message_id, origin)
     if record.uuid is not None:
-        _place(reading, record, session, message_id)
+        _place_result(reading, record, session, message_id)
         if message_id == session.thread.leaf and message_id is not None:
             session.end_at(record.uuid)
     answer = Answer(
@@ -74,7 +151,7 @@ def read_result(reading: Reading, record: Record, session: Session, block: Block
         tell_answer(reading, answer)
 
 
-def _place(reading: Reading, record: Record, session: Session, message_id: str | None) -> None:
+def _place_result(reading: Reading, record: Record, session: Session, message_id: str | None) -> None:
     """A result belongs to its call's message, or stands for what hangs between the two."""
     assert record.uuid is not None
     nodes, parent = reading.state.nodes, record.parent_uuid
@@ -97,7 +174,7 @@ def _result_of(
     no_before_run: ResultStatus,
 ) -> ToolResult:
     content, call_id = block.content, block.tool_use_id or ""
-    text = content if isinstance(content, str) else blocks.text_of(content)
+    text = content if isinstance(content, str) else messages_api.text_of(content)
     items = content if isinstance(content, list) else None
     is_error = block.is_error is True
     if is_error:
@@ -109,14 +186,14 @@ def _result_of(
     return ToolResult(
         id=result_id(call_id, text, items),
         status=status,
-        content=_parts_of(reading, content, index),
+        content=_result_parts(reading, content, index),
         error_text=error_text_of(text) if is_error else None,
         exit_code=exit_code_of(text) if is_error else None,
         preliminary=facts is not None and _goes_on(facts),
         completed_at=record.timestamp,
         duration_ms=duration_of(facts) if facts is not None else None,
         spilled_to=_spill_in(reading, text, origin) if text.startswith("<persisted-output>") else None,
-        metadata=_metadata_of(facts) if facts is not None else {},
+        metadata=_result_metadata(facts) if facts is not None else {},
     )
 
 
@@ -127,7 +204,7 @@ def _goes_on(facts: ResultFacts) -> bool:
     return isinstance(facts.task_id, str) and (facts.timeout_ms is not None or isinstance(facts.run_id, str))
 
 
-def _parts_of(reading: Reading, content: str | list[Block] | Block | None, index: int) -> tuple[Part, ...]:
+def _result_parts(reading: Reading, content: str | list[Block] | Block | None, index: int) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (TextPart(text=content),)
     if not isinstance(content, list):
@@ -135,13 +212,13 @@ def _parts_of(reading: Reading, content: str | list[Block] | Block | None, index
     json = reading.json
     return tuple(
         [
-            blocks.part_of(item, None, lambda at=at: raw_at(json, "message", "content", index, "content", at))
+            messages_api.part_of(item, None, lambda at=at: raw_at(json, "message", "content", index, "content", at))
             for at, item in enumerate(content)
         ]
     )
 
 
-def _metadata_of(facts: ResultFacts) -> dict[str, object]:
+def _result_metadata(facts: ResultFacts) -> dict[str, object]:
     """WebSearch asks another model, whose searches no usage counts; a workflow's run has subagents of its own."""
     if isinstance(facts.search_count, int):
         return {NAME: {"searches": facts.search_count}}
@@ -192,12 +269,12 @@ def add_server_result(reading: Reading, draft: MessageDraft, record: Record, blo
     content, call_id = block.content, block.tool_use_id or ""
     items = content if isinstance(content, list) else None
     failure = content.error_code if isinstance(content, Block) else None
-    parts = _parts_of(reading, content, index)
+    parts = _result_parts(reading, content, index)
     if isinstance(content, Block):
         raw = raw_at(reading.json, "message", "content", index, "content")
         parts = (DataPart(name=block.type, data=raw),)
     result = ToolResult(
-        id=result_id(call_id, block.type + blocks.text_of(content), items),
+        id=result_id(call_id, block.type + messages_api.text_of(content), items),
         status="error" if block.is_error or failure is not None else "success",
         content=parts,
         error_text=failure,
@@ -253,23 +330,23 @@ def _add_late(reading: Reading, session: str, call_id: str, result: ToolResult, 
     )
 
 
-class _Block(msgspec.Struct):
+class _ResultBlock(msgspec.Struct):
     tool_use_id: str | None = None
 
 
-class _Message(msgspec.Struct):
-    content: list[_Block] | str | None = None
+class _ResultMessage(msgspec.Struct):
+    content: list[_ResultBlock] | str | None = None
 
 
-class _Progress(msgspec.Struct):
+class _ResultProgress(msgspec.Struct):
     message: Raw | UnsetType = UNSET
 
 
-class _Record(msgspec.Struct, rename="camel"):
-    message: _Message | None = None
+class _ResultRecord(msgspec.Struct, rename="camel"):
+    message: _ResultMessage | None = None
     tool_use_result: Raw | UnsetType = UNSET
     streamed_result: Raw | UnsetType = msgspec.field(name="tool_use_result", default=UNSET)
-    data: _Progress | None = None
+    data: _ResultProgress | None = None
 
 
 def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
@@ -280,7 +357,7 @@ def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
     A record with several results has one `toolUseResult`, which is then that of the first.
     """
     try:
-        found = msgspec.json.decode(record, type=_Record)
+        found = msgspec.json.decode(record, type=_ResultRecord)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     if found.data is not None and isinstance(found.data.message, Raw):

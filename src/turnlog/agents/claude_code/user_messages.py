@@ -9,17 +9,15 @@ from typing import Any
 import msgspec
 
 from turnlog.agents.changes import MessageChange, Placement
-from turnlog.agents.claude_code import blocks
-from turnlog.agents.claude_code.answers import settle_answers
-from turnlog.agents.claude_code.assistant import give_up_calls, prompt_key
-from turnlog.agents.claude_code.classify import INTERRUPTS, WARM_UP, command_of, origin_of_text, split_injected
-from turnlog.agents.claude_code.early import is_late, late_position, settle_late
-from turnlog.agents.claude_code.events import add_interrupt, add_odd_record, add_rewind
-from turnlog.agents.claude_code.reading import SAID, Reading, Session
-from turnlog.agents.claude_code.records import Block, Record
-from turnlog.agents.claude_code.results import add_reports, read_result
+from turnlog.agents.claude_code import messages_api
+from turnlog.agents.claude_code.assistant_messages import give_up_calls, prompt_key
+from turnlog.agents.claude_code.events import add_interrupt, add_odd_record, add_record, add_rewind
+from turnlog.agents.claude_code.fold_context import SAID, Reading, Session, is_late, late_position, settle_late
+from turnlog.agents.claude_code.records import Attachment, Block, FileSource, Record
 from turnlog.agents.claude_code.sources import NAME
 from turnlog.agents.claude_code.state import message_in, record_in
+from turnlog.agents.claude_code.tool_results import add_reports, read_result, settle_answers
+from turnlog.agents.claude_code.user_text import INTERRUPTS, WARM_UP, command_of, origin_of_text, split_injected
 from turnlog.agents.decoding import raw_at
 from turnlog.model import Message, Origin, Part, TextPart
 
@@ -62,7 +60,7 @@ def _read_results(
 
 
 def _read_interrupt(reading: Reading, record: Record, session: Session, content: str | list[Block]) -> bool:
-    text = content if isinstance(content, str) else blocks.text_of(content)
+    text = content if isinstance(content, str) else messages_api.text_of(content)
     during = INTERRUPTS.get(text.strip())
     if during is None:
         return False
@@ -155,7 +153,7 @@ def _placement_of(reading: Reading, record: Record, session: Session, parent: st
 def _parts_of(
     reading: Reading, record: Record, content: str | list[Block], message_id: str
 ) -> tuple[tuple[Part, ...], str]:
-    """The parts of a text or of blocks, and the text without what was glued in front of it."""
+    """The parts of a text or of messages_api, and the text without what was glued in front of it."""
     parts: list[Part] = []
     spoken: list[str] = []
     for index, block in enumerate([Block(type="text", text=content)] if isinstance(content, str) else content):
@@ -163,7 +161,7 @@ def _parts_of(
             continue
         if block.type != "text" or block.text is None:
             raw = partial(_exact_block, reading.json, record, block, index)
-            parts.append(blocks.part_of(block, f"{message_id}.{len(parts)}", raw))
+            parts.append(messages_api.part_of(block, f"{message_id}.{len(parts)}", raw))
             continue
         injected, text = split_injected(block.text) if not spoken else ("", block.text)
         if injected:
@@ -251,3 +249,54 @@ def _link_sidechain(reading: Reading, session: Session, prompt: str) -> None:
             reading.link_subagent(reading.main.id, session.id, call_id, call.message_id, inferred=True)
             return
     reading.link_subagent(reading.main.id, session.id, inferred=True)
+
+
+def read_attachment(reading: Reading, record: Record) -> None:
+    """What was put beside a prompt: a message when the model got it, else an event."""
+    attachment = record.attachment
+    if attachment is None:
+        add_odd_record(reading, record)
+        return
+    if reading.is_known(record):
+        return
+    session = reading.session_of(record)
+    content: str | list[Block] = _rendered_blocks(record) or _file_blocks(attachment)
+    origin: Origin | None = Origin.HARNESS
+    if attachment.type == "queued_command" and attachment.prompt:
+        # Typed while a tool ran: no user record exists for it.
+        content = attachment.prompt
+        origin = Origin.NOTIFICATION if _is_notification(attachment) else None
+    if content:
+        add_message(reading, record, session, content, origin)
+        reading.changes.counts.messages += 1
+    else:
+        add_record(reading, record, session)
+
+
+def _is_notification(attachment: Attachment) -> bool:
+    kind = attachment.origin.kind if attachment.origin else None
+    return kind not in (None, "human") or attachment.command_mode == "task-notification"
+
+
+def _rendered_blocks(record: Record) -> list[Block]:
+    found: list[Block] = []
+    for rendered in record.rendered or ():
+        if isinstance(rendered.content, str):
+            found.append(Block(type="text", text=rendered.content))
+        elif rendered.content:
+            found.extend(rendered.content)
+    return found
+
+
+def _file_blocks(attachment: Attachment) -> list[Block]:
+    """A mentioned file, where the log has the file and not what was made of it."""
+    content = attachment.content
+    if attachment.type != "file" or content is None or isinstance(content, str | list) or content.file is None:
+        return []
+    file = content.file
+    if file.content is not None:
+        return [Block(type="text", text=file.content)]
+    if file.base64 is not None:
+        source = FileSource(type="base64", media_type=file.type, data=file.base64)
+        return [Block(type="image", source=source, title=attachment.filename)]
+    return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import (
     ENDED_AT,
@@ -23,14 +23,20 @@ from turnlog.agents.changes import (
 )
 from turnlog.agents.codex import identity
 from turnlog.agents.codex.drafts import CallDraft, MessageDraft
+from turnlog.agents.codex.record_kinds import KEPT_FIELDS, KINDS, Becomes
+from turnlog.agents.codex.records import fields_of
 from turnlog.agents.codex.sources import session_id, thread_of
 from turnlog.agents.codex.state import OpenMessage, State
+from turnlog.agents.decoding import clean_json
 from turnlog.agents.reading import LineReading, aware
-from turnlog.model import Fate, HistoryEvent, Message, Origin
+from turnlog.model import Fate, HistoryEvent, Message, Origin, RecordEvent, RunMetadataEvent
 
 TURNS_BEGIN = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 """Origins of what a person (or, to a subagent, the parent) said, which begins a turn."""
 
+
+_SMALL_RECORD = 4096
+"""Bytes up to which the event of an unknown record carries the record."""
 
 Told: TypeAlias = Literal["messages", "results", "duplicates", "events"]
 """What a record is counted as (see `LineCounts`)."""
@@ -218,6 +224,32 @@ class Reading(LineReading):
         self.event_beside(event)
         self.changes.counts.events += 1
 
+    def add_record_event(self, kind: str, payload: bytes | Raw) -> None:
+        """Add the event that `KINDS` has for a record; a record of an unknown kind is kept as such."""
+        handling = KINDS.get(kind)
+        event: HistoryEvent
+        if handling is Becomes.RUN_METADATA or kind == "event_msg/token_count":
+            event = RunMetadataEvent(
+                id=self.own_id(),
+                position=self.position,
+                created_at=self.at,
+                kind=kind,
+                data=_kept_fields(kind, payload),
+            )
+        else:
+            event = RecordEvent(
+                id=self.own_id(),
+                position=self.position,
+                created_at=self.at,
+                kind=kind,
+                known=handling is not None,
+                data=self._small_record() if handling is None else _kept_fields(kind, payload),
+            )
+        self.add_event(event)
+
+    def _small_record(self) -> Raw | UnsetType:
+        return Raw(clean_json(self.json)) if len(self.json) <= _SMALL_RECORD else UNSET
+
     def event_beside(self, event: HistoryEvent) -> None:
         """An event that the line tells beside what it is itself."""
         self.changes.events.append(
@@ -261,3 +293,12 @@ class Reading(LineReading):
                     metadata=told,
                 )
             )
+
+
+def _kept_fields(kind: str, payload: bytes | Raw) -> Raw | UnsetType:
+    wanted = KEPT_FIELDS.get(kind)
+    if not wanted:
+        return UNSET
+    found = fields_of(payload)
+    kept = [b'"%s":%s' % (name.encode(), bytes(found[name])) for name in wanted if name in found]
+    return Raw(b"{%s}" % b",".join(kept)) if kept else UNSET

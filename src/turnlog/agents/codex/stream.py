@@ -12,8 +12,9 @@ from zlib import crc32
 from msgspec import UNSET
 
 from turnlog.agents.changes import Link
-from turnlog.agents.codex.exec_calls import input_of, read_item, result_of, tool_name_of
-from turnlog.agents.codex.exec_events import (
+from turnlog.agents.codex.records import fields_of
+from turnlog.agents.codex.sources import NAME, session_id
+from turnlog.agents.codex.stream_events import (
     hold_settings,
     is_event,
     is_prompt,
@@ -21,17 +22,23 @@ from turnlog.agents.codex.exec_events import (
     read_event_line,
     session_of_prompt,
 )
-from turnlog.agents.codex.exec_records import (
+from turnlog.agents.codex.stream_records import (
     CALL_ITEMS,
     EXEC_KINDS,
     EXEC_LINES,
     ITEM_STEPS,
     ExecItem,
     ExecLine,
+    ExecState,
+    current,
+    forget_run,
+    input_of,
+    message_of,
+    opened,
+    read_item,
+    result_of,
+    tool_name_of,
 )
-from turnlog.agents.codex.exec_state import ExecState, current, forget_run, message_of, opened
-from turnlog.agents.codex.lines import fields_of
-from turnlog.agents.codex.sources import NAME, session_id
 from turnlog.agents.codex.tools import SPAWN_TOOLS
 from turnlog.agents.printed import Printed, kept_fields
 from turnlog.agents.printed_fold import PrintedForm

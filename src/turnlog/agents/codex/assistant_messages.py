@@ -14,15 +14,14 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.codex import identity
-from turnlog.agents.codex.content import PROVIDER, citations_of, from_base64, reasoning_part, text_of
 from turnlog.agents.codex.drafts import CallDraft, MessageDraft
-from turnlog.agents.codex.lines import clean
-from turnlog.agents.codex.reading import Reading, Told
-from turnlog.agents.codex.records import Content, Event, Item
+from turnlog.agents.codex.fold_context import Reading, Told
+from turnlog.agents.codex.identity import is_told, next_number, number_of_event, number_of_item
+from turnlog.agents.codex.records import Content, Event, Item, clean
+from turnlog.agents.codex.responses_api import PROVIDER, citations_of, from_base64, reasoning_part, text_of
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import OpenCall, OpenMessage
 from turnlog.agents.codex.tools import CODE_MODE, KINDS, tool_name
-from turnlog.agents.codex.twins import is_told, next_number, number_of_event, number_of_item
 from turnlog.model import FilePart, Origin, ProviderData, ReasoningPart, TextPart, ToolKind, ToolResult, ToolState
 from turnlog.model.merge import join_mappings
 

@@ -1,15 +1,164 @@
-"""Every kind of record that Claude Code is known to write, and what it becomes.
+"""Names of what Claude Code puts beside prompts: what of it the model is told, and what stands in the log alone.
 
-A kind is the record's `type`, with its subtype where it has one: `system/api_error`, `attachment/date`,
-`progress/hook_progress`. `docs/formats/claude-code.md` describes each of them, which a test compares with this table.
+Every name that a version up to 2.1.330 has. Another one becomes a message where its record has a text, and is told of.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 
-from turnlog.agents.claude_code.attachments import INJECTED, NOTED
-from turnlog.agents.claude_code.records import Record
+INJECTED = (
+    "advisor_tool",
+    "agent_ask_notice",
+    "agent_listing_delta",
+    "agent_mention",
+    "already_read_file",
+    "artifact_opening_prefetch",
+    "async_agent_status",
+    "async_hook_response",
+    "async_hook_response_batch",
+    "at_mention_reference",
+    "attention_budget",
+    "auto_mode",
+    "auto_mode_exit",
+    "background_remote_session_status",
+    "background_shell_status",
+    "background_task_status",
+    "bash_output_audience_note",
+    "batching_reminder",
+    "budget_usd",
+    "claude_app_notice",
+    "compact_file_reference",
+    "compaction_reminder",
+    "companion_intro",
+    "context_efficiency",
+    "context_sections",
+    "coordinator_context",
+    "cowork_memory_context",
+    "critical_system_reminder",
+    "date",
+    "date_change",
+    "deferred_tools_delta",
+    "delegate_mode",
+    "delegate_mode_exit",
+    "diagnostics",
+    "dir_sync_notice",
+    "directory",
+    "document",
+    "dynamic_skill",
+    "edited_image_file",
+    "edited_text_file",
+    "elapsed_time_reminder",
+    "environment",
+    "file",
+    "first_week",
+    "fork_briefing",
+    "goal_status",
+    "hook_additional_context",
+    "hook_blocking_error",
+    "hook_stopped_continuation",
+    "hook_success",
+    "image",
+    "inlined_image_paths",
+    "instruction_files_not_loaded",
+    "instructions",
+    "invoked_skills",
+    "language",
+    "linked_plugin_tools_note",
+    "mcp_dropped_tools_delta",
+    "mcp_instructions_delta",
+    "mcp_resource",
+    "memory",
+    "memory_update",
+    "model",
+    "nested_memory",
+    "opened_file_in_ide",
+    "output_limit_note",
+    "output_style",
+    "output_style_instructions",
+    "output_token_usage",
+    "pdf_reference",
+    "peer_mention",
+    "plan_file_reference",
+    "plan_mode",
+    "plan_mode_exit",
+    "plan_mode_reentry",
+    "plugin_note",
+    "poll_events",
+    "prefix_delta",
+    "proactivity",
+    "queued_command",
+    "read_truncation_notice",
+    "relevant_memories",
+    "remote_session_change",
+    "repl_mcp_needs_auth",
+    "repl_mcp_servers",
+    "sandbox_instructions",
+    "secondary_reminder",
+    "selected_lines_in_diff",
+    "selected_lines_in_ide",
+    "session_context",
+    "silent_turn_reminder",
+    "skill_listing",
+    "skill_mention",
+    "task_progress",
+    "task_reminder",
+    "task_status",
+    "team_context",
+    "teammate_mailbox",
+    "teammate_shutdown_batch",
+    "thread_state",
+    "todo",
+    "todo_reminder",
+    "token_usage",
+    "tool_hosts_correction",
+    "tool_hosts_notice",
+    "tool_search_usage_reminder",
+    "total_tokens_reminder",
+    "ultra_effort_enter",
+    "ultra_effort_exit",
+    "ultramemory",
+    "ultrathink_effort",
+    "unknown_command_fallback",
+    "verify_plan_reminder",
+    "widget_context_hint",
+    "withheld_memory",
+    "workflow_keyword_request",
+    "workflow_size_guideline_change",
+)
+"""Attachments that tell the model something. Where the log has no text of one it stays an event."""
+
+NOTED = (
+    "advisor_stripped",
+    "batching_reminder_sent",
+    "command_permissions",
+    "credential_org",
+    "deferred_tools_record",
+    "goals",
+    "hook_cancelled",
+    "hook_deferred_tool",
+    "hook_error_during_execution",
+    "hook_non_blocking_error",
+    "hook_permission_decision",
+    "hook_system_message",
+    "max_turns_reached",
+    "message_pdf_reads",
+    "project_doc_reads",
+    "projects_thread_ask",
+    "prompt_as_file",
+    "prompt_render_point",
+    "prompt_snapshot",
+    "secondary_reminder_sent",
+    "session_cron_carry",
+    "structured_output",
+    "thinking_drop",
+    "thinking_stripped",
+    "tool_host_result_lines",
+    "tool_offer_record",
+    "tool_results_cut",
+    "whole_texts_withdrawn",
+)
+"""Attachments that the model never sees."""
 
 
 class Becomes(StrEnum):
@@ -164,14 +313,3 @@ KEPT_FIELDS: dict[str, tuple[str, ...]] = {
     "queue-operation": ("operation", "content", "reason"),
 }
 """Fields of a record that its event carries; of the others it carries none, the record being in the archive."""
-
-
-def kind_of(record: Record) -> str:
-    """The kind of a record, in the words of `KINDS`."""
-    if record.type == "system" and record.subtype:
-        return f"system/{record.subtype}"
-    if record.type == "attachment" and record.attachment:
-        return f"attachment/{record.attachment.type}"
-    if record.type == "progress" and record.data:
-        return f"progress/{record.data.type}"
-    return record.type

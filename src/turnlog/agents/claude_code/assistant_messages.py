@@ -7,15 +7,13 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET
 
-from turnlog.agents.claude_code import blocks
-from turnlog.agents.claude_code.answers import settle_answers
+from turnlog.agents.claude_code import messages_api
 from turnlog.agents.claude_code.drafts import SYNTHETIC, CallDraft, MessageDraft, text_key
-from turnlog.agents.claude_code.early import note_early
 from turnlog.agents.claude_code.events import add_odd_record
-from turnlog.agents.claude_code.reading import Reading, Session
+from turnlog.agents.claude_code.fold_context import Reading, Session, note_early
 from turnlog.agents.claude_code.records import Block, Record, WireMessage
-from turnlog.agents.claude_code.results import add_server_result
 from turnlog.agents.claude_code.state import OpenCall, OpenMessage
+from turnlog.agents.claude_code.tool_results import add_server_result, settle_answers
 from turnlog.agents.claude_code.tools import SUBAGENT_TOOLS
 from turnlog.agents.decoding import raw_at
 from turnlog.model import Part
@@ -54,13 +52,15 @@ def _open_draft(
 ) -> MessageDraft:
     known = reading.state.messages.get(message_id)
     if known is None:
-        known = _place(reading, message_id, record, message, session)
+        known = _place_message(reading, message_id, record, message, session)
     elif record.uuid is not None:
         _continue(reading, record, message_id, session)
     return reading.reopen(message_id, known, session)
 
 
-def _place(reading: Reading, message_id: str, record: Record, message: WireMessage, session: Session) -> OpenMessage:
+def _place_message(
+    reading: Reading, message_id: str, record: Record, message: WireMessage, session: Session
+) -> OpenMessage:
     """The place of a new message: a model call is a step, what the harness wrote in the model's name is none."""
     thread = session.thread
     note_early(reading, record, session)
@@ -99,7 +99,7 @@ def _add_blocks(reading: Reading, draft: MessageDraft, record: Record, message: 
             continue
         number = _number_of(reading, draft, record, block, index)
         draft.records.append((reading.position, reading.length, number))
-        draft.add_part(number, _part_of(reading, draft, record, block, number, index))
+        draft.add_part(number, _assistant_part(reading, draft, record, block, number, index))
 
 
 def _number_of(reading: Reading, draft: MessageDraft, record: Record, block: Block, index: int) -> int:
@@ -114,19 +114,19 @@ def _number_of(reading: Reading, draft: MessageDraft, record: Record, block: Blo
     return draft.number_of(block.type, text_key(text), len(text), text)
 
 
-def _part_of(
+def _assistant_part(
     reading: Reading, draft: MessageDraft, record: Record, block: Block, number: int, index: int
 ) -> Part | CallDraft:
     part_id = f"{draft.id}.{number}"
     kind = block.type
     if kind == "text" and block.text is not None:
-        return blocks.text_part(block, part_id)
-    if kind in blocks.CALL_BLOCKS and block.id is not None:
+        return messages_api.text_part(block, part_id)
+    if kind in messages_api.CALL_BLOCKS and block.id is not None:
         return _call_of(reading, draft, record, block, number)
-    if kind in blocks.REASONING_BLOCKS:
-        return blocks.reasoning_part(block, part_id, draft.model, record.thinking_duration_ms)
+    if kind in messages_api.REASONING_BLOCKS:
+        return messages_api.reasoning_part(block, part_id, draft.model, record.thinking_duration_ms)
     json = reading.json
-    return blocks.part_of(block, part_id, lambda: raw_at(json, "message", "content", index))
+    return messages_api.part_of(block, part_id, lambda: raw_at(json, "message", "content", index))
 
 
 def _call_of(reading: Reading, draft: MessageDraft, record: Record, block: Block, number: int) -> CallDraft:
@@ -135,7 +135,7 @@ def _call_of(reading: Reading, draft: MessageDraft, record: Record, block: Block
     if known is not None and known.draft is draft:
         return known
     call = CallDraft(draft, f"{draft.id}.{number}", call_id, name)
-    call.input, repaired = blocks.exact_input(block.input)
+    call.input, repaired = messages_api.exact_input(block.input)
     if repaired:
         reading.tell("bytes that are not UTF-8 became U+FFFD", "note", "$.message.content")
     call.provider_executed = block.type != "tool_use"
