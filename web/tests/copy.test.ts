@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { messageMarkdown, messageText, partMarkdown, partText } from "@/session/copy-formats";
-import { resumeLine } from "@/session/resume-command";
+import { messageMarkdown, messageText, partMarkdown, partText } from "@/session/message/copy-as";
+import { resumeLine } from "@/session/page/session-menu";
 import { message, toolCall } from "./samples";
 
 const call = toolCall({

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { addedLines, countChanges, diffOf } from "@/content/diff-lines";
 import { isPatch, parsePatch } from "@/content/patches";
-import { changesOf, recordedChanges } from "@/session/parts/tool-changes";
+import { changesOf, recordedChanges } from "@/session/tool/tool-changes";
 import { toolCall } from "./samples";
 
 const texts = (lines: { kind: string; text: string }[]) =>

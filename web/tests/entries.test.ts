@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Fate, HistoryEvent, Message } from "@/api/types";
+import type { Entry } from "@/session/entries";
 import { entriesOf as entriesWith } from "@/session/entries";
-import type { Entry } from "@/session/entry";
 import type { SessionWindow } from "@/session/window";
 import { message, placement } from "./samples";
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { SearchHit } from "@/api/types";
-import { placesIn } from "@/session/find-marks";
+import { inOrder, stepFrom, wordsBegun } from "@/session/find/find-hits";
+import { placesIn } from "@/session/find/find-marks";
+import { following } from "@/session/page/jump-keys";
 import { placeAt } from "@/session/place";
-import { inOrder, stepFrom, wordsBegun } from "@/session/use-find";
-import { following } from "@/session/use-jump-keys";
 
 function hit(position: number, part = 0, marked = "Word"): SearchHit {
   const snippet = [

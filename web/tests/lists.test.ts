@@ -3,7 +3,7 @@ import { parseTags } from "@/annotations/use-annotate";
 import type { SearchGroup, SearchHit, SessionState, UsageRow } from "@/api/types";
 import { projectLabels } from "@/filters/project-label";
 import { joinGroups } from "@/search/use-search";
-import { commandText } from "@/session/command-text";
+import { commandText } from "@/session/message/message-text";
 import { foldFamilies } from "@/sessions/fold-families";
 import { groupByDay } from "@/sessions/group-by-day";
 import { groupByProject } from "@/sessions/group-by-project";

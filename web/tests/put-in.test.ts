@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import type { Part } from "@/api/types";
-import { glanceOf } from "@/session/parts/part-view";
-import { putInto } from "@/session/put-in";
+import { addedTexts } from "@/session/message/message-view";
+import { glanceOf } from "@/session/message/part-view";
 
 it("tells what the agent put into a prompt from what was typed", () => {
   const parts: Part[] = [
@@ -10,7 +10,7 @@ it("tells what the agent put into a prompt from what was typed", () => {
     { type: "text", text: "What is on it?", metadata: { codex: { synthetic: false }, other: ["synthetic"] } },
     { type: "text", text: "plain" },
   ];
-  expect(putInto(parts).map(({ index }) => index)).toEqual([0]);
+  expect(addedTexts(parts).map(({ index }) => index)).toEqual([0]);
 });
 
 it("shows the values of a note, without its marks", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { HistoryEvent, Message, ReplayedEvent } from "@/api/types";
-import { momentsOf, windowAt } from "@/session/replay";
+import { momentsOf, windowAt } from "@/session/replay/moments";
 import type { SessionWindow } from "@/session/window";
 import { message, placement, toolCall } from "./samples";
 

@@ -1,15 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { Part, ToolResult } from "@/api/types";
-import { layOut } from "@/session/parts/call-groups";
-import { splitNumbered } from "@/session/parts/numbered-lines";
-import { unframe } from "@/session/parts/output-frame";
-import { parseHits, summaryOf } from "@/session/parts/search-hits";
-import { commandOf } from "@/session/parts/tool-command";
-import { figureOf } from "@/session/parts/tool-figure";
-import { reportOf, troubleOf } from "@/session/parts/tool-glance";
-import { planOf, questionsOf } from "@/session/parts/tool-questions";
-import { progressOf, todosOf } from "@/session/parts/tool-todos";
-import { webQueries, webResultsOf } from "@/session/parts/web-results";
+import { layOut } from "@/session/tool/call-group";
+import { commandOf, planOf, progressOf, questionsOf, todosOf } from "@/session/tool/input-formats";
+import { parseHits, splitNumbered, summaryOf, unframe, webResultsOf } from "@/session/tool/output-formats";
+import { reportOf, troubleOf } from "@/session/tool/tool-glance";
+import { figureOf } from "@/session/tool/tool-summary";
 import { toolCall } from "./samples";
 
 const said = (text: string): ToolResult => ({ id: "r", content: [{ type: "text", text }] });
@@ -119,11 +114,6 @@ it("links only to the web, and each page once", () => {
     { type: "text", text: "Links: [broken" },
   ];
   expect(webResultsOf({ id: "r", content })).toEqual([{ url: "https://a.example/x", title: "A" }]);
-  expect(webQueries(toolCall({ input: { query: "q", queries: ["q", "r"], action: { url: "u" } } }))).toEqual([
-    "q",
-    "r",
-    "u",
-  ]);
 });
 
 it("shows a command as one would type it", () => {

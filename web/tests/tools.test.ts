@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ToolState } from "@/api/types";
-import { splitNumbered } from "@/session/parts/numbered-lines";
-import { durationOf, stateLabel } from "@/session/parts/tool-state";
-import { summarize } from "@/session/parts/tool-summary";
+import { splitNumbered } from "@/session/tool/output-formats";
+import { durationOf, stateLabel, summarize } from "@/session/tool/tool-summary";
 import { toolCall } from "./samples";
 
 describe("the one line of a call", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { HistoryEvent, SessionChange, WindowPage } from "@/api/types";
-import { addedAtEnd } from "@/session/use-tail";
+import { addedAtEnd } from "@/session/timeline/tail";
 import {
   applyChange,
   extendAfter,

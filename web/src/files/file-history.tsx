@@ -14,7 +14,7 @@ import { MoreButton } from "@/design/more-button";
 import { Problem } from "@/design/problem";
 import { plural } from "@/format/numbers";
 import { formatExact, formatRelative } from "@/format/time";
-import { changesOf } from "@/session/parts/tool-changes";
+import { changesOf } from "@/session/tool/tool-changes";
 import { AgentLabel } from "@/sessions/agent-label";
 import { titleOf } from "@/sessions/session-title";
 import { useTitle } from "@/shell/title";

@@ -1,4 +1,4 @@
-/** What is open and what is folded. Kept outside the list, whose rows come and go while one scrolls. */
+/** What is open and what is folded. It is kept outside the list, whose rows are unmounted while one scrolls. */
 
 import {
   createContext,
@@ -93,4 +93,15 @@ export function useDisclosure(id: string, byDefault = false): [open: boolean, to
     [disclosure, id, byDefault],
   );
   return [open, toggle];
+}
+
+const NEXT = new Map<boolean | null, { label: string; all: boolean | null }>([
+  [null, { label: "Open all", all: true }],
+  [true, { label: "Fold all", all: false }],
+  [false, { label: "At a glance", all: null }],
+]);
+
+/** What pressing it once more would do. */
+export function nextAll(all: boolean | null): { label: string; all: boolean | null } {
+  return NEXT.get(all) ?? { label: "At a glance", all: null };
 }

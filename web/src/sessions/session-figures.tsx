@@ -2,7 +2,7 @@
 
 import type { Session } from "@/api/types";
 import { formatTokens, formatTotalCost, plural } from "@/format/numbers";
-import { describeUsage, totalTokens } from "@/session/step-usage";
+import { describeUsage, totalTokens } from "@/format/token-buckets";
 
 const COPIES = "No model calls of its own: copies are counted where they were made";
 

@@ -16,7 +16,7 @@ import { useLive } from "./use-live";
 import { useIsAway, useStatus } from "./use-status";
 import "./shell.css";
 
-const SessionPage = lazy(() => import("@/session/session-page"));
+const SessionPage = lazy(() => import("@/session/page/session-page"));
 const SearchPage = lazy(() => import("@/search/search-page"));
 const FilesPage = lazy(() => import("@/files/files-page"));
 const UsagePage = lazy(() => import("@/usage/usage-page"));

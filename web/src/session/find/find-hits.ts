@@ -1,0 +1,87 @@
+/** Finding in this session: the server looks everywhere, folded outputs too; the hits are stepped through in order. */
+
+import { useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { getJson } from "@/api/client";
+import { SEARCH } from "@/api/paths";
+import type { SearchAnswer, SearchHit } from "@/api/types";
+
+/** Nobody steps through more. */
+export const MOST_HITS = 1000;
+
+const PAGE = 100;
+
+export interface Found {
+  /** In the order of the session. */
+  hits: SearchHit[];
+  /** There are more. */
+  cut: boolean;
+  /** Messages that cannot be found yet. */
+  pending: number;
+  /** The words that were found, as they stand in the session. */
+  words: string[];
+}
+
+export function useFindHits(sessionId: string, text: string) {
+  const query = wordsBegun(text);
+  const answer = useQuery({
+    queryKey: ["find", sessionId, query],
+    queryFn: ({ signal }) => findAll(sessionId, query, signal),
+    enabled: query !== "",
+    placeholderData: (previous) => previous,
+  });
+  const found = useMemo(() => (answer.data && query ? inOrder(answer.data) : null), [answer.data, query]);
+  return { found, busy: answer.isFetching, stale: answer.isPlaceholderData, error: answer.error };
+}
+
+/** The last word may still be in the writing: everything that begins so is meant. */
+export function wordsBegun(text: string): string {
+  const query = text.trim();
+  return /[\p{L}\p{N}_]$/u.test(query) && (query.match(/"/g)?.length ?? 0) % 2 === 0 ? `${query}*` : query;
+}
+
+interface Pages {
+  hits: SearchHit[];
+  cut: boolean;
+  pending: number;
+}
+
+async function findAll(session: string, q: string, signal: AbortSignal): Promise<Pages> {
+  const hits: SearchHit[] = [];
+  let cursor: string | null = null;
+  let pending = 0;
+  do {
+    const page: SearchAnswer = await getJson(SEARCH, { q, session, limit: PAGE, cursor }, signal);
+    hits.push(...page.items.flatMap((group) => group.hits));
+    cursor = page.next_cursor;
+    pending = page.pending;
+  } while (cursor !== null && hits.length < MOST_HITS);
+  return { hits, cut: cursor !== null, pending };
+}
+
+export function inOrder({ hits, cut, pending }: Pages): Found {
+  const marked = hits.flatMap((hit) =>
+    hit.snippet.filter((piece) => piece.marked).map((piece) => piece.text),
+  );
+  return {
+    hits: hits.toSorted((one, other) => one.position - other.position || one.part - other.part),
+    cut,
+    pending,
+    words: [...new Set(marked.map((word) => word.toLowerCase()))].sort(
+      (one, other) => other.length - one.length,
+    ),
+  };
+}
+
+/** The hit that a step from here leads to; it goes around at the ends. */
+export function stepFrom(
+  hits: SearchHit[],
+  current: number | null,
+  position: number,
+  step: 1 | -1,
+): number | null {
+  if (hits.length === 0) return null;
+  if (current !== null) return (current + step + hits.length) % hits.length;
+  const next = hits.findIndex((hit) => hit.position >= position);
+  return next >= 0 ? next : 0;
+}

@@ -1,0 +1,176 @@
+/** Find in this session: opened by a key or the button, closed by Escape. Hits are marked while it is open. */
+
+import {
+  type KeyboardEvent as ReactKeyboardEvent,
+  type RefObject,
+  useCallback,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
+import type { SearchHit } from "@/api/types";
+import { Icon } from "@/design/icon";
+import { formatCount } from "@/format/numbers";
+import { useKeys } from "@/shell/keys";
+import { type Found, stepFrom, useFindHits } from "./find-hits";
+import { useFindMarks } from "./find-marks";
+import "./find.css";
+
+interface FindProps {
+  sessionId: string;
+  open: boolean;
+  onOpen: (open: boolean) => void;
+  /** Where the timeline stands. */
+  position: number;
+  /** What is marked. */
+  root: RefObject<HTMLElement | null>;
+  onHit: (hit: SearchHit, words: string[]) => void;
+}
+
+export function Find({ sessionId, open, onOpen, position, root, onHit }: FindProps) {
+  const field = useRef<HTMLInputElement>(null);
+  const handlers = useMemo(() => {
+    const show = (event: KeyboardEvent) => {
+      event.preventDefault();
+      onOpen(true);
+      field.current?.select();
+    };
+    return { f: show, "Ctrl+f": show };
+  }, [onOpen]);
+  useKeys(handlers);
+  const close = () => {
+    onOpen(false);
+    // The keys that scroll are for what was found.
+    root.current?.focus({ preventScroll: true });
+  };
+  return open ? <OpenFind {...{ sessionId, position, root, onHit, field }} onClose={close} /> : null;
+}
+
+type OpenFindProps = Omit<FindProps, "open" | "onOpen"> & {
+  field: RefObject<HTMLInputElement | null>;
+  onClose: () => void;
+};
+
+const NO_WORDS: string[] = [];
+
+/** Milliseconds of rest before what was typed is looked for. */
+const REST = 150;
+
+function OpenFind({ sessionId, position, root, onHit, field, onClose }: OpenFindProps) {
+  const [text, setText] = useState("");
+  const [settled, setSettled] = useState("");
+  const [current, setCurrent] = useState<number | null>(null);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), REST);
+    return () => clearTimeout(timer);
+  }, [text]);
+  const [wanted, setWanted] = useState<1 | -1 | null>(null);
+  const { found, busy, stale, error } = useFindHits(sessionId, settled);
+  const words = found?.words ?? NO_WORDS;
+  useFindMarks(root, words);
+
+  const step = useCallback(
+    (by: 1 | -1) => {
+      const next = found && stepFrom(found.hits, current, position, by);
+      const hit = next === null ? undefined : found?.hits[next];
+      if (!hit) return;
+      setCurrent(next);
+      onHit(hit, words);
+    },
+    [found, current, position, onHit, words],
+  );
+  // Enter right after the last letter waits for its hits.
+  const ready = settled === text && !stale && found !== null;
+  useEffect(() => {
+    if (wanted === null || !ready) return;
+    setWanted(null);
+    step(wanted);
+  }, [wanted, ready, step]);
+  const onStep = (by: 1 | -1) => {
+    setSettled(text);
+    setWanted(by);
+  };
+  const onText = (typed: string) => {
+    setText(typed);
+    setCurrent(null);
+    setWanted(null);
+  };
+  return <FindBar {...{ text, found, busy, error, current, field, onText, onStep, onClose }} />;
+}
+
+interface FindBarProps {
+  text: string;
+  found: Found | null;
+  busy: boolean;
+  error: Error | null;
+  /** Index of the hit one is at. */
+  current: number | null;
+  field: RefObject<HTMLInputElement | null>;
+  onText: (text: string) => void;
+  onStep: (step: 1 | -1) => void;
+  onClose: () => void;
+}
+
+/** The field, and where among the hits one is. */
+export function FindBar(props: FindBarProps) {
+  const { text, found, current, field, onText, onStep, onClose } = props;
+  const opened = useRef(false);
+  useEffect(() => {
+    if (!opened.current) field.current?.select();
+    opened.current = true;
+  }, [field]);
+  const onKeyDown = (event: ReactKeyboardEvent) => {
+    if (event.key === "Escape") onClose();
+    else if (event.key === "Enter") onStep(event.shiftKey ? -1 : 1);
+    else return;
+    event.preventDefault();
+  };
+  const none = !found || found.hits.length === 0;
+  return (
+    <search className="find-bar">
+      <Icon name="search" size={14} />
+      <input
+        ref={field}
+        type="text"
+        className="find-field"
+        value={text}
+        placeholder="Find in this session"
+        aria-label="Find in this session"
+        onChange={(event) => onText(event.target.value)}
+        onKeyDown={onKeyDown}
+      />
+      <output className="find-count">{stateOf(props, current)}</output>
+      <button
+        type="button"
+        className="find-step"
+        aria-label="Previous hit"
+        disabled={none}
+        onClick={() => onStep(-1)}
+      >
+        <Icon name="up" size={14} />
+      </button>
+      <button
+        type="button"
+        className="find-step"
+        aria-label="Next hit"
+        disabled={none}
+        onClick={() => onStep(1)}
+      >
+        <Icon name="down" size={14} />
+      </button>
+      <button type="button" className="find-step" aria-label="Close the search" onClick={onClose}>
+        <Icon name="cross" size={14} />
+      </button>
+    </search>
+  );
+}
+
+function stateOf({ text, found, busy, error }: FindBarProps, current: number | null): string {
+  if (error) return "Could not search";
+  if (text.trim() === "") return "";
+  if (!found) return busy ? "…" : "";
+  if (found.hits.length === 0) return found.pending > 0 ? "Nothing yet" : "Nothing";
+  const total = `${formatCount(found.hits.length)}${found.cut ? "+" : ""}`;
+  return current === null ? total : `${formatCount(current + 1)} of ${total}`;
+}

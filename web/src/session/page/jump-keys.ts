@@ -1,0 +1,89 @@
+/** Keys that go from landmark to landmark: prompts, errors, edits; and to the ends. */
+
+import { useQueryClient } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { getJson, type Parameters } from "@/api/client";
+import { TOOL_CALLS } from "@/api/paths";
+import type { OutlineEntry, ToolCall, ToolCallPage } from "@/api/types";
+import { END, type Place, placeAt, START } from "@/session/place";
+import { useKeys } from "@/shell/keys";
+
+interface JumpKeys {
+  sessionId: string;
+  outline: OutlineEntry[];
+  /** Where one is. */
+  position: number;
+  jump: (place: Place) => void;
+}
+
+type Step = 1 | -1;
+
+/** What each kind of landmark in calls is asked for by. */
+const CALLS: Record<"errors" | "edits", Parameters> = {
+  errors: { failed: true },
+  edits: { kind: "edit" },
+};
+
+export function useJumpKeys({ sessionId, outline, position, jump }: JumpKeys): void {
+  const queries = useQueryClient();
+  const handlers = useMemo(() => {
+    const go = (place: Place | null) => (event: KeyboardEvent) => {
+      if (!place) return;
+      event.preventDefault();
+      jump(place);
+    };
+    const calls = (kind: keyof typeof CALLS) =>
+      queries.fetchQuery({
+        queryKey: ["calls", sessionId, kind],
+        queryFn: ({ signal }) => allCalls({ session: sessionId, ...CALLS[kind] }, signal),
+      });
+    const walk = (kind: keyof typeof CALLS, step: Step) => async (event: KeyboardEvent) => {
+      event.preventDefault();
+      const failures = kind === "errors" ? outline.filter((entry) => entry.kind === "error") : [];
+      const places = [
+        ...(await calls(kind)).map(placeOf),
+        ...failures.map((entry) => placeAt(entry.position)),
+      ];
+      const next = following(places, position, step);
+      if (next) jump(next);
+    };
+    const prompts = outline.filter((entry) => entry.kind !== "error").map((entry) => placeAt(entry.position));
+    return {
+      n: go(following(prompts, position, 1)),
+      p: go(following(prompts, position, -1) ?? START),
+      e: walk("errors", 1),
+      E: walk("errors", -1),
+      d: walk("edits", 1),
+      D: walk("edits", -1),
+      Home: go(START),
+      End: go(END),
+    };
+  }, [queries, sessionId, outline, position, jump]);
+  useKeys(handlers);
+}
+
+/** The nearest place beyond where one is; null when there is none. */
+export function following(places: Place[], position: number, step: Step): Place | null {
+  const beyond = places.filter((place) => step * ((place.position ?? 0) - position) > 0);
+  return beyond.reduce<Place | null>((nearest, place) => {
+    const nearer = nearest === null || step * ((place.position ?? 0) - (nearest.position ?? 0)) < 0;
+    return nearer ? place : nearest;
+  }, null);
+}
+
+function placeOf(call: ToolCall): Place {
+  return { position: call.position, part: null, call: call.tool_call_id };
+}
+
+const PAGE = 200;
+
+async function allCalls(parameters: Parameters, signal: AbortSignal): Promise<ToolCall[]> {
+  const calls: ToolCall[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: ToolCallPage = await getJson(TOOL_CALLS, { ...parameters, limit: PAGE, cursor }, signal);
+    calls.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return calls;
+}

@@ -1,0 +1,179 @@
+/** What the session is, where it came from, and what can be done with all of it. */
+
+import { Link } from "wouter";
+import { AnnotateButton } from "@/annotations/annotate-button";
+import { Said } from "@/annotations/said";
+import { StarButton } from "@/annotations/star-button";
+import { sessionPage } from "@/api/paths";
+import type { Session, SessionAnswer, SessionItem } from "@/api/types";
+import { Icon } from "@/design/icon";
+import { titleOf } from "@/sessions/session-title";
+import { SessionMenu } from "./session-menu";
+import "./session-header.css";
+import type { ReactNode } from "react";
+import { formatCount, formatTotalCost, plural } from "@/format/numbers";
+import { formatDuration, formatExact, formatRelative, spanOf } from "@/format/time";
+import { nextAll, useAll, useDisclosures } from "@/session/disclosure";
+import { AgentLabel } from "@/sessions/agent-label";
+import { Cost, Tokens } from "@/sessions/session-figures";
+import { StateBadge } from "@/sessions/state-badge";
+import { useClock } from "@/sessions/use-clock";
+import { useSessionState } from "./prompt";
+
+const NOT_LIVE = "The server cannot be reached just now; what is missed comes when it is back";
+
+interface SessionHeaderProps {
+  answer: SessionAnswer | undefined;
+  /** Whether what the agent writes now would be seen. */
+  live: boolean;
+  onReplay: () => void;
+  onFind: () => void;
+  onOutline: () => void;
+}
+
+export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: SessionHeaderProps) {
+  return (
+    <header className="session-header">
+      <div className="session-header-top">
+        <Back answer={answer} />
+        <div className="session-heading">
+          <h1 dir="auto" title={answer && titleOf(answer.session)}>
+            {answer ? titleOf(answer.session) : "\u00a0"}
+          </h1>
+          {answer && !live && (
+            <span className="not-live" title={NOT_LIVE}>
+              not live
+            </span>
+          )}
+        </div>
+        <div className="session-actions" data-waiting={!answer || undefined}>
+          {answer && <StarButton session={answer.session} />}
+          {answer && <AnnotateButton session={answer.session} />}
+          <button type="button" className="button outline-button" onClick={onOutline}>
+            <Icon name="list" size={14} /> <span>Outline</span>
+          </button>
+          <AllButton />
+          <button type="button" className="button" onClick={onFind} title="Key: f">
+            <Icon name="search" size={14} /> <span>Find</span>
+          </button>
+          <button type="button" className="button" onClick={onReplay}>
+            <Icon name="play" size={14} /> <span>Replay</span>
+          </button>
+          {answer && <SessionMenu session={answer.session} />}
+        </div>
+      </div>
+      {answer && (
+        <SessionFacts session={answer.session} live={live}>
+          <Origin answer={answer} />
+        </SessionFacts>
+      )}
+      {answer && <Said session={answer.session} />}
+    </header>
+  );
+}
+
+/** Back to where the session came from: the very call in its parent, or the list. */
+function Back({ answer }: { answer: SessionAnswer | undefined }) {
+  const parent = answer?.parent;
+  return (
+    <Link
+      href={parent ? parentPage(answer.session, parent) : "/"}
+      className="session-back"
+      aria-label={parent ? "Back to the parent session" : "Back to all sessions"}
+    >
+      <Icon name="back" />
+    </Link>
+  );
+}
+
+const RELATIONSHIPS = {
+  subagent: "Subagent of",
+  fork: "Fork of",
+  continuation: "Continues",
+};
+
+function Origin({ answer: { session, parent } }: { answer: SessionAnswer }) {
+  if (!parent) return null;
+  return (
+    <li>
+      <Link href={parentPage(session, parent)} className="session-parent">
+        {RELATIONSHIPS[session.relationships?.[0]?.kind ?? "subagent"]} {titleOf(parent)}
+      </Link>
+    </li>
+  );
+}
+
+function parentPage(session: Session, parent: Session): string {
+  return sessionPage(parent.id, session.relationships?.[0]?.parent_message_id);
+}
+
+interface SessionFactsProps {
+  session: SessionItem;
+  /** Whether what the agent writes now would be seen. */
+  live: boolean;
+  /** More facts, after what it is doing. */
+  children: ReactNode;
+}
+
+/** The facts that people ask for first, in one line. */
+export function SessionFacts({ session, live, children }: SessionFactsProps) {
+  useClock();
+  const now = new Date();
+  const state = useSessionState(session);
+  const counts = session.counts ?? {};
+  const duration = spanOf(session.created_at, session.updated_at);
+  return (
+    <ul className="session-facts" tabIndex={0} aria-label="About this session" data-live={live}>
+      {state && (
+        <li>
+          <StateBadge session={{ ...session, state }} now={now} always />
+        </li>
+      )}
+      {children}
+      <li>
+        <AgentLabel agent={session.agent} version={session.agent_version} />
+      </li>
+      {session.project && <li title={session.project.path}>{session.project.name}</li>}
+      {session.git_branch && (
+        <li>
+          <Icon name="branch" size={13} /> {session.git_branch}
+        </li>
+      )}
+      <li title={session.models?.join(", ")}>{session.models?.join(", ") || "model unknown"}</li>
+      {session.created_at && (
+        <li title={formatExact(session.created_at)}>
+          {formatRelative(session.created_at, now)}
+          {duration !== null && `, ${formatDuration(duration)}`}
+        </li>
+      )}
+      {counts.prompts && <li>{plural(counts.prompts, "prompt")}</li>}
+      <li>{plural(counts.messages ?? 0, "message")}</li>
+      <li>
+        {plural(counts.tool_calls ?? 0, "tool call")}
+        {counts.failed_tool_calls ? `, ${formatCount(counts.failed_tool_calls)} failed` : ""}
+      </li>
+      <li>
+        <Tokens session={session} /> tokens
+      </li>
+      <li>
+        <Cost session={session} />
+      </li>
+      {session.reported_cost && (
+        <li title="As the agent itself reported it; it may contain calls that no log shows">
+          reported {formatTotalCost(Number(session.reported_cost.amount), 0)}
+        </li>
+      )}
+    </ul>
+  );
+}
+
+/** Opens everything, then folds everything, then leaves each as it is by itself. */
+export function AllButton() {
+  const disclosures = useDisclosures();
+  const next = nextAll(useAll());
+  return (
+    <button type="button" className="button" onClick={() => disclosures.setAll(next.all)} title="Key: x">
+      <Icon name="expand" size={14} /> <span>{next.label}</span>
+    </button>
+  );
+}

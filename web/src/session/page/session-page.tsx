@@ -1,0 +1,202 @@
+/** The page of one session: header, outline, timeline; the address names the message or part to open at. */
+
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { lazy, Suspense, useCallback, useMemo, useRef, useState } from "react";
+import { getJson } from "@/api/client";
+import { type StreamReader, useEventStream } from "@/api/event-stream";
+import { sessionPath } from "@/api/paths";
+import type { Items, OutlineEntry, SearchHit, SessionAnswer, SessionChange } from "@/api/types";
+import { Drawer } from "@/design/drawer";
+import { describeFailure, isMissing, Problem } from "@/design/problem";
+import { DisclosureProvider } from "@/session/disclosure";
+import { Find } from "@/session/find/find";
+import { type Place, placeAt } from "@/session/place";
+import { ReplayBar } from "@/session/replay/replay-bar";
+import { SessionContext } from "@/session/session-context";
+import { titleOf } from "@/sessions/session-title";
+import { useKeys } from "@/shell/keys";
+import { useTitle } from "@/shell/title";
+import { Composer } from "./composer";
+import { Outline } from "./outline";
+import { Relatives } from "./relatives";
+import { SessionHeader } from "./session-header";
+import "./session-page.css";
+import { type LoadedWindow, useLoadedWindow } from "@/session/loaded-window";
+import { useReplay } from "@/session/replay/replay";
+import { Timeline, type TimelineHandle } from "@/session/timeline/timeline";
+import { useJumpKeys } from "./jump-keys";
+import { useAnchor, useGoTo, useJumpDuringReplay } from "./navigation";
+import { useSessionState } from "./prompt";
+
+// Loaded when the first call that started a session is opened.
+const LazyChildSession = lazy(() => import("@/session/timeline/child-session"));
+
+function ChildSession({ id }: { id: string }) {
+  return (
+    <Suspense fallback={null}>
+      <LazyChildSession id={id} />
+    </Suspense>
+  );
+}
+
+export default function SessionPage({ id }: { id: string }) {
+  const answer = useQuery({
+    queryKey: ["session", id],
+    queryFn: ({ signal }) => getJson<SessionAnswer>(sessionPath(id), {}, signal),
+  });
+  const outline = useQuery({
+    queryKey: ["outline", id],
+    queryFn: ({ signal }) => getJson<Items<OutlineEntry>>(`${sessionPath(id)}/outline`, {}, signal),
+  });
+  const landmarks = useMemo(() => outline.data && inOrder(outline.data.items), [outline.data]);
+  useTitle(answer.data && titleOf(answer.data.session));
+  if (answer.isError && (isMissing(answer.error) || !answer.data))
+    return <Problem error={answer.error} what="This session" whole />;
+  return (
+    <DisclosureProvider key={id}>
+      <OpenSession id={id} answer={answer.data} outline={landmarks} />
+    </DisclosureProvider>
+  );
+}
+
+/** A rewind is noted with the prompt that followed from it, and stands before that. */
+function inOrder(entries: OutlineEntry[]): OutlineEntry[] {
+  const rank = (entry: OutlineEntry) => (entry.kind === "rewind" ? 0 : 1);
+  return entries.toSorted((one, other) => one.position - other.position || rank(one) - rank(other));
+}
+
+interface OpenSessionProps {
+  id: string;
+  /** Undefined until it is there: what was said is asked for at the same time. */
+  answer: SessionAnswer | undefined;
+  /** Likewise. */
+  outline: OutlineEntry[] | undefined;
+}
+
+const NO_LANDMARKS: OutlineEntry[] = [];
+
+function OpenSession({ id, answer, outline }: OpenSessionProps) {
+  const landmarks = outline ?? NO_LANDMARKS;
+  const { loaded, open, loadBefore, loadAfter, renew, change } = useLoadedWindow(id);
+  const timeline = useRef<TimelineHandle>(null);
+  const [position, setPosition] = useState(0);
+  const scroller = useRef<HTMLDivElement>(null);
+  const [finding, setFinding] = useState(false);
+  const [drawer, setDrawer] = useState(false);
+
+  const jump = useCallback(
+    (place: Place) => {
+      setDrawer(false);
+      // Said at once, so that a second key press goes on from here before the list has scrolled.
+      if (place.position !== null) setPosition(place.position);
+      if (!timeline.current?.scrollTo(place)) open(place);
+    },
+    [open],
+  );
+  const { linked, flashing, problem, link } = useAnchor(id, jump);
+  const showHit = useCallback(
+    ({ message_id, position, part }: SearchHit, words: string[]) => {
+      link({ messageId: message_id, part });
+      jump({ position, part, words });
+    },
+    [link, jump],
+  );
+  const live = useGrowth(id, loaded.window, { onChange: change, onResync: renew });
+
+  const cwd = answer?.session.cwd ?? answer?.session.project?.path;
+  const [replay, shown] = useReplay({ id, loaded, loadAfter, open });
+  const ends = { first: answer?.first_position ?? 0, last: answer?.last_position ?? 0 };
+  const travel = useJumpDuringReplay({ replay, loaded, shown, ends, jump, open });
+  const travelTo = useCallback((to: number) => travel(placeAt(to)), [travel]);
+  // A replay is where it has come to, however little of that fills the screen.
+  useJumpKeys({ sessionId: id, outline: landmarks, position: replay.position ?? position, jump: travel });
+  const replayHere = useCallback(() => replay.start(position), [replay.start, position]);
+  useKeys(useMemo(() => ({ R: replayHere }), [replayHere]));
+  const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline: landmarks, jump: travel });
+  const state = useSessionState(answer?.session);
+  const running = state?.state === "running" ? (state.doing?.tool_call_id ?? null) : null;
+  const context = useMemo(
+    () => ({ sessionId: id, cwd, running, linked, flashing, goTo, ChildSession }),
+    [id, cwd, running, linked, flashing, goTo],
+  );
+  const failure = problem ?? loaded.error ?? replay.error;
+  const { children: subagents = [], forks = [] } = answer ?? {};
+  // Known once both are there: a column that comes and goes would move what is being read.
+  const bare = answer !== undefined && outline?.length === 0 && subagents.length + forks.length === 0;
+  const sidebar = outline && (
+    <>
+      <Outline entries={outline} position={position} onJump={travelTo} />
+      <Relatives subagents={subagents} forks={forks} />
+    </>
+  );
+  return (
+    <SessionContext value={context}>
+      <main className="session-page" data-bare={bare || undefined}>
+        <SessionHeader
+          answer={answer}
+          live={live}
+          onReplay={replayHere}
+          onFind={() => setFinding(true)}
+          onOutline={() => setDrawer(true)}
+        />
+        {failure && <p className="session-problem">{describeFailure(failure)}</p>}
+        <nav className="session-outline" aria-label="Prompts">
+          {sidebar}
+        </nav>
+        <Timeline
+          loaded={shown}
+          state={state}
+          replayed={replay.position !== null}
+          loadBefore={loadBefore}
+          loadAfter={loadAfter}
+          onPosition={setPosition}
+          handle={timeline}
+          scroller={scroller}
+        >
+          <Find
+            sessionId={id}
+            open={finding}
+            onOpen={setFinding}
+            position={position}
+            root={scroller}
+            onHit={showHit}
+          />
+          {replay.position !== null && <ReplayBar replay={replay} {...ends} onSeek={travelTo} />}
+        </Timeline>
+        <Composer sessionId={id} />
+        <Drawer open={drawer} onClose={() => setDrawer(false)} label="Prompts">
+          {sidebar}
+        </Drawer>
+      </main>
+    </SessionContext>
+  );
+}
+
+/** The agent goes on while one reads: what is new is added at the end, what changed takes its place. */
+function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamReader<SessionChange>): boolean {
+  const queries = useQueryClient();
+  const onChange = (told: SessionChange) => {
+    reader.onChange(told);
+    queries.setQueryData<SessionAnswer>(
+      ["session", id],
+      (answer) => answer && { ...answer, session: told.session },
+    );
+    // The outline names prompts, compactions and rewinds, and what became of them.
+    if (told.rows.length + told.events.length > 0) queries.invalidateQueries({ queryKey: ["outline", id] });
+    for (const child of told.children) queries.invalidateQueries({ queryKey: ["child", child.id] });
+  };
+  // The facts and the outline, too, may be from before what the stream tells.
+  const onResync = (sequence: number) => {
+    reader.onResync(sequence);
+    const read = queries.getQueryData<SessionAnswer>(["session", id])?.change_sequence ?? -1;
+    if (read >= sequence) return;
+    queries.invalidateQueries({ queryKey: ["session", id] });
+    queries.invalidateQueries({ queryKey: ["outline", id] });
+  };
+  const onGone = () => queries.invalidateQueries({ queryKey: ["session", id] });
+  return useEventStream<SessionChange>(`${sessionPath(id)}/events`, "session", window !== null, {
+    onChange,
+    onResync,
+    onGone,
+  });
+}

@@ -1,0 +1,161 @@
+/** Scrolling of the timeline: jumps to places, reports the position at its top, loads more near its ends. */
+
+import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef } from "react";
+import type { VirtualizerHandle } from "virtua";
+import { useDisclosures } from "@/session/disclosure";
+import type { BranchEntry, Entry } from "@/session/entries";
+import { rangesOf } from "@/session/find/find-marks";
+import type { LoadedWindow } from "@/session/loaded-window";
+import type { Place } from "@/session/place";
+import { holds } from "@/session/window";
+
+/** Room above what was jumped to, so that one sees where one is. */
+const ABOVE = 56;
+
+/** Milliseconds in which a jump finds its place while rows are measured; nothing may be added above it meanwhile. */
+const SETTLING = 200;
+
+/** How near the end of what is loaded one may come before more is asked for, in entries. */
+const NEAR = 12;
+
+interface TimelineScroll {
+  scroller: RefObject<HTMLElement | null>;
+  list: RefObject<VirtualizerHandle | null>;
+  entries: Entry[];
+  loaded: LoadedWindow;
+  loadBefore: () => void;
+  loadAfter: () => void;
+  onPosition: (position: number) => void;
+}
+
+export function useTimelineScroll(options: TimelineScroll) {
+  const { scroller, list, entries, loaded, loadBefore, loadAfter, onPosition } = options;
+  const { window: session, generation, place } = loaded;
+  const settling = useRef<ReturnType<typeof setTimeout> | null>(null);
+
+  const look = useCallback(() => {
+    if (!list.current || !session || entries.length === 0 || settling.current) return;
+    const { scrollOffset, viewportSize } = list.current;
+    const top = list.current.findItemIndex(scrollOffset + ABOVE + 1);
+    const bottom = list.current.findItemIndex(scrollOffset + viewportSize);
+    onPosition(entries[top]?.position ?? 0);
+    if (session.hasBefore && top < NEAR) loadBefore();
+    else if (session.hasAfter && bottom >= entries.length - NEAR) loadAfter();
+  }, [list, entries, session, loadBefore, loadAfter, onPosition]);
+  const newestLook = useRef(look);
+
+  const disclosures = useDisclosures();
+  // A place inside a folded branch, until the branch has been unfolded.
+  const waiting = useRef<Place | null>(null);
+
+  const go = (to: Place) => {
+    const { position } = to;
+    const folded = position === null ? null : foldedBranchAt(entries, position);
+    if (folded) {
+      waiting.current = to;
+      disclosures.set(folded.id, true);
+      return;
+    }
+    const index = position === null ? 0 : indexOf(entries, position);
+    list.current?.scrollToIndex(index, { align: "start", offset: index > 0 ? -ABOVE : 0 });
+    requestAnimationFrame(() => showPart(scroller.current, index, to));
+    if (settling.current) clearTimeout(settling.current);
+    settling.current = setTimeout(() => {
+      settling.current = null;
+      newestLook.current();
+    }, SETTLING);
+  };
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each jump, when its list is there
+  useLayoutEffect(() => {
+    if (entries.length > 0) go(place);
+  }, [generation]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once the entries of the branch are there
+  useLayoutEffect(() => {
+    const to = waiting.current;
+    waiting.current = null;
+    if (to) go(to);
+  }, [entries]);
+
+  useEffect(() => {
+    newestLook.current = look;
+    look();
+  }, [look]);
+
+  const scrollTo = (to: Place): boolean => {
+    if (!session || !holds(session, to.position)) return false;
+    go(to);
+    return true;
+  };
+
+  return { look, scrollTo };
+}
+
+/** The message at a position; where there is none, what stands before it. */
+function indexOf(entries: Entry[], position: number): number {
+  const exact = entries.findIndex(
+    (entry) => (entry.kind === "message" || entry.kind === "background") && entry.position === position,
+  );
+  return exact >= 0
+    ? exact
+    : Math.max(
+        entries.findLastIndex((entry) => entry.position <= position),
+        0,
+      );
+}
+
+/** The folded branch that hides a place, unless the place is the head of it. */
+function foldedBranchAt(entries: Entry[], position: number): BranchEntry | null {
+  const found = entries.find(
+    (entry) => entry.kind === "branch" && !entry.open && entry.position <= position && position <= entry.last,
+  );
+  return found?.kind === "branch" ? found : null;
+}
+
+/** Frames in which a part may still be drawn: it opens, its text comes. */
+const PATIENCE = 40;
+
+/** As long as the flash of `timeline.css`, in milliseconds. */
+const FLASH = 2_600;
+
+/**
+ * Scrolls a part of a message into view, or the words in it: a long message may hold them far below its start.
+ */
+export function showPart(scroller: HTMLElement | null, index: number, place: Place, frames = PATIENCE): void {
+  if (!scroller || (place.part === null && !place.call)) return;
+  const part = entryAt(scroller, index)?.querySelector<HTMLElement>(selectorOf(place));
+  const [word] = part && place.words ? rangesOf(part, place.words) : [];
+  const target = word?.startContainer.parentElement ?? part;
+  if (target && (word || !place.words || frames <= 1)) {
+    bringIntoSight(scroller, word ?? target, target);
+    if (part && place.call) flash(part);
+    return;
+  }
+  if (frames > 1) requestAnimationFrame(() => showPart(scroller, index, place, frames - 1));
+}
+
+function selectorOf({ part, call }: Place): string {
+  return call ? `[data-call="${CSS.escape(call)}"]` : `[data-part="${part}"]`;
+}
+
+/** Also inside of what scrolls by itself, as long outputs do. */
+function bringIntoSight(scroller: HTMLElement, place: Range | Element, target: Element): void {
+  const inner = target.closest(".output, .diff, .json-text, .json-code, .code-block") ?? scroller;
+  const box = place.getBoundingClientRect();
+  const outside = [scroller, inner].some((view) => {
+    const frame = view.getBoundingClientRect();
+    return box.top < frame.top + 8 || box.top > frame.bottom - (view === scroller ? 120 : 20);
+  });
+  if (outside) target.scrollIntoView({ block: "center" });
+}
+
+export function flash(element: HTMLElement): void {
+  element.classList.add("flash");
+  setTimeout(() => element.classList.remove("flash"), FLASH);
+}
+
+/** The element of an entry, while it is near enough to be on the page. */
+export function entryAt(scroller: HTMLElement | null, index: number): HTMLElement | null {
+  return scroller?.querySelector<HTMLElement>(`.entry[data-index="${index}"]`) ?? null;
+}

@@ -1,0 +1,92 @@
+/** What one sees of a folded call without asking: its changes, list, question, report, error or pictures. */
+
+import { useMemo } from "react";
+import type { FilePart, ToolCallPart } from "@/api/types";
+import type { FileChange } from "@/content/patches";
+import { Terminal } from "@/content/terminal";
+import { FileView } from "@/session/message/part-view";
+import { ChangesGlance } from "./change-view";
+import { questionsOf, todosOf } from "./input-formats";
+import { unframe } from "./output-formats";
+import { answerOf, QuestionList, TodoList } from "./tool-input";
+
+interface ToolGlanceProps {
+  part: ToolCallPart;
+  changes: FileChange[];
+  onMore: () => void;
+}
+
+export function ToolGlance({ part, changes, onMore }: ToolGlanceProps) {
+  const trouble = useMemo(() => troubleOf(part), [part]);
+  if (trouble) {
+    return (
+      <pre className={`glance trouble tone-${trouble.tone}`}>
+        <Terminal text={trouble.text} />
+      </pre>
+    );
+  }
+  if (changes.length > 0) return <ChangesGlance changes={changes} onMore={onMore} />;
+  const report = reportOf(part);
+  if (report) return <pre className="glance report">{report}</pre>;
+  const pictures = picturesOf(part);
+  if (pictures.length > 0) {
+    return (
+      <div className="glance pictures">
+        {pictures.map((picture, index) => (
+          <FileView key={index} part={picture} />
+        ))}
+      </div>
+    );
+  }
+  return <Asked part={part} />;
+}
+
+function Asked({ part }: { part: ToolCallPart }) {
+  const todos = todosOf(part);
+  const questions = questionsOf(part);
+  if (!todos && questions.length === 0) return null;
+  return (
+    <div className="glance">
+      {todos ? <TodoList todos={todos} /> : <QuestionList questions={questions} answer={answerOf(part)} />}
+    </div>
+  );
+}
+
+function picturesOf(part: ToolCallPart): FilePart[] {
+  const contents = (part.results ?? []).flatMap((result) => result.content ?? []);
+  return contents.filter(
+    (content): content is FilePart =>
+      content.type === "file" && content.blob !== undefined && content.media_type.startsWith("image/"),
+  );
+}
+
+/** The first words of what a subagent gave back; that it was launched is no report. */
+export function reportOf(part: ToolCallPart): string | null {
+  const result = part.kind === "subagent" ? part.results?.findLast((found) => !found.preliminary) : undefined;
+  const texts = (result?.content ?? []).flatMap((content) => (content.type === "text" ? [content.text] : []));
+  const said = unframe(texts.join("\n")).body.trim();
+  // Some agents answer with JSON that only says that it was started, or is over.
+  return said === "" || said.startsWith("{") ? null : cut(said, false);
+}
+
+const LINES = 3;
+const WIDTH = 400;
+
+/** A command says at the end what went wrong, others at the start. A refusal: only what the user said to it. */
+export function troubleOf(part: ToolCallPart): { text: string; tone: "error" | "warning" } | null {
+  const result = part.results?.at(-1);
+  const texts = (result?.content ?? []).flatMap((content) => (content.type === "text" ? [content.text] : []));
+  const said = unframe(result?.error_text ?? texts.join("\n")).body;
+  if (part.state === "output-denied") {
+    const reply = /the user said:\n([\s\S]+)/.exec(said)?.[1] ?? part.approval?.reason;
+    return reply ? { text: cut(reply, false), tone: "warning" } : null;
+  }
+  if (part.state !== "output-error" || said.trim() === "") return null;
+  return { text: cut(said.replace(/^Exit code \d+\n/, ""), part.kind === "execute"), tone: "error" };
+}
+
+function cut(text: string, atEnd: boolean): string {
+  const lines = text.trim().split("\n");
+  const kept = atEnd ? lines.slice(-LINES) : lines.slice(0, LINES);
+  return kept.map((line) => (line.length > WIDTH ? `${line.slice(0, WIDTH)}…` : line)).join("\n");
+}
