@@ -1,12 +1,13 @@
-"""Where things are: the user's home, the agents' folders, turnlog's own data.
+"""Where things are: the user's home, the folders of other programs, turnlog's own data.
 
-The only module that reads the environment; everybody else asks here, so that a test or a
-server sets a variable once and all of turnlog follows. Answers are absolute paths, read anew
-on every call. Nothing is created, and nothing is looked at: a folder named here need not exist.
+The only module that reads the environment; everybody else calls it, so that a test or a server sets a variable once
+and all of turnlog follows. What an agent's variables and folders are is said by the agent (`Folders`). Paths are
+absolute and worked out anew on every call. Nothing is created or opened: a folder named here need not exist.
 """
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import platformdirs
 
@@ -16,56 +17,34 @@ def home() -> Path:
     return Path.home()
 
 
-def claude_roots() -> tuple[Path, ...]:
-    """The configuration folders of Claude Code, each of which may hold a `projects` folder of logs.
+class Folders(NamedTuple):
+    """Where a program keeps its files: the folders that a variable names, else the default ones.
 
-    `CLAUDE_CONFIG_DIR` names them (several are separated by commas) and then stands alone. Without it they
-    are `~/.claude` and `claude` in the XDG configuration folder, where Claude Code 1.0.30 and later may write.
+    A default begins with `~` (the user's home), `$XDG_CONFIG_HOME` or `$XDG_DATA_HOME`.
     """
-    named = _folders_named_by("CLAUDE_CONFIG_DIR")
-    return named or (home() / ".claude", _xdg_config_home() / "claude")
+
+    defaults: tuple[str, ...]
+    variable: str | None = None
+    """Names the folders instead; unset or blank, the defaults hold."""
+    is_list: bool = False
+    """The variable names any number of folders, separated by commas."""
+    home_variable: str | None = None
+    """Names a folder that stands for the user's home in the defaults."""
 
 
-def codex_roots() -> tuple[Path, ...]:
-    """The homes of Codex: `CODEX_HOME` (several are separated by commas), else `~/.codex`."""
-    return _folders_named_by("CODEX_HOME") or (home() / ".codex",)
+def folders(rule: Folders) -> tuple[Path, ...]:
+    """The folders that a rule names in this environment, each once. There is at least one."""
+    named = _folders_named_by(rule.variable, is_list=rule.is_list) if rule.variable is not None else ()
+    if named:
+        return named
+    moved = _folders_named_by(rule.home_variable, is_list=False) if rule.home_variable is not None else ()
+    return tuple(_default_folder(default, moved[0] if moved else home()) for default in rule.defaults)
 
 
-def gemini_roots() -> tuple[Path, ...]:
-    """The `.gemini` folder of Gemini CLI: in `GEMINI_CLI_HOME` where that is set, else in the user's home."""
-    named = os.environ.get("GEMINI_CLI_HOME", "").strip()
-    return ((_absolute(named) if named else home()) / ".gemini",)
-
-
-def klaude_roots() -> tuple[Path, ...]:
-    """The folder of klaude-code, `~/.klaude`: nothing moves it."""
-    return (home() / ".klaude",)
-
-
-def opencode_roots() -> tuple[Path, ...]:
-    """The data folder of OpenCode: `opencode` in the XDG data folder, on every platform.
-
-    `OPENCODE_TEST_HOME` stands for the user's home.
-    """
-    named = os.environ.get("OPENCODE_TEST_HOME", "").strip()
-    data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    if not data.is_absolute():
-        data = (_absolute(named) if named else home()) / ".local" / "share"
-    return (data / "opencode",)
-
-
-def opencode_config_dir() -> Path:
-    """The folder of OpenCode's settings: `OPENCODE_CONFIG_DIR`, else `opencode` in the XDG configuration folder."""
-    named = os.environ.get("OPENCODE_CONFIG_DIR", "").strip()
-    return _absolute(named) if named else _xdg_config_home() / "opencode"
-
-
-def opencode_databases() -> tuple[Path, ...]:
-    """The database that `OPENCODE_DB` names, absolute or relative to OpenCode's data folder; none in memory."""
-    named = os.environ.get("OPENCODE_DB", "").strip()
-    if not named or named == ":memory:":
-        return ()
-    return ((opencode_roots()[0] / Path(named).expanduser()).absolute(),)
+def file_named_by(variable: str, folder: Path) -> Path | None:
+    """The file that a variable names, absolute or relative to a folder; None where it is unset or blank."""
+    named = os.environ.get(variable, "").strip()
+    return (folder / Path(named).expanduser()).absolute() if named else None
 
 
 def data_dir() -> Path:
@@ -89,15 +68,22 @@ def wants_colour() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _folders_named_by(variable: str) -> tuple[Path, ...]:
-    names = (name.strip() for name in os.environ.get(variable, "").split(","))
-    return tuple(dict.fromkeys(_absolute(name) for name in names if name))
+_XDG_DEFAULTS = {"$XDG_CONFIG_HOME": ".config", "$XDG_DATA_HOME": ".local/share"}
 
 
-def _xdg_config_home() -> Path:
+def _default_folder(default: str, user_home: Path) -> Path:
+    base, _, rest = default.partition("/")
+    if base == "~":
+        return user_home / rest
     # The XDG base directory specification says that a relative path here is to be ignored.
-    configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    return configured if configured.is_absolute() else home() / ".config"
+    configured = Path(os.environ.get(base.removeprefix("$"), ""))
+    return (configured if configured.is_absolute() else user_home / _XDG_DEFAULTS[base]) / rest
+
+
+def _folders_named_by(variable: str, *, is_list: bool) -> tuple[Path, ...]:
+    value = os.environ.get(variable, "")
+    names = (name.strip() for name in (value.split(",") if is_list else [value]))
+    return tuple(dict.fromkeys(_absolute(name) for name in names if name))
 
 
 def _absolute(name: str) -> Path:

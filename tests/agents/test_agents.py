@@ -35,7 +35,7 @@ def test_claude_code_is_there_also_when_nothing_is_installed(monkeypatch: pytest
 
 def test_a_package_adds_its_agent_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     built_in = names()
-    install(monkeypatch, metadata.EntryPoint("plain", "plain_agent:PlainAgent", GROUP))
+    install(monkeypatch, metadata.EntryPoint("plain", "support.plain_agent:PlainAgent", GROUP))
     assert names() == sorted([*built_in, "plain"])
     assert agent("plain").name == "plain"
 

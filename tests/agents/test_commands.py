@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from turnlog.agents import agent, agents
-from turnlog.agents.commands import CommandAgent, CommandForm, find_command, prompted_command, resume_command
+from turnlog.agents import agent, started_agent
+from turnlog.agents.commands import CommandForm, prompted_command, resume_command
 
 CASES = [
     ("claude -p 'fix it'", "claude-code", "fix it", None, None, None),
@@ -33,23 +33,23 @@ CASES = [
 def test_a_command_line_is_read(
     line: str, agent: str, prompt: str | None, model: str | None, system_prompt: str | None, session: str | None
 ) -> None:
-    found = find_command(agents(), shlex.split(line))
+    found = started_agent(shlex.split(line))
     assert found is not None
     assert (found[0].name, *found[1]) == (agent, prompt, model, system_prompt, session)
 
 
 @pytest.mark.parametrize("line", ["", "make test", "bash -c 'claude -p x'", "grep claude notes.txt", "claude-squad"])
 def test_other_commands_are_nobodys(line: str) -> None:
-    assert find_command(agents(), shlex.split(line)) is None
+    assert started_agent(shlex.split(line)) is None
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli", "opencode"])
 def test_the_command_that_goes_on_with_a_session_is_read_as_just_that(name: str) -> None:
-    known = agent(name)
-    assert isinstance(known, CommandAgent)
-    command = resume_command(known.command, "ses_1")
+    form = agent(name).command
+    assert form is not None
+    command = resume_command(form, "ses_1")
     assert command is not None
-    found = find_command(agents(), command)
+    found = started_agent(command)
     assert found is not None
     assert (found[0].name, found[1].session, found[1].prompt) == (name, "ses_1", None)
 
@@ -61,8 +61,8 @@ def test_what_is_no_session_is_not_gone_on_with() -> None:
 
 def test_a_branch_of_a_thread_goes_on_by_the_id_of_its_thread() -> None:
     """R-C4: the program knows the thread, not the file in which it goes on."""
-    known = agent("codex")
-    assert isinstance(known, CommandAgent)
+    form = agent("codex").command
+    assert form is not None
     thread, file = "01a1fbaa-0000-7000-8000-000000000001", "01a1fbab-0000-7000-8000-00000000000a"
-    assert resume_command(known.command, f"{thread}_{file}") == ["codex", "resume", thread]
-    assert (prompted_command(known.command, f"{thread}_{file}") or [])[-2:] == [thread, "-"]
+    assert resume_command(form, f"{thread}_{file}") == ["codex", "resume", thread]
+    assert (prompted_command(form, f"{thread}_{file}") or [])[-2:] == [thread, "-"]

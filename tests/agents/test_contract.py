@@ -5,23 +5,19 @@ An agent's own tests show how its logs look. These here fail until it is registe
 
 from __future__ import annotations
 
-import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from support.claude_files import gather
-from turnlog.agents import GROUP, agent, agents, detect
-from turnlog.agents.base import Agent, Source, SourceKind
+from turnlog.agents import BUILT_IN, agent, agents, detect, load_target
+from turnlog.agents.base import Agent, RowAgent, Source, SourceKind
 from turnlog.agents.changes import Changes, LineCounts
-from turnlog.agents.row_agent import RowAgent
 from turnlog.server.sample import LOGS
 
 ROOT = Path(__file__).parent.parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-ENTRY_POINTS: dict[str, str] = PROJECT["entry-points"][GROUP]
-NAMES = sorted(ENTRY_POINTS)
+NAMES = sorted(BUILT_IN)
 GARBAGE = (b"\xff\xfe\x00", b"{", b"[1, 2]", b'"text"', b"null", b"{}", b'{"type": 7}', b'{"type": {}, "message": []}')
 
 pytestmark = pytest.mark.parametrize("name", NAMES)
@@ -66,7 +62,7 @@ def test_it_is_there_by_its_name(name: str) -> None:
     found = agent(name)
     assert isinstance(found, Agent)
     assert found.name == name
-    assert type(found) is metadata.EntryPoint(name, ENTRY_POINTS[name], GROUP).load()
+    assert type(found) is load_target(BUILT_IN[name])
 
 
 def test_it_is_there_also_when_nothing_is_installed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

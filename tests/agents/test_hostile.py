@@ -20,9 +20,8 @@ import pytest
 
 from support.claude_files import Gathered, gather
 from turnlog.agents import agent
-from turnlog.agents.base import Agent, Source
+from turnlog.agents.base import Agent, Source, reads_rows
 from turnlog.agents.changes import Changes
-from turnlog.agents.row_agent import are_rows
 from turnlog.model import ToolCallPart
 from turnlog.pricing import price_nanos, price_version
 from turnlog.server.sample import LOGS
@@ -56,7 +55,7 @@ def logs(name: str) -> Iterator[tuple[Source, list[bytes]]]:
     """The lines of an agent's bundled logs; of a database, those that its agent makes of its rows."""
     found = agent(name)
     for source in found.discover([LOGS / name]):
-        if are_rows(found, source):
+        if reads_rows(found, source):
             yield source, list(found.read_rows(source, ()).lines)
         elif source.appendable:
             yield source, Path(source.path).read_bytes().splitlines(keepends=True)

@@ -19,7 +19,7 @@ def claude(monkeypatch: pytest.MonkeyPatch) -> None:
     def newest(program: str) -> tuple[int, ...]:
         return (2, 1, 329)
 
-    monkeypatch.setattr("turnlog.hooks.agents.installed_version", newest)
+    monkeypatch.setattr("turnlog.hooks.settings.installed_version", newest)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_without_yes_the_change_is_only_shown(run: Command, settings: Path) -> N
     result = run("hooks", "install", "claude")
     assert result.exit_code == 0
     assert "+++ " in result.stdout
-    assert "send.py claude" in result.stdout
+    assert "send.py claude-code" in result.stdout
     assert result.stdout.endswith("Nothing was changed: --yes does it.\n")
     assert settings.read_text() == MINE
 

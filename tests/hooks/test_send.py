@@ -22,7 +22,7 @@ from turnlog.hooks.server_file import announced
 EVENT = b'{"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "caf\xc3\xa9"}'
 
 
-def run(folder: Path, payload: bytes = EVENT, *, agent: str = "claude") -> float:
+def run(folder: Path, payload: bytes = EVENT, *, agent: str = "claude-code") -> float:
     """Start the command as an agent does; it must be silent and content. The seconds that it took."""
     started = time.monotonic()
     command = [sys.executable, "-I", "-S", send.__file__, agent, str(folder)]

@@ -14,14 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.settings_texts import texts
+from turnlog.agents import agents_with_hooks
 from turnlog.errors import ConflictError, SourceError
-from turnlog.hooks.agents import HOOKED
 from turnlog.hooks.groups import has_hooks
 from turnlog.hooks.jsonc import parse, plain
 from turnlog.hooks.settings import carry_out, plan_install, plan_remove
 from turnlog.hooks.versions import installed_version
 
-IN_SETTINGS = [word for word, agent in HOOKED.items() if agent.wanted is not None]
+HOOKED = agents_with_hooks()
+SETTINGS = {word: agent.hooks for word, agent in HOOKED.items() if agent.hooks is not None}
+IN_SETTINGS = [word for word, hooks in SETTINGS.items() if hooks.plugin is None]
 
 PLACES = {
     "claude": ".claude/settings.json",
@@ -72,7 +74,7 @@ def claude(monkeypatch: pytest.MonkeyPatch) -> None:
     def newest(program: str) -> tuple[int, ...]:
         return (2, 1, 329)
 
-    monkeypatch.setattr("turnlog.hooks.agents.installed_version", newest)
+    monkeypatch.setattr("turnlog.hooks.settings.installed_version", newest)
 
 
 @pytest.fixture
@@ -116,9 +118,7 @@ def events(text: str) -> dict[str, list[dict[str, Any]]]:
 def test_settings_come_back_byte_for_byte(word: str, name: str, home: Path, data: Path) -> None:
     path = place(home, word, KEPT[name])
     install(word, data)
-    wanted = HOOKED[word].wanted
-    assert wanted is not None
-    assert set(events(path.read_text())) == set(wanted().events)
+    assert set(events(path.read_text())) == set(SETTINGS[word].events)
     assert state(word, data) == "installed"
     install(word, data)
     assert {len(ours) for ours in events(path.read_text()).values()} == {1}
@@ -135,7 +135,7 @@ def test_any_settings_come_back_byte_for_byte(strict: bool, drawn: st.DataObject
     text = drawn.draw(texts(strict=strict))
     with tempfile.TemporaryDirectory() as folder:
         project, data = Path(folder) / "project", Path(folder) / "data"
-        path = project / HOOKED["claude"].project_file
+        path = project / SETTINGS["claude"].project_file
         path.parent.mkdir(parents=True)
         path.write_bytes(text.encode())
         install("claude", data, project)
@@ -152,7 +152,7 @@ def test_any_settings_come_back_byte_for_byte(strict: bool, drawn: st.DataObject
 def test_what_was_changed_since_is_kept(text: str, journal: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         project, data = Path(folder) / "project", Path(folder) / "data"
-        path = project / HOOKED["codex"].project_file
+        path = project / SETTINGS["codex"].project_file
         path.parent.mkdir(parents=True)
         path.write_bytes(text.encode())
         install("codex", data, project)
@@ -200,7 +200,7 @@ def test_an_older_claude_code_gets_no_event_that_it_does_not_know(
     said: str | None, later: set[str], home: Path, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """One such event would turn off every hook of the file."""
-    monkeypatch.setattr("turnlog.hooks.agents.installed_version", installed_version)
+    monkeypatch.setattr("turnlog.hooks.settings.installed_version", installed_version)
     monkeypatch.setenv("PATH", str(tmp_path))
     if said is not None:
         program = tmp_path / "claude"

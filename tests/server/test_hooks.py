@@ -12,11 +12,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from support.hook_recordings import NAMES, recording
-from turnlog.hooks.send import AGENTS, LIMIT
+from turnlog.agents import agents_with_hooks
+from turnlog.hooks.send import LIMIT
 from turnlog.server import Settings
 from turnlog.sync.syncer import sync
 
-WORDS = {agent: word for word, agent in AGENTS.items()}
+PROGRAMS = {agent.name: program for program, agent in agents_with_hooks().items()}
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_a_session_is_listed_before_its_log_is_written(name: str, hooked: TestCl
     recorded = recording(name)
     agent = recorded.agent.name
     for number, event in enumerate(recorded.events):
-        answer = hooked.post(f"/api/hooks/{WORDS[agent]}", json=event, params={"at": 1.7e12 + number})
+        answer = hooked.post(f"/api/hooks/{PROGRAMS[agent]}", json=event, params={"at": 1.7e12 + number})
         assert (answer.status_code, answer.json()) == (202, {"session_id": f"{agent}:{event['session_id']}"})
         (session,) = sessions(hooked)
         if "prompt" in event:

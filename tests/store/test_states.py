@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from turnlog.agents import agents
-from turnlog.agents.turns import HOOK_SIGNS, TurnAgent
+from turnlog.agents.turns import HOOK_MARKERS
 from turnlog.model import ToolKind, ToolState
 from turnlog.store.states import (
     QUIET_AFTER,
@@ -115,9 +115,9 @@ def test_the_page_names_every_state_evidence_and_sign() -> None:
 
 
 def test_each_agents_signs_are_kinds_of_its_own_page() -> None:
-    told = [agent for agent in agents() if isinstance(agent, TurnAgent)]
-    assert {agent.name for agent in told} == {"claude-code", "codex", "opencode"}
-    for agent in told:
+    marked = [agent for agent in agents() if agent.turn_markers]
+    assert {agent.name for agent in marked} == {"claude-code", "codex", "opencode"}
+    for agent in marked:
         page = (Path(__file__).parents[2] / "docs" / "formats" / f"{agent.name}.md").read_text()
-        assert {kind for kind in agent.turn_signs if f"`{kind}`" not in page} == set(), agent.name
-    assert {kind for kind in HOOK_SIGNS if f"`{kind.removeprefix('hook:')}`" not in PAGE} == set()
+        assert {kind for kind in agent.turn_markers if f"`{kind}`" not in page} == set(), agent.name
+    assert {kind for kind in HOOK_MARKERS if f"`{kind.removeprefix('hook:')}`" not in PAGE} == set()

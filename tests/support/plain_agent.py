@@ -5,13 +5,13 @@ A home holds `<session>.jsonl` files, and in `<session>/spills` outputs that wer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.base import Agent, Detection, Source, SourceKind
 from turnlog.agents.changes import (
     Changes,
     Diagnostic,
@@ -171,7 +171,7 @@ class PlainFold:
         changes.sessions[self._session_id] = change if known is None else join_session_changes(known, change)
 
 
-class PlainAgent:
+class PlainAgent(Agent):
     """The agent of these logs."""
 
     name = NAME
@@ -184,12 +184,11 @@ class PlainAgent:
     def roots(self) -> Sequence[Path]:
         return () if self._home is None else (self._home,)
 
-    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
-        for root in self.roots() if roots is None else roots:
-            for path in sorted(root.rglob("*")):
-                source = self.source_of(path, root) if path.is_file() else None
-                if source is not None:
-                    yield source
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        for path in sorted(root.rglob("*")):
+            source = self.source_of(path, root) if path.is_file() else None
+            if source is not None:
+                yield source
 
     def source_of(self, path: Path, root: Path | None = None) -> Source | None:
         if path.parent.name == "spills":

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.base import Agent, Detection, Source, SourceKind
 from turnlog.agents.changes import (
     Changes,
     Diagnostic,
@@ -522,7 +522,7 @@ class FactsFold:
         return changes
 
 
-class ToyAgent:
+class ToyAgent(Agent):
     """The agent of these logs."""
 
     name = NAME
@@ -536,12 +536,11 @@ class ToyAgent:
     def roots(self) -> Sequence[Path]:
         return () if self._home is None else (self._home,)
 
-    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
-        for root in self.roots() if roots is None else roots:
-            for path in sorted(root.rglob("*")):
-                source = self.source_of(path, root)
-                if source is not None:
-                    yield source
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        for path in sorted(root.rglob("*")):
+            source = self.source_of(path, root)
+            if source is not None:
+                yield source
 
     def detect(self, path: Path, head: bytes) -> Detection:
         return Detection(reason="only tests write it")

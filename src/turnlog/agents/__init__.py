@@ -1,8 +1,7 @@
 """The coding agents whose logs are read, by name, and which of them wrote a file.
 
-Agents are found through the entry-point group `turnlog.agents`, so that a package that is installed beside this one
-adds its own; the built-in ones are there also when no package is installed at all. A module is imported when its
-agent is asked for.
+Built-in agents have a line in `BUILT_IN`; packages that are installed beside this one add theirs through the
+entry-point group `turnlog.agents`. A module is imported when its agent is asked for.
 """
 
 from __future__ import annotations
@@ -12,21 +11,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from turnlog.agents.base import Agent, Detection, Source
 from turnlog.agents.changes import Changes
+from turnlog.agents.commands import CommandFacts, find_command
 from turnlog.agents.folders import is_nameable, note_out_of_reach
 from turnlog.errors import TurnlogError
 
 GROUP = "turnlog.agents"
 
-_BUILT_IN = {
+BUILT_IN = {
     "claude-code": "turnlog.agents.claude_code:ClaudeCode",
     "codex": "turnlog.agents.codex:Codex",
     "gemini-cli": "turnlog.agents.gemini_cli:GeminiCli",
     "klaude": "turnlog.agents.klaude:Klaude",
     "opencode": "turnlog.agents.opencode:OpenCode",
 }
+"""Agent -> its class. Packages cannot replace these."""
 
 HEAD_SIZE = 1 << 16
 """Bytes at a file's beginning that tell who wrote it."""
@@ -40,8 +42,8 @@ _LONGEST_LINE = 1 << 28
 
 def agent(name: str) -> Agent:
     """The agent of that name. Raises TurnlogError, naming those there are, when there is none."""
-    if name in _BUILT_IN:
-        return _load(_BUILT_IN[name])
+    if name in BUILT_IN:
+        return _load(BUILT_IN[name])
     targets = _targets()
     if name not in targets:
         raise TurnlogError(f"no agent is named {name!r}; there are {', '.join(sorted(targets))}")
@@ -57,6 +59,23 @@ def agents() -> Sequence[Agent]:
         except Exception as error:  # A stranger's package must not take everything down.
             warnings.warn(f"agent {name!r} cannot be loaded: {error!r}", RuntimeWarning, stacklevel=2)
     return found
+
+
+def agents_with_hooks() -> dict[str, Agent]:
+    """The agents that can tell of themselves by hooks, by the name of their program (`claude`)."""
+    return {
+        agent.command.program if agent.command is not None else agent.name: agent
+        for agent in agents()
+        if agent.hooks is not None
+    }
+
+
+def started_agent(command: Sequence[str]) -> tuple[Agent, CommandFacts] | None:
+    """The agent that a command starts, and what the command says; None for a command of no agent."""
+    found = {each.name: each for each in agents()}
+    forms = {name: each.command for name, each in found.items() if each.command is not None}
+    started = find_command(forms, command)
+    return None if started is None else (found[started[0]], started[1])
 
 
 def homes_of(agent: Agent) -> Sequence[Path]:
@@ -119,10 +138,15 @@ def _targets() -> dict[str, str]:
     # Imported here because it takes longer than all of this package.
     from importlib.metadata import entry_points
 
-    return {**{entry.name: entry.value for entry in entry_points(group=GROUP)}, **_BUILT_IN}
+    return {**{entry.name: entry.value for entry in entry_points(group=GROUP)}, **BUILT_IN}
+
+
+def load_target(target: str) -> Any:
+    """What `module:name` names. Raises ImportError or AttributeError when it is not there."""
+    module, _, name = target.partition(":")
+    return getattr(import_module(module), name)
 
 
 @cache
 def _load(target: str) -> Agent:
-    module, _, name = target.partition(":")
-    return getattr(import_module(module), name)()
+    return load_target(target)()

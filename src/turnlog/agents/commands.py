@@ -7,13 +7,11 @@ log says later counts more. An option that the table does not know is taken for 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import Final, NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple
 
 import msgspec
-
-from turnlog.agents.base import Agent
 
 
 def words(*lines: str) -> frozenset[str]:
@@ -71,13 +69,6 @@ class CommandFacts(NamedTuple):
     """The agent's own id of the session that goes on."""
 
 
-@runtime_checkable
-class CommandAgent(Agent, Protocol):
-    """An agent that also says how its command line is read."""
-
-    command: CommandForm
-
-
 _LAUNCHERS: Final = words(
     "bun bunx chrt dlx env exec ionice nice nohup npm npx pnpm setsid stdbuf sudo time timeout x",
     "yarn",
@@ -85,14 +76,16 @@ _LAUNCHERS: Final = words(
 """Programs that start the one that is named among their arguments."""
 
 
-def find_command(agents: Iterable[Agent], command: Sequence[str]) -> tuple[Agent, CommandFacts] | None:
-    """The agent that a command starts, and what the command says; None for a command of none that is known."""
-    forms = [(agent, agent.command) for agent in agents if isinstance(agent, CommandAgent)]
+def find_command(forms: Mapping[str, CommandForm], command: Sequence[str]) -> tuple[str, CommandFacts] | None:
+    """The name of the form whose program a command starts, perhaps through a launcher, and what the command says.
+
+    None for a command of none of them.
+    """
     is_launched = bool(command) and _stem(command[0]) in _LAUNCHERS
     for number, word in enumerate(command if is_launched else command[:1]):
-        for agent, form in forms:
+        for name, form in forms.items():
             if _stem(word) == form.program or _package_of(word) in form.packages:
-                return agent, read_command(form, command[number + 1 :])
+                return name, read_command(form, command[number + 1 :])
     return None
 
 

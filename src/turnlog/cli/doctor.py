@@ -32,13 +32,9 @@ from turnlog.cli.terminal import PARTIAL, plain, write_json
 from turnlog.errors import SourceError
 
 if TYPE_CHECKING:
-    from turnlog.agents.base import Agent, Source
+    from turnlog.agents.base import Agent, Retention, Source
     from turnlog.store.base import SourceInfo, Store
     from turnlog.store.sources import Fingerprint
-
-RETENTION_SETTING = "cleanupPeriodDays"
-RETENTION_DAYS = 30
-"""Claude Code deletes transcripts that were not used for so many days, unless its settings say otherwise."""
 
 
 @click.command(
@@ -95,9 +91,10 @@ def _examine(store_path: Path, limit: int) -> DoctorDocument:
             _add_diagnostics(document, store, store.sources(), limit)
         document["unknown_kinds"], known = _unknown_kinds_and_fingerprints(store_path)
         document["search_behind"] = _search_behind(store_path)
-    for agent in agents():
+    registered = agents()
+    for agent in registered:
         document["agents"].append(_found(agent, known, document["diagnostics"]))
-    document["warnings"] = list(_warnings(document))
+    document["warnings"] = list(_warnings(document, registered))
     return document
 
 
@@ -161,7 +158,7 @@ def _found(agent: Agent, known: dict[str, Fingerprint], diagnostics: list[Diagno
                 reason = None if source.path in told else _unreadable(agent, source)
                 if reason is not None:
                     diagnostics.append(_problem(source.path, reason))
-            days = _retention_days(root) if agent.name == "claude-code" else None
+            days = None if agent.retention is None else _retention_days(agent.retention, root)
             roots.append({"path": str(root), "sources": sources, "pending": pending, "retention_days": days})
     diagnostics += [_problem(folder, reason) for folder, reason in out_of_reach.items()]
     return {"agent": agent.name, "display_name": agent.display_name, "roots": roots}
@@ -185,11 +182,10 @@ def _is_pending(source: Source, known: dict[str, Fingerprint]) -> bool:
 
 def _unreadable(agent: Agent, source: Source) -> str | None:
     """Why a source cannot be opened; None when it can."""
-    from turnlog.agents.base import SourceKind
-    from turnlog.agents.row_agent import are_rows
+    from turnlog.agents.base import SourceKind, reads_rows
 
     try:
-        if not are_rows(agent, source):
+        if not reads_rows(agent, source):
             Path(source.path).open("rb").close()
         elif source.kind is SourceKind.SIDECAR:  # the database itself; its sessions were seen in it
             agent.read_rows(source, ())
@@ -198,27 +194,28 @@ def _unreadable(agent: Agent, source: Source) -> str | None:
     return None
 
 
-def _retention_days(root: Path) -> int:
-    """After how many days Claude Code deletes transcripts, by the settings of a home."""
+def _retention_days(retention: Retention, root: Path) -> int:
+    """After how many days an agent deletes sessions, by the settings of a home."""
     try:
-        settings: Any = json.loads((root / "settings.json").read_bytes())
-        days: Any = settings.get(RETENTION_SETTING)
+        settings: Any = json.loads((root / retention.file).read_bytes())
+        days: Any = settings.get(retention.setting)
     except (OSError, ValueError, AttributeError):
-        return RETENTION_DAYS
-    return days if isinstance(days, int) and not isinstance(days, bool) else RETENTION_DAYS
+        return retention.days
+    return days if isinstance(days, int) and not isinstance(days, bool) else retention.days
 
 
-def _warnings(document: DoctorDocument) -> Iterator[str]:
+def _warnings(document: DoctorDocument, agents: Iterable[Agent]) -> Iterator[str]:
     store = document["store"]
     if store is None:
         yield "There is no store yet: `turnlog sync` makes it."
-    for agent in document["agents"]:
-        for root in agent["roots"]:
+    for agent, found in zip(agents, document["agents"], strict=True):
+        for root in found["roots"]:
             days = root["retention_days"]
-            if days is not None:
+            if days is not None and agent.retention is not None:
                 yield (
-                    f"{agent['display_name']} deletes sessions that were not used for {days} days"
-                    f" ({RETENTION_SETTING} in {root['path']}/settings.json). turnlog keeps what it has read:"
+                    f"{agent.display_name} deletes sessions that were not used for {days} days"
+                    f" ({agent.retention.setting} in {root['path']}/{agent.retention.file})."
+                    f" turnlog keeps what it has read:"
                     f" {_advice(store, days, root['pending'])}"
                 )
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from turnlog.cli.options import CommandT, examples, json_option, store_option
 from turnlog.cli.shapes import AgentHooksDocument, HooksDocument
 from turnlog.cli.terminal import plain, write_json
 from turnlog.errors import TurnlogError
-from turnlog.hooks.send import AGENTS
 
 if TYPE_CHECKING:
-    from turnlog.hooks.agents import Hooked
+    from turnlog.agents.base import Agent
     from turnlog.hooks.settings import Plan
 
 FAILED = 1
@@ -30,7 +30,8 @@ STATES = {
 class _Outcome(NamedTuple):
     """What became of one agent's settings, or would."""
 
-    agent: Hooked
+    program: str
+    agent: Agent
     plan: Plan | None
     is_done: bool
     problem: str | None
@@ -54,17 +55,38 @@ def _options(command: CommandT) -> CommandT:
     return json_option(store_option(command))
 
 
-def _deed_options(command: CommandT) -> CommandT:
+def _known_programs(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    choice = click.Choice(_programs())
+    return tuple(choice.convert(each, param, ctx) for each in given)
+
+
+def _complete_program(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return click.Choice(_programs()).shell_complete(ctx, param, incomplete)
+
+
+def _programs() -> list[str]:
+    from turnlog.agents import agents_with_hooks
+
+    return list(agents_with_hooks())
+
+
+def _changing_options(command: CommandT) -> CommandT:
     command = click.option("--yes", is_flag=True, help="Do it. Without this the change is only shown.")(command)
-    return click.argument("agents", metavar="AGENT...", nargs=-1, required=True, type=click.Choice(list(AGENTS)))(
-        _options(command)
+    named = click.argument(
+        "agents",
+        metavar="AGENT...",
+        nargs=-1,
+        required=True,
+        callback=_known_programs,
+        shell_complete=_complete_program,
     )
+    return named(_options(command))
 
 
 @hooks.command(
     epilog=examples("turnlog hooks install claude          # shows it", "turnlog hooks install claude codex --yes")
 )
-@_deed_options
+@_changing_options
 @click.pass_context
 def install(
     ctx: click.Context, agents: tuple[str, ...], yes: bool, project: Path | None, as_json: bool, store_path: Path
@@ -76,7 +98,7 @@ def install(
 
 
 @hooks.command(epilog=examples("turnlog hooks remove claude           # shows it", "turnlog hooks remove claude --yes"))
-@_deed_options
+@_changing_options
 @click.pass_context
 def remove(
     ctx: click.Context, agents: tuple[str, ...], yes: bool, project: Path | None, as_json: bool, store_path: Path
@@ -91,14 +113,14 @@ def remove(
 
 
 @hooks.command(epilog=examples("turnlog hooks status", "turnlog hooks status claude --project ."))
-@click.argument("agents", metavar="[AGENT...]", nargs=-1, type=click.Choice(list(AGENTS)))
+@click.argument("agents", metavar="[AGENT...]", nargs=-1, callback=_known_programs, shell_complete=_complete_program)
 @_options
 @click.pass_context
 def status(ctx: click.Context, agents: tuple[str, ...], project: Path | None, as_json: bool, store_path: Path) -> None:
     """Say which agents have turnlog's hooks, and in which file."""
     from turnlog.hooks.settings import plan_install
 
-    outcomes = [_plan(word, plan_install, _folder(store_path), project) for word in agents or AGENTS]
+    outcomes = [_plan(program, plan_install, _folder(store_path), project) for program in agents or _programs()]
     if as_json:
         write_json(_document(outcomes, with_diff=False))
     else:
@@ -110,7 +132,7 @@ def status(ctx: click.Context, agents: tuple[str, ...], project: Path | None, as
 def _run(
     ctx: click.Context,
     agents: Iterable[str],
-    make_plan: Callable[[Hooked, Path, Path | None], Plan],
+    make_plan: Callable[[Agent, Path, Path | None], Plan],
     *,
     yes: bool,
     project: Path | None,
@@ -118,7 +140,7 @@ def _run(
     store_path: Path,
 ) -> None:
     folder = _folder(store_path)
-    outcomes = [_plan(word, make_plan, folder, project) for word in dict.fromkeys(agents)]
+    outcomes = [_plan(program, make_plan, folder, project) for program in dict.fromkeys(agents)]
     if yes:
         outcomes = [_do(outcome, folder) for outcome in outcomes]
     if as_json:
@@ -134,15 +156,15 @@ def _folder(store_path: Path) -> Path:
 
 
 def _plan(
-    word: str, make_plan: Callable[[Hooked, Path, Path | None], Plan], folder: Path, project: Path | None
+    program: str, make_plan: Callable[[Agent, Path, Path | None], Plan], folder: Path, project: Path | None
 ) -> _Outcome:
-    from turnlog.hooks.agents import HOOKED
+    from turnlog.agents import agents_with_hooks
 
-    agent = HOOKED[word]
+    agent = agents_with_hooks()[program]
     try:
-        return _Outcome(agent, make_plan(agent, folder, project), False, None)
+        return _Outcome(program, agent, make_plan(agent, folder, project), False, None)
     except TurnlogError as error:
-        return _Outcome(agent, None, False, str(error))
+        return _Outcome(program, agent, None, False, str(error))
 
 
 def _do(outcome: _Outcome, folder: Path) -> _Outcome:
@@ -164,7 +186,7 @@ def _document(outcomes: Iterable[_Outcome], *, with_diff: bool = True) -> HooksD
 def _told(outcome: _Outcome, *, with_diff: bool) -> AgentHooksDocument:
     plan = outcome.plan
     return {
-        "agent": outcome.agent.word,
+        "agent": outcome.program,
         "path": None if plan is None else str(plan.path),
         "state": None if plan is None else plan.state,
         "changed": outcome.is_done,
@@ -184,8 +206,8 @@ def _write(outcome: _Outcome, *, is_wanted: bool) -> None:
     if not outcome.is_done:
         click.echo(plain(plan.diff()), nl=False)
     click.echo(f"{name}: {'changed' if is_wanted else 'would change'} {plain(str(plan.path))}.")
-    if plan.entry is not None and outcome.agent.note:
-        click.echo(outcome.agent.note)
+    if plan.entry is not None and outcome.agent.hooks is not None and outcome.agent.hooks.note:
+        click.echo(outcome.agent.hooks.note)
     if not is_wanted:
         click.echo("Nothing was changed: --yes does it.")
 

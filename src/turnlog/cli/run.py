@@ -108,12 +108,11 @@ class _Record:
 
     def note_start(self) -> None:
         """The agent works: meanwhile, its command line is read."""
-        from turnlog.agents import agents
-        from turnlog.agents.commands import find_command
+        from turnlog.agents import started_agent
         from turnlog.runs.lifecycle import started
 
         run = started(self.run)
-        found = find_command(agents(), run.command)
+        found = started_agent(run.command)
         if found is not None:
             agent, facts = found
             run = msgspec.structs.replace(

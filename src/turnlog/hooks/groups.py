@@ -1,4 +1,4 @@
-"""Hooks in settings as Claude Code, Codex and Gemini CLI all have them: `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`.
+"""Hooks in an agent's settings, in the form that several agents share: `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`.
 
 Ours are known by the command they start. Other hooks are never touched, nor is a group that holds one.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turnlog.errors import FormatError
@@ -19,19 +19,6 @@ _OURS = re.compile(r"turnlog[/\\]+hooks[/\\]+send\.py\b")
 _FIELD = "hooks"
 
 
-class Wanted(NamedTuple):
-    """What shall stand in an agent's settings."""
-
-    events: Mapping[str, Mapping[str, Any]]
-    """Event -> what its handler says besides its command."""
-    off: Sequence[tuple[tuple[str, ...], Any]] = ()
-    """Settings that turn all hooks off: where, and the value that does it."""
-
-    def group(self, event: str, command: str) -> dict[str, Any]:
-        """What stands under an event."""
-        return {_FIELD: [{"type": "command", "command": command, **self.events[event]}]}
-
-
 class Added(NamedTuple):
     """How hooks come into a text."""
 
@@ -40,15 +27,25 @@ class Added(NamedTuple):
     """Places in the settings that were not there before."""
 
 
-def with_hooks(text: str, wanted: Wanted, command: str) -> Added:
-    """Put in the hooks, into settings that have none of ours. Raises FormatError for settings that do not allow it."""
-    groups = {event: wanted.group(event, command) for event in wanted.events}
+def hook_groups(events: Mapping[str, Mapping[str, Any]], command: str) -> dict[str, Any]:
+    """Event -> what stands under it: one group with one handler, which starts the command and has these fields too."""
+    return {event: {_FIELD: [{"type": "command", "command": command, **more}]} for event, more in events.items()}
+
+
+def with_hooks(text: str, groups: Mapping[str, Any], off: Iterable[tuple[tuple[str, ...], Any]]) -> Added:
+    """Put in the hooks, into settings that have none of ours.
+
+    Args:
+        text: The settings. Raises FormatError when they do not allow hooks.
+        groups: What shall stand under each event (`hook_groups`).
+        off: Settings that turn all hooks off: where, and the value that does it.
+    """
     lists = {event: [group] for event, group in groups.items()}
     if not text.strip("\ufeff \t\r\n"):
         whole = json.dumps({_FIELD: lists}, ensure_ascii=False, indent=2) + "\n"
         return Added([Edit(len(text), "", whole)], [[_FIELD]])
     root = _object(text, parse(text), "the settings")
-    _refuse_off(text, root, wanted)
+    _refuse_off(text, root, off)
     node = root.get(_FIELD)
     if node is None:
         return Added(add_members(text, root, {_FIELD: lists}), [[_FIELD]])
@@ -130,8 +127,8 @@ def _object(text: str, node: Node, what: str) -> Object:
     return node
 
 
-def _refuse_off(text: str, root: Object, wanted: Wanted) -> None:
-    for path, value in wanted.off:
+def _refuse_off(text: str, root: Object, off: Iterable[tuple[tuple[str, ...], Any]]) -> None:
+    for path, value in off:
         node: Node | None = root
         for name in path:
             node = node.get(name) if isinstance(node, Object) else None

@@ -17,9 +17,6 @@ TYPE_CHECKING = False  # importing `typing` takes its time too
 if TYPE_CHECKING:
     from typing import Any
 
-AGENTS = {"claude": "claude-code", "codex": "codex", "gemini": "gemini-cli", "opencode": "opencode"}
-"""What a command line calls an agent -> what ids and the store call it."""
-
 SERVER = "server"
 """The file that says where the server is: its host, port, process id and token, a line each."""
 
@@ -37,7 +34,7 @@ _LONGEST_NAME = 151
 
 def main(arguments: list[str]) -> None:
     """Take one event from standard input to where it belongs."""
-    agent, folder = AGENTS[arguments[0]], arguments[1]
+    agent, folder = arguments[:2]
     at = time.time() * 1000
     payload = read_input(0, SECONDS_FOR_INPUT)
     if payload and not post(folder, agent, at, payload):

@@ -12,30 +12,29 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from turnlog import paths
+from turnlog.agents.base import Agent, HookSettings
 from turnlog.atomic_files import write_atomically
 from turnlog.errors import ConflictError, FormatError, SourceError
 from turnlog.hooks import send
-from turnlog.hooks.agents import Hooked
 from turnlog.hooks.edits import apply
 from turnlog.hooks.folders import make_folders, remove_folders
-from turnlog.hooks.groups import has_hooks, with_hooks, without_hooks
+from turnlog.hooks.groups import has_hooks, hook_groups, with_hooks, without_hooks
 from turnlog.hooks.journal import Entry, Journal
+from turnlog.hooks.versions import installed_version
 
 State = Literal["installed", "outdated", "absent"]
 """`outdated`: hooks of ours are there, but not those that would be put in now."""
-
-PLUGIN = Path(__file__).with_name("opencode.js")
 
 
 class Plan(NamedTuple):
     """What shall become of one file."""
 
-    agent: str
     path: Path
     """The file itself, where the settings are a link to it."""
     before: bytes | None
@@ -60,49 +59,52 @@ class Plan(NamedTuple):
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def command_of(word: str, folder: Path) -> str:
-    """What an agent starts: it says nothing and succeeds, even where turnlog has been removed."""
-    program = [sys.executable, "-I", "-S", send.__file__, word, os.fspath(folder)]
+def hook_command(agent: str, folder: Path) -> str:
+    """What an agent starts: it prints nothing and succeeds, even where turnlog has been removed."""
+    program = [sys.executable, "-I", "-S", send.__file__, agent, os.fspath(folder)]
     return f"{shlex.join(program)} 2>/dev/null || :"
 
 
-def plan_install(agent: Hooked, folder: Path, project: Path | None = None) -> Plan:
+def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Plan:
     """Put the hooks in, or renew them.
 
     Args:
-        agent: Whose settings.
+        agent: Whose settings; one that has hooks.
         folder: Where the store lies.
         project: The folder whose own settings are meant, instead of the user's.
 
     Raises SourceError when the settings cannot be read for certain, or turn hooks off.
     """
-    path = _path_of(agent, project)
+    settings = _settings_of(agent)
+    path = _path_of(settings, project)
     before = _read(path)
     known = Journal(folder).get(path)
     is_new = before is None or (known is not None and known.is_new)
-    if agent.wanted is None:
-        after = _plugin(folder)
+    if settings.plugin is not None:
+        after = _plugin(settings.plugin, folder)
         _refuse_foreign(path, before)
-        return Plan(agent.word, path, before, after, Entry.of(after, [], [], is_new=is_new), _state(before, after))
+        return Plan(path, before, after, Entry.of(after, [], [], is_new=is_new), _state(before, after))
     with _blaming(path):
         text = _cleaned(path, before, known)
-        edits, made = with_hooks(text, agent.wanted(), command_of(agent.word, folder))
+        groups = hook_groups(_known_events(agent, settings), hook_command(agent.name, folder))
+        edits, made = with_hooks(text, groups, settings.off)
     after = apply(text, edits).encode()
-    return Plan(agent.word, path, before, after, Entry.of(after, edits, made, is_new=is_new), _state(before, after))
+    return Plan(path, before, after, Entry.of(after, edits, made, is_new=is_new), _state(before, after))
 
 
-def plan_remove(agent: Hooked, folder: Path, project: Path | None = None) -> Plan:
+def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Plan:
     """Take the hooks out. Raises SourceError when the settings cannot be read for certain."""
-    path = _path_of(agent, project)
+    settings = _settings_of(agent)
+    path = _path_of(settings, project)
     before = _read(path)
     known = Journal(folder).get(path)
     if not _is_ours(before):
-        return Plan(agent.word, path, before, before, None, "absent")
+        return Plan(path, before, before, None, "absent")
     with _blaming(path):
-        text = "" if agent.wanted is None else _cleaned(path, before, known)
-    is_new = agent.wanted is None or (known is not None and known.is_new)
+        text = "" if settings.plugin is not None else _cleaned(path, before, known)
+    is_new = settings.plugin is not None or (known is not None and known.is_new)
     after = None if is_new and text.strip() in ("", "{}") else text.encode()
-    return Plan(agent.word, path, before, after, None, "installed")
+    return Plan(path, before, after, None, "installed")
 
 
 def carry_out(plan: Plan, folder: Path) -> None:
@@ -124,6 +126,20 @@ def carry_out(plan: Plan, folder: Path) -> None:
     if plan.entry is not None:
         plan.entry.folders = made
     journal.put(plan.path, plan.entry)
+
+
+def _settings_of(agent: Agent) -> HookSettings:
+    if agent.hooks is None:
+        raise ValueError(f"{agent.display_name} has no hooks")
+    return agent.hooks
+
+
+def _known_events(agent: Agent, settings: HookSettings) -> dict[str, Mapping[str, Any]]:
+    """Event -> the fields of its handler, of the events that the installed version knows."""
+    version: tuple[int, ...] = (0,)
+    if agent.command is not None and any(handler.since for handler in settings.events.values()):
+        version = installed_version(agent.command.program) or version
+    return {event: handler.fields for event, handler in settings.events.items() if version >= handler.since}
 
 
 def _cleaned(path: Path, before: bytes | None, known: Entry | None) -> str:
@@ -159,8 +175,9 @@ def _blaming(path: Path) -> Generator[None]:
         raise
 
 
-def _path_of(agent: Hooked, project: Path | None) -> Path:
-    place = agent.home() / agent.file if project is None else project.absolute() / agent.project_file
+def _path_of(settings: HookSettings, project: Path | None) -> Path:
+    home = paths.folders(settings.home)[0]
+    place = home / settings.file if project is None else project.absolute() / settings.project_file
     try:
         return place.resolve()
     except (OSError, RuntimeError) as error:
@@ -176,13 +193,13 @@ def _read(path: Path) -> bytes | None:
         raise SourceError(error.strerror or str(error), path=path) from error
 
 
-# -- OpenCode's, which is a program of its own
+# -- plugins, which are programs of their own
 
-_HEAD = b"// turnlog's plugin for OpenCode"
+_HEAD = b"// turnlog's plugin"
 
 
-def _plugin(folder: Path) -> bytes:
-    return PLUGIN.read_text().replace('"{{FOLDER}}"', json.dumps(os.fspath(folder), ensure_ascii=False)).encode()
+def _plugin(plugin: Path, folder: Path) -> bytes:
+    return plugin.read_text().replace('"{{FOLDER}}"', json.dumps(os.fspath(folder), ensure_ascii=False)).encode()
 
 
 def _refuse_foreign(path: Path, before: bytes | None) -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from turnlog.agents import agent as agent_named
 from turnlog.agents import detect
-from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.base import Source, SourceKind, reads_rows
 from turnlog.agents.changes import Changes, SessionChange
 from turnlog.agents.packing import unpack
-from turnlog.agents.row_agent import are_rows
 from turnlog.errors import FormatError
 from turnlog.logs.beside import files_beside, read_file
 from turnlog.logs.gathering import Gathering
@@ -39,7 +38,7 @@ class SessionFiles:
 
     def read_beside(self) -> None:
         """Read what the agent wrote beside the log for the same session."""
-        if are_rows(self.agent, self._source):
+        if reads_rows(self.agent, self._source):
             self._read_around()
             return
         logs: list[Source] = []
@@ -92,7 +91,7 @@ class SessionFiles:
 
     def _fold(self, source: Source) -> tuple[bytes, Changes]:
         """What one file or the log of rows holds, unpacked, and what it tells."""
-        if are_rows(self.agent, source):
+        if reads_rows(self.agent, source):
             data = unpacked = read_log(self.agent, source)
         else:
             data = read_file(Path(source.path))

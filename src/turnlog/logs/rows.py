@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from turnlog.agents import detect
-from turnlog.agents.base import Agent, Detection, Source
-from turnlog.agents.row_agent import RowAgent
+from turnlog.agents.base import Agent, Detection, RowAgent, Source
 from turnlog.errors import FormatError, SourceError
 
 _MOST_NAMED = 20

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from turnlog import agents
-from turnlog.agents.commands import CommandAgent, CommandForm, prompted_command, resume_command
+from turnlog.agents.commands import CommandForm, prompted_command, resume_command
 from turnlog.errors import TurnlogError
 from turnlog.model import Session
 from turnlog.runs.states import session_states
@@ -68,7 +68,6 @@ def _form_of(session: Session) -> CommandForm | None:
 def _command_form(name: str) -> CommandForm | None:
     """How the agent's command line is read; None for one that is not installed, or has none that is known."""
     try:
-        agent = agents.agent(name)
+        return agents.agent(name).command
     except TurnlogError:
         return None
-    return agent.command if isinstance(agent, CommandAgent) else None

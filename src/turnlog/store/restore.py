@@ -11,8 +11,7 @@ from pathlib import Path, PurePath, PurePosixPath
 
 import msgspec
 
-from turnlog.agents.base import Source
-from turnlog.agents.row_agent import RowAgent
+from turnlog.agents.base import RowAgent, Source
 from turnlog.errors import ConflictError, NotFoundError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.families import family, session_key

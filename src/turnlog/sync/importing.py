@@ -19,8 +19,7 @@ import msgspec
 
 from turnlog.agents import agent as registered_agent
 from turnlog.agents import detect
-from turnlog.agents.base import Detection, Source
-from turnlog.agents.row_agent import are_rows
+from turnlog.agents.base import Detection, Source, reads_rows
 from turnlog.errors import FormatError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.beside import imports_folder
@@ -112,7 +111,7 @@ def _sources_of(detection: Detection) -> tuple[Source, ...]:
 def _rows_of(detection: Detection) -> tuple[Source, ...]:
     """The sessions in a file that their agent reads itself."""
     sources = _sources_of(detection)
-    return tuple(source for source in sources if are_rows(registered_agent(source.agent), source))
+    return tuple(source for source in sources if reads_rows(registered_agent(source.agent), source))
 
 
 def _keep(stream: BinaryIO, folder: Path, ending: str) -> tuple[Path, bool]:

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.agents.base import Agent, Source, SourceKind
-from turnlog.agents.row_agent import RowAgent, are_rows
+from turnlog.agents.base import Agent, RowAgent, Source, SourceKind, reads_rows
 from turnlog.errors import SourceError, StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.archived_texts import make_whole
@@ -90,7 +89,7 @@ class Reader:
         result = GroupResult()
         now = int(time.time() * 1000)
         for agent, source in group:
-            if are_rows(agent, source):
+            if reads_rows(agent, source):
                 self._read_rows(agent, source, batch, result, now)
                 continue
             try:
@@ -239,7 +238,7 @@ def read_rows(
 
     Raises OSError or SourceError, with nothing written, when the rows cannot be read.
     """
-    assert are_rows(agent, source)
+    assert reads_rows(agent, source)
     version = source.version or agent.row_version(source)
     row = SourceRow(state.key, agent.name, source.path, state.generation, source.session_id)
     if not state.archived and batch.is_forgotten(row):

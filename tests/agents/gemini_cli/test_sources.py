@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from support.gemini_files import AGENT, SESSION, SESSION_ID, header, lines, user
-from turnlog import paths
 from turnlog.agents import fold_bytes
 from turnlog.agents.base import HOOKED_FROM, Source, SourceKind
 from turnlog.agents.gemini_cli.sources import first_place
@@ -56,9 +55,9 @@ def test_a_link_leads_nowhere(tmp_path: Path) -> None:
 
 def test_home_may_be_elsewhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-C2"""
-    assert paths.gemini_roots() == (home / ".gemini",)
+    assert AGENT.home_folders() == (home / ".gemini",)
     monkeypatch.setenv("GEMINI_CLI_HOME", "/srv/dev")
-    assert paths.gemini_roots() == (Path("/srv/dev/.gemini"),)
+    assert AGENT.home_folders() == (Path("/srv/dev/.gemini"),)
 
 
 def project(root: Path, folder: str) -> str | None:

@@ -33,7 +33,6 @@ from support.klaude_files import (
     user,
 )
 from support.plain_store import read_home
-from turnlog import paths
 from turnlog.agents import detect, fold_bytes
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes, LeafTitle, LineCounts
@@ -481,7 +480,7 @@ def test_facts_beside_the_log(tmp_path: Path) -> None:
 
 def test_where_its_files_lie(home: Path) -> None:
     """R-C2"""
-    assert paths.klaude_roots() == (home / ".klaude",)
+    assert AGENT.home_folders() == (home / ".klaude",)
     assert AGENT.roots() == []
     session = home / f".klaude/projects/home-dev-project/sessions/{SESSION}"
     (session / "images").mkdir(parents=True)

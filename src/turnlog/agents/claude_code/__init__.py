@@ -1,40 +1,102 @@
-"""Claude Code: where its logs lie and how they are read. `docs/formats/claude-code.md` has the evidence.
+"""Claude Code: where its logs lie, how they are read, and how it is run (`docs/formats/claude-code.md`).
 
-What reads them is imported when there is something to read.
+What reads its logs is imported when there is something to read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
-from turnlog import paths
-from turnlog.agents.base import Detection, Fold, Source, SourceKind
-from turnlog.agents.claude_code.command import COMMAND
+from turnlog.agents.base import Agent, Colour, Detection, Fold, HookHandler, HookSettings, Retention, Source, SourceKind
 from turnlog.agents.claude_code.sources import NAME, find_sources
-from turnlog.agents.claude_code.turn_signs import TURN_SIGNS
-from turnlog.agents.folders import holds_folder
+from turnlog.agents.commands import SESSION, CommandForm, words
+from turnlog.agents.turns import TurnMarker
+from turnlog.paths import Folders
+
+_HOMES = Folders(("~/.claude", "$XDG_CONFIG_HOME/claude"), variable="CLAUDE_CONFIG_DIR", is_list=True)
+"""1.0.30 and later may write to the XDG folder."""
+
+_COMMAND = CommandForm(
+    program="claude",
+    resume=("--resume",),
+    prompted=("-p", "--resume", SESSION),
+    packages=("@anthropic-ai/claude-code",),
+    model=words("--model"),
+    system_prompt=words("--system-prompt --append-system-prompt"),
+    session=words("-r --resume --session-id"),
+    other=words(
+        "--agent --agents --autocompact --debug-file --effort --environment --fallback-model",
+        "--input-format --json-schema --max-budget-usd --max-turns --name -n --output-format",
+        "--permission-mode --permission-prompt-tool --permission-prompts --plugin-dir --plugin-url",
+        "--remote-control-session-name-prefix --resume-session-at --setting-sources --settings",
+        "--system-prompt-file --append-system-prompt-file --system-prompt-snapshot",
+    ),
+    lists=words(
+        "--add-dir --allowedTools --allowed-tools --betas --disallowedTools --disallowed-tools --file",
+        "--mcp-config --tools",
+    ),
+)
+"""As `claude --help` of 2.1.329 says it."""
+
+_TURN_MARKERS: Final[Mapping[str, TurnMarker]] = {
+    "system/turn_duration": "end",
+    "system/stop_hook_summary": "end",
+    "result/success": "end",
+    "result/error_during_execution": "end",
+    "result/error_max_budget_usd": "end",
+    "result/error_max_structured_output_retries": "end",
+    "result/error_max_turns": "end",
+}
+"""Which records end a turn. No record says that a permission is wanted: only hooks do."""
+
+# A hook that is not waited for may be lost when the agent ends, so the last ones of a turn are waited for.
+_AWAITED = {"timeout": 10}
+_IN_BACKGROUND = {"timeout": 10, "async": True}
+
+_HOOKS = HookSettings(
+    home=_HOMES,
+    file="settings.json",
+    project_file=".claude/settings.local.json",
+    # Up to 2.1.100 an event that Claude Code does not know turns off all hooks of the file, other people's too.
+    events={
+        "SessionStart": HookHandler(_IN_BACKGROUND),
+        "UserPromptSubmit": HookHandler(_IN_BACKGROUND),
+        "PreToolUse": HookHandler(_IN_BACKGROUND),
+        "PostToolUse": HookHandler(_IN_BACKGROUND),
+        "Notification": HookHandler(_IN_BACKGROUND),
+        "Stop": HookHandler(_AWAITED),
+        "SessionEnd": HookHandler(_AWAITED),
+        "PermissionRequest": HookHandler(_IN_BACKGROUND, since=(2, 1, 20)),
+        "PostToolUseFailure": HookHandler(_IN_BACKGROUND, since=(2, 1, 20)),
+        "StopFailure": HookHandler(_AWAITED, since=(2, 1, 100)),
+        "MessageDisplay": HookHandler(_IN_BACKGROUND, since=(2, 1, 200)),
+    },
+    off=((("disableAllHooks",), True),),
+)
 
 
-class ClaudeCode:
+class ClaudeCode(Agent):
     """See `turnlog.agents.base.Agent`."""
 
     name = NAME
     display_name = "Claude Code"
+    colour = Colour(light="#bd5d38", dark="#e08a63")
     parser_version = 9
-    command = COMMAND
-    turn_signs = TURN_SIGNS
+    homes = _HOMES
+    log_folders = ("projects",)
+    command = _COMMAND
+    turn_markers = _TURN_MARKERS
+    hooks = _HOOKS
+    interactive_command = "turnlog.chat.runtimes:ClaudeCodeCommand"
+    retention = Retention(days=30, setting="cleanupPeriodDays", file="settings.json")
 
-    def roots(self) -> Sequence[Path]:
-        """The configuration folders that hold logs."""
-        return [root for root in paths.claude_roots() if holds_folder(root, "projects")]
-
-    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
-        """Sessions, subagents, sidecars and spilled outputs below the roots."""
-        for root in self.roots() if roots is None else roots:
-            yield from find_sources(root)
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        """Sessions, subagents, sidecars and spilled outputs below a home."""
+        return find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A log has records with a `sessionId` and a type of Claude Code's, a stream has them with a `session_id`.

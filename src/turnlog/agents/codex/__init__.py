@@ -1,40 +1,94 @@
-"""Codex: where its logs lie and how they are read. `docs/formats/codex.md` has the evidence.
+"""Codex: where its logs lie, how they are read, and how it is run (`docs/formats/codex.md`).
 
-What reads them is imported when there is something to read.
+What reads its logs is imported when there is something to read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
-from turnlog import paths
-from turnlog.agents.base import Detection, Fold, Source, SourceKind
-from turnlog.agents.codex.command import COMMAND
-from turnlog.agents.codex.sources import FOLDERS, NAME, find_sources
-from turnlog.agents.codex.turn_signs import TURN_SIGNS
-from turnlog.agents.folders import holds_folder
+from turnlog.agents.base import Agent, Colour, Detection, Fold, HookHandler, HookSettings, Source, SourceKind
+from turnlog.agents.codex.sources import BRANCH, FOLDERS, NAME, find_sources
+from turnlog.agents.commands import SESSION, CommandForm, words
+from turnlog.agents.turns import TurnMarker
+from turnlog.paths import Folders
+
+_HOMES = Folders(("~/.codex",), variable="CODEX_HOME", is_list=True)
+
+_COMMAND = CommandForm(
+    program="codex",
+    resume=("resume",),
+    prompted=("exec", "resume", "--skip-git-repo-check", SESSION, "-"),
+    packages=("@openai/codex",),
+    branch=BRANCH,
+    subcommands=(("exec", "resume"), ("e", "resume"), ("exec",), ("e",), ("resume",), ()),
+    resumes=frozenset({("exec", "resume"), ("e", "resume"), ("resume",)}),
+    newest=words("--last"),
+    model=words("-m --model"),
+    other=words(
+        "-c --config --enable --disable --local-provider -p --profile -s --sandbox -a --ask-for-approval",
+        "-C --cd --add-dir --thread-source --cyber-access-program --output-schema --color -o",
+        "--output-last-message -i --image",
+    ),
+)
+"""As `codex exec --help` of 0.169.0 says it."""
+
+_TURN_MARKERS: Final[Mapping[str, TurnMarker]] = {
+    "event_msg/task_started": "start",
+    "event_msg/turn_started": "start",
+    "turn.started": "start",
+    "event_msg/task_complete": "end",
+    "event_msg/turn_complete": "end",
+    "event_msg/turn_aborted": "end",
+    "turn.completed": "end",
+    "event_msg/apply_patch_approval_request": "asks",
+    "event_msg/elicitation_request": "asks",
+    "event_msg/exec_approval_request": "asks",
+    "event_msg/request_permissions": "asks",
+    "event_msg/request_user_input": "asks",
+}
+"""Which events begin and end a turn, and which ask the user."""
+
+_AWAITED = HookHandler({"timeout": 10})
+
+_HOOKS = HookSettings(
+    home=_HOMES,
+    file="hooks.json",
+    project_file=".codex/hooks.json",
+    events={
+        "SessionStart": _AWAITED,
+        "UserPromptSubmit": _AWAITED,
+        "PreToolUse": _AWAITED,
+        "PermissionRequest": _AWAITED,
+        "PostToolUse": _AWAITED,
+        "Stop": _AWAITED,
+        "SessionEnd": _AWAITED,
+    },
+    note="Codex asks once whether you trust these hooks, in its own screen; until then it does not start them.",
+)
 
 
-class Codex:
+class Codex(Agent):
     """See `turnlog.agents.base.Agent`."""
 
     name = NAME
     display_name = "Codex"
+    colour = Colour(light="#0f7b6c", dark="#4fc3b0")
     parser_version = 16
-    command = COMMAND
-    turn_signs = TURN_SIGNS
+    homes = _HOMES
+    log_folders = FOLDERS
+    command = _COMMAND
+    turn_markers = _TURN_MARKERS
+    hooks = _HOOKS
+    interactive_command = "turnlog.chat.runtimes:CodexServerCommand"
 
-    def roots(self) -> Sequence[Path]:
-        """The homes that hold logs."""
-        return [root for root in paths.codex_roots() if holds_folder(root, *FOLDERS)]
-
-    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
-        """Rollouts and sidecars below the roots."""
-        for root in self.roots() if roots is None else roots:
-            yield from find_sources(root)
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        """Rollouts and sidecars below a home."""
+        return find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A log has records of known types with a payload, or of 2025 the items themselves behind an id.

@@ -1,38 +1,71 @@
-"""Gemini CLI: where its logs lie and how they are read. `docs/formats/gemini-cli.md` has the evidence.
+"""Gemini CLI: where its logs lie, how they are read, and how it is run (`docs/formats/gemini-cli.md`).
 
-What reads them is imported when there is something to read.
+What reads its logs is imported when there is something to read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from turnlog import paths
-from turnlog.agents.base import Detection, Fold, Source, SourceKind
-from turnlog.agents.folders import holds_folder
-from turnlog.agents.gemini_cli.command import COMMAND
+from turnlog.agents.base import Agent, Colour, Detection, Fold, HookHandler, HookSettings, Source, SourceKind
+from turnlog.agents.commands import SESSION, CommandForm, words
 from turnlog.agents.gemini_cli.sources import NAME, find_sources
+from turnlog.paths import Folders
+
+_HOMES = Folders(("~/.gemini",), home_variable="GEMINI_CLI_HOME")
+
+_COMMAND = CommandForm(
+    program="gemini",
+    resume=("--resume",),
+    prompted=("--resume", SESSION),
+    packages=("@google/gemini-cli",),
+    joins_words=True,
+    prompt=words("-p --prompt -i --prompt-interactive"),
+    model=words("-m --model"),
+    session=words("-r --resume"),
+    other=words("--approval-mode -o --output-format --session-file --delete-session"),
+    lists=words("--policy --allowed-mcp-server-names --allowed-tools -e --extensions --include-directories"),
+)
+"""Of 0.61."""
+
+_NAMED = HookHandler({"name": "turnlog", "timeout": 10_000})
+
+_HOOKS = HookSettings(
+    home=_HOMES,
+    file="settings.json",
+    project_file=".gemini/settings.json",
+    # Not the events of each request and each piece of an answer: a process for every one would slow it down.
+    events={
+        "SessionStart": _NAMED,
+        "BeforeAgent": _NAMED,
+        "BeforeTool": _NAMED,
+        "AfterTool": _NAMED,
+        "AfterAgent": _NAMED,
+        "Notification": _NAMED,
+        "SessionEnd": _NAMED,
+    },
+    off=((("tools", "enableHooks"), False), (("hooksConfig", "enabled"), False), (("hooks", "enabled"), False)),
+)
 
 
-class GeminiCli:
+class GeminiCli(Agent):
     """See `turnlog.agents.base.Agent`."""
 
     name = NAME
     display_name = "Gemini CLI"
+    colour = Colour(light="#2f6fd0", dark="#7fb0f5")
     parser_version = 12
-    command = COMMAND
+    homes = _HOMES
+    log_folders = ("tmp",)
+    command = _COMMAND
+    hooks = _HOOKS
 
-    def roots(self) -> Sequence[Path]:
-        """The `.gemini` folders that hold logs."""
-        return [root for root in paths.gemini_roots() if holds_folder(root, "tmp")]
-
-    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
-        """Logs, subagents, spilled outputs and the log of prompts below the roots."""
-        for root in self.roots() if roots is None else roots:
-            yield from find_sources(root)
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        """Logs, subagents, spilled outputs and the log of prompts below a home."""
+        return find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A log has a header with a `sessionId` and a `projectHash`, a stream an `init` with a `session_id`."""

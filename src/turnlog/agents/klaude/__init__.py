@@ -1,36 +1,33 @@
 """klaude-code: where its logs lie and how they are read. `docs/formats/klaude.md` has the evidence.
 
-What reads them is imported when there is something to read.
+What reads its logs is imported when there is something to read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from turnlog import paths
-from turnlog.agents.base import Detection, Fold, Source, SourceKind
-from turnlog.agents.folders import holds_folder
+from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
 from turnlog.agents.klaude.sources import NAME, find_sources
+from turnlog.paths import Folders
 
 
-class Klaude:
+class Klaude(Agent):
     """See `turnlog.agents.base.Agent`."""
 
     name = NAME
     display_name = "klaude-code"
+    colour = Colour(light="#a8447f", dark="#e08fc0")
     parser_version = 5
+    homes = Folders(("~/.klaude",))
+    log_folders = ("projects",)
 
-    def roots(self) -> Sequence[Path]:
-        """The `.klaude` folder, where it holds logs."""
-        return [root for root in paths.klaude_roots() if holds_folder(root, "projects")]
-
-    def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
-        """Logs, the facts beside them, and images below the roots."""
-        for root in self.roots() if roots is None else roots:
-            yield from find_sources(root)
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        """Logs, the facts beside them, and images below a home."""
+        return find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A record names a class of klaude-code's, and holds its data."""

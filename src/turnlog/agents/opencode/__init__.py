@@ -1,48 +1,94 @@
-"""OpenCode: where its histories lie and how they are read. `docs/formats/opencode.md` has the evidence.
+"""OpenCode: where its histories lie, how they are read, and how it is run (`docs/formats/opencode.md`).
 
-What reads them is imported when there is something to read.
+What reads its logs is imported when there is something to read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from turnlog import paths
-from turnlog.agents.base import Detection, Fold, Source, SourceKind, Version
+from turnlog.agents.base import Colour, Detection, Fold, HookSettings, RowAgent, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.commands import SESSION, CommandForm, words
 from turnlog.agents.folders import holds_file
-from turnlog.agents.opencode.command import COMMAND
 from turnlog.agents.opencode.database import open_database
 from turnlog.agents.opencode.ids import NAME
 from turnlog.agents.opencode.sources import find_sources, in_database, in_storage, is_home, sources_at
 from turnlog.agents.opencode.storage import FileRows, version_of
 from turnlog.agents.opencode.tables import TableRows, list_sessions
-from turnlog.agents.opencode.turn_signs import TURN_SIGNS
-from turnlog.agents.row_agent import RowUpdate
+from turnlog.agents.turns import TurnMarker
 from turnlog.errors import SourceError
+from turnlog.paths import Folders
+
+_HOMES = Folders(("$XDG_DATA_HOME/opencode",), home_variable="OPENCODE_TEST_HOME")
+"""The same on every platform."""
+
+_COMMAND = CommandForm(
+    program="opencode",
+    resume=("--session",),
+    prompted=("run", "--session", SESSION),
+    packages=("opencode-ai",),
+    subcommands=(("run",), ()),
+    joins_words=True,
+    model=words("-m --model"),
+    session=words("-s --session"),
+    other=words(
+        "--agent --format -f --file --title --attach --port --variant --log-level --dir --command",
+        "--prompt -p --password -u --username",
+    ),
+)
+"""Of 1.18."""
+
+_TURN_MARKERS: Final[Mapping[str, TurnMarker]] = {
+    "permission.asked": "asks",
+    "permission.updated": "asks",
+    "session.idle": "end",
+}
+"""Which events of its server ask the user, and which say that it is idle. Its database tells neither."""
+
+_HOOKS = HookSettings(
+    home=Folders(("$XDG_CONFIG_HOME/opencode",), variable="OPENCODE_CONFIG_DIR"),
+    file="plugin/turnlog.js",
+    project_file=".opencode/plugin/turnlog.js",
+    plugin=Path(__file__).with_name("plugin.js"),
+    note="At its next start OpenCode installs its own package for plugins, once, and waits for the network.",
+)
 
 
-class OpenCode:
+class OpenCode(RowAgent):
     """See `turnlog.agents.base.Agent` and `RowAgent`."""
 
     name = NAME
     display_name = "OpenCode"
+    colour = Colour(light="#7a4fc0", dark="#b79af0")
     parser_version = 12
-    command = COMMAND
-    turn_signs = TURN_SIGNS
+    homes = _HOMES
+    command = _COMMAND
+    turn_markers = _TURN_MARKERS
+    hooks = _HOOKS
 
     def roots(self) -> Sequence[Path]:
         """The data folders that hold histories, and the folders of databases that the environment names."""
         named = [path.parent for path in _named_databases()]
-        return [root for root in dict.fromkeys((*paths.opencode_roots(), *named)) if root in named or is_home(root)]
+        homes = dict.fromkeys((*self.home_folders(), *named))
+        return [home for home in homes if home in named or is_home(home)]
 
     def discover(self, roots: Iterable[Path] | None = None) -> Iterator[Source]:
         """A source for each session and each spilled output, and one for each database."""
-        named = _named_databases() if roots is None else []
-        for root in self.roots() if roots is None else roots:
+        if roots is not None:
+            yield from super().discover(roots)
+            return
+        named = _named_databases()
+        for root in self.roots():
             yield from find_sources(root, [path for path in named if path.parent == root])
+
+    def find_sources(self, root: Path) -> Iterator[Source]:
+        """The same of one home, without databases that only the environment names."""
+        return find_sources(root, [])
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A database has the tables, a file of the storage its place, an export its `info` and `messages`."""
@@ -126,5 +172,6 @@ class OpenCode:
 
 
 def _named_databases() -> list[Path]:
-    """The databases that the environment names and that are there."""
-    return [path for path in paths.opencode_databases() if holds_file(path.parent, path.name)]
+    """The databases that the environment names and that are there; one in memory is nowhere."""
+    named = paths.file_named_by("OPENCODE_DB", paths.folders(_HOMES)[0])
+    return [named] if named is not None and named.name != ":memory:" and holds_file(named.parent, named.name) else []

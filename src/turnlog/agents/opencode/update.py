@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from turnlog.agents.base import RowUpdate
 from turnlog.agents.opencode.ids import time_position, whole
 from turnlog.agents.opencode.rows import (
     EVENT,
@@ -23,7 +24,6 @@ from turnlog.agents.opencode.rows import (
 )
 from turnlog.agents.opencode.snapshot import MessageRows, Rows, Snapshot, listed
 from turnlog.agents.opencode.timeline import Copy, Listed, Reverted, place_messages, reverted
-from turnlog.agents.row_agent import RowUpdate
 
 Log = dict[tuple[str, str], bytes]
 

@@ -66,6 +66,11 @@ class ClaudeCodeCommand(msgspec.Struct, frozen=True, kw_only=True):
     """Tools that need no permission, as in `Bash(git log:*)`."""
     more_arguments: tuple[str, ...] = ()
 
+    @classmethod
+    def with_own_settings(cls, cwd: Path) -> ClaudeCodeCommand:
+        """The command in this folder; what is allowed is what the agent's own settings say."""
+        return cls(cwd=cwd, permission_mode=None)
+
     @property
     def agent(self) -> str:
         """The agent's name."""

@@ -54,6 +54,11 @@ class CodexServerCommand(msgspec.Struct, frozen=True, kw_only=True):
     """When it asks: `untrusted`, `on-request`, `never`; None: as its settings say."""
     more_arguments: tuple[str, ...] = ()
 
+    @classmethod
+    def with_own_settings(cls, cwd: Path) -> CodexServerCommand:
+        """The command in this folder; what is allowed is what the agent's own settings say."""
+        return cls(cwd=cwd, sandbox=None, approval_policy=None)
+
     @property
     def agent(self) -> str:
         """The agent's name."""

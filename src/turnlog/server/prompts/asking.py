@@ -1,7 +1,7 @@
 """Agents that can ask for leave without a screen: they are spoken to, and what they ask waits for the page's answer.
 
-Claude Code by `stream-json` both ways, Codex by its app server (`turnlog.chat.runtimes`). Their runs live on one event
-loop in a thread of its own.
+How such an agent is started is said by its description (`Agent.interactive_command`). Their runs live on one event loop
+in a thread of its own.
 """
 
 from __future__ import annotations
@@ -18,20 +18,15 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
+from turnlog import agents
 from turnlog.aisdk.parts import DynamicToolUIPart, TextUIPart, ToolApproval, UIMessage
 from turnlog.chat.conversion import SESSION_KEY
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes import AgentCommand, AgentRuntime, ClaudeCodeCommand, CodexServerCommand
+from turnlog.chat.runtimes import AgentCommand, AgentRuntime
+from turnlog.errors import TurnlogError
 from turnlog.model import Session
 from turnlog.model.base import RawJson
 from turnlog.model.stream import ApprovalRequest, Pause, RunStart, StreamError, StreamEvent, ToolInputAvailable
-
-_COMMANDS: dict[str, Callable[[Path], AgentCommand]] = {
-    "claude-code": lambda folder: ClaudeCodeCommand(cwd=folder, permission_mode=None),
-    "codex": lambda folder: CodexServerCommand(cwd=folder, sandbox=None, approval_policy=None),
-}
-"""How agents that can ask are started, with nothing but their own settings."""
-
 
 _GRACE_SECONDS = 2.0
 """How long an agent that is stopped has for each way of telling it."""
@@ -41,7 +36,16 @@ _log = logging.getLogger(__name__)
 
 def can_ask(agent: str) -> bool:
     """Whether this agent can ask for leave without a screen."""
-    return agent in _COMMANDS
+    return _interactive_command(agent) is not None
+
+
+def _interactive_command(agent: str) -> Callable[[Path], AgentCommand] | None:
+    """What starts an agent in a folder, with its own settings; None where it cannot ask or is not installed."""
+    try:
+        target = agents.agent(agent).interactive_command
+    except TurnlogError:
+        return None
+    return None if target is None else agents.load_target(target).with_own_settings
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +77,7 @@ class AskingRuns:
 
     def begin(self, session: Session, folder: Path, prompt: str, on_question: Callable[[], None]) -> AskingRun | None:
         """Start the session's agent; None where it cannot ask. `on_question` hears of each, on any thread."""
-        command = _COMMANDS.get(session.agent)
+        command = _interactive_command(session.agent)
         if command is None:
             return None
         if self._loop is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import cache
 from typing import Annotated
 
 import msgspec
@@ -13,8 +14,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from turnlog.agents import agents_with_hooks
 from turnlog.errors import NotFoundError
-from turnlog.hooks.send import AGENTS, LIMIT
+from turnlog.hooks.send import LIMIT
 from turnlog.server.answers.live import HookAnswer
 from turnlog.server.context import ContextOf
 from turnlog.server.errors import InvalidParameterError
@@ -33,8 +35,8 @@ async def take_hook(
     at: Annotated[float | None, Query(ge=0, le=4e12, description="When it happened, in Unix milliseconds.")] = None,
 ) -> Response:
     """The very JSON that the agent gives its hooks. It is kept when the answer comes, and in the store soon after."""
-    name = AGENTS.get(agent, agent)
-    if name not in AGENTS.values():
+    name = _agents_with_hooks().get(agent)
+    if name is None:
         raise NotFoundError(f"no hooks are known of an agent {agent!r}")
     payload = await _read(request)
     moment = time.time() * 1000 if at is None else at
@@ -46,6 +48,13 @@ async def take_hook(
         raise InvalidParameterError("body", str(error)) from error
     answer = msgspec.json.encode(HookAnswer(session_id=source.session_id or ""))
     return Response(answer, 202, media_type="application/json", background=BackgroundTask(context.hooks.read))
+
+
+@cache
+def _agents_with_hooks() -> dict[str, str]:
+    """Names of agents that have hooks, by what an address may call them: their own names and their programs'."""
+    found = agents_with_hooks()
+    return {each: agent.name for program, agent in found.items() for each in (program, agent.name)}
 
 
 async def _read(request: Request) -> bytes:

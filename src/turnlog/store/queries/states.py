@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from turnlog.agents.turns import TurnSign, turn_signs_of
+from turnlog.agents.turns import TurnMarker, turn_markers
 from turnlog.model import Message, Origin, ToolCallPart
 from turnlog.model.telling import telling_field
 from turnlog.model.tools import OPEN_STATES
@@ -78,7 +78,7 @@ class TurnCache:
 
 def load_turn_facts(connection: sqlite3.Connection, key: int, agent: str, updated_at: int | None) -> TurnFacts:
     """What the last records of a session say of its last turn."""
-    signs = _event_signs(connection, key, turn_signs_of(agent))
+    signs = _event_signs(connection, key, turn_markers(agent))
     calls: list[OpenCall] = []
     for row in connection.execute(_MESSAGES, (key,)).fetchall():
         position, role, origin, stop_reason, created_at, completed_at, has_calls, message_key, says_something = row
@@ -98,7 +98,7 @@ def load_turn_facts(connection: sqlite3.Connection, key: int, agent: str, update
     return TurnFacts(signs, calls, moment(updated_at))
 
 
-def _event_signs(connection: sqlite3.Connection, key: int, kinds: Mapping[str, TurnSign]) -> list[Sign]:
+def _event_signs(connection: sqlite3.Connection, key: int, kinds: Mapping[str, TurnMarker]) -> list[Sign]:
     rows = connection.execute(_EVENTS, (json.dumps(list(kinds)), key))
     return [
         Sign("interrupt" if type == "interrupt" else kinds[kind], position, moment(at), kind)

@@ -18,7 +18,7 @@ import msgspec
 
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.agents.hooked import NAMELESS
-from turnlog.agents.turns import log_tells_turns
+from turnlog.agents.turns import log_marks_turns
 from turnlog.model import ToolCallPart
 from turnlog.store import bodies
 from turnlog.store.frames import BodyReader
@@ -192,7 +192,7 @@ class _Session:
         """Whether the log tells that a turn has ended: by events of its agent, or by why the model stopped."""
         found = self._connection.execute("SELECT agent FROM sessions WHERE key = ?", (self._key,)).fetchone()
         answers = [message for message in self._logged if message.role == "assistant"]
-        return log_tells_turns(found[0]) or (bool(answers) and answers[0].stop_reason is not None)
+        return log_marks_turns(found[0]) or (bool(answers) and answers[0].stop_reason is not None)
 
     def _last_stop(self, before: int) -> int:
         found = self._connection.execute(
