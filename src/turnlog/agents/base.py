@@ -135,7 +135,7 @@ class HookHandler(NamedTuple):
 
 
 class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How turnlog's hooks come into an agent's own settings: as commands at events, or as a plugin (docs/how-to/hooks.md)."""
+    """How hooks come into an agent's own settings: as commands at events, or as a plugin (docs/how-to/hooks.md)."""
 
     home: paths.Folders
     """The folder of the settings: the first of these."""
