@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
-# How long one example may take says more about the machine than about the code.
-settings.register_profile("turnlog", deadline=None)
-settings.load_profile("turnlog")
+from support.profiles import load_profile
+
+load_profile()
 
 PLACES = (
     "TURNLOG_DATA_DIR",

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from support.profiles import examples
 from support.stream_events import STREAMS
 from turnlog.aisdk import ChunkWriter, UIMessageChunk, UIMessageReader, closing_chunks, encode, parse_ui_message
 from turnlog.model import stream as events
@@ -31,7 +32,7 @@ def closed(chunks: list[UIMessageChunk], version: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", [5, 6, 7])
 @given(stream=STREAMS, cut=st.integers(0, 60))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_a_stream_that_is_cut_off_anywhere(version: int, stream: list[tuple[Any, str]], cut: int) -> None:
     logging.disable(logging.CRITICAL)
     writer = ChunkWriter(version, message_id="m")

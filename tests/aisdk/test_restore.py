@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.model_values import values_of
+from support.profiles import examples
 from support.recorded_sessions import recorded_sessions
 from turnlog.aisdk.convert import to_ui_json
 from turnlog.aisdk.restore import MismatchError, restore_messages
@@ -51,7 +52,7 @@ def test_every_recorded_session_comes_back_from_another_program() -> None:
         assert [json.loads(encode(message)) for message in again] == wanted, session
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(values_of(Message), max_size=4), st.sampled_from(VIEWS))
 def test_every_history_comes_back(messages: list[Message], view: dict[str, Any]) -> None:
     known = [decode_message(encode(message)) for message in messages]

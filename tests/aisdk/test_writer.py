@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from msgspec import Raw
 
+from support.profiles import examples
 from support.stream_events import STREAMS
 from turnlog.aisdk import UIMessageReader, encode, parse_chunk, parse_ui_message
 from turnlog.aisdk.chunks import TextStartChunk
@@ -48,7 +49,7 @@ def last_part(*given: events.StreamEvent, version: int = 7) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", [5, 6, 7, "5.0.0", "6.0.0", "6.0.100", "7.0.0"])
 @given(stream=STREAMS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_events_make_a_valid_stream_and_a_valid_message(version: int | str, stream: list[tuple[Any, str]]) -> None:
     """R-O14 to R-O16, R-O24: also events that are broken, or come in no order."""
     logging.disable(logging.CRITICAL)

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
+from support.profiles import examples
 from support.stream_events import STREAMS
 from turnlog.aisdk import UIMessageReader, encode
 from turnlog.aisdk.sse import SseEncoder
 from turnlog.aisdk.writer import ChunkWriter
 
-EXAMPLES = 600
+EXAMPLES = examples(600)
 
 
 def written(version: int) -> list[list[str]]:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.model_values import values_of
+from support.profiles import examples
 from support.replay_values import answer, call, user
 from turnlog import read_session
 from turnlog.history import decode_lines, encode_lines
@@ -18,7 +19,7 @@ from turnlog.model.codec import decode_event, encode
 DATA = Path(__file__).parent.parent / "data"
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(values_of(HistoryEvent), max_size=3))
 def test_every_event_comes_back_equal_from_its_line(events: list[HistoryEvent]) -> None:
     """R-K11: equal to what the codec makes of it, whatever text it holds."""

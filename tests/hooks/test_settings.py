@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.profiles import examples
 from support.settings_texts import texts
 from turnlog.agents import agents_with_hooks
 from turnlog.errors import ConflictError, SourceError
@@ -129,7 +130,7 @@ def test_settings_come_back_byte_for_byte(word: str, name: str, home: Path, data
 
 
 @pytest.mark.parametrize("strict", [True, False])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(drawn=st.data())
 def test_any_settings_come_back_byte_for_byte(strict: bool, drawn: st.DataObject) -> None:
     text = drawn.draw(texts(strict=strict))
@@ -147,7 +148,7 @@ def test_any_settings_come_back_byte_for_byte(strict: bool, drawn: st.DataObject
         assert path.read_bytes().decode() == text
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(text=texts(strict=False), journal=st.booleans())
 def test_what_was_changed_since_is_kept(text: str, journal: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.profiles import examples
 from turnlog.model import (
     Message,
     ReasoningPart,
@@ -104,7 +105,7 @@ def readings(draw: st.DrawFn) -> Message:
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(readings(), readings(), readings())
 def test_the_order_and_the_grouping_of_readings_do_not_show(one: Message, two: Message, three: Message) -> None:
     whole = encode(merge_messages(merge_messages(one, two), three))

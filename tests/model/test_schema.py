@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from support.model_values import ROOTS, values_of
+from support.profiles import examples
 from turnlog.model import Message, TextPart, UnknownPart
 from turnlog.model.base import Value
 from turnlog.model.codec import encode, json_schema
@@ -87,7 +88,7 @@ CHECKS: dict[str, Callable[[Any, Any, str], list[str]]] = {
 
 @pytest.mark.parametrize("kind", ROOTS, ids=lambda kind: kind.__name__)
 def test_what_is_written_is_valid(kind: type[Value]) -> None:
-    @settings(max_examples=30)
+    @settings(max_examples=examples(30))
     @given(values_of(kind))
     def check(value: Value) -> None:
         assert faults(SCHEMA["$defs"][kind.__name__], msgspec.json.decode(encode(value))) == []

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.profiles import examples
 from support.provider_histories import histories
 from support.provider_messages import MODEL, asking, assistant, call, developer, image, result, system, thinking, user
 from support.provider_rules import check_rules
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(history=histories, model=st.sampled_from([MODEL, "deepseek-x", "kimi-x", "minimax-x"]))
 def test_every_request_satisfies_the_rules(name: str, history: list[Message], model: str) -> None:
     """R-K22, R-K29."""
@@ -41,7 +42,7 @@ def test_every_request_satisfies_the_rules(name: str, history: list[Message], mo
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(history=histories)
 def test_every_executed_call_is_sent_with_its_outcome(name: str, history: list[Message]) -> None:
     """No call of the model's gets lost but one that is told as left out."""

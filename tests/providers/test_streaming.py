@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.profiles import examples
 from support.provider_messages import asking
 from turnlog.aisdk.writer import ChunkWriter, write_chunks
 from turnlog.errors import ShapeError
@@ -91,7 +92,7 @@ def disorder(events: list[Any], random: Random) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", provider_names())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(random=st.randoms(use_true_random=False))
 def test_a_stream_in_disorder_has_one_end_and_a_message_that_can_be_kept(name: str, random: Random) -> None:
     """R-K28."""

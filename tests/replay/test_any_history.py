@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.profiles import examples
 from support.replay_values import answer, call, interrupt, kinds, message, placed, result
 from turnlog.aisdk.writer import ChunkWriter, write_chunks
 from turnlog.model import ErrorEvent, HistoryEvent, MessageEvent, ResultStatus, RunMetadataEvent, StopReason
@@ -52,14 +53,14 @@ def between_messages(shown: Iterable[str]) -> Iterable[list[str]]:
     yield stretch
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(histories())
 def test_no_stretch_has_two_interruptions(history: list[HistoryEvent]) -> None:
     """R-K17"""
     assert all(stretch.count("interrupt") <= 1 for stretch in between_messages(kinds(replay(history))))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(histories(), st.integers(0, 8))
 def test_what_was_shown_of_a_history_stays_when_it_goes_on(history: list[HistoryEvent], size: int) -> None:
     """R-K12 to R-K19: up to the answer or the prompt that comes next."""
@@ -73,7 +74,7 @@ def test_what_was_shown_of_a_history_stays_when_it_goes_on(history: list[History
         assert part == replay(history)[: len(part)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(histories())
 def test_every_stream_is_read_and_ends_once(history: list[HistoryEvent]) -> None:
     for run in iter_runs(history):
@@ -84,7 +85,7 @@ def test_every_stream_is_read_and_ends_once(history: list[HistoryEvent]) -> None
         assert names.count("finish") + names.count("abort") == 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(histories())
 def test_the_models_view_has_a_result_for_each_call(history: list[HistoryEvent]) -> None:
     shown = replay(model_view(history).events)

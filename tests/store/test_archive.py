@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.profiles import examples
 from turnlog.errors import NotFoundError, StoreError
 from turnlog.store.archive import SEGMENT_SIZE, Archive, RecordReader
 from turnlog.store.connection import connect, write_transaction
@@ -60,7 +61,7 @@ def whole(archive: Archive, generation: int = 0) -> bytes:
     return b"".join(archive.iter_bytes(KEY, generation))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(0, 1 << 32), st.sampled_from([100, 50_000, 3 * SEGMENT_SIZE + 17]))
 def test_twenty_appends_of_any_size_give_back_the_same_bytes(
     connection: sqlite3.Connection, seed: int, largest: int
@@ -94,7 +95,7 @@ def test_pieces_are_no_larger_than_a_segment(archive: Archive) -> None:
 
 
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=6), st.randoms(use_true_random=False))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_generations_share_prefixes_over_any_number_of_lives(
     connection: sqlite3.Connection, tails: list[bytes], random: Random
 ) -> None:

@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from support.exact_json import exact
 from support.model_values import values_of
+from support.profiles import examples
 from turnlog.model import BlobRef, FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.store import bodies
 from turnlog.store.bodies import PREVIEW_LENGTH, TEXT_LIMIT, Blob, externalize, resolve
@@ -60,7 +61,7 @@ def has_no_reference(message: Message) -> bool:
     return b'"blob"' not in bodies.pack(message) and b'"input_blob"' not in bodies.pack(message)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(messages(large_parts()))
 def test_what_was_moved_out_comes_back_unchanged(message: Message) -> None:
     body, blobs = stored(message)
@@ -71,7 +72,7 @@ def test_what_was_moved_out_comes_back_unchanged(message: Message) -> None:
     assert len(body) < limit * (len(message.parts) * 3 + 1)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(values_of(Message).filter(has_no_reference))
 def test_any_message_survives_its_body_but_for_the_structured_results(message: Message) -> None:
     """R-S28: the body is the whole message; `structured` stays in the archived record."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from support.followers import Follower, Loaded, loaded
 from support.plain_store import PRICE_VERSION, price
+from support.profiles import examples
 from support.toy_agent import ToyAgent
 from support.toy_logs import World, make_schedule, worlds, write_world
 from turnlog.agents.base import Agent, Source
@@ -21,7 +22,7 @@ from turnlog.store.connection import connect
 from turnlog.sync.reader import Reader
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(worlds(), st.integers(0, 1 << 32))
 def test_following_is_as_good_as_loading(world: World, seed: int) -> None:
     """R-S39: rewinds, compactions, forks, late results, streams that give way, in any order and any pieces."""

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.profiles import examples
 from support.toy_agent import line, session_id
 from support.toy_store import ToyStore
 from turnlog.errors import StoreError
@@ -111,7 +112,7 @@ def test_frames_of_any_choice_are_the_bodies_in_their_order(bodies: list[tuple[i
 
 
 @given(BODIES, st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_what_is_dropped_is_nowhere_and_the_rest_is_as_it_was(bodies: list[tuple[int, bytes]], data: Any) -> None:
     named = [(session, b'{"n":%d,%b' % (number, body[1:])) for number, (session, body) in enumerate(bodies)]
     connection, _ = packed(named, first=5)

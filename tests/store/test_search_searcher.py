@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from support.plain_agent import session_id
 from support.plain_store import at
+from support.profiles import examples
 from support.search_store import SearchStore, call, text_message
 from turnlog.errors import StoreError
 from turnlog.model import BlobRef, FilePart, Message, ReasoningPart, TextPart
@@ -453,7 +454,7 @@ def test_words_that_the_sample_does_not_have_are_found_by_their_beginning(
 # -- any query
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200), deadline=None)
 @given(
     st.text(max_size=40) | st.text(alphabet="kiw \"-*()ORAND:^{}+'\\会→\0\ue000", max_size=30),
     st.sampled_from(["newest", "relevance"]),

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.plain_store import PRICE_VERSION, price
+from support.profiles import examples
 from support.store_dump import Dump, check_integrity, differences, dump, json_of
 from support.toy_agent import ToyAgent
 from support.toy_logs import Schedule, World, make_schedule, worlds, write_world
@@ -61,7 +62,7 @@ def settled(found: Dump) -> Dump:
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(worlds(), SEEDS, st.integers(0, 4), st.booleans())
 def test_any_split_and_any_order_end_in_the_same_store(world: World, seed: int, cuts: int, grouped: bool) -> None:
     random = Random(seed)

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnlog.sync.log_file as module
+from support.profiles import examples
 from support.store_dump import differences
 from support.toy_agent import ToyAgent, ToyFold, line
 from support.toy_logs import make_world
@@ -65,7 +66,7 @@ def event_kinds(store: ToyStore) -> list[str]:
 # -- growing
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(0, 1 << 32))
 def test_twenty_appends_of_any_size_keep_every_byte(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     random = Random(seed)
@@ -413,7 +414,7 @@ def test_a_store_that_cannot_be_written_is_nobodys_problem_but_the_stores(
     assert messages(store) == ["m1"]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 1 << 32))
 def test_the_newest_life_of_a_file_says_what_a_clean_import_of_it_says(
     tmp_path_factory: pytest.TempPathFactory, seed: int

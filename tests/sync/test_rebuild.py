@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import turnlog.sync.rebuild as module
+from support.profiles import examples
 from support.store_dump import Dump, check_integrity, differences, dump, json_of, open_read_only, value_of
 from support.toy_agent import ToyAgent, line
 from support.toy_logs import World, make_schedule, worlds, write_world
@@ -56,7 +57,7 @@ def without_line_ends(found: Dump) -> Dump:
     return found
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(worlds(), st.integers(0, 1 << 32))
 def test_a_rebuilt_store_says_what_it_said(tmp_path_factory: pytest.TempPathFactory, world: World, seed: int) -> None:
     """Also when the files are gone, and whatever pieces they once came in."""

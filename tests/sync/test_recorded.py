@@ -58,18 +58,18 @@ def read_once(store: Path, roots: list[Path], random: Random) -> Dump:
         connection.close()
 
 
-def read_growing(store: Path, roots: list[Path], random: Random) -> Dump:
-    """Every log in twenty appends of any size, all of them growing at once."""
+def read_growing(store: Path, roots: list[Path], random: Random, appends: int = APPENDS) -> Dump:
+    """Every log in appends of any size, all of them growing at once."""
     whole = {Path(source.path): Path(source.path).read_bytes() for _, source in sources_in(roots)}
     sources = sources_in(roots)
     logs = {Path(source.path) for _, source in sources if source.appendable}
-    cuts = {path: sorted(random.randint(0, len(whole[path])) for _ in range(APPENDS - 1)) for path in logs}
+    cuts = {path: sorted(random.randint(0, len(whole[path])) for _ in range(appends - 1)) for path in logs}
     connection = connect(store, checked=False)
     try:
         reader = Reader(connection, price, PRICE_VERSION)
-        for step in range(APPENDS):
+        for step in range(appends):
             for path in logs:
-                end = cuts[path][step] if step < APPENDS - 1 else len(whole[path])
+                end = cuts[path][step] if step < appends - 1 else len(whole[path])
                 path.write_bytes(whole[path][:end])
             random.shuffle(sources)
             assert reader.read(sources).problems == []
@@ -98,7 +98,7 @@ def test_every_file_comes_back_byte_for_byte(case: Path, tmp_path: Path) -> None
     """Also after the original is gone, and after it grew over many passes."""
     roots = home_of(case, tmp_path / "home")
     hashes = {source.path: digest(Path(source.path)) for _, source in sources_in(roots)}
-    read_growing(tmp_path / "store.db", roots, Random(5))
+    read_growing(tmp_path / "store.db", roots, Random(5), appends=5)
     shutil.rmtree(tmp_path / "home")
     connection = connect(tmp_path / "store.db")
     try:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.claude_files import AGENT, DATA, SESSION, Gathered, calls_of, gather, read, sources
+from support.profiles import examples
 from turnlog.agents import detect, fold_bytes
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes
@@ -285,7 +286,7 @@ def read_whole(source: Source) -> tuple[Gathered, bytes]:
     return gather(fold.feed(data_of(source), 0)), fold.state()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.sampled_from(PIECES), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_any_split_gives_the_same_history_and_state(source: Source, count: int, chance: random.Random) -> None:
     whole, state = read_whole(source)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.claude_files import AGENT, SESSION, Log, call, fold, gather, lines, session_source, sources, text
+from support.profiles import examples
 from turnlog.agents import fold_bytes
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
@@ -137,7 +138,7 @@ LOGS = [source for source in sources("scenarios", "basic") if SESSION in source.
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(LOGS), st.integers(0, 2**32), st.integers(1, 12))
 def test_random_damage_never_stops_a_reading(log: Any, seed: int, hits: int) -> None:
     """R-S34: any bytes overwritten, cut out or doubled."""

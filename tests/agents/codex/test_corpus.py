@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from support.claude_files import Gathered, gather
 from support.codex_files import AGENT, DATA, logs, read, sources
+from support.profiles import examples
 from turnlog.agents import detect
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
@@ -377,7 +378,7 @@ def read_whole(source: Source) -> tuple[Gathered, bytes]:
     return gather(fold.feed(data_of(source), 0)), fold.state()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.sampled_from(PIECES), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_any_split_gives_the_same_history_and_state(source: Source, count: int, chance: random.Random) -> None:
     whole, state = read_whole(source)

@@ -24,6 +24,7 @@ from support.opencode_files import (
     write_project_storage,
     write_storage,
 )
+from support.profiles import examples
 from turnlog.model import RewindEvent
 from turnlog.store import open_store
 from turnlog.store.archive import Archive
@@ -79,7 +80,7 @@ def until(rows: Rows, moment: int) -> Rows:
 # -- any schedule
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.too_slow])
 @given(
     name=st.sampled_from(["subagent", "compact", "basic-chat", "interrupt"]),
     moments=st.lists(st.floats(0, 1), max_size=4),

@@ -1,0 +1,24 @@
+"""How thorough property tests are: `quick` for people, `thorough` where `CI` or `TURNLOG_TESTS=thorough` is set."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+THOROUGH = "CI" in os.environ or os.environ.get("TURNLOG_TESTS") == "thorough"
+
+_QUICK_SHARE = 4
+"""A quick run tries this fraction of the examples; what it misses, CI finds."""
+
+
+def examples(count: int) -> int:
+    """The number of examples for a property that tries `count` of them in a thorough run; at least 5."""
+    return count if THOROUGH else max(5, count // _QUICK_SHARE)
+
+
+def load_profile() -> None:
+    """Make this the profile of every property test that names no number of its own (hypothesis' default is 100)."""
+    # How long one example may take says more about the machine than about the code.
+    settings.register_profile("turnlog", deadline=None, max_examples=examples(100))
+    settings.load_profile("turnlog")
