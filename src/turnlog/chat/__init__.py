@@ -13,7 +13,7 @@ from turnlog.chat.loading import (
     load_ui_json,
     load_ui_messages,
 )
-from turnlog.chat.requests import ChatRequest, ChatTurn, parse_chat_request, take_in
+from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
 from turnlog.chat.runtime import Answer, AnswerRuntime, Listeners, RunRequest, Runtime
 from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
 from turnlog.chat.stream_stores import MemoryStreamStore, RedisStreamStore, SqliteStreamStore, StoredFrames, StreamStore
@@ -22,11 +22,11 @@ from turnlog.chat.tail import Tail, open_tail
 
 __all__ = [
     "Answer",
+    "AnswerPlan",
     "AnswerRuntime",
     "Chat",
     "ChatKeeper",
     "ChatRequest",
-    "ChatTurn",
     "Listeners",
     "MemoryKeeper",
     "MemoryStreamStore",
@@ -48,6 +48,6 @@ __all__ = [
     "load_ui_messages",
     "open_tail",
     "parse_chat_request",
+    "plan_answer",
     "session_id_of",
-    "take_in",
 ]

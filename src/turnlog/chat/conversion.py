@@ -23,17 +23,69 @@ from turnlog.model import Message, Part, ReasoningPart, StopReason, TextPart, To
 from turnlog.store.writing.answers import AgentAnswer
 
 SESSION_KEY: Final = "agentSession"
-"""Id of the session, `<agent>:<external id>`."""
+"""Metadata of an agent's answer: the id of its session, `<agent>:<external id>`."""
 
 RECORD_KEY: Final = "agentRecord"
-"""The agent's own id of the answer's last record, where it has one."""
+"""Metadata of an agent's answer: the agent's own id of the answer's last record, if it has one."""
 
 RUN_KEY: Final = "run"
-"""Id of the run."""
+"""Metadata of an agent's answer: the id of its run."""
+
+_STOP_REASONS = frozenset(get_args(StopReason))
+
+_STEP_FIELDS = ("model", "response_id", "stop_reason", "raw_stop_reason", "usage")
+"""Fields of a message that the metadata of a UI message holds for each step."""
 
 
-def answer_of(message: UIMessage) -> AgentAnswer | None:
-    """The agent's session and run that a message came from, if it did."""
+def to_canonical(message: UIMessage, *, has_client_results: bool = False) -> list[Message]:
+    """Convert a stored UI message to canonical messages, one a model call.
+
+    Args:
+        message: The server's own, with what a store or our writer put into its metadata.
+        has_client_results: Whether approvals or outcomes of the client were merged into it since it was loaded.
+    """
+    converted = to_steps(message)
+    if not _has_own_metadata(message):
+        return converted
+    stored = from_ui_messages([message], trusted=True).messages
+    if not has_client_results or len(stored) != len(converted):
+        return stored
+    # The metadata holds each step as it was stored; the parts are newer. Join them, so that what only the store has
+    # (what providers want back, times) is kept.
+    joined = [join_step(before, step) for before, step in zip(stored, converted, strict=True)]
+    return [
+        before if step is None else replace(step, id=before.id) for before, step in zip(stored, joined, strict=True)
+    ]
+
+
+def to_steps(message: UIMessage) -> list[Message]:
+    """The canonical messages that the parts of a UI message make, with the model, usage and end of each step."""
+    return _with_step_metadata(message, from_ui_messages([message]).messages)
+
+
+def has_same_content(one: UIMessage, other: UIMessage) -> bool:
+    """Whether two UI messages are the same canonical messages, whatever their JSON looks like."""
+    return from_ui_messages([one]).messages == from_ui_messages([other]).messages
+
+
+# -- metadata
+
+
+def without_own_metadata(message: UIMessage) -> UIMessage:
+    """The message without the metadata that only turnlog writes and reads."""
+    if not _has_own_metadata(message):
+        return message
+    rest = {key: value for key, value in cast("dict[str, Any]", message.metadata).items() if key != METADATA}
+    return replace(message, metadata=rest or UNSET)
+
+
+def _has_own_metadata(message: UIMessage) -> bool:
+    metadata: Any = message.metadata
+    return isinstance(metadata, dict) and METADATA in metadata
+
+
+def agent_answer_of(message: UIMessage) -> AgentAnswer | None:
+    """The agent's session and run that an answer came from; None for other messages."""
     metadata: Any = to_plain(message.metadata)
     if message.role != "assistant" or not isinstance(metadata, dict):
         return None
@@ -44,74 +96,45 @@ def answer_of(message: UIMessage) -> AgentAnswer | None:
     return AgentAnswer(session, run if isinstance(run, str) else None)
 
 
-_STOP_REASONS = frozenset(get_args(StopReason))
-
-
-def canonical_steps(message: UIMessage, *, changed: bool = False) -> list[Message]:
-    """The canonical messages of one that is the server's own.
-
-    Args:
-        message: With what a store put into its metadata, or as our writer made it.
-        changed: Whether answers of a page were put into it since it was loaded.
-    """
-    told = with_step_facts(message, from_ui_messages([message]).messages)
-    if not holds_own_metadata(message):
-        return told
-    stored = from_ui_messages([message], trusted=True).messages
-    if not changed or len(stored) != len(told):
-        return stored
-    joined = [join_step(before, step) for before, step in zip(stored, told, strict=True)]
-    return [
-        before if step is None else replace(step, id=before.id) for before, step in zip(stored, joined, strict=True)
-    ]
-
-
-def holds_own_metadata(message: UIMessage) -> bool:
-    """Whether the message says what only turnlog says and reads."""
-    metadata: Any = message.metadata
-    return isinstance(metadata, dict) and METADATA in metadata
-
-
-def with_step_facts(message: UIMessage, steps: Sequence[Message]) -> list[Message]:
-    """Model, usage and how it ended, of each step, from the metadata that our own writer put on the message."""
+def _with_step_metadata(message: UIMessage, steps: Sequence[Message]) -> list[Message]:
     metadata: Any = to_plain(message.metadata)
-    told = cast("dict[str, Any]", metadata).get("steps") if isinstance(metadata, dict) else None
-    if message.role != "assistant" or not isinstance(told, list):
+    entries = cast("dict[str, Any]", metadata).get("steps") if isinstance(metadata, dict) else None
+    if message.role != "assistant" or not isinstance(entries, list):
         return list(steps)
-    facts = cast("list[Any]", told)
-    numbers = list(_numbers(message))
-    # Of a message whose first steps came without metadata, the last ones are told of.
+    facts = cast("list[Any]", entries)
+    # When a message began without metadata (an older chat) and continued with it, the entries are those of its last
+    # steps.
     missing = max(0, sum(isinstance(part, StepStartUIPart) for part in message.parts) - len(facts))
-    answers = iter(numbers)
+    numbers = iter(list(_step_numbers(message)))
     found: list[Message] = []
     for step in steps:
-        number = next(answers, None) if step.role == "assistant" else None
-        known = number is not None and 0 <= number - missing < len(facts)
-        found.append(_with(step, facts[cast("int", number) - missing]) if known else step)
+        number = next(numbers, None) if step.role == "assistant" else None
+        is_known = number is not None and 0 <= number - missing < len(facts)
+        found.append(_with_facts(step, facts[cast("int", number) - missing]) if is_known else step)
     return found
 
 
-def _numbers(message: UIMessage) -> Iterator[int]:
-    """Of each step that holds anything, how many steps have begun before it."""
-    begun, empty = 0, True
+def _step_numbers(message: UIMessage) -> Iterator[int]:
+    """The number of each step that holds any part: empty steps count, but become no message."""
+    begun, is_empty = 0, True
     for part in message.parts:
         if isinstance(part, StepStartUIPart):
-            begun, empty = begun + 1, True
-        elif empty:
-            empty = False
+            begun, is_empty = begun + 1, True
+        elif is_empty:
+            is_empty = False
             yield max(begun - 1, 0)
 
 
-def _with(step: Message, told: Any) -> Message:
-    if not isinstance(told, dict):
+def _with_facts(step: Message, value: Any) -> Message:
+    if not isinstance(value, dict):
         return step
-    facts = cast("dict[str, Any]", told)
-    stop = facts.get("stopReason")
+    facts = cast("dict[str, Any]", value)
+    stop_reason = facts.get("stopReason")
     return replace(
         step,
         model=_text(facts.get("model")),
         response_id=_text(facts.get("responseId")),
-        stop_reason=cast("StopReason", stop) if stop in _STOP_REASONS else None,
+        stop_reason=cast("StopReason", stop_reason) if stop_reason in _STOP_REASONS else None,
         raw_stop_reason=_text(facts.get("rawStopReason")),
         usage=_usage(facts.get("usage")),
     )
@@ -128,48 +151,51 @@ def _usage(value: Any) -> Usage | None:
         return None
 
 
-_TOLD = ("model", "response_id", "stop_reason", "raw_stop_reason", "usage")
+# -- joining a step with what is stored of it
 
 
-def join_step(stored: Message, told: Message) -> Message | None:
-    """A step as it is to be stored now; None where nothing changed."""
+def join_step(stored: Message, new: Message) -> Message | None:
+    """A step as it is to be stored: the new one, with what only the stored one has; None if nothing changed."""
     parts = tuple(
-        _join_part(stored.parts[index], part, told.updated_at) if index < len(stored.parts) else part
-        for index, part in enumerate(told.parts)
+        _join_part(stored.parts[index], part, new.updated_at) if index < len(stored.parts) else part
+        for index, part in enumerate(new.parts)
     )
-    kept = {name: getattr(stored, name) for name in _TOLD if getattr(told, name) is None}
+    kept = {name: getattr(stored, name) for name in _STEP_FIELDS if getattr(new, name) is None}
     joined = replace(
-        told, parts=parts, created_at=stored.created_at, error=stored.error, provider=stored.provider, **kept
+        new, parts=parts, created_at=stored.created_at, error=stored.error, provider=stored.provider, **kept
     )
     times = {"completed_at": stored.completed_at, "updated_at": stored.updated_at}
     return None if replace(joined, **times) == stored else joined
 
 
-def _join_part(stored: Part, told: Part, now: datetime | None) -> Part:
-    """The stored part, with what is new of it; another part where another stands now."""
-    if isinstance(stored, ToolCallPart) and isinstance(told, ToolCallPart) and stored.tool_call_id == told.tool_call_id:
-        return _join_call(stored, told, now)
-    if isinstance(stored, TextPart | ReasoningPart) and stored.type == told.type:
-        return _join_text(stored, cast("TextPart | ReasoningPart", told))
-    return told
+def _join_part(stored: Part, new: Part, now: datetime | None) -> Part:
+    """The stored part, updated; the new one if it is another part."""
+    if isinstance(stored, ToolCallPart) and isinstance(new, ToolCallPart) and stored.tool_call_id == new.tool_call_id:
+        return _join_call(stored, new, now)
+    if isinstance(stored, TextPart | ReasoningPart) and stored.type == new.type:
+        return _join_text(stored, cast("TextPart | ReasoningPart", new))
+    return new
 
 
-def _join_text(stored: TextPart | ReasoningPart, told: TextPart | ReasoningPart) -> Part:
-    """What providers want back often comes with the end of a text, and the page's form does not hold all of it."""
-    if stored.text != told.text:
-        return told
+def _join_text(stored: TextPart | ReasoningPart, new: TextPart | ReasoningPart) -> Part:
+    if stored.text != new.text:
+        return new
+    # What a provider wants back (a signature) often comes with the end of a text, after the text itself; and a UI
+    # message holds only the opaque part of it.
     known = stored.provider
-    same = told.provider is None or (known is not None and known.opaque == told.provider.opaque)
-    return replace(stored, state=told.state, provider=known if same else told.provider)
+    is_same = new.provider is None or (known is not None and known.opaque == new.provider.opaque)
+    return replace(stored, state=new.state, provider=known if is_same else new.provider)
 
 
-def _join_call(stored: ToolCallPart, told: ToolCallPart, now: datetime | None) -> Part:
-    whole = stored if told.input is UNSET and told.input_text is None else told
-    call = replace(stored, input=whole.input, input_text=whole.input_text, provider=told.provider or stored.provider)
-    if (stored.state, stored.approval, _outcome(stored)) == (told.state, told.approval, _outcome(told)):
+def _join_call(stored: ToolCallPart, new: ToolCallPart, now: datetime | None) -> Part:
+    with_input = stored if new.input is UNSET and new.input_text is None else new
+    call = replace(
+        stored, input=with_input.input, input_text=with_input.input_text, provider=new.provider or stored.provider
+    )
+    if (stored.state, stored.approval, _outcome(stored)) == (new.state, new.approval, _outcome(new)):
         return call
-    results = tuple(replace(result, completed_at=now) for result in told.results)
-    return replace(call, state=told.state, approval=told.approval, results=results, metadata=told.metadata)
+    results = tuple(replace(result, completed_at=now) for result in new.results)
+    return replace(call, state=new.state, approval=new.approval, results=results, metadata=new.metadata)
 
 
 def _outcome(call: ToolCallPart) -> tuple[str, str | None] | None:

@@ -30,93 +30,22 @@ from turnlog.aisdk.reader import UIMessageReader
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, generate_message_id
 from turnlog.aisdk.writer_tools import ABORTED, ABORTED_METADATA
+from turnlog.chat.conversion import without_own_metadata
 from turnlog.chat.keepers import ChatKeeper, MemoryKeeper
-from turnlog.chat.requests import ChatRequest, own_metadata_left_out, parse_chat_request, take_in
+from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
 from turnlog.chat.runtime import Answer, AnswerRuntime, RunRequest, Runtime
 from turnlog.chat.streams import Streams
 from turnlog.model.stream import StreamEvent
 
-
-class AnswerBuilder:
-    """Takes the events of one run; `message` is what they came to."""
-
-    def __init__(
-        self, message_id: str, continued: UIMessage | None = None, *, tools: Literal["dynamic", "named"] = "dynamic"
-    ) -> None:
-        """Begin a message, or go on with one."""
-        self._writer = ChunkWriter(7, message_id=message_id, continued=continued, tools=tools)
-        self._reader = UIMessageReader(continued, version=7)
-        self.begun = False
-        """Whether there is anything to keep."""
-
-    def add(self, event: StreamEvent) -> None:
-        """Take an event."""
-        self._read(self._writer.write(event))
-
-    def end(self) -> None:
-        """The run has ended."""
-        self._read(self._writer.close())
-
-    def fail(self) -> None:
-        """The run broke down."""
-        self._read(self._writer.fail())
-
-    def abort(self) -> None:
-        """The run was stopped."""
-        self._read(self._writer.abort())
-
-    @property
-    def message(self) -> UIMessage:
-        """The message; while the run goes on, as if it had been killed now."""
-        message = self._reader.message
-        return message if self._writer.closed else settle(message)
-
-    def _read(self, chunks: list[UIMessageChunk]) -> None:
-        for chunk in chunks:
-            self.begun = True
-            self._reader.feed(chunk)
-
-
-def settle(message: UIMessage) -> UIMessage:
-    """The message as it would be if nothing followed: valid, with nothing in it that still runs."""
-    return replace(message, parts=tuple(_settled(part) for part in message.parts))
-
-
-def _settled(part: UIMessagePart) -> UIMessagePart:
-    if isinstance(part, TextUIPart | ReasoningUIPart):
-        return replace(part, state="done") if part.state == "streaming" else part
-    if isinstance(part, ToolUIPart | DynamicToolUIPart) and part.state in _RUNNING:
-        return _stopped(part)
-    return part
-
-
-_RUNNING = ("input-streaming", "input-available", "approval-responded")
-
-
-def _stopped(part: ToolUIPart | DynamicToolUIPart) -> UIMessagePart:
-    if part.approval is not UNSET and part.approval.approved is False:
-        return replace(part, state="output-denied")
-    # The text of an input is only wanted where there is no input.
-    raw_input = part.raw_input if part.input is UNSET else UNSET
-    return replace(
-        part,
-        state="output-error",
-        raw_input=raw_input,
-        input_encoding=UNSET,
-        error_text=ABORTED,
-        result_provider_metadata=ABORTED_METADATA,
-    )
-
-
 logger = logging.getLogger(__name__)
 
 SAVE_SECONDS: Final = 0.5
-"""How often a message that is being made is saved."""
+"""How often the message that is being made is saved."""
 
 ABORT_SECONDS: Final = 10.0
-"""So long a runtime may take to stop."""
+"""How long a runtime may take to stop."""
 
-_TRIES: Final = 3
+_SAVE_TRIES: Final = 3
 
 
 class Chat:
@@ -139,7 +68,7 @@ class Chat:
             streams: Where running answers are; by default in memory. With a store in a file, other processes can
                 resume and stop them.
             tools: `dynamic-tool` parts, or `tool-<name>` parts for pages that declare their tools.
-            error_text: What the page reads of an exception of the runtime; "An error occurred." by default.
+            error_text: What the page is sent for an exception of the runtime; "An error occurred." by default.
         """
         self._runtime: Runtime = AnswerRuntime(runtime) if callable(runtime) else runtime
         self._keeper: ChatKeeper = MemoryKeeper() if keeper is None else keeper
@@ -148,106 +77,120 @@ class Chat:
         self._error_text = error_text
 
     async def post(self, data: bytes | str, *, version: Version = 7) -> AsyncGenerator[bytes, None]:
-        """Take the body of a request in and begin to answer it; the bytes of the stream.
+        """Parse the body of a request and begin to answer it; the bytes of the stream.
 
         Raises:
-            ShapeError: It is no such body (answer 400).
+            ShapeError: It is no such body (HTTP 400).
             Exception: As `answer`.
         """
-        return await self.answer(parse_chat_request(data, version=version), version=version)
+        request = parse_chat_request(data, version=version)
+        return await self.answer(request, version=version)
 
     async def answer(self, request: ChatRequest, *, version: Version = 7) -> AsyncGenerator[bytes, None]:
         """Begin to answer a request; the bytes of the stream.
 
+        The chat's stream is reserved first, so that of two requests at once only one reads and changes the chat.
+
         Raises:
-            ShapeError: It does not fit the chat (400).
-            NotFoundError: It is about a message that the chat does not have (404).
-            ConflictError: The chat is being answered (409).
+            ShapeError: It does not fit the chat (HTTP 400).
+            NotFoundError: It is about a message that the chat does not have (HTTP 404).
+            ConflictError: The chat is being answered (HTTP 409).
             Exception: What the keeper raised; nothing was begun.
         """
         stream_id = await self._streams.reserve(request.chat_id, version)
         try:
-            run = await self._take_in(request)
+            plan = plan_answer(await self._keeper.load(request.chat_id), request)
+            await self._save_plan(request.chat_id, plan)
         except BaseException:
             await self._streams.discard(stream_id)
             raise
-        message_id = generate_message_id() if run.continued is None else run.continued.id
-        writer = ChunkWriter(version, message_id=message_id, continued=run.continued, tools=self._tools)
-        builder = AnswerBuilder(message_id, run.continued, tools=self._tools)
-        self._streams.run(stream_id, self._answer(run, builder), writer, error_text=self._error_text)
-        return await self._streams.subscribe(stream_id)
+        return await self._start(stream_id, request, plan, version)
 
     async def resume(self, chat_id: str) -> AsyncGenerator[bytes, None] | None:
-        """The stream that the chat is in the middle of, from its start on; None (answer 204) where there is none."""
+        """The chat's running stream, from its start; None (HTTP 204) if there is none."""
         return await self._streams.resume(chat_id)
 
     async def stop(self, chat_id: str) -> bool:
-        """End the answer that runs, in a valid way, and wait until it is kept; say whether one ran."""
+        """End the running answer in a valid way, and wait until it is saved; whether one ran."""
         return await self._streams.stop(chat_id)
 
     async def messages(self, chat_id: str, *, version: Version = 7) -> list[UIMessage]:
         """The messages of a chat, for a page to begin with (`useChat({messages})`)."""
         release = sdk_version(version)
-        stored = [own_metadata_left_out(message) for message in await self._keeper.load(chat_id)]
+        stored = [without_own_metadata(message) for message in await self._keeper.load(chat_id)]
         if release.major == 7:
             return stored
         return [shown for message in stored for shown in downgrade_ui_message(message, version=release).messages]
 
     async def close(self) -> None:
-        """End everything that runs, and keep it."""
+        """End everything that runs, and save it."""
         await self._streams.close()
 
-    async def _take_in(self, request: ChatRequest) -> RunRequest:
-        chat_id = request.chat_id
-        turn = take_in(await self._keeper.load(chat_id), request)
-        changed = turn.messages[-1:] if turn.changed else []
-        if changed or turn.retracted:
-            await self._keeper.save(chat_id, changed, [message.id for message in turn.retracted])
-        return RunRequest(chat_id=chat_id, messages=tuple(turn.messages), continued=turn.continued, body=request.body)
+    async def _save_plan(self, chat_id: str, plan: AnswerPlan) -> None:
+        """Save the question before it is answered."""
+        changed = plan.messages[-1:] if plan.is_changed else []
+        if changed or plan.retracted:
+            await self._keeper.save(chat_id, changed, [message.id for message in plan.retracted])
+
+    async def _start(
+        self, stream_id: str, request: ChatRequest, plan: AnswerPlan, version: Version
+    ) -> AsyncGenerator[bytes, None]:
+        """Start the run of a plan as the reserved stream."""
+        continued = plan.continued
+        message_id = generate_message_id() if continued is None else continued.id
+        run = RunRequest(chat_id=request.chat_id, messages=tuple(plan.messages), continued=continued, body=request.body)
+        builder = AnswerBuilder(message_id, continued, tools=self._tools)
+        writer = ChunkWriter(version, message_id=message_id, continued=continued, tools=self._tools)
+        self._streams.run(stream_id, self._answer(run, builder), writer, error_text=self._error_text)
+        return await self._streams.subscribe(stream_id)
+
+    # -- a run
 
     async def _answer(self, run: RunRequest, builder: AnswerBuilder) -> AsyncGenerator[StreamEvent, None]:
-        """The events of a run; what they come to is kept when this ends, however it does."""
+        """The events of a run. The message that they make is saved when this ends, however it ends."""
         saving = asyncio.create_task(self._save_often(run.chat_id, builder))
         try:
-            async with self._runtime.subscribe(run.chat_id) as told:
+            async with self._runtime.subscribe(run.chat_id) as events:
                 begin = self._runtime.send if run.continued is None else self._runtime.resume
                 await begin(run)
-                async for event in told:
+                async for event in events:
                     builder.add(event)
                     yield event
             builder.end()
         except (asyncio.CancelledError, GeneratorExit):
-            # Whoever stops a run cancels it. Closed without that, it has told its end before.
+            # A stop cancels the run. A generator that is closed without that has ended before.
             builder.abort()
             raise
         except Exception:
             builder.fail()
             raise
         finally:
-            await _undisturbed(self._end(run.chat_id, builder, saving))
+            await _run_to_end(self._end(run.chat_id, builder, saving))
 
     async def _end(self, chat_id: str, builder: AnswerBuilder, saving: asyncio.Task[None]) -> None:
         saving.cancel()
         await asyncio.wait([saving])
-        await self._end_run(chat_id)
+        await self._abort_run(chat_id)
         await self._save_last(chat_id, builder.message)
 
-    async def _end_run(self, chat_id: str) -> None:
+    async def _abort_run(self, chat_id: str) -> None:
         try:
             async with asyncio.timeout(ABORT_SECONDS):
                 await self._runtime.abort(chat_id)
         except Exception:
             logger.exception("the run of chat %s could not be ended", chat_id)
 
+    # -- saving
+
     async def _save_often(self, chat_id: str, builder: AnswerBuilder) -> None:
         saved: UIMessage | None = None
         while True:
             await asyncio.sleep(SAVE_SECONDS)
-            if builder.begun and (message := builder.message) != saved and await self._save(chat_id, message):
+            if builder.has_begun and (message := builder.message) != saved and await self._save(chat_id, message):
                 saved = message
 
     async def _save_last(self, chat_id: str, message: UIMessage) -> None:
-        for number in range(_TRIES):
+        for number in range(_SAVE_TRIES):
             if await self._save(chat_id, message):
                 return
             await asyncio.sleep(SAVE_SECONDS * number)
@@ -261,11 +204,89 @@ class Chat:
         return True
 
 
-async def _undisturbed(work: Coroutine[Any, Any, None]) -> None:
-    """Do all of it, also where this is cancelled meanwhile: who stops an answer that has just ended stops nothing."""
-    doing = asyncio.create_task(work)
+async def _run_to_end(work: Coroutine[Any, Any, None]) -> None:
+    """Run something to its end even if this task is cancelled meanwhile: a stop may come while an answer is ending."""
+    task = asyncio.create_task(work)
     try:
-        await asyncio.shield(doing)
+        await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([doing])
+        await asyncio.wait([task])
         raise
+
+
+# -- the message
+
+
+class AnswerBuilder:
+    """Builds the message of one run from its events; `message` is whole and valid at any time.
+
+    It is built for the newest AI SDK, which can say the most, whatever version the page has: an older page's stream has
+    a writer of its own.
+    """
+
+    def __init__(
+        self, message_id: str, continued: UIMessage | None = None, *, tools: Literal["dynamic", "named"] = "dynamic"
+    ) -> None:
+        """Begin a message, or continue one."""
+        self._writer = ChunkWriter(7, message_id=message_id, continued=continued, tools=tools)
+        self._reader = UIMessageReader(continued, version=7)
+        self.has_begun = False
+        """Whether there is anything to save."""
+
+    def add(self, event: StreamEvent) -> None:
+        """Apply an event."""
+        self._read(self._writer.write(event))
+
+    def end(self) -> None:
+        """End the message: the run has ended."""
+        self._read(self._writer.close())
+
+    def fail(self) -> None:
+        """End the message: the run failed."""
+        self._read(self._writer.fail())
+
+    def abort(self) -> None:
+        """End the message: the run was stopped."""
+        self._read(self._writer.abort())
+
+    @property
+    def message(self) -> UIMessage:
+        """The message; while the run goes on, as if it had been killed now."""
+        message = self._reader.message
+        return message if self._writer.closed else settle(message)
+
+    def _read(self, chunks: list[UIMessageChunk]) -> None:
+        for chunk in chunks:
+            self.has_begun = True
+            self._reader.feed(chunk)
+
+
+def settle(message: UIMessage) -> UIMessage:
+    """The message as it would be if nothing followed: valid, with nothing in it that still runs."""
+    return replace(message, parts=tuple(_settle_part(part) for part in message.parts))
+
+
+def _settle_part(part: UIMessagePart) -> UIMessagePart:
+    if isinstance(part, TextUIPart | ReasoningUIPart):
+        return replace(part, state="done") if part.state == "streaming" else part
+    if isinstance(part, ToolUIPart | DynamicToolUIPart) and part.state in _RUNNING:
+        return _stop_call(part)
+    return part
+
+
+_RUNNING = ("input-streaming", "input-available", "approval-responded")
+
+
+def _stop_call(part: ToolUIPart | DynamicToolUIPart) -> UIMessagePart:
+    if part.approval is not UNSET and part.approval.approved is False:
+        return replace(part, state="output-denied")
+    # AI SDK accepts `rawInput` only in a part without `input`.
+    raw_input = part.raw_input if part.input is UNSET else UNSET
+    return replace(
+        part,
+        state="output-error",
+        raw_input=raw_input,
+        input_encoding=UNSET,
+        error_text=ABORTED,
+        result_provider_metadata=ABORTED_METADATA,
+    )

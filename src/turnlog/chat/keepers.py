@@ -22,8 +22,7 @@ from msgspec.structs import replace
 
 from turnlog.aisdk.bubbles import ui_message_id
 from turnlog.aisdk.parts import UIMessage
-from turnlog.aisdk.receive import from_ui_messages
-from turnlog.chat.conversion import answer_of, join_step, with_step_facts
+from turnlog.chat.conversion import agent_answer_of, join_step, to_steps
 from turnlog.chat.loading import EVERYTHING, load_all_ui_messages
 from turnlog.errors import NotFoundError
 from turnlog.model import Fate, Message
@@ -167,7 +166,7 @@ class _Shelf:
             news = self._news(message, f"{prefix}{number}:")
             told += news
             changed += self._stored_form(news, () if fresh else edition.stored_ids)
-            answer = answer_of(message)
+            answer = agent_answer_of(message)
             if answer is not None:
                 answers |= {step.id: answer for step in news}
         if changed or gone:
@@ -180,8 +179,7 @@ class _Shelf:
 
     def _news(self, message: UIMessage, prefix: str) -> list[Message]:
         """The steps of a message that are not as they were told the last time: of a long one nearly all are."""
-        steps = with_step_facts(message, from_ui_messages([message]).messages)
-        named = [replace(step, id=f"{prefix}{step.id}") for step in steps]
+        named = [replace(step, id=f"{prefix}{step.id}") for step in to_steps(message)]
         return [step for step in named if self._told.get(step.id) != _digest(step)]
 
     def _remember(self, told: Iterable[Message]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.parts import TextUIPart, UIMessage
-from turnlog.chat.conversion import canonical_steps
+from turnlog.chat.conversion import to_canonical
 from turnlog.errors import ConflictError
 from turnlog.model import Message
 from turnlog.model.stream import Abort, StreamEvent
@@ -45,12 +45,12 @@ class RunRequest(UIValue, frozen=True, kw_only=True):
         return ""
 
     def history(self) -> list[Message]:
-        """`messages` as canonical ones, one a model call: those that came out of a store are what it holds."""
-        return [
-            step
-            for message in self.messages
-            for step in canonical_steps(message, changed=message is self.messages[-1] and self.continued is not None)
-        ]
+        """`messages` as canonical ones, one a model call. Stored ones are exactly what the store holds.
+
+        This is where a request is converted, and the only place: call it once.
+        """
+        last = self.messages[-1] if self.continued is not None else None
+        return [step for message in self.messages for step in to_canonical(message, has_client_results=message is last)]
 
 
 class Runtime(Protocol):
