@@ -30,10 +30,8 @@ import uvicorn
 
 from turnlog.aisdk.asgi import StreamResponse
 from turnlog.aisdk.chunks import TextDeltaChunk
-from turnlog.aisdk.frames import Frames
-from turnlog.aisdk.pump import pump
-from turnlog.aisdk.sse import SseEncoder
-from turnlog.aisdk.streaming import stream_chunks, stream_events
+from turnlog.aisdk.sse import Frames, SseEncoder
+from turnlog.aisdk.streaming import pump, stream_chunks, stream_events
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat import SqliteStreamStore, Streams
 from turnlog.model.stream import RunFinish, StreamEvent, TextDelta, TextStart

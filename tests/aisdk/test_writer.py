@@ -8,14 +8,23 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec import Raw
 
 from support.profiles import examples
 from support.stream_events import STREAMS
-from turnlog.aisdk import UIMessageReader, encode, parse_chunk, parse_ui_message
+from turnlog.aisdk import (
+    ChunkWriter,
+    UIMessageChunk,
+    UIMessageReader,
+    closing_chunks,
+    encode,
+    parse_chunk,
+    parse_ui_message,
+)
 from turnlog.aisdk.chunks import TextStartChunk
 from turnlog.aisdk.codec import encode_chunk
-from turnlog.aisdk.writer import ChunkWriter, write_chunks
+from turnlog.aisdk.writer import write_chunks
 from turnlog.errors import StreamStateError
 from turnlog.model import stream as events
 from turnlog.model.base import ProviderData
@@ -257,3 +266,45 @@ def test_usage_and_model_calls_are_metadata_of_the_message() -> None:
     given = [events.StepStart(model="m", response_id="r"), events.RunFinish(metadata={"result": "ok"})]
     finish = json.loads(encode_chunk(list(write_chunks(given, writer))[-1]))
     assert finish["messageMetadata"] == {"result": "ok", "model": "m", "steps": [{"model": "m", "responseId": "r"}]}
+
+
+OPEN_APPROVAL = events.ApprovalRequest(approval_id="p", tool_call_id="c")
+
+
+def closed(chunks: list[UIMessageChunk], version: int) -> dict[str, Any]:
+    """The message of a stream that was cut off behind these chunks."""
+    reader = UIMessageReader(version=version)
+    for chunk in [*chunks, *closing_chunks(chunks, version=version)]:
+        reader.feed(chunk)
+    assert closing_chunks([*chunks, *closing_chunks(chunks, version=version)], version=version) == []
+    parse_ui_message(encode(reader.message), version=version)
+    return json.loads(encode(reader.message))
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+@given(stream=STREAMS, cut=st.integers(0, 60))
+@settings(max_examples=examples(150), deadline=None)
+def test_a_stream_that_is_cut_off_anywhere(version: int, stream: list[tuple[Any, str]], cut: int) -> None:
+    logging.disable(logging.CRITICAL)
+    writer = ChunkWriter(version, message_id="m")
+    chunks = [chunk for event, lane in stream for chunk in writer.write(event, lane)] + writer.close()
+    logging.disable(logging.NOTSET)
+    states = [part.get("state") for part in closed(chunks[:cut], version)["parts"]]
+    assert not {"streaming", "input-streaming"} & set(states)
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [(None, "approval-requested"), (True, "output-error"), (False, "output-denied")],
+)
+def test_a_call_that_was_asked_about(answer: bool | None, state: str) -> None:
+    """AI SDK calls an error invalid whose question nobody has answered: the page may still answer it."""
+    writer = ChunkWriter(7, message_id="m")
+    given = (
+        [CALL, OPEN_APPROVAL]
+        if answer is None
+        else [CALL, OPEN_APPROVAL, events.ApprovalResponse(approval_id="p", approved=answer)]
+    )
+    chunks = [chunk for event in given for chunk in writer.write(event)]
+    chunks += writer.write(events.Pause(reason="approval"))[:-1] if answer is None else []
+    assert [part["state"] for part in closed(chunks, 7)["parts"]] == [state]

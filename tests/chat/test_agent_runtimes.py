@@ -26,7 +26,7 @@ from support.agent_chats import (
 )
 from support.chat_script import drain
 from support.fake_agent import FakeAgent
-from turnlog.aisdk.building import to_plain
+from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.parts import DynamicToolUIPart, TextUIPart, ToolUIPart, UIMessage
 from turnlog.chat import Chat, MemoryKeeper, NativeKeeper
 from turnlog.chat.runtimes import AgentRuntime, ClaudeCodeCommand

@@ -13,7 +13,7 @@ from msgspec import Raw
 from support.chat_script import ANSWER, ASKING, GOING_ON, HALF, Script, drain, post, user
 from support.shared_streams import SHARED, SharedStreams, each_shared_streams
 from turnlog.aisdk import UIMessage, validate_ui_messages
-from turnlog.aisdk.building import to_plain
+from turnlog.aisdk.codec import to_plain
 from turnlog.chat import (
     Chat,
     ChatKeeper,

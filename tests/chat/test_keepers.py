@@ -11,7 +11,7 @@ import pytest
 
 from support.chat_script import ANSWER, ASKING, GOING_ON, Script, drain, post, user
 from turnlog.aisdk import UIMessage, parse_ui_messages, validate_ui_messages
-from turnlog.aisdk.building import to_plain
+from turnlog.aisdk.codec import to_plain
 from turnlog.chat import Chat, NativeKeeper, session_id_of
 from turnlog.model import Fate, ProviderData, TextPart, ToolCallPart
 from turnlog.model.stream import ReasoningDelta, ReasoningEnd, ReasoningStart, RunFinish, StepStart

@@ -13,7 +13,7 @@ import pytest
 from support.chat_script import drain, post, user
 from support.model_script import Event, model_call, model_response, model_text, model_thought
 from support.provider_streams import sse
-from turnlog.aisdk.building import to_plain
+from turnlog.aisdk.codec import to_plain
 from turnlog.chat import Chat, ChatKeeper, MemoryKeeper, NativeKeeper
 from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
 from turnlog.model import ToolCallPart, ToolResult

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from turnlog.aisdk.building import build_message, to_plain
+from turnlog.aisdk.codec import build_message, to_plain
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.requests import ChatRequest, merge_client_results, parse_chat_request, plan_answer
 from turnlog.errors import NotFoundError, ShapeError

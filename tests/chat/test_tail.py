@@ -16,7 +16,7 @@ from support.hook_recordings import recording
 from support.plain_agent import Log
 from support.plain_store import read_home
 from turnlog.aisdk import read_ui_message
-from turnlog.aisdk.building import to_plain
+from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.sse import decode_chunks
 from turnlog.chat import Tail, load_all_ui_messages, open_tail, tail
 from turnlog.errors import NotFoundError

@@ -12,8 +12,7 @@ from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
 from support.ai_sdk_messages import message
 from support.ai_sdk_values import flag
 from turnlog.aisdk import encode, validate_ui_messages
-from turnlog.aisdk.model_calls import ToModelOutput, ToolAnswer
-from turnlog.aisdk.model_messages import to_model_messages
+from turnlog.aisdk.model_messages import ToModelOutput, ToolAnswer, to_model_messages
 from turnlog.errors import ConversionError, ShapeError
 
 CHATS = 2000

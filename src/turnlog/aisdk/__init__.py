@@ -29,14 +29,21 @@ from turnlog.aisdk.chunks import (
     TextDeltaChunk,
     TextEndChunk,
     TextStartChunk,
+    ToolApprovalRequestChunk,
+    ToolApprovalResponseChunk,
+    ToolInputAvailableChunk,
+    ToolInputDeltaChunk,
+    ToolInputErrorChunk,
+    ToolInputStartChunk,
+    ToolOutputAvailableChunk,
+    ToolOutputDeniedChunk,
+    ToolOutputErrorChunk,
     UIMessageChunk,
     UnknownChunk,
 )
-from turnlog.aisdk.closing import closing_chunks
 from turnlog.aisdk.codec import encode, encode_chunk, parse_chunk, parse_ui_message, parse_ui_messages
 from turnlog.aisdk.convert import UIConversion, UIJson, to_ui_json, to_ui_messages
 from turnlog.aisdk.downgrade import DowngradedChunk, DowngradedMessage, downgrade_chunk, downgrade_ui_message
-from turnlog.aisdk.losses import Loss
 from turnlog.aisdk.model_messages import to_model_messages
 from turnlog.aisdk.options import UIMessageOptions
 from turnlog.aisdk.partial_json import PartialJson, PartialResult, parse_partial_json
@@ -61,27 +68,17 @@ from turnlog.aisdk.parts import (
     UIMessagePart,
     UIRole,
     UnknownUIPart,
+    UnusualPart,
     UrlCitationSource,
+    unusual_parts,
 )
 from turnlog.aisdk.reader import ReadResult, UIMessageReader, aiter_ui_messages, iter_ui_messages, read_ui_message
 from turnlog.aisdk.receive import Received, from_ui_messages
-from turnlog.aisdk.roles import UnusualPart, unusual_parts
 from turnlog.aisdk.sse import SseDecoder, SseEncoder, decode_chunks, read_chunks
 from turnlog.aisdk.streaming import stream_chunks, stream_events, stream_sse
-from turnlog.aisdk.tool_chunks import (
-    ToolApprovalRequestChunk,
-    ToolApprovalResponseChunk,
-    ToolInputAvailableChunk,
-    ToolInputDeltaChunk,
-    ToolInputErrorChunk,
-    ToolInputStartChunk,
-    ToolOutputAvailableChunk,
-    ToolOutputDeniedChunk,
-    ToolOutputErrorChunk,
-)
-from turnlog.aisdk.validate import Schema, ToolSchema, validate_ui_messages
-from turnlog.aisdk.versions import FEATURES, NEWEST, SdkVersion, Version, sdk_version, supports
-from turnlog.aisdk.writer import ChunkWriter, generate_message_id, write_chunks
+from turnlog.aisdk.validation import Schema, ToolSchema, validate_ui_messages
+from turnlog.aisdk.versions import FEATURES, NEWEST, Loss, SdkVersion, Version, sdk_version, supports
+from turnlog.aisdk.writer import ChunkWriter, closing_chunks, generate_message_id, write_chunks
 
 __all__ = [
     "FEATURES",

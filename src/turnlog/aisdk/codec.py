@@ -1,27 +1,50 @@
-"""JSON <-> the types: parsing strictly for a version or leniently for whatever came, and writing exact JSON.
+"""JSON <-> the types: parsing strictly for a version or leniently for any, and writing exact JSON.
 
-Parsing keeps everything: unknown keys in `extra`, and leniently also parts and chunks that no shape fits. Written
-JSON holds each required null and no optional one, no NaN (null, as JavaScript writes it), lone surrogates as escapes,
-and, in chunks, no key that AI SDK's parser refuses.
+Parsing keeps everything: unknown keys in `extra`, and leniently also parts and chunks of unknown type or broken shape.
+A value of the known shape is built in one go. Any other is built field by field: what a field cannot hold goes into
+`extra`, from where `to_plain` puts it back. Written JSON holds each required null and no optional one, no NaN (null, as
+JavaScript writes it), lone surrogates as escapes, and, in chunks, no key that AI SDK's parser refuses.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import UNSET
 
-from turnlog.aisdk.base import JSON_PROPERTY, UIValue
-from turnlog.aisdk.building import build_chunk, build_message, has_foreign_keys, to_plain
+from turnlog.aisdk.base import JSON_PROPERTY, UIValue, type_of
 from turnlog.aisdk.checks import at
 from turnlog.aisdk.chunk_shapes import chunk_check, known_chunks, known_finish_reasons
-from turnlog.aisdk.chunks import FinishChunk, SteeringMessageChunk, TaggedChunk, TextEndChunk, UIMessageChunk
+from turnlog.aisdk.chunks import (
+    FinishChunk,
+    SteeringMessageChunk,
+    TaggedChunk,
+    TextEndChunk,
+    UIMessageChunk,
+    UnknownChunk,
+    chunk_class,
+)
 from turnlog.aisdk.json_text import holds_unsafe_key, may_hold_unsafe_key, parse_json
-from turnlog.aisdk.parts import UIMessage
+from turnlog.aisdk.parts import (
+    DocumentCitationSource,
+    DynamicToolUIPart,
+    SteeringMessageUIPart,
+    TextUIPart,
+    ToolApproval,
+    ToolUIPart,
+    UICitation,
+    UIMessage,
+    UIMessagePart,
+    UIRole,
+    UnknownUIPart,
+    UrlCitationSource,
+    part_class,
+)
 from turnlog.aisdk.shapes import message_check
 from turnlog.aisdk.versions import SdkVersion, Version, sdk_version, supports
 from turnlog.errors import ShapeError
@@ -160,3 +183,212 @@ def _finite(plain: Any) -> Any:
     if isinstance(plain, dict):
         return {key: _finite(item) for key, item in cast("dict[str, Any]", plain).items()}
     return [_finite(item) for item in cast("list[Any]", plain)] if isinstance(plain, list) else plain
+
+
+ValueT = TypeVar("ValueT", bound=UIValue)
+
+
+def build(struct: type[ValueT], fields: dict[str, Any]) -> ValueT:
+    """A value of this type; raise ShapeError where a required field is missing or wrong."""
+    if JSON_PROPERTY not in fields:
+        try:
+            return msgspec.convert(fields, struct)
+        except ValueError:
+            # Also what msgspec cannot even look at, such as a lone surrogate in a key.
+            pass
+    return _build_careful(struct, fields)
+
+
+def build_part(value: Any) -> UIMessagePart:
+    """A part; an UnknownUIPart where no shape fits."""
+    struct = part_class(type_of(value))
+    try:
+        return UnknownUIPart(value=value) if struct is None else cast("UIMessagePart", build(struct, value))
+    except ShapeError:
+        return UnknownUIPart(value=value)
+
+
+def build_chunk(value: Any) -> UIMessageChunk:
+    """A chunk; an UnknownChunk where no shape fits."""
+    struct = chunk_class(type_of(value))
+    try:
+        return UnknownChunk(value=value) if struct is None else cast("UIMessageChunk", build(struct, value))
+    except ShapeError:
+        return UnknownChunk(value=value)
+
+
+def build_message(value: Any) -> UIMessage:
+    """A message; raise ShapeError where id, role or list of parts are not what they must be."""
+    if not isinstance(value, dict):
+        raise ShapeError("a message is an object")
+    fields = cast("dict[str, Any]", value)
+    for name, is_right in _MESSAGE_FIELDS.items():
+        if not is_right(fields.get(name)):
+            raise ShapeError("this key is missing or wrong", json_path=f"$.{name}")
+    return UIMessage(
+        id=fields["id"],
+        role=fields["role"],
+        parts=tuple([build_part(part) for part in fields["parts"]]),
+        metadata=fields.get("metadata", UNSET),
+        extra={name: item for name, item in fields.items() if name not in _MESSAGE_FIELDS and name != "metadata"},
+    )
+
+
+def to_plain(value: Any) -> Any:
+    """The JSON of a value as Python's own dicts, lists and scalars; `msgspec.Raw` inside it is decoded."""
+    if isinstance(value, UIValue):
+        return _plain_fields(value)
+    if isinstance(value, msgspec.Raw):
+        return parse_json(bytes(value), unsafe_keys=True)
+    if isinstance(value, dict) and _needs_unwrapping(value):
+        return {key: to_plain(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple) and _needs_unwrapping(value):
+        return [to_plain(item) for item in cast("list[Any]", value)]
+    return cast("Any", value)
+
+
+def _needs_unwrapping(value: Any) -> bool:
+    """Whether anything inside is more than plain JSON; asked without recursion, since JSON may be very deep."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, UIValue | msgspec.Raw | tuple):
+            return True
+        if isinstance(item, dict):
+            pending.extend(cast("dict[str, Any]", item).values())
+        elif isinstance(item, list):
+            pending.extend(cast("list[Any]", item))
+    return False
+
+
+def has_foreign_keys(value: UIValue) -> bool:
+    """Whether it holds what only `to_plain` can put where it stood."""
+    if value.extra:
+        return True
+    nested = _NESTED_NAMES.get(type(value), ())
+    if not nested:
+        return nested is None
+    return any([_holds_foreign_keys(getattr(value, name)) for name in nested])
+
+
+def _holds_foreign_keys(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(has_foreign_keys(item) for item in cast("tuple[UIValue, ...]", value))
+    return isinstance(value, UIValue) and has_foreign_keys(value)
+
+
+def _plain_fields(value: UIValue) -> Any:
+    if isinstance(value, UnknownUIPart | UnknownChunk):
+        return to_plain(value.value)
+    config = value.__struct_config__
+    plain: dict[str, Any] = {} if config.tag is None else {str(config.tag_field): config.tag}
+    for name, encoded in _json_names(type(value)):
+        item = getattr(value, name)
+        if item is not UNSET:
+            plain[encoded] = to_plain(item)
+    for name, item in value.extra.items():
+        plain[name] = to_plain(item)
+    return plain
+
+
+@cache
+def _json_names(struct: type[UIValue]) -> tuple[tuple[str, str], ...]:
+    names = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+    return tuple((name, encoded) for name, encoded in names if encoded != JSON_PROPERTY)
+
+
+@cache
+def _json_fields(struct: type[UIValue]) -> dict[str, msgspec.structs.FieldInfo]:
+    """JSON name -> field."""
+    return {field.encode_name: field for field in msgspec.structs.fields(struct) if field.encode_name != JSON_PROPERTY}
+
+
+def _build_careful(struct: type[ValueT], fields: dict[str, Any]) -> ValueT:
+    known: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    infos = _json_fields(struct)
+    tag_field = struct.__struct_config__.tag_field
+    for name, item in fields.items():
+        if name == tag_field:
+            continue
+        info = infos.get(name)
+        value = UNSET if info is None else _build_field(struct, info, item)
+        if info is None or value is UNSET:
+            extra[name] = item
+        else:
+            known[info.name] = value
+    for info in infos.values():
+        if info.required and info.name not in known:
+            raise ShapeError("this key is missing or wrong", json_path=f"$.{info.encode_name}")
+    return struct(**known, extra=extra)
+
+
+def _build_field(struct: type[UIValue], info: msgspec.structs.FieldInfo, item: Any) -> Any:
+    """The value of a field; UNSET where it cannot hold this."""
+    nested = _NESTED.get(struct, {}).get(info.name)
+    try:
+        return nested(item) if nested else msgspec.convert(item, info.type)
+    except (ValueError, ShapeError):
+        return UNSET
+
+
+def _object_builder(struct: type[UIValue]) -> Callable[[Any], Any]:
+    def build_object(value: Any) -> UIValue:
+        if not isinstance(value, dict):
+            raise ShapeError("expected an object")
+        return build(struct, cast("dict[str, Any]", value))
+
+    return build_object
+
+
+def _list_builder(build_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def build_list(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise ShapeError("expected a list")
+        return tuple(build_item(item) for item in cast("list[Any]", value))
+
+    return build_list
+
+
+def _build_source(value: Any) -> Any:
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    kind = fields.get("sourceType")
+    if kind not in ("url", "document"):
+        raise ShapeError("unknown kind of source")
+    return build(UrlCitationSource if kind == "url" else DocumentCitationSource, fields)
+
+
+def _build_user_part(value: Any) -> Any:
+    if type_of(value) not in ("text", "file"):
+        raise ShapeError("no part of a user's message")
+    return build(cast("type[UIValue]", part_class(type_of(value))), value)
+
+
+_approval = {"approval": _object_builder(ToolApproval)}
+_citations = {"citations": _list_builder(_object_builder(UICitation))}
+_user_parts = {"parts": _list_builder(_build_user_part)}
+
+_NESTED: dict[type[UIValue], dict[str, Callable[[Any], Any]]] = {
+    ToolUIPart: _approval,
+    DynamicToolUIPart: _approval,
+    TextUIPart: _citations,
+    TextEndChunk: _citations,
+    UICitation: {"source": _build_source},
+    SteeringMessageUIPart: _user_parts,
+    SteeringMessageChunk: _user_parts,
+}
+"""Fields that hold values of ours, with what builds them."""
+
+_MESSAGE_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "id": lambda value: isinstance(value, str),
+    "role": lambda value: isinstance(value, str) and value in get_args(UIRole),
+    "parts": lambda value: isinstance(value, list | tuple),
+}
+
+_NESTED_NAMES: dict[type[UIValue], tuple[str, ...] | None] = {
+    **{struct: tuple(fields) for struct, fields in _NESTED.items()},
+    UIMessage: ("parts",),
+    UnknownUIPart: None,
+    UnknownChunk: None,
+}
+"""The fields that hold other values; None for what is foreign altogether."""

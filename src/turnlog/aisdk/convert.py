@@ -14,15 +14,14 @@ from typing import Any, NamedTuple, TypeAlias, Unpack
 import msgspec
 from msgspec import UNSET, Raw
 
-from turnlog.aisdk.bubbles import Bubbles, ui_message_id
 from turnlog.aisdk.codec import parse_ui_messages
-from turnlog.aisdk.losses import Loss
-from turnlog.aisdk.marks import marks_of
+from turnlog.aisdk.convert_parts import OWN_MESSAGE, CallWriter, UIPartJson
+from turnlog.aisdk.message_grouping import Bubbles, ui_message_id
+from turnlog.aisdk.metadata import marks_of
 from turnlog.aisdk.options import UIMessageOptions, View
 from turnlog.aisdk.parts import UIMessage
-from turnlog.aisdk.pieces import CallPieces, MessagePieces, ReasoningPieces, parse_pieces
-from turnlog.aisdk.to_calls import CallWriter
-from turnlog.aisdk.to_parts import OWN_MESSAGE, UIPartJson
+from turnlog.aisdk.raw_message import CallPieces, MessagePieces, ReasoningPieces, parse_pieces
+from turnlog.aisdk.versions import Loss
 from turnlog.model import HistoryEvent, Message, MessageEvent, ToolCallPart, ToolResultEvent
 from turnlog.model.codec import decode_message, encode
 from turnlog.model.merge import add_result

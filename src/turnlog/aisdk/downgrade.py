@@ -15,9 +15,8 @@ from msgspec.structs import replace
 
 from turnlog.aisdk import chunks as wire
 from turnlog.aisdk.base import UIValue
-from turnlog.aisdk.building import to_plain
 from turnlog.aisdk.chunk_shapes import CHUNKS, FINISH_REASONS, known_chunks
-from turnlog.aisdk.losses import Loss
+from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.parts import (
     CustomUIPart,
     DataUIPart,
@@ -33,7 +32,7 @@ from turnlog.aisdk.parts import (
     UIMessagePart,
     UnknownUIPart,
 )
-from turnlog.aisdk.versions import SdkVersion, Version, sdk_version, supports
+from turnlog.aisdk.versions import Loss, SdkVersion, Version, sdk_version, supports
 
 DENIED = "Tool call execution denied."
 """What a release without approvals says of a call that was not allowed and has no reason."""

@@ -1,16 +1,21 @@
-"""JSON text as a JavaScript client reads it, for texts that come from outside.
+"""JSON text as a JavaScript client reads it, for texts that come from outside, and tool outputs that are JSON text.
 
 The differences to Python's readers that matter here: lone surrogates are text like any other, `NaN` and `Infinity`
-are no JSON, and AI SDK refuses objects that would reach JavaScript's prototypes. Numbers stay exact, where
-JavaScript would round them.
+are no JSON, and AI SDK refuses objects that would reach JavaScript's prototypes (`secureJsonParse` of
+`@ai-sdk/provider-utils`). Numbers stay exact, where JavaScript would round them.
+
+`parse_output` reads the `output` of a UI part: JSON is parsed, any other text stays as it is (R-H8). A text that holds
+JSON becomes that JSON without being written anew.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, NoReturn, cast
+import re
+from typing import Any, NamedTuple, NoReturn, TypeGuard, cast
 
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
 
 _decoder = msgspec.json.Decoder()
 
@@ -114,3 +119,64 @@ def same_json(one: Any, other: Any) -> bool:
         items, others = cast("list[Any]", one), cast("list[Any]", other)
         return len(items) == len(others) and all(map(same_json, items, others))
     return isinstance(one, bool) == isinstance(other, bool) and one == other
+
+
+def is_json_string(json: Raw | UnsetType) -> TypeGuard[Raw]:
+    """Whether exact JSON is there and is a string (not null)."""
+    return json is not UNSET and bytes(memoryview(json)[:1]) == b'"'
+
+
+_SPACE = rb"(?:\\[nrt]| )*"
+_CONTAINER = re.compile(rb'"' + _SPACE + rb"[\[{]")
+_NUMBER = rb"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?(?:[eE][-+]?\d\d?)?"
+_SCALAR = re.compile(rb'"' + _SPACE + rb"(?:true|false|null|" + _NUMBER + rb'|\\".*)' + _SPACE + rb'"')
+"""Numbers of up to 15 digits: JavaScript would change longer ones, so that they stay text."""
+
+_CLOSED = re.compile(rb'[\]}](?:\\[nrt]| )*"$')
+_TAIL = 64
+"""Bytes at the end of a text in which its last bracket must stand."""
+
+_FRAGILE = re.compile(r'\d[.eE]|\d{16}|"\d+":')
+"""What may come back differently from a JavaScript program: some numbers, and the order of keys that are numbers."""
+
+_UNSAFE_KEYS = ("__proto__", "constructor")
+"""Keys for which AI SDK may refuse a whole value; a text that names one stays text."""
+
+
+class Parsed(NamedTuple):
+    """The JSON in a text."""
+
+    value: Raw
+    exact: bool
+    """Whether the text can be made anew from the value, also after another program has read and written it."""
+
+
+def parse_output(text: Raw) -> Parsed | None:
+    """The JSON that stands in a JSON string; None when the text in it is none."""
+    if not _may_be_json(text):
+        return None
+    try:
+        plain = msgspec.json.decode(text, type=str)
+        value = msgspec.json.decode(plain)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if any(key in plain for key in _UNSAFE_KEYS):
+        return None
+    return Parsed(Raw(plain.encode()), not isinstance(value, str) and _is_plain(plain, value))
+
+
+def output_text(output: Raw) -> Raw:
+    """The JSON string of the text that an output was made of, where that was exact or no JSON."""
+    if is_json_string(output):
+        return output
+    return Raw(msgspec.json.encode(msgspec.json.encode(msgspec.json.decode(output)).decode()))
+
+
+def _may_be_json(text: Raw) -> bool:
+    if _CONTAINER.match(text):
+        return _CLOSED.search(bytes(memoryview(text)[-_TAIL:])) is not None
+    return _SCALAR.fullmatch(text) is not None
+
+
+def _is_plain(plain: str, value: object) -> bool:
+    return _FRAGILE.search(plain) is None and msgspec.json.encode(value).decode() == plain

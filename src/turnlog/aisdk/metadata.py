@@ -1,81 +1,97 @@
-"""Merging what chunks say of a message's metadata, as AI SDK does: objects deeply, everything else by replacement.
+"""Metadata that crosses between AI SDK and the canonical model.
 
-Metadata are meant to be objects; what JavaScript makes of others is kept here too, so that a reader agrees with the
-client even about odd streams.
+`metadata["aisdk"]` of a canonical message, part or result holds what AI SDK has a field for and the model has not.
+`ProviderData.opaque` holds what a provider needs back under the provider's own keys, `providerMetadata[provider]` of
+AI SDK the same under AI SDK's keys.
 """
 
 from __future__ import annotations
 
-import math
-from decimal import Decimal
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
-from msgspec import UNSET
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.errors import StreamStateError
+from turnlog.aisdk.base import ProviderMetadata
+from turnlog.aisdk.codec import to_plain
+from turnlog.model import ProviderData
 
-_SKIPPED = frozenset({"__proto__", "constructor", "prototype"})
+KEY = "aisdk"
 
 
-def merge_metadata(base: Any, update: Any) -> Any:
-    """The metadata after an update; missing and null updates change nothing.
+class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The marks on one message, part or result."""
 
-    Raises:
-        StreamStateError: The metadata so far are text, a number or a flag, and the update has keys.
+    metadata: Raw | UnsetType = UNSET
+    """A UI message's own metadata."""
+    named: bool = False
+    """The call was a `tool-<name>` part."""
+    ui_part: bool = False
+    """The unknown part is a UI part, valid as it stands."""
+    text_output: bool = False
+    """The output was a string that happens to be JSON."""
+    fields: dict[str, Raw] = {}
+    """Keys of a UI part that nothing else stands for."""
+
+    def to_metadata(self) -> dict[str, Any]:
+        """The canonical `metadata` with these marks; empty where nothing is marked."""
+        marks: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return {KEY: marks} if marks else {}
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    aisdk: Marks = Marks()
+
+
+_decoder = msgspec.json.Decoder(_Metadata)
+
+
+def marks_of(metadata: Raw) -> Marks:
+    """The marks in a canonical `metadata`; none where somebody else wrote something else there."""
+    try:
+        return _decoder.decode(metadata).aisdk
+    except msgspec.ValidationError:
+        return Marks()
+
+
+ValueT = TypeVar("ValueT")
+
+_SDK_WORDS: dict[str, dict[str, str]] = {
+    "anthropic": {"data": "redactedData"},
+    "openai": {"id": "itemId", "encrypted_content": "reasoningEncryptedContent"},
+    "google": {"thought_signature": "thoughtSignature"},
+}
+"""Provider -> its own word -> AI SDK's."""
+
+_OWN_WORDS = {name: {theirs: own for own, theirs in words.items()} for name, words in _SDK_WORDS.items()}
+
+
+def to_sdk_words(provider: str, opaque: Mapping[str, ValueT]) -> dict[str, ValueT] | None:
+    """`opaque` in AI SDK's words; None where it could not be turned back, which only foreign words bring about."""
+    words = _SDK_WORDS.get(provider)
+    if words is None:
+        return dict(opaque)
+    if any(theirs in opaque for theirs in words.values()):
+        return None
+    return {words.get(word, word): value for word, value in opaque.items()}
+
+
+def to_own_words(provider: str, metadata: Mapping[str, ValueT]) -> dict[str, ValueT]:
+    """AI SDK's `providerMetadata` of one provider in the provider's own words."""
+    words = _OWN_WORDS.get(provider, {})
+    return {words.get(word, word): value for word, value in metadata.items()}
+
+
+def provider_of(metadata: ProviderMetadata | UnsetType) -> ProviderData | None:
+    """What one provider wants back, of AI SDK's `providerMetadata`; our own entry in it is none of a provider's.
+
+    The model has room for one provider a part. Where several speak, the first is who produced it.
     """
-    if update is UNSET or update is None:
-        return base
-    if base is UNSET or base is None:
-        return update
-    return _merge(base, update)
-
-
-def _merge(base: Any, update: Any) -> dict[str, Any]:
-    merged = _as_object(base)
-    changes = {key: item for key, item in _as_object(update).items() if key not in _SKIPPED}
-    if changes and not isinstance(base, dict | list):
-        key = min(changes, key=_javascript_order)
-        raise StreamStateError(
-            f"Cannot use 'in' operator to search for '{key}' in {_shown(base)}", chunk_type="message-metadata"
-        )
-    for key, item in changes.items():
-        before = merged.get(key)
-        merged[key] = _merge(before, item) if isinstance(before, dict) and isinstance(item, dict) else item
-    return merged
-
-
-def _javascript_order(key: str) -> tuple[bool, int]:
-    """Where JavaScript puts a key of an object: positions first, the rest as they came."""
-    is_position = key.isascii() and key.isdecimal() and str(int(key)) == key and int(key) < 2**32 - 1
-    return (not is_position, int(key) if is_position else 0)
-
-
-def _as_object(value: Any) -> dict[str, Any]:
-    """What JavaScript's spread makes of a value: texts and lists by position, numbers and flags of nothing."""
-    if isinstance(value, dict):
-        return dict(cast("dict[str, Any]", value))
-    if isinstance(value, str):
-        return {str(position): unit for position, unit in enumerate(_utf16_units(value))}
-    if isinstance(value, list | tuple):
-        return {str(position): item for position, item in enumerate(cast("list[Any]", value))}
-    return {}
-
-
-def _utf16_units(text: str) -> list[str]:
-    data = text.encode("utf-16-le", "surrogatepass")
-    return [data[start : start + 2].decode("utf-16-le", "surrogatepass") for start in range(0, len(data), 2)]
-
-
-def _shown(value: Any) -> str:
-    """A value as JavaScript shows it in a message."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value if isinstance(value, str) else _shown_number(float(value))
-
-
-def _shown_number(value: float) -> str:
-    if value == 0 or 1e-6 <= abs(value) < 1e21:
-        return f"{Decimal(repr(value + 0.0)).normalize():f}"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return repr(value).replace("e-0", "e-")
+    if metadata is UNSET:
+        return None
+    name = next((name for name in metadata if name != "turnlog"), None)
+    if name is None:
+        return None
+    opaque = {word: to_plain(value) for word, value in to_own_words(name, metadata[name]).items()}
+    return ProviderData(name=name, opaque=opaque)

@@ -1,33 +1,26 @@
 """UI messages -> model messages, by the rules of `convertToModelMessages` of AI SDK 5, 6 and 7.
 
-What comes out is the JSON of the real function's result: plain dicts with AI SDK's own names, `undefined` left out.
-Nothing is validated; `validate_ui_messages` does that. The rules of the versions stand in `model_rules`, tools in
-`model_calls`.
+Mirrors `src/ui/convert-to-model-messages.ts` of ai 5.0.277, 6.0.326 and 7.0.173. The result is the JSON of the real
+function's result: plain dicts with AI SDK's own names, `undefined` left out. Nothing is validated
+(`validate_ui_messages` does that): like the real functions these treat a missing field as undefined, and raise where
+JavaScript would throw.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from turnlog.aisdk.building import to_plain
-from turnlog.aisdk.model_calls import Calls, ToModelOutput
-from turnlog.aisdk.model_rules import (
-    RULES,
-    Fields,
-    Rules,
-    is_tool,
-    kept_parts,
-    look_for_raw_input,
-    options,
-    parts_of,
-    pick,
-    type_of,
-)
+import msgspec
+
+from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.urls import normalize_url
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.errors import ConversionError
+
+Fields: TypeAlias = dict[str, Any]
+
 
 ConvertDataPart: TypeAlias = Callable[[Fields], Fields | None]
 
@@ -189,3 +182,279 @@ def _url(part: Fields) -> Fields:
     if not isinstance(url, str):
         raise ConversionError("a file without an address")
     return {"type": "url", "url": normalize_url(url)}
+
+
+_UNAVAILABLE: Final = "Tool output omitted because the tool is no longer available."
+_DENIED: Final = "Tool call execution denied."
+_OUTPUTS = ("output-available", "output-error")
+
+
+class ToolAnswer(NamedTuple):
+    """What a tool was asked and answered, for a tool's own way to tell a model."""
+
+    tool_call_id: str
+    input: Any
+    output: Any
+
+
+ToModelOutput: TypeAlias = Callable[[ToolAnswer], Fields]
+"""A tool's `toModelOutput`: the answer as a `ToolResultOutput` such as `{"type": "text", "value": …}`."""
+
+
+class Calls:
+    """Tells of tool parts by the rules of one version."""
+
+    def __init__(self, rules: Rules, tools: Mapping[str, ToModelOutput | None]) -> None:
+        """Know the tools that there are."""
+        self._rules = rules
+        self._tools = tools
+
+    def call(self, part: Fields) -> list[Fields]:
+        """What the assistant's message holds of it."""
+        if state_of(part) == "input-streaming":
+            return []
+        call: Fields = {"type": "tool-call", **_names(part)}
+        value = self._input(part)
+        if value is not msgspec.UNSET:
+            call["input"] = value
+        if not self._is_plain_dynamic(part):
+            call |= pick(part, providerExecuted="providerExecuted")
+        made = [call | self._call_options(part)]
+        if self._rules.approvals and part.get("approval") is not None:
+            made.append(self._approval_request(part))
+        if self._answers_inline(part):
+            made.append(self._result(part, self._output(part, "json"), self._inline_options(part)))
+        return made
+
+    def answers_apart(self, part: Fields) -> bool:
+        """Whether a tool's answer is in a message of its own."""
+        if part.get("providerExecuted") is not True or self._is_plain_dynamic(part):
+            return True
+        return self._rules.approvals and _approval(part).get("approved") is not None
+
+    def answers(self, part: Fields) -> list[Fields]:
+        """What the message of its tool holds of it."""
+        made: list[Fields] = []
+        approval = _approval(part)
+        approved = approval.get("approved") if self._rules.approvals else None
+        if approved is not None:
+            made.append(_approval_response(part))
+        reason = pick(approval, reason="reason")
+        own = options(part, "callProviderMetadata")
+        if self._rules.answers_denials and state_of(part) == "approval-responded" and approved is False:
+            made.append(self._result(part, {"type": "execution-denied", **reason}, own))
+        if part.get("providerExecuted") is True and not self._is_plain_dynamic(part):
+            return made
+        if state_of(part) == "output-denied" and self._rules.approvals:
+            value = reason.get("reason")
+            made.append(self._result(part, {"type": "error-text", "value": _DENIED if value is None else value}, own))
+        elif state_of(part) in _OUTPUTS:
+            made.append(self._result(part, self._output(part, "text"), own))
+        return made
+
+    def _input(self, part: Fields) -> Any:
+        value = part.get("input", msgspec.UNSET)
+        is_error = state_of(part) == "output-error"
+        if is_error and value in (None, msgspec.UNSET) and not self._is_plain_dynamic(part):
+            return part.get("rawInput", msgspec.UNSET)
+        return value
+
+    def _is_plain_dynamic(self, part: Fields) -> bool:
+        """Whether it is one of AI SDK 5's dynamic tools, of which little is told."""
+        return not self._rules.approvals and part["type"] == "dynamic-tool"
+
+    def _call_options(self, part: Fields) -> Fields:
+        own = options(part, "callProviderMetadata")
+        if not own and self._rules.approvals and state_of(part) == "output-error":
+            return options(part, "resultProviderMetadata")
+        return own
+
+    def _inline_options(self, part: Fields) -> Fields:
+        own = options(part, "resultProviderMetadata") if self._rules.approvals else {}
+        return own or options(part, "callProviderMetadata")
+
+    def _approval_request(self, part: Fields) -> Fields:
+        approval = _approval(part)
+        made: Fields = {
+            "type": "tool-approval-request",
+            **pick(approval, approvalId="id"),
+            **pick(part, toolCallId="toolCallId"),
+            **pick(approval, inputSchemaInput="inputSchemaInput"),
+            **pick_set(approval, signature="signature"),
+        }
+        if self._rules.urls:
+            made |= pick(approval, isAutomatic="isAutomatic") | pick_set(approval, reason="requestReason")
+        return made
+
+    def _answers_inline(self, part: Fields) -> bool:
+        executed = part.get("providerExecuted") is True and not self._is_plain_dynamic(part)
+        return executed and state_of(part) in _OUTPUTS
+
+    def _result(self, part: Fields, output: Fields, own: Fields) -> Fields:
+        return {"type": "tool-result", **_names(part), "output": output} | own
+
+    def _output(self, part: Fields, error_mode: str) -> Fields:
+        if state_of(part) == "output-error":
+            text = part.get("errorText")
+            return {"type": f"error-{error_mode}", "value": _error_text(text) if error_mode == "text" else text}
+        name, output = _tool_name(part), part.get("output")
+        known = isinstance(name, str) and name in self._tools
+        if not known and part["type"] == "dynamic-tool" and part.get("dynamic") is False:
+            return {"type": "text", "value": _UNAVAILABLE}
+        own = self._tools[cast("str", name)] if known else None
+        if own is not None:
+            return own(ToolAnswer(part["toolCallId"], part.get("input"), output))
+        return {"type": "text" if isinstance(output, str) else "json", "value": output}
+
+
+def _names(part: Fields) -> Fields:
+    name = _tool_name(part)
+    return pick(part, toolCallId="toolCallId") | ({} if name is msgspec.UNSET else {"toolName": name})
+
+
+def _tool_name(part: Fields) -> Any:
+    kind: str = part["type"]
+    return part.get("toolName", msgspec.UNSET) if kind == "dynamic-tool" else kind.partition("-")[2]
+
+
+def _approval(part: Fields) -> Fields:
+    approval: Any = part.get("approval")
+    return cast("Fields", approval) if isinstance(approval, dict) else {}
+
+
+def _approval_response(part: Fields) -> Fields:
+    return {
+        "type": "tool-approval-response",
+        **pick(_approval(part), approvalId="id", approved="approved", reason="reason"),
+        **pick(part, providerExecuted="providerExecuted"),
+    }
+
+
+def _error_text(error: Any) -> str:
+    if error is None:
+        return "unknown error"
+    return error if isinstance(error, str) else msgspec.json.encode(error).decode()
+
+
+class Rules(NamedTuple):
+    """What differs between the versions."""
+
+    kinds: frozenset[str]
+    """Part types, besides tools and data, that stand in a block."""
+    complete: frozenset[str] | None
+    """States that `ignore_incomplete_tool_calls` keeps; None: all but `incomplete`."""
+    incomplete: frozenset[str] = frozenset()
+    approvals: bool = True
+    empty_messages: bool = False
+    """Whether a block without content is a message all the same."""
+    urls: bool = False
+    """Whether addresses are parsed and files are tagged."""
+    answers_denials: bool = False
+    drops_old_requests: bool = False
+    looks_for_raw_input: bool = False
+    """Whether parts are looked for a field that will go, before anything else."""
+
+
+_CONTENT = frozenset({"text", "reasoning", "file"})
+_COMPLETE = frozenset({"approval-responded", "output-available", "output-error", "output-denied"})
+RULES = {
+    5: Rules(
+        _CONTENT,
+        None,
+        incomplete=frozenset({"input-streaming", "input-available"}),
+        approvals=False,
+        empty_messages=True,
+    ),
+    6: Rules(_CONTENT, _COMPLETE),
+    7: Rules(
+        _CONTENT | {"custom", "reasoning-file"},
+        _COMPLETE,
+        urls=True,
+        answers_denials=True,
+        drops_old_requests=True,
+        looks_for_raw_input=True,
+    ),
+}
+
+
+def parts_of(message: Fields) -> list[Fields]:
+    """The parts of a message; raise ConversionError where there is no list."""
+    parts = message.get("parts")
+    if not isinstance(parts, list):
+        raise ConversionError("a message without a list of parts")
+    return cast("list[Fields]", parts)
+
+
+def type_of(part: Any) -> str:
+    """The type of a part; raise ConversionError for what is no part."""
+    kind: Any = cast("Fields", part).get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str):
+        raise ConversionError("a part without a type")
+    return kind
+
+
+def is_tool(part: Any) -> bool:
+    """Whether a UI part is a tool part, declared or dynamic."""
+    kind = type_of(part)
+    return kind == "dynamic-tool" or kind.startswith("tool-")
+
+
+def look_for_raw_input(messages: list[Fields]) -> None:
+    """Raise ConversionError where a message has no parts: up to the first that holds the old `rawInput`."""
+    for message in messages:
+        if any(_has_raw_input(part) for part in parts_of(message)):
+            return
+
+
+def _has_raw_input(part: Any) -> bool:
+    if not isinstance(part, dict) or "rawInput" not in part or not isinstance(cast("Fields", part).get("type"), str):
+        return False
+    return is_tool(part) and state_of(cast("Fields", part)) == "output-error"
+
+
+def state_of(part: Fields) -> str | None:
+    """The state of a tool part."""
+    state: Any = part.get("state")
+    return state if isinstance(state, str) else None
+
+
+def kept_parts(messages: list[Fields], rules: Rules, *, ignore_incomplete: bool) -> list[Fields]:
+    """The messages without the calls that a model is not told of."""
+    last_user = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+    drops_requests = rules.drops_old_requests and last_user > 0
+
+    def keeps(part: Fields, index: int) -> bool:
+        if not is_tool(part):
+            return True
+        if drops_requests and state_of(part) == "approval-requested" and index < last_user:
+            return False
+        return not ignore_incomplete or _is_complete(part, rules)
+
+    if not ignore_incomplete and not drops_requests:
+        return messages
+    return [
+        {**message, "parts": [part for part in parts_of(message) if keeps(part, index)]}
+        for index, message in enumerate(messages)
+    ]
+
+
+def _is_complete(part: Fields, rules: Rules) -> bool:
+    state = state_of(part)
+    if state == "output-available" and part.get("preliminary") is True:
+        return False
+    return state not in rules.incomplete if rules.complete is None else state in rules.complete
+
+
+def options(part: Fields, key: str) -> Fields:
+    """The provider's own words at a key, as `providerOptions`, where there are any."""
+    return pick_set(part, providerOptions=key)
+
+
+def pick(fields: Fields, **names: str) -> Fields:
+    """Of new name -> old name those that are there."""
+    return {new: fields[old] for new, old in names.items() if old in fields}
+
+
+def pick_set(fields: Fields, **names: str) -> Fields:
+    """Of new name -> old name those that are there and not null."""
+    return {new: fields[old] for new, old in names.items() if fields.get(old) is not None}

@@ -24,7 +24,7 @@ from turnlog.aisdk.open_harness_events import (
 )
 from turnlog.aisdk.versions import Version
 from turnlog.aisdk.writer import ChunkWriter
-from turnlog.aisdk.writer_base import Chunks
+from turnlog.aisdk.writer_values import Chunks
 from turnlog.errors import StreamStateError
 from turnlog.model import stream as events
 from turnlog.model.stream import StreamEvent

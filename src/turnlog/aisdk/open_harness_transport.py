@@ -17,7 +17,7 @@ from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.open_harness import OpenHarnessAdapter, RuntimeEvent, TransportOptions
 from turnlog.aisdk.parts import FileUIPart, TextUIPart, UIMessage
 from turnlog.aisdk.versions import Version
-from turnlog.aisdk.writer_base import Chunks
+from turnlog.aisdk.writer_values import Chunks
 from turnlog.errors import ConversionError
 
 logger = logging.getLogger(__name__)

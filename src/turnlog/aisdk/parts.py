@@ -6,7 +6,7 @@ is valid for a version says `validate_ui_messages`, and `downgrade_ui_message` t
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
@@ -274,3 +274,27 @@ def part_class(kind: str) -> type[UIValue] | None:
     if kind.startswith("data-"):
         return DataUIPart
     return PART_TYPES.get(kind)
+
+
+_USUAL: dict[UIRole, tuple[str, ...]] = {"system": ("text",), "user": ("text", "file")}
+"""Assistants may say anything."""
+
+
+class UnusualPart(NamedTuple):
+    """A part that one would not expect in a message of this role."""
+
+    path: str
+    role: UIRole
+    type: str
+
+
+def unusual_parts(message: UIMessage) -> list[UnusualPart]:
+    """The parts that are unusual for the message's role, in order."""
+    usual = _USUAL.get(message.role)
+    if usual is None:
+        return []
+    return [
+        UnusualPart(f"$.parts[{index}]", message.role, part.type)
+        for index, part in enumerate(message.parts)
+        if part.type not in usual
+    ]

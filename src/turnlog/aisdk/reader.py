@@ -1,14 +1,16 @@
 """The reader: chunks -> UIMessage, with the semantics of each AI SDK version.
 
-What `readUIMessageStream` of the newest 5, 6 or 7 makes of a stream, this makes of it: parts, order, ids, merged
-metadata, partial tool inputs, and the error at the chunk that the real one stops at. Feeding is cheap; a message is
-put together only when somebody asks for it. Reading bytes off a wire is a neighbour's work.
+Mirrors `readUIMessageStream` and `src/ui/process-ui-message-stream.ts` of ai 5.0.277, 6.0.326 and 7.0.173: parts,
+order, ids, merged metadata, partial tool inputs, and the error at the chunk where the real one stops. Feeding is cheap;
+a message is put together only when somebody asks for it. `turnlog.aisdk.sse` reads the bytes of a stream.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from decimal import Decimal
+from typing import Any, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET
@@ -18,13 +20,11 @@ from turnlog.aisdk import chunks as wire
 from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.chunk_shapes import known_chunks, known_finish_reasons
 from turnlog.aisdk.codec import JsonInput, parse_chunk
-from turnlog.aisdk.metadata import merge_metadata
 from turnlog.aisdk.parts import UIMessage
-from turnlog.aisdk.reader_content import ContentReader
-from turnlog.aisdk.reader_state import PartList
+from turnlog.aisdk.reader_parts import ContentReader, PartList
 from turnlog.aisdk.reader_tools import ToolReader
 from turnlog.aisdk.versions import Version, sdk_version
-from turnlog.errors import ConversionError, ShapeError
+from turnlog.errors import ConversionError, ShapeError, StreamStateError
 
 Chunk: TypeAlias = wire.UIMessageChunk | JsonInput
 """A chunk, its JSON text, or what a JSON reader made of that."""
@@ -228,3 +228,70 @@ async def aiter_ui_messages(
     async for chunk in chunks:
         if reader.feed(chunk):
             yield reader.message
+
+
+_SKIPPED = frozenset({"__proto__", "constructor", "prototype"})
+
+
+def merge_metadata(base: Any, update: Any) -> Any:
+    """The metadata after an update; missing and null updates change nothing.
+
+    Raises:
+        StreamStateError: The metadata so far are text, a number or a flag, and the update has keys.
+    """
+    if update is UNSET or update is None:
+        return base
+    if base is UNSET or base is None:
+        return update
+    return _merge(base, update)
+
+
+def _merge(base: Any, update: Any) -> dict[str, Any]:
+    merged = _as_object(base)
+    changes = {key: item for key, item in _as_object(update).items() if key not in _SKIPPED}
+    if changes and not isinstance(base, dict | list):
+        key = min(changes, key=_javascript_order)
+        raise StreamStateError(
+            f"Cannot use 'in' operator to search for '{key}' in {_shown(base)}", chunk_type="message-metadata"
+        )
+    for key, item in changes.items():
+        before = merged.get(key)
+        merged[key] = _merge(before, item) if isinstance(before, dict) and isinstance(item, dict) else item
+    return merged
+
+
+def _javascript_order(key: str) -> tuple[bool, int]:
+    """Where JavaScript puts a key of an object: positions first, the rest as they came."""
+    is_position = key.isascii() and key.isdecimal() and str(int(key)) == key and int(key) < 2**32 - 1
+    return (not is_position, int(key) if is_position else 0)
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    """What JavaScript's spread makes of a value: texts and lists by position, numbers and flags of nothing."""
+    if isinstance(value, dict):
+        return dict(cast("dict[str, Any]", value))
+    if isinstance(value, str):
+        return {str(position): unit for position, unit in enumerate(_utf16_units(value))}
+    if isinstance(value, list | tuple):
+        return {str(position): item for position, item in enumerate(cast("list[Any]", value))}
+    return {}
+
+
+def _utf16_units(text: str) -> list[str]:
+    data = text.encode("utf-16-le", "surrogatepass")
+    return [data[start : start + 2].decode("utf-16-le", "surrogatepass") for start in range(0, len(data), 2)]
+
+
+def _shown(value: Any) -> str:
+    """A value as JavaScript shows it in a message."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else _shown_number(float(value))
+
+
+def _shown_number(value: float) -> str:
+    if value == 0 or 1e-6 <= abs(value) < 1e21:
+        return f"{Decimal(repr(value + 0.0)).normalize():f}"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return repr(value).replace("e-0", "e-")

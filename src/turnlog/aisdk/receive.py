@@ -1,16 +1,66 @@
-"""UI messages -> canonical history: our own as they were, everybody else's as far as they can be believed."""
+"""UI messages -> canonical history: our own restored, all others read as untrusted input.
+
+Nothing in a message of a browser or of another program is believed that only turnlog may write: our metadata and our
+data parts are left out and reported, and addresses are kept as text and never followed. What the canonical model has no
+field for is kept in `metadata["aisdk"]` (`turnlog.aisdk.metadata`), and `turnlog.aisdk.convert` writes it again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from turnlog.aisdk.codec import encode
-from turnlog.aisdk.foreign import ForeignReader
-from turnlog.aisdk.losses import Loss
-from turnlog.aisdk.parts import UIMessage
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.aisdk.base import UIValue
+from turnlog.aisdk.codec import encode, to_plain
+from turnlog.aisdk.convert_parts import RESERVED
+from turnlog.aisdk.json_text import parse_output
+from turnlog.aisdk.message_grouping import step_id
+from turnlog.aisdk.metadata import Marks, provider_of
+from turnlog.aisdk.parts import (
+    DataUIPart,
+    DynamicToolUIPart,
+    FileUIPart,
+    ReasoningUIPart,
+    SourceDocumentUIPart,
+    SourceUrlUIPart,
+    SteeringMessageUIPart,
+    StepStartUIPart,
+    TextUIPart,
+    ToolApproval,
+    ToolUIPart,
+    UICitation,
+    UIMessage,
+    UIMessagePart,
+    UnknownUIPart,
+    UrlCitationSource,
+)
 from turnlog.aisdk.restore import MismatchError, restore_messages
-from turnlog.model import Message
+from turnlog.aisdk.versions import Loss
+from turnlog.model import (
+    Approval,
+    Citation,
+    DataPart,
+    FilePart,
+    Message,
+    Origin,
+    Part,
+    ReasoningPart,
+    ResultStatus,
+    SourceDocumentPart,
+    SourceUrlPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+    ToolState,
+    UnknownPart,
+)
+from turnlog.model.codec import repair_text, to_json
 
 
 class Received(NamedTuple):
@@ -44,3 +94,300 @@ def _restore(message: UIMessage, number: int, losses: list[Loss]) -> list[Messag
     except MismatchError as error:
         losses.append(Loss(feature="metadata", path=f"$[{number}]", reason=str(error)))
         return None
+
+
+_DATA_URL: Final = re.compile(r"data:[^,]*;base64,([A-Za-z0-9+/]*={0,2})", re.IGNORECASE)
+_ADDRESS: Final = re.compile(r"(https?:|data:)", re.IGNORECASE)
+
+
+class ForeignReader:
+    """Reads UI messages that nobody vouches for; losses are added to the list."""
+
+    def __init__(self, losses: list[Loss]) -> None:
+        """Note losses in this list."""
+        self._losses = losses
+        self._place = "$"
+
+    def read(self, message: UIMessage, number: int) -> list[Message]:
+        """The canonical messages of one UI message: one for each model call of an assistant, else one.
+
+        Args:
+            message: What came.
+            number: Its place among those that came, for the losses.
+        """
+        self._place = f"$[{number}]"
+        marks = self._marks(message)
+        if message.role != "assistant":
+            origin = Origin.PROMPT if message.role == "user" else None
+            parts = tuple(self._parts(message.parts))
+            return [Message(id=message.id, role=message.role, origin=origin, parts=parts, metadata=marks.to_metadata())]
+        return self._steps(message, marks)
+
+    def _marks(self, message: UIMessage) -> Marks:
+        metadata = message.metadata
+        if isinstance(metadata, dict) and "turnlog" in metadata:
+            self._lose("metadata", "only turnlog itself may say this")
+            metadata = {key: value for key, value in cast("dict[str, Any]", metadata).items() if key != "turnlog"}
+        if metadata is UNSET or metadata == {}:
+            return Marks()
+        return Marks(metadata=Raw(to_json(to_plain(metadata))))
+
+    def _steps(self, message: UIMessage, marks: Marks) -> list[Message]:
+        """One message a model call, and what the user said between them."""
+        found: list[Message] = []
+        parts: list[UIMessagePart] = []
+        number = 0
+
+        def close() -> None:
+            nonlocal number
+            if parts or not number:
+                number += 1
+                made = tuple(self._parts(parts))
+                metadata = marks.to_metadata() if number == 1 else {}
+                found.append(Message(id=step_id(message.id, number), role="assistant", parts=made, metadata=metadata))
+                parts.clear()
+
+        for part in message.parts:
+            if isinstance(part, StepStartUIPart):
+                if parts:
+                    close()
+            elif isinstance(part, SteeringMessageUIPart):
+                if parts:
+                    close()
+                said = tuple(self._parts(part.parts))
+                found.append(Message(id=part.id, role="user", origin=Origin.PROMPT, parts=said))
+            else:
+                parts.append(part)
+        if parts or not found:
+            close()
+        return found
+
+    def _parts(self, parts: tuple[UIMessagePart, ...] | list[UIMessagePart]) -> list[Part]:
+        place, found = self._place, list[Part]()
+        for number, part in enumerate(parts):
+            self._place = f"{place}.parts[{number}]"
+            made = self._part(part)
+            if made is not None:
+                found.append(made)
+        self._place = place
+        return found
+
+    def _part(self, part: UIMessagePart) -> Part | None:
+        if part.extra:
+            self._lose("unknown-keys", f"{', '.join(sorted(part.extra))} of a {part.type} part")
+        if isinstance(part, ToolUIPart | DynamicToolUIPart):
+            if part.raw_input is not UNSET and part.input is not UNSET:
+                self._lose("raw-input", "the text of an input whose JSON is told")
+            if part.input_encoding is not UNSET:
+                self._lose("input-encoding", "how the text of an input is to be read")
+            return call_of(part)
+        if isinstance(part, DataUIPart):
+            return self._data(part)
+        reader = _READERS.get(type(part))
+        if reader is None:
+            marks = Marks(ui_part=not isinstance(part, UnknownUIPart))
+            return UnknownPart(kind=part.type, data=to_json(to_plain(part)), metadata=marks.to_metadata())
+        return reader(part)
+
+    def _data(self, part: DataUIPart) -> Part | None:
+        if part.name.startswith(RESERVED):
+            self._lose("own-data", f"only turnlog itself may say {part.type}")
+            return None
+        return DataPart(id=value_or_none(part.id), name=part.name, data=to_json(to_plain(part.data)))
+
+    def _lose(self, feature: str, reason: str) -> None:
+        self._losses.append(Loss(feature=feature, path=self._place, reason=reason))
+
+
+def value_or_none(value: ValueT | UnsetType) -> ValueT | None:
+    """The value; None where there is none."""
+    return None if value is UNSET else value
+
+
+def _text(part: TextUIPart) -> Part:
+    citations = () if part.citations is UNSET else tuple(_citation(citation) for citation in part.citations)
+    return TextPart(
+        text=part.text,
+        state="done" if part.state is UNSET else part.state,
+        citations=citations,
+        provider=provider_of(part.provider_metadata),
+    )
+
+
+def _citation(citation: UICitation) -> Citation:
+    source = citation.source
+    url = source.url if isinstance(source, UrlCitationSource) else None
+    start, end = citation.start_index, citation.end_index
+    return Citation(
+        title=value_or_none(source.title),
+        url=url,
+        document=None if url is not None else source.id,
+        cited_text=value_or_none(citation.cited_text),
+        start_index=None if start is UNSET else int(start),
+        end_index=None if end is UNSET else int(end),
+        metadata={"aisdk": to_plain(citation)},
+    )
+
+
+def _reasoning(part: ReasoningUIPart) -> Part:
+    provider = provider_of(part.provider_metadata)
+    return ReasoningPart(
+        id=value_or_none(part.id),
+        text=part.text,
+        redacted=provider is not None and "data" in provider.opaque and not part.text,
+        state="done" if part.state is UNSET else part.state,
+        provider=provider,
+    )
+
+
+def _file(part: FileUIPart) -> Part:
+    provider = provider_of(part.provider_metadata)
+    name = value_or_none(part.filename)
+    if not _ADDRESS.match(part.url) or part.provider_reference is not UNSET:
+        marks = Marks(ui_part=part.provider_reference is not UNSET)
+        return UnknownPart(kind="file", data=to_json(to_plain(part)), metadata=marks.to_metadata())
+    data = _inline_bytes(part)
+    if data is None:
+        return FilePart(media_type=part.media_type, filename=name, url=part.url, provider=provider)
+    return FilePart(media_type=part.media_type, filename=name, data=data, provider=provider)
+
+
+def _inline_bytes(part: FileUIPart) -> bytes | None:
+    """The bytes in a data URL that says nothing but them and the part's own media type."""
+    found = _DATA_URL.fullmatch(part.url)
+    if found is None or not part.url.startswith(f"data:{part.media_type};base64,"):
+        return None
+    try:
+        return base64.b64decode(found[1], validate=True)
+    except binascii.Error:
+        return None
+
+
+def _source_url(part: SourceUrlUIPart) -> Part:
+    return SourceUrlPart(
+        source_id=part.source_id,
+        url=part.url,
+        title=value_or_none(part.title),
+        provider=provider_of(part.provider_metadata),
+    )
+
+
+def _source_document(part: SourceDocumentUIPart) -> Part:
+    return SourceDocumentPart(
+        source_id=part.source_id,
+        media_type=part.media_type,
+        title=part.title,
+        filename=value_or_none(part.filename),
+        provider=provider_of(part.provider_metadata),
+    )
+
+
+_READERS: dict[type[UIValue], Callable[[Any], Part]] = {
+    TextUIPart: _text,
+    ReasoningUIPart: _reasoning,
+    FileUIPart: _file,
+    SourceUrlUIPart: _source_url,
+    SourceDocumentUIPart: _source_document,
+}
+"""Kind of UI part -> what it becomes; what has no reader is kept as it is."""
+
+
+ToolPart = ToolUIPart | DynamicToolUIPart
+ValueT = TypeVar("ValueT")
+
+_STATUS_OF_STATE: dict[str, ResultStatus] = {
+    "output-available": "success",
+    "output-error": "error",
+    "output-denied": "denied",
+}
+
+
+def call_of(part: ToolPart) -> ToolCallPart:
+    """The call that a tool part tells of, with its result where it has one."""
+    status = "aborted" if _is_aborted(part) else _STATUS_OF_STATE.get(part.state)
+    text, value = _input(part)
+    return ToolCallPart(
+        tool_call_id=part.tool_call_id,
+        tool_name=part.tool_name,
+        input=value,
+        input_text=text,
+        state=ToolState.ABORTED if status == "aborted" else ToolState(part.state),
+        title=_or_none(part.title),
+        approval=None if part.approval is UNSET else _approval(part.approval),
+        provider_executed=part.provider_executed is True,
+        results=() if status is None else (_result(part, status),),
+        provider=provider_of(part.call_provider_metadata),
+        metadata=_marks(part).to_metadata(),
+    )
+
+
+def _is_aborted(part: ToolPart) -> bool:
+    """Whether `convert_parts` or the writer marked a failed call as aborted; anybody may say so."""
+    told = (part.call_provider_metadata, part.result_provider_metadata)
+    return part.state == "output-error" and any(
+        metadata is not UNSET and metadata.get("turnlog") == {"state": "aborted"} for metadata in told
+    )
+
+
+def _input(part: ToolPart) -> tuple[str | None, Raw | UnsetType]:
+    """The input as text where it is not whole or no JSON, and else as JSON."""
+    if part.input is not UNSET:
+        return None, to_json(to_plain(part.input))
+    if isinstance(part.raw_input, str):
+        return part.raw_input, UNSET
+    return None, UNSET if part.raw_input is UNSET else to_json(to_plain(part.raw_input))
+
+
+def _result(part: ToolPart, status: ResultStatus) -> ToolResult:
+    name = f"{part.tool_call_id}:result"
+    if status in ("error", "aborted"):
+        return ToolResult(id=name, status=status, error_text=_or_none(part.error_text))
+    if status == "denied":
+        reason = None if part.approval is UNSET else _or_none(part.approval.reason)
+        return ToolResult(id=name, status=status, error_text=reason)
+    text, marks = _output_text(to_plain(part.output))
+    return ToolResult(
+        id=name,
+        content=() if text is None else (TextPart(text=text),),
+        preliminary=part.preliminary is True,
+        metadata=marks.to_metadata(),
+    )
+
+
+def _output_text(output: Any) -> tuple[str | None, Marks]:
+    """The text that stands for an output; marked where it would be taken for JSON and is none, or the reverse."""
+    if output is None or output is UNSET:
+        return None, Marks()
+    if isinstance(output, str):
+        text = repair_text(output)
+        return text, Marks(text_output=parse_output(Raw(msgspec.json.encode(text))) is not None)
+    return bytes(to_json(output)).decode(), Marks()
+
+
+def _approval(approval: ToolApproval) -> Approval:
+    fields = {
+        "signature": approval.signature,
+        "descriptor": approval.descriptor,
+        "inputSchemaInput": approval.input_schema_input,
+        "requestReason": approval.request_reason,
+        "isAutomatic": approval.is_automatic,
+    }
+    return Approval(
+        id=approval.id,
+        approved=_or_none(approval.approved),
+        reason=_or_none(approval.reason),
+        metadata=Marks(fields=_set(fields)).to_metadata(),
+    )
+
+
+def _marks(part: ToolPart) -> Marks:
+    fields = {"toolMetadata": part.tool_metadata, "resultProviderMetadata": part.result_provider_metadata}
+    return Marks(named=isinstance(part, ToolUIPart), fields=_set(fields))
+
+
+def _set(fields: dict[str, Any]) -> dict[str, Raw]:
+    return {name: to_json(to_plain(value)) for name, value in fields.items() if value is not UNSET}
+
+
+def _or_none(value: ValueT | UnsetType) -> ValueT | None:
+    return None if value is UNSET else value

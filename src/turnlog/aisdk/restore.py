@@ -1,7 +1,7 @@
 """UI messages of ours -> the canonical history that they were made of: the inverse of `turnlog.aisdk.convert`.
 
 Believes what `metadata.turnlog` and our data parts say, so it is only for messages that came out of a place of our
-own; what comes from a browser is `turnlog.aisdk.foreign`'s. Part by part, what the UI message says is put back into
+own; what comes from a browser is `turnlog.aisdk.receive`'s. Part by part, what the UI message says is put back into
 the pieces that remained.
 """
 
@@ -13,8 +13,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.aisdk.outputs import output_text
-from turnlog.aisdk.pieces import (
+from turnlog.aisdk.convert_parts import OWN_MESSAGE, OWN_PART, shown_result
+from turnlog.aisdk.json_text import output_text
+from turnlog.aisdk.metadata import to_own_words
+from turnlog.aisdk.raw_message import (
     CallPieces,
     DataPieces,
     FilePieces,
@@ -28,9 +30,6 @@ from turnlog.aisdk.pieces import (
     UnknownPieces,
     parse_part_pieces,
 )
-from turnlog.aisdk.provider_names import to_own_words
-from turnlog.aisdk.to_calls import shown_result
-from turnlog.aisdk.to_parts import OWN_MESSAGE, OWN_PART
 from turnlog.model import Message
 from turnlog.model.codec import decode_message
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
+import msgspec
+
 Version: TypeAlias = "int | str | SdkVersion"
 """How callers name a version: 5, 6, 7 (the newest release that is known of it), "6.0.100", or an SdkVersion."""
 
@@ -109,3 +111,14 @@ def supports(version: Version, feature: str) -> bool:
     release = sdk_version(version)
     first = FEATURES[feature].get(release.major)
     return first is not None and release >= first
+
+
+class Loss(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the target cannot hold."""
+
+    feature: str
+    """Its name: for a missing feature of a release the one in `FEATURES`."""
+    path: str
+    """Where it stood in the value that was converted, as in `$.parts[3].title`."""
+    reason: str
+    """What became of it, for people."""

@@ -1,27 +1,118 @@
-"""The text and reasoning parts of one stream: in every lane one is open at a time, and it ends before the next begins.
+"""What one written message holds beside tool calls: steps, text and reasoning, files, sources and data.
 
-A delta that comes after its part had to end opens another part, so that no text is lost and none gets into a part of
-somebody else's.
+Text and reasoning: in every lane one part is open at a time, and it ends before the next begins. A delta that comes
+after its part had to end opens another part, so that no text is lost and none gets into a part of another lane.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from turnlog.aisdk.base import ProviderMetadata
 from turnlog.aisdk.chunks import (
+    DataChunk,
+    FileChunk,
     ReasoningDeltaChunk,
     ReasoningEndChunk,
     ReasoningStartChunk,
+    SourceDocumentChunk,
+    SourceUrlChunk,
     TextDeltaChunk,
     TextEndChunk,
     TextStartChunk,
 )
-from turnlog.aisdk.writer_base import Chunks, Lose, RefusedEvent
-from turnlog.aisdk.writer_values import metadata_of
-from turnlog.model.stream import ReasoningDelta, ReasoningEnd, ReasoningStart, TextDelta, TextEnd, TextStart
+from turnlog.aisdk.codec import to_plain
+from turnlog.aisdk.parts import UIMessage
+from turnlog.aisdk.versions import SdkVersion, supports
+from turnlog.aisdk.writer_values import Chunks, Lose, RefusedEvent, address_of, metadata_of, plain_json, usage_json
+from turnlog.model.parts import SourceUrlPart
+from turnlog.model.stream import (
+    DataEvent,
+    FileEvent,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    SourceEvent,
+    StepFinish,
+    StepStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+)
+from turnlog.model.usage import Usage, sum_usage
+
+
+class Steps:
+    """The model calls of one stream, one entry a step: `model, responseId, stopReason, rawStopReason, usage`."""
+
+    def __init__(self, continued: UIMessage | None = None) -> None:
+        """Begin behind the steps of a message that goes on."""
+        metadata: Any = None if continued is None else to_plain(continued.metadata)
+        told = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
+        steps = told.get("steps")
+        self._before = cast("list[Any]", steps) if isinstance(steps, list) else []
+        self._usage_before = _usage(told.get("usage"))
+        self._steps: list[dict[str, Any]] = []
+
+    def start(self, event: StepStart) -> None:
+        """A model call begins."""
+        told = {"model": event.model, "responseId": event.response_id}
+        self._steps.append({name: value for name, value in told.items() if value is not None})
+
+    def finish(self, event: StepFinish) -> None:
+        """The newest call ends; raise RefusedEvent where there is none, and for a usage that cannot be counted."""
+        if not self._steps:
+            raise RefusedEvent("no step has begun")
+        if event.usage is not None:
+            # It is told and counted when the message ends, where nothing can be refused any more.
+            usage_json(event.usage)
+            try:
+                sum_usage([event.usage])
+            except (KeyError, TypeError) as error:
+                raise RefusedEvent(f"no usage: {error}") from error
+        told = {"stopReason": event.stop_reason, "rawStopReason": event.raw_stop_reason, "usage": event.usage}
+        self._steps[-1] |= {name: value for name, value in told.items() if value is not None}
+
+    def abort(self) -> None:
+        """The newest call was stopped from outside, whatever it said of itself (R-K10)."""
+        if self._steps:
+            self._steps[-1]["stopReason"] = "aborted"
+
+    def metadata(self, of_run: Usage | None = None) -> dict[str, Any]:
+        """`steps`, the last `model` and the `usage` of the whole message, of each what was told.
+
+        Args:
+            of_run: The usage of the run, where it told its own; otherwise that of its steps.
+        """
+        usage = self._usage(of_run)
+        found: dict[str, Any] = {} if usage is None else {"usage": usage_json(usage)}
+        if any(self._steps):
+            steps = [{name: _plain(value) for name, value in step.items()} for step in self._steps]
+            found["steps"] = [*self._before, *steps]
+        models = [step["model"] for step in self._steps if "model" in step]
+        return found | ({"model": models[-1]} if models else {})
+
+    def _usage(self, of_run: Usage | None) -> Usage | None:
+        total = sum_usage([step.get("usage") for step in self._steps])
+        usage = of_run or (total.usage if total.calls > total.unknown_calls else None)
+        if usage is None or self._usage_before is None:
+            return usage
+        return sum_usage([self._usage_before, usage]).usage
+
+
+def _plain(value: Any) -> Any:
+    return usage_json(value) if isinstance(value, Usage) else value
+
+
+def _usage(told: Any) -> Usage | None:
+    try:
+        return msgspec.convert(told, Usage | None)
+    except msgspec.ValidationError:
+        return None
+
 
 Start: TypeAlias = TextStart | ReasoningStart
 Delta: TypeAlias = TextDelta | ReasoningDelta
@@ -157,3 +248,62 @@ class OpenParts:
         del self._by_key[part.key]
         del self._by_lane[part.lane]
         return [_KINDS[part.key[0]].end(id=part.chunk_id, provider_metadata=metadata)]
+
+
+class ToldData(NamedTuple):
+    """A data chunk, and whether it is a new part of the message."""
+
+    chunk: DataChunk
+    is_part: bool
+
+
+class Content:
+    """Makes the chunks of one stream; each method raises RefusedEvent for what a client cannot use."""
+
+    def __init__(self, release: SdkVersion, lose: Lose) -> None:
+        """Write for a release."""
+        self._lose = lose
+        self._has_file_metadata = supports(release, "file-metadata")
+        self._data_ids = set[tuple[str, str]]()
+
+    def file(self, event: FileEvent) -> FileChunk:
+        """A file, by an address that the client can reach."""
+        address = address_of(event.file)
+        if address is None:
+            raise RefusedEvent("a client cannot reach the file: neither bytes nor an http(s) or data URL")
+        metadata = metadata_of(event.file.provider)
+        if event.file.filename is not None:
+            self._lose("file-name", "a stream has no field for the name of a file")
+        if metadata is not UNSET and not self._has_file_metadata:
+            self._lose("file-metadata", "this release keeps no metadata on streamed files")
+            metadata = UNSET
+        return FileChunk(url=address, media_type=event.file.media_type, provider_metadata=metadata)
+
+    def source(self, event: SourceEvent) -> SourceUrlChunk | SourceDocumentChunk:
+        """A page or a document that was used."""
+        source, metadata = event.source, metadata_of(event.source.provider)
+        if isinstance(source, SourceUrlPart):
+            title = UNSET if source.title is None else source.title
+            return SourceUrlChunk(source_id=source.source_id, url=source.url, title=title, provider_metadata=metadata)
+        return SourceDocumentChunk(
+            source_id=source.source_id,
+            media_type=source.media_type,
+            title=source.title,
+            filename=UNSET if source.filename is None else source.filename,
+            provider_metadata=metadata,
+        )
+
+    def data(self, event: DataEvent) -> ToldData:
+        """Data of the application; what comes again under its id takes the place of what was there."""
+        data = plain_json(event.data)
+        name = None if event.id is None else (event.name, event.id)
+        is_part = not event.transient and name not in self._data_ids
+        if is_part and name is not None:
+            self._data_ids.add(name)
+        chunk = DataChunk(
+            type=f"data-{event.name}",
+            data=data,
+            id=UNSET if event.id is None else event.id,
+            transient=True if event.transient else UNSET,
+        )
+        return ToldData(chunk, is_part)

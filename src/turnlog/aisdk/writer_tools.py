@@ -1,24 +1,248 @@
-"""Tool calls of one stream: each has a state, and every event is a step in it or is refused.
+"""Tool calls of one written stream: each has a state, and every event is a step in it or is refused.
 
-Knows what must come before: an output follows its whole input, a refusal its question. `model.tools.TRANSITIONS` is the
-judge of the order.
+`ToolInputs` writes inputs and approvals, `ToolCalls` outputs and what happens to open calls at the end. Calls are
+independent of each other (R-O6). `model.tools.TRANSITIONS` decides which state may follow which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from turnlog.aisdk.base import ProviderMetadata
-from turnlog.aisdk.tool_chunks import ToolOutputAvailableChunk, ToolOutputDeniedChunk, ToolOutputErrorChunk
-from turnlog.aisdk.writer_base import Chunks, RefusedEvent
-from turnlog.aisdk.writer_inputs import Call, ToolInputs, if_true
-from turnlog.aisdk.writer_values import output_of
+from turnlog.aisdk.chunks import (
+    ToolApprovalRequestChunk,
+    ToolApprovalResponseChunk,
+    ToolInputAvailableChunk,
+    ToolInputDeltaChunk,
+    ToolInputStartChunk,
+    ToolOutputAvailableChunk,
+    ToolOutputDeniedChunk,
+    ToolOutputErrorChunk,
+    UIMessageChunk,
+)
+from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage
+from turnlog.aisdk.versions import SdkVersion, supports
+from turnlog.aisdk.writer_values import Chunks, Lose, RefusedEvent, input_of, metadata_of, output_of
 from turnlog.model.parts import ToolResult
-from turnlog.model.stream import ToolOutput
+from turnlog.model.stream import (
+    ApprovalRequest,
+    ApprovalResponse,
+    ToolInputAvailable,
+    ToolInputDelta,
+    ToolInputStart,
+    ToolOutput,
+)
 from turnlog.model.tools import OPEN_STATES, STATE_OF_STATUS, ToolState, can_advance
+
+
+class Call:
+    """One call as the client sees it."""
+
+    __slots__ = ("approval_id", "approved", "asked", "dynamic", "final", "name", "provider_executed", "state", "text")
+
+    def __init__(self, name: str, *, dynamic: bool, provider_executed: bool, state: ToolState) -> None:
+        self.name = name
+        self.dynamic = dynamic
+        self.provider_executed = provider_executed
+        self.state = state
+        self.text: list[str] = []
+        self.final = False
+        """Whether an output came that is not preliminary."""
+        self.approval_id: str | None = None
+        self.asked = False
+        """Whether the client has been told of the question."""
+        self.approved: bool | None = None
+
+
+class ToolInputs:
+    """The calls of one stream; each method gives the chunks of one event or raises RefusedEvent."""
+
+    def __init__(
+        self, release: SdkVersion, lose: Lose, *, dynamic: bool = True, continued: UIMessage | None = None
+    ) -> None:
+        """Write for a release and a kind of tool parts, going on with the calls of a message that is continued."""
+        self._dynamic = dynamic
+        self._lose = lose
+        self._calls: dict[str, Call] = {}
+        self._by_approval: dict[str, str] = {}
+        self._has_approvals = supports(release, "approvals")
+        self._answers_live = supports(release, "automatic-approvals")
+        self._has_reasons = supports(release, "approval-request-reason")
+        self._has_preliminary = supports(release, "preliminary-output")
+        self._has_result_metadata = supports(release, "result-metadata")
+        # Only clients of 5 must be told again with each output.
+        self._output_is_dynamic = release.major == 5
+        for part in () if continued is None else continued.parts:
+            if isinstance(part, ToolUIPart | DynamicToolUIPart):
+                self._take_over(part)
+
+    def _take_over(self, part: ToolUIPart | DynamicToolUIPart) -> None:
+        state = ToolState(part.state)
+        call = Call(
+            part.tool_name,
+            dynamic=isinstance(part, DynamicToolUIPart),
+            provider_executed=part.provider_executed is True,
+            state=state,
+        )
+        call.final = state not in OPEN_STATES and part.preliminary is not True
+        if isinstance(part.raw_input, str):
+            call.text.append(part.raw_input)
+        if part.approval is not UNSET:
+            call.approval_id, call.asked = part.approval.id, True
+            call.approved = None if part.approval.approved is UNSET else part.approval.approved
+            self._by_approval[part.approval.id] = part.tool_call_id
+        self._calls[part.tool_call_id] = call
+
+    @property
+    def any_waiting(self) -> bool:
+        """Whether a call has neither an output nor an end."""
+        return any(call.state in OPEN_STATES for call in self._calls.values())
+
+    # Input
+
+    def start_input(self, event: ToolInputStart) -> Chunks:
+        """The arguments begin to arrive."""
+        self._refuse_known(event.tool_call_id)
+        call = self._begin(event.tool_call_id, event.tool_name, event.provider_executed, ToolState.INPUT_STREAMING)
+        return [
+            ToolInputStartChunk(
+                tool_call_id=event.tool_call_id,
+                tool_name=event.tool_name,
+                provider_executed=if_true(event.provider_executed),
+                dynamic=if_true(call.dynamic),
+            )
+        ]
+
+    def add_input(self, event: ToolInputDelta) -> Chunks:
+        """More text of the arguments."""
+        call = self._known(event.tool_call_id)
+        if call.state is not ToolState.INPUT_STREAMING:
+            raise RefusedEvent(f"the input of call {event.tool_call_id!r} is complete")
+        if not event.delta:
+            return []
+        call.text.append(event.delta)
+        return [ToolInputDeltaChunk(tool_call_id=event.tool_call_id, input_text_delta=event.delta)]
+
+    def complete_input(self, event: ToolInputAvailable) -> Chunks:
+        """The arguments as a whole, with or without a beginning before."""
+        call = self._calls.get(event.tool_call_id)
+        if call is not None and call.state is not ToolState.INPUT_STREAMING:
+            raise RefusedEvent(f"call {event.tool_call_id!r} has its input already")
+        value = input_of(event.input, event.input_text, "" if call is None else "".join(call.text))
+        provider = metadata_of(event.provider)
+        if call is None:
+            state = ToolState.INPUT_AVAILABLE
+            call = self._begin(event.tool_call_id, event.tool_name, event.provider_executed, state)
+        call.name = event.tool_name
+        call.provider_executed = call.provider_executed or event.provider_executed
+        return [self._available(event.tool_call_id, call, value, provider)]
+
+    def complete_inputs(self) -> Chunks:
+        """End the input of every call that still streams: a client finds it only in the step where it began."""
+        streaming = {key: call for key, call in self._calls.items() if call.state is ToolState.INPUT_STREAMING}
+        return [self._complete(key, call) for key, call in streaming.items()]
+
+    def _begin(self, tool_call_id: str, name: str, provider_executed: bool, state: ToolState) -> Call:
+        call = Call(name, dynamic=self._dynamic, provider_executed=provider_executed, state=state)
+        self._calls[tool_call_id] = call
+        return call
+
+    def _complete(self, tool_call_id: str, call: Call) -> UIMessageChunk:
+        return self._available(tool_call_id, call, input_of(UNSET, None, "".join(call.text)), UNSET)
+
+    def _available(
+        self, tool_call_id: str, call: Call, value: Any, provider: ProviderMetadata | UnsetType
+    ) -> UIMessageChunk:
+        call.state = ToolState.INPUT_AVAILABLE
+        call.text.clear()
+        return ToolInputAvailableChunk(
+            tool_call_id=tool_call_id,
+            tool_name=call.name,
+            input=value,
+            provider_executed=if_true(call.provider_executed),
+            provider_metadata=provider,
+            dynamic=if_true(call.dynamic),
+        )
+
+    # Approvals
+
+    def ask(self, event: ApprovalRequest) -> Chunks:
+        """The agent asks; a client that cannot hear the answer in the same stream is asked when the stream pauses."""
+        call = self._known(event.tool_call_id)
+        if event.approval_id in self._by_approval:
+            raise RefusedEvent(f"approval {event.approval_id!r} was asked for before")
+        if call.state not in (ToolState.INPUT_STREAMING, ToolState.INPUT_AVAILABLE) or call.approval_id is not None:
+            raise RefusedEvent(f"call {event.tool_call_id!r} waits for no approval")
+        chunks = self._with_whole_input(event.tool_call_id, call)
+        if not self._has_approvals:
+            self._lose("approvals", "this release cannot ask whether a call may run")
+            return chunks
+        call.approval_id = event.approval_id
+        self._by_approval[event.approval_id] = event.tool_call_id
+        if event.reason is not None and not self._has_reasons:
+            self._lose("approval-request-reason", "this release has no field for why the agent asks")
+        if self._answers_live:
+            chunks.append(self._ask(event.tool_call_id, call, event.reason))
+        return chunks
+
+    def _ask(self, tool_call_id: str, call: Call, reason: str | None = None) -> UIMessageChunk:
+        call.state, call.asked = ToolState.APPROVAL_REQUESTED, True
+        approval_id = call.approval_id = call.approval_id or tool_call_id
+        self._by_approval[approval_id] = tool_call_id
+        return ToolApprovalRequestChunk(
+            approval_id=approval_id,
+            tool_call_id=tool_call_id,
+            reason=reason if reason is not None and self._has_reasons else UNSET,
+        )
+
+    def answer(self, event: ApprovalResponse) -> Chunks:
+        """Somebody decided."""
+        tool_call_id = self._by_approval.get(event.approval_id)
+        if tool_call_id is None:
+            if not self._has_approvals:
+                return []  # The loss was told with the question.
+            raise RefusedEvent(f"approval {event.approval_id!r} was never asked for")
+        call = self._calls[tool_call_id]
+        if call.state not in (ToolState.INPUT_AVAILABLE, ToolState.APPROVAL_REQUESTED) or call.approved is not None:
+            raise RefusedEvent(f"approval {event.approval_id!r} is no longer waited for")
+        call.approved = event.approved
+        if not self._answers_live:
+            if not call.asked:
+                self._lose(
+                    "automatic-approvals", "this release cannot be told of an answer; it never sees the question"
+                )
+            return []
+        return [self._respond(call, event.approved, event.reason)]
+
+    def _respond(self, call: Call, approved: bool, reason: str | None) -> UIMessageChunk:
+        call.state, call.approved = ToolState.APPROVAL_RESPONDED, approved
+        return ToolApprovalResponseChunk(
+            approval_id=call.approval_id or "",
+            approved=approved,
+            reason=UNSET if reason is None else reason,
+        )
+
+    def _with_whole_input(self, tool_call_id: str, call: Call) -> Chunks:
+        return [self._complete(tool_call_id, call)] if call.state is ToolState.INPUT_STREAMING else []
+
+    def _known(self, tool_call_id: str) -> Call:
+        call = self._calls.get(tool_call_id)
+        if call is None:
+            raise RefusedEvent(f"there is no call {tool_call_id!r}")
+        return call
+
+    def _refuse_known(self, tool_call_id: str) -> None:
+        if tool_call_id in self._calls:
+            raise RefusedEvent(f"call {tool_call_id!r} has begun before")
+
+
+def if_true(flag: bool) -> bool | UnsetType:
+    """A flag as a field that says nothing where it is not set."""
+    return True if flag else UNSET
+
 
 FAILED = "The tool failed."
 ABORTED = "The tool call was aborted."

@@ -1,30 +1,43 @@
-"""Values of `StreamEvent`s as the JSON that chunks carry: what cannot be JSON to a browser never gets into a chunk.
+"""Values of `StreamEvent`s as the JSON that chunks carry: what is not JSON to a browser never gets into a chunk.
 
-Which chunk carries what, and when, is the writer's knowledge.
+Also what the modules of the writer share: its types, and how an event is refused.
 """
 
 from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Callable
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.aisdk.base import ProviderMetadata
-from turnlog.aisdk.building import to_plain
-from turnlog.aisdk.chunks import FinishReason
-from turnlog.aisdk.json_text import holds_unsafe_key, may_hold_unsafe_key, parse_json, without_unsafe_keys
-from turnlog.aisdk.outputs import parse_output
-from turnlog.aisdk.provider_names import to_sdk_words
+from turnlog.aisdk.chunks import FinishReason, UIMessageChunk
+from turnlog.aisdk.codec import to_plain
+from turnlog.aisdk.json_text import holds_unsafe_key, may_hold_unsafe_key, parse_json, parse_output, without_unsafe_keys
+from turnlog.aisdk.metadata import to_sdk_words
 from turnlog.model.base import ProviderData, RawJson
 from turnlog.model.codec import encode
 from turnlog.model.message import StopReason
 from turnlog.model.parts import FilePart, Part, TextPart, ToolResult
 from turnlog.model.usage import Usage
+
+FAILED: Final = "An error occurred."
+"""What a client reads of an error whose text is empty or nobody's business."""
+
+Chunks: TypeAlias = list[UIMessageChunk]
+
+Lose: TypeAlias = Callable[[str, str], None]
+"""Notes a loss at the event that is being written: feature, reason."""
+
+
+class RefusedEvent(Exception):
+    """An event that makes no sense where it stands."""
+
 
 FINISH_REASONS: dict[StopReason, FinishReason] = {
     "stop": "stop",

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from turnlog.aisdk.building import to_plain
+from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.convert import METADATA
 from turnlog.aisdk.parts import StepStartUIPart, UIMessage
 from turnlog.aisdk.receive import from_ui_messages

@@ -25,8 +25,8 @@ from turnlog.aisdk.parts import (
     UIMessage,
     UIMessagePart,
 )
-from turnlog.aisdk.pump import ErrorText, no_details
 from turnlog.aisdk.reader import UIMessageReader
+from turnlog.aisdk.streaming import ErrorText, no_details
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, generate_message_id
 from turnlog.aisdk.writer_tools import ABORTED, ABORTED_METADATA

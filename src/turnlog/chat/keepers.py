@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from turnlog.aisdk.bubbles import ui_message_id
+from turnlog.aisdk.message_grouping import ui_message_id
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.conversion import agent_answer_of, join_step, to_steps
 from turnlog.chat.loading import EVERYTHING, load_all_ui_messages

@@ -1,9 +1,9 @@
 """Sessions of a store as UI messages, page by page (R-H13 to R-H17).
 
 A page counts UI messages, never stored ones, and begins and ends where UI messages do: which messages make one
-together is told by roles and ids (`aisdk.bubbles`), before a body is read. The bodies of a page, and no others, go
-into `aisdk.convert` as the JSON that they are. Offsets count from the beginning of the session; the cursor form
-finds its place without counting.
+together follows from roles and ids (`aisdk.message_grouping`), before a body is read. The bodies of a page, and
+no others, go into `aisdk.convert` as the JSON that they are. Offsets count from the beginning of the session; the
+cursor form finds its place without counting.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import NamedTuple, Unpack
 
 import msgspec
 
-from turnlog.aisdk.bubbles import Bubbles
 from turnlog.aisdk.codec import parse_ui_messages
 from turnlog.aisdk.convert import UIJson, to_ui_json
-from turnlog.aisdk.losses import Loss
+from turnlog.aisdk.message_grouping import Bubbles
 from turnlog.aisdk.options import UIMessageOptions, View
 from turnlog.aisdk.parts import UIMessage
+from turnlog.aisdk.versions import Loss
 from turnlog.errors import NotFoundError
 from turnlog.model import Fate, ToolResultEvent
 from turnlog.store.base import MessagePlace, Store

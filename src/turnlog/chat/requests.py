@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from turnlog.aisdk.base import UIValue
 from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage, UIMessagePart
-from turnlog.aisdk.validate import validate_ui_messages
+from turnlog.aisdk.validation import validate_ui_messages
 from turnlog.aisdk.versions import Version
 from turnlog.chat.conversion import has_same_content, without_own_metadata
 from turnlog.errors import NotFoundError, ShapeError

@@ -20,12 +20,10 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterator
 from typing import Final
 
 from turnlog.aisdk.chunks import UIMessageChunk
-from turnlog.aisdk.closing import closing_chunks
-from turnlog.aisdk.frames import Frames
-from turnlog.aisdk.pump import ErrorText, no_details, pump
-from turnlog.aisdk.sse import DONE, KEEP_ALIVE, SseEncoder, decode_chunks
+from turnlog.aisdk.sse import DONE, KEEP_ALIVE, Frames, SseEncoder, decode_chunks
+from turnlog.aisdk.streaming import ErrorText, no_details, pump
 from turnlog.aisdk.versions import Version, sdk_version
-from turnlog.aisdk.writer import ChunkWriter
+from turnlog.aisdk.writer import ChunkWriter, closing_chunks
 from turnlog.chat.stream_stores import MemoryStreamStore, StoredFrames, StreamState, StreamStore
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model.stream import StreamEvent

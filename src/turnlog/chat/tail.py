@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
-from turnlog.aisdk.bubbles import ui_message_id
+from turnlog.aisdk.message_grouping import ui_message_id
 from turnlog.aisdk.streaming import stream_events
 from turnlog.aisdk.versions import Version
 from turnlog.aisdk.writer import ChunkWriter

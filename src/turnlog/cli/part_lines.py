@@ -17,7 +17,7 @@ from turnlog.cli import figures
 from turnlog.cli.terminal import dim, one_line, plain
 from turnlog.formats.labels import STATES, Note, part_label
 from turnlog.model import Part, ReasoningPart, TextPart, ToolCallPart, ToolResult, ToolState
-from turnlog.model.telling import telling_field
+from turnlog.model.call_summary import call_summary
 
 SUMMARY_LENGTH = 100
 """Characters of a text that is told in one line."""
@@ -95,7 +95,7 @@ def _tool_call(part: ToolCallPart, detail: Detail) -> Iterator[str]:
 
 def _about(part: ToolCallPart) -> str:
     """What a call is about, in a few words."""
-    return summary(telling_field(part) or part.title or _exact_input(part))
+    return summary(call_summary(part) or part.title or _exact_input(part))
 
 
 def _exact_input(part: ToolCallPart) -> str:

@@ -31,7 +31,7 @@ from turnlog.model import (
     ToolState,
     UnknownPart,
 )
-from turnlog.model.telling import telling_field
+from turnlog.model.call_summary import call_summary
 from turnlog.model.tools import state_after
 
 
@@ -120,7 +120,7 @@ def subject(call: ToolCallPart) -> str | None:
     """A call in one line of at most 120 characters: its title, else the most telling field of its input."""
     if call.title:
         return call.title
-    line = " ".join((telling_field(call) or "")[: 2 * _LONGEST_SUBJECT].split())
+    line = " ".join((call_summary(call) or "")[: 2 * _LONGEST_SUBJECT].split())
     return f"{line[:_LONGEST_SUBJECT]}…" if len(line) > _LONGEST_SUBJECT else line or None
 
 

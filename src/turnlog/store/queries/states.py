@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from turnlog.agents.turns import TurnMarker, turn_markers
 from turnlog.model import Message, Origin, ToolCallPart
-from turnlog.model.telling import telling_field
+from turnlog.model.call_summary import call_summary
 from turnlog.model.tools import OPEN_STATES
 from turnlog.store import bodies
 from turnlog.store.frames import BodyReader
@@ -128,5 +128,5 @@ def _open_calls(connection: sqlite3.Connection, message_key: int, position: int)
 
 def _summary(part: ToolCallPart) -> str | None:
     """What a call is about: the field of its input that tells most, or the text that its input is."""
-    told = part.input_text if part.input is UNSET else telling_field(part)
+    told = part.input_text if part.input is UNSET else call_summary(part)
     return told[:SUMMARY_LENGTH] if told else None

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
-from turnlog.aisdk.building import build_message, to_plain
 from turnlog.aisdk.checks import at
+from turnlog.aisdk.codec import build_message, to_plain
 from turnlog.aisdk.json_text import parse_json, same_json
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.shapes import message_check

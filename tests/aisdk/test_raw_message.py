@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from turnlog.aisdk import pieces
-from turnlog.aisdk.pieces import parse_pieces
+from turnlog.aisdk import raw_message
+from turnlog.aisdk.raw_message import parse_pieces
 from turnlog.model import (
     Approval,
     DataPart,
@@ -24,18 +24,18 @@ from turnlog.model import (
 from turnlog.model.codec import decode_message, encode
 
 PIECES_OF: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
-    Message: pieces.MessagePieces,
-    TextPart: pieces.TextPieces,
-    ReasoningPart: pieces.ReasoningPieces,
-    ToolCallPart: pieces.CallPieces,
-    ToolResult: pieces.ResultPieces,
-    FilePart: pieces.FilePieces,
-    SourceUrlPart: pieces.SourceUrlPieces,
-    SourceDocumentPart: pieces.SourceDocumentPieces,
-    DataPart: pieces.DataPieces,
-    UnknownPart: pieces.UnknownPieces,
-    Approval: pieces.ApprovalPieces,
-    ProviderData: pieces.ProviderPieces,
+    Message: raw_message.MessagePieces,
+    TextPart: raw_message.TextPieces,
+    ReasoningPart: raw_message.ReasoningPieces,
+    ToolCallPart: raw_message.CallPieces,
+    ToolResult: raw_message.ResultPieces,
+    FilePart: raw_message.FilePieces,
+    SourceUrlPart: raw_message.SourceUrlPieces,
+    SourceDocumentPart: raw_message.SourceDocumentPieces,
+    DataPart: raw_message.DataPieces,
+    UnknownPart: raw_message.UnknownPieces,
+    Approval: raw_message.ApprovalPieces,
+    ProviderData: raw_message.ProviderPieces,
 }
 
 

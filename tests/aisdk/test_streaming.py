@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from support.stream_events import IDS, STREAMS, TEXTS
 from turnlog.aisdk.chunks import TextDeltaChunk
-from turnlog.aisdk.frames import Frames
-from turnlog.aisdk.pump import MOST_BYTES, pump
-from turnlog.aisdk.sse import SseEncoder
-from turnlog.aisdk.streaming import stream_chunks, stream_events
+from turnlog.aisdk.sse import Frames, SseEncoder
+from turnlog.aisdk.streaming import MOST_BYTES, pump, stream_chunks, stream_events
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.model.stream import ReasoningDelta, RunFinish, StreamEvent, TextDelta, TextStart, ToolInputStart
 

@@ -27,7 +27,7 @@ def _decoder() -> msgspec.json.Decoder[msgspec.Struct]:
     return msgspec.json.Decoder(msgspec.defstruct("Fields", [(name, Any, None) for name in _FIELDS]))
 
 
-def telling_field(call: ToolCallPart) -> str | None:
+def call_summary(call: ToolCallPart) -> str | None:
     """The field of a call's input that says best what it is about, as it is."""
     if call.input is UNSET:
         return None

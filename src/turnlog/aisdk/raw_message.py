@@ -1,13 +1,13 @@
-"""A canonical message taken apart: its structure as objects, every content as the exact JSON that it is.
+"""A canonical message as raw JSON: its structure as objects, every content as the exact JSON of the stored body.
 
 Texts are moved from a body into a UI message and back without being decoded. The fields are those of `turnlog.model`
-(a test compares them) and all may be missing: what a UI message says is taken out here, and what remains is what
-it cannot say.
+(a test compares them) and all may be missing: a field that a UI message holds is removed here, and what remains is what
+AI SDK has no field for.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -198,8 +198,3 @@ _part_decoder = msgspec.json.Decoder(PartPieces)
 def parse_part_pieces(part: bytes | Raw) -> PartPieces:
     """Take the canonical JSON of one part apart; raise msgspec.ValidationError when it is none."""
     return _part_decoder.decode(part)
-
-
-def is_text(piece: Piece) -> TypeGuard[Raw]:
-    """Whether a piece is there and a JSON string (not null)."""
-    return piece is not UNSET and bytes(memoryview(piece)[:1]) == b'"'
