@@ -7,9 +7,8 @@ import re
 import msgspec
 
 from support.format_page import FormatPage, named
-from turnlog.agents.gemini_cli.kinds import KINDS, MESSAGE_TYPES
-from turnlog.agents.gemini_cli.records import Part, Record
-from turnlog.agents.gemini_cli.stream_records import STREAM_FIELDS, STREAM_KINDS
+from turnlog.agents.gemini_cli.records import MESSAGE_TYPES, RECORD_KINDS, Record, WirePart
+from turnlog.agents.gemini_cli.stream import STREAM_FIELDS, STREAM_KINDS
 from turnlog.agents.gemini_cli.tools import OPEN_STATES
 
 PAGE = FormatPage("gemini-cli")
@@ -18,8 +17,8 @@ PAGE = FormatPage("gemini-cli")
 def test_every_record_kind_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23, R-C3"""
     described = {named(kind)[0]: becomes for kind, becomes, *_ in PAGE.rows("## Records")}
-    assert described == {kind: becomes.value for kind, becomes in KINDS.items()}
-    assert set(KINDS) >= MESSAGE_TYPES
+    assert described == {kind: becomes.value for kind, becomes in RECORD_KINDS.items()}
+    assert set(RECORD_KINDS) >= MESSAGE_TYPES
 
 
 def test_every_kind_of_a_stream_is_on_the_page_with_what_it_becomes() -> None:
@@ -44,7 +43,7 @@ def test_every_field_that_is_read_is_on_the_page() -> None:
 
 def test_every_content_part_is_on_the_page() -> None:
     described = {name for part, _ in PAGE.rows("### Content parts") for name in named(part)}
-    assert described == {field.encode_name for field in msgspec.structs.fields(Part)} - {"thought"}
+    assert described == {field.encode_name for field in msgspec.structs.fields(WirePart)} - {"thought"}
 
 
 def test_every_status_of_a_call_is_on_the_page_with_its_state() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.gemini_files import DATA, fold, header, message, response, user
-from turnlog.agents.gemini_cli.origins import BEGINNINGS
+from turnlog.agents.gemini_cli.messages import BEGINNINGS
 from turnlog.logs import read_session
 from turnlog.model import FilePart, Origin, ReasoningPart, TextPart, ToolCallPart
 from turnlog.model.message import command_line

@@ -11,7 +11,7 @@ import pytest
 from support.gemini_files import AGENT, SESSION, SESSION_ID, header, lines, user
 from turnlog.agents import fold_bytes
 from turnlog.agents.base import HOOKED_FROM, Source, SourceKind
-from turnlog.agents.gemini_cli.sources import first_place
+from turnlog.agents.gemini_cli.sources import base_position
 
 CHILD = "22222222-2222-4222-8222-222222222222"
 LOG = "session-2026-11-21T10-00-11111111"
@@ -106,7 +106,7 @@ def test_places_begin_with_the_minute_in_the_name_and_end_before_those_of_hooks(
     """R-C13: files of one session stand in the order in which they were begun, whatever a name says."""
 
     def first(name: str) -> int:
-        return first_place(Source(agent="gemini-cli", path=f"/home/dev/chats/{name}", root="/home/dev"))
+        return base_position(Source(agent="gemini-cli", path=f"/home/dev/chats/{name}", root="/home/dev"))
 
     minutes = ["2025-01-01T00-01", "2026-11-21T10-00", "2026-11-21T10-01", "2026-12-01T00-00", "9999-12-31T23-59"]
     places = [first(f"session-{minute}-11111111.jsonl") for minute in minutes]

@@ -98,6 +98,6 @@ class GeminiCli(Agent):
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """`resultDisplay` of the call, from the record that brought its result."""
-        from turnlog.agents.gemini_cli.calls import structured_result
+        from turnlog.agents.gemini_cli.tools import structured_result
 
         return structured_result(record, tool_call_id)

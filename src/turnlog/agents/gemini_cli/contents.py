@@ -1,4 +1,7 @@
-"""The API's contents (a text, a part, or a list of both) -> parts and results. What is not known keeps its JSON."""
+"""The API's contents: a text, a part, or a list of both. They become parts of the model, and function results.
+
+A part of an unknown kind keeps its JSON.
+"""
 
 from __future__ import annotations
 
@@ -10,88 +13,98 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.decoding import clean_json
-from turnlog.agents.gemini_cli import records
-from turnlog.agents.gemini_cli.records import compact, fields_of
+from turnlog.agents.gemini_cli.records import Blob, FunctionResponse, WirePart, compact, fields_of
 from turnlog.model import DataPart, FilePart, Part, ProviderData, TextPart, UnknownPart
 
 PROVIDER = "google"
 
 
-class Piece(NamedTuple):
-    """A part as it was logged, its exact JSON, and its rank in the content."""
+class ContentPart(NamedTuple):
+    """A part as it was logged, its exact JSON, and its place in the content, counted from 0."""
 
-    part: records.Part
+    wire: WirePart
     raw: Raw
-    rank: int
+    number: int
 
     @property
     def is_thought(self) -> bool:
-        """Whether the model thought it."""
-        return bool(self.part.thought) and self.part.text is not None
+        """Whether it is reasoning."""
+        return bool(self.wire.thought) and self.wire.text is not None
 
     @property
     def is_text(self) -> bool:
-        """Whether it was said."""
-        return self.part.text is not None and not self.part.thought
+        """Whether it is visible text."""
+        return self.wire.text is not None and not self.wire.thought
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it holds a file or names one."""
+        return self.wire.inline_data is not None or self.wire.file_data is not None
 
 
-class Response(NamedTuple):
+class FunctionResult(NamedTuple):
     """What a call returned."""
 
     call_id: str
     name: str
     content: tuple[Part, ...]
-    text: str
     is_error: bool
 
 
-def pieces_of(content: Raw | UnsetType) -> list[Piece]:
-    """The parts of a content."""
+def parse_parts(content: Raw | UnsetType) -> list[ContentPart]:
+    """The parts of a content. A part that is not understood is empty, and has its JSON."""
     if content is UNSET:
         return []
     data = clean_json(bytes(content)).strip()
     items = [Raw(data)]
     if data[:1] == b"[":
         items = msgspec.json.decode(data, type=list[Raw])
-    return [Piece(_part_of(bytes(item)), item, index) for index, item in enumerate(items) if bytes(item) != b"null"]
+    return [
+        ContentPart(_decode_part(bytes(item)), item, number)
+        for number, item in enumerate(items)
+        if bytes(item) != b"null"
+    ]
 
 
-def spoken_in(pieces: Iterable[Piece]) -> str:
-    """All text that was said, as one."""
-    return "".join([piece.part.text or "" for piece in pieces if piece.is_text])
+def joined_text(parts: Iterable[ContentPart]) -> str:
+    """The visible text of all parts."""
+    return "".join([part.wire.text or "" for part in parts if part.is_text])
 
 
-def part_of(piece: Piece, part_id: str | None) -> Part:
-    """The part that a piece becomes, when it is no thought, call or response."""
-    part = piece.part
-    if part.text is not None:
-        return TextPart(id=part_id, text=part.text, provider=signature_of(piece, None))
-    blob = part.inline_data or part.file_data
+def to_part(part: ContentPart, part_id: str | None) -> Part:
+    """The part of the model for a text, a file or something unknown (not for a call or a response)."""
+    wire = part.wire
+    if wire.text is not None:
+        return TextPart(id=part_id, text=wire.text, provider=provider_data(part, None))
+    blob = wire.inline_data or wire.file_data
     found = _file_part(blob, part_id) if blob is not None else None
-    return found or UnknownPart(id=part_id, kind=_kind_in(piece.raw), data=compact(piece.raw))
+    return found or UnknownPart(id=part_id, kind=_kind_in(part.raw), data=compact(part.raw))
 
 
-def signature_of(piece: Piece, model: str | None) -> ProviderData | None:
-    """The proof without which the provider does not take a call or a thought back."""
-    signature = piece.part.thought_signature
+def provider_data(part: ContentPart, model: str | None) -> ProviderData | None:
+    """The signature without which the API does not accept the part in a later request."""
+    signature = part.wire.thought_signature
     return ProviderData(name=PROVIDER, model=model, opaque={"thoughtSignature": signature}) if signature else None
 
 
-def responses_in(pieces: Iterable[Piece]) -> tuple[list[Response], list[Piece]]:
-    """The results in a content, each with the files that follow it, and what is none."""
-    found: list[Response] = []
-    others: list[Piece] = []
-    for piece in pieces:
-        if piece.part.function_response is not None:
-            found.append(_response_of(piece.part.function_response))
-        elif found and (piece.part.inline_data or piece.part.file_data):
-            found[-1] = found[-1]._replace(content=(*found[-1].content, part_of(piece, None)))
+def split_responses(parts: Iterable[ContentPart]) -> tuple[list[FunctionResult], list[ContentPart]]:
+    """The function results in a content, and the parts that belong to none.
+
+    A tool that returns a file puts it behind its response, as a part of its own: it belongs to that result.
+    """
+    found: list[FunctionResult] = []
+    others: list[ContentPart] = []
+    for part in parts:
+        if part.wire.function_response is not None:
+            found.append(_function_result(part.wire.function_response))
+        elif found and part.is_file:
+            found[-1] = found[-1]._replace(content=(*found[-1].content, to_part(part, None)))
         else:
-            others.append(piece)
+            others.append(part)
     return found, others
 
 
-def _response_of(response: records.FunctionResponse) -> Response:
+def _function_result(response: FunctionResponse) -> FunctionResult:
     body = response.response
     raw = compact(body) if isinstance(body, Raw) else Raw(b"null")
     fields = fields_of(raw)
@@ -100,8 +113,8 @@ def _response_of(response: records.FunctionResponse) -> Response:
     content: list[Part] = [] if text is None else [TextPart(text=text)]
     if text is None and body is not UNSET:
         content.append(DataPart(name=response.name or "response", data=raw))
-    content += [part_of(piece, None) for item in response.parts or () for piece in pieces_of(item)]
-    return Response(response.id or "", response.name or "", tuple(content), text or bytes(raw).decode(), is_error)
+    content += [to_part(part, None) for item in response.parts or () for part in parse_parts(item)]
+    return FunctionResult(response.id or "", response.name or "", tuple(content), is_error)
 
 
 def _text_of(value: Raw | None) -> str | None:
@@ -111,20 +124,20 @@ def _text_of(value: Raw | None) -> str | None:
     return msgspec.json.decode(data, type=str) if data[:1] == b'"' else data.decode()
 
 
-def _part_of(data: bytes) -> records.Part:
+def _decode_part(data: bytes) -> WirePart:
     try:
         if data[:1] == b'"':
-            return records.Part(text=msgspec.json.decode(data, type=str))
-        return msgspec.json.decode(data, type=records.Part)
+            return WirePart(text=msgspec.json.decode(data, type=str))
+        return msgspec.json.decode(data, type=WirePart)
     except msgspec.MsgspecError:
-        return records.Part()
+        return WirePart()
 
 
 def _kind_in(raw: Raw) -> str:
     return next((name for name in fields_of(raw) if name != "thoughtSignature"), "part")
 
 
-def _file_part(blob: records.Blob, part_id: str | None) -> FilePart | None:
+def _file_part(blob: Blob, part_id: str | None) -> FilePart | None:
     media_type = blob.mime_type or "application/octet-stream"
     if blob.file_uri is not None:
         return FilePart(id=part_id, media_type=media_type, url=blob.file_uri, filename=blob.display_name)

@@ -1,34 +1,50 @@
 """The fold of one Gemini CLI log: a header, messages that replace each other by id, and patches of the whole list.
 
-A file of JSON is one header with all messages in it, rewritten whole; a log of lines says the same in pieces.
-What a later record drops stays; of two readings of one message the fuller counts.
+A file of JSON (up to 0.38) is one header with all messages in it, and is rewritten whole; a log of lines holds the same
+in pieces. What a later record drops stays in the history; of two records of one message the one with more in it counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path, PurePath
+from typing import TypeAlias
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import clean_json
-from turnlog.agents.gemini_cli import lists
-from turnlog.agents.gemini_cli.calls import places_of
-from turnlog.agents.gemini_cli.contents import pieces_of, spoken_in
-from turnlog.agents.gemini_cli.earlier import earlier_file, was_cleared
-from turnlog.agents.gemini_cli.kinds import KINDS, MESSAGE_TYPES, Becomes, kind_of_patch
-from turnlog.agents.gemini_cli.logged import Logged
-from turnlog.agents.gemini_cli.origins import asks_subagent
-from turnlog.agents.gemini_cli.projects import project_of, read_plain, session_named
-from turnlog.agents.gemini_cli.reading import Reading, aware_or_none
-from turnlog.agents.gemini_cli.records import LINES, UPDATES, Record, Update, fields_of
-from turnlog.agents.gemini_cli.rounds import split_rounds
-from turnlog.agents.gemini_cli.sources import first_place, parent_of
-from turnlog.agents.gemini_cli.state import State, decode_state, encode_state
-from turnlog.agents.gemini_cli.torn import sound_messages
+from turnlog.agents.gemini_cli.contents import joined_text, parse_parts
+from turnlog.agents.gemini_cli.context import GeminiContext, State, aware_or_none, decode_state, encode_state
+from turnlog.agents.gemini_cli.conversation import append_message, apply_checkpoint, apply_rewind, is_message_key
+from turnlog.agents.gemini_cli.messages import LoggedMessage, is_subagent_request
+from turnlog.agents.gemini_cli.records import (
+    CALLS,
+    LINES,
+    MESSAGE_TYPES,
+    RECORD_KINDS,
+    UPDATES,
+    Call,
+    Record,
+    RecordOutcome,
+    Update,
+    fields_of,
+    kind_of_patch,
+    locate_items,
+    recover_messages,
+)
+from turnlog.agents.gemini_cli.sidecars import (
+    previous_file,
+    project_path_of,
+    read_regular_file,
+    session_id_from_name,
+    was_cleared,
+)
+from turnlog.agents.gemini_cli.sources import base_position, parent_of
+from turnlog.agents.gemini_cli.tools import call_index
 from turnlog.agents.jsonl import count_lines
 from turnlog.agents.reading import aware
 
@@ -39,28 +55,28 @@ class GeminiCliFold:
     def __init__(self, source: Source, state: bytes | None) -> None:
         self._source = source
         self._state = decode_state(state) if state is not None else State()
-        self._project = project_of(source)
+        self._project = project_path_of(source)
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
-        reading = Reading(
+        context = GeminiContext(
             self._state,
             unnamed=PurePath(self._source.path).stem,
             is_subagent=self._source.kind is SourceKind.SUBAGENT,
             parent=parent_of(self._source),
             project=self._project,
-            place=first_place(self._source),
+            base_position=base_position(self._source),
         )
         if self._source.session_id is not None:
-            reading.state.session = self._source.session_id.partition(":")[2]
-        elif reading.state.session is None and data and not _begins_with_header(data):
-            reading.state.session = session_named(self._source)
+            context.state.session = self._source.session_id.partition(":")[2]
+        elif context.state.session is None and data and not _begins_with_header(data):
+            context.state.session = session_id_from_name(self._source)
         if self._source.appendable:
-            _read_lines(reading, data, offset)
+            _read_lines(context, data, offset)
         else:
-            _read_whole(reading, data, self._source)
-        self._state = reading.state
-        return reading.finish()
+            _read_whole(context, data, self._source)
+        self._state = context.state
+        return context.finish()
 
     def state(self) -> bytes:
         """See `turnlog.agents.base.Fold.state`."""
@@ -72,80 +88,82 @@ def _begins_with_header(data: bytes) -> bool:
     return data.find(b'"sessionId"', 0, end if end >= 0 else len(data)) >= 0
 
 
-def _read_lines(reading: Reading, data: bytes, offset: int) -> None:
-    first = reading.state.lines + 1
-    for record, json, position, length, number in LINES.read(data, offset, first, reading.changes):
-        reading.previous_end = reading.position + reading.length
-        reading.json, reading.position, reading.length, reading.line_number = json, position, length, number
-        reading.tell_of_bytes()
-        _read_record(reading, record)
-    reading.state.lines += count_lines(data)
+def _read_lines(context: GeminiContext, data: bytes, offset: int) -> None:
+    first = context.state.lines + 1
+    for record, json, position, length, number in LINES.read(data, offset, first, context.changes):
+        context.previous_end = context.position + context.length
+        context.json, context.position, context.length, context.line_number = json, position, length, number
+        context.tell_of_bytes()
+        _read_record(context, record)
+    context.state.lines += count_lines(data)
 
 
-def _read_whole(reading: Reading, data: bytes, source: Source) -> None:
-    """A file of JSON: its messages count as records of their own."""
-    reading.is_whole = True
+def _read_whole(context: GeminiContext, data: bytes, source: Source) -> None:
+    """Read a file of JSON. Its messages count as records."""
+    context.is_whole = True
     text = data.strip(_EDGES).removeprefix(b"\xef\xbb\xbf").lstrip(_EDGES)
-    reading.json, reading.position, reading.length, reading.line_number = text, max(data.find(text), 0), len(text), 1
+    context.json, context.position, context.length, context.line_number = text, max(data.find(text), 0), len(text), 1
     if not text:
-        reading.changes.counts.blank += 1
+        context.changes.counts.blank += 1
         return
     found = LINES.decode(text)
     if isinstance(found, str):
-        reading.tell(found)
-        reading.changes.counts.unreadable += 1
-        reading.json = text = sound_messages(text)
+        # Damaged: read the messages that are complete.
+        context.tell(found)
+        context.changes.counts.unreadable += 1
+        context.json = text = recover_messages(text)
         found = LINES.decode(text)
         if isinstance(found, str) or found.record.session_id is None:
             return
     for problem in found.problems:
-        reading.tell(problem.reason, problem.severity, problem.json_path)
-    reading.json = found.json
-    reading.tell_of_bytes()
-    reading.state.branched = True
-    reading.merges_rounds = found.record.kind is None
+        context.tell(problem.reason, problem.severity, problem.json_path)
+    context.json = found.json
+    context.tell_of_bytes()
+    # A later version of the file may have dropped messages, of which this one says nothing: the leaf must be stored.
+    context.state.branched = True
+    # 0.30, which merged steps, names no kind in the header; 0.34 does.
+    context.merges_steps = found.record.kind is None
     if found.record.kind is None and not _is_of_subagent(found.record):
-        _go_on(reading, found.record, source)
-    _read_record(reading, found.record)
-    counts = reading.changes.counts
+        _continue_previous_file(context, found.record, source)
+    _read_record(context, found.record)
+    counts = context.changes.counts
     counts.unreadable += len(found.record.messages or ()) - counts.messages - counts.results - counts.events + 1
 
 
 _EDGES = b" \t\r\n\x00"
 
 
-def _go_on(reading: Reading, record: Record, source: Source) -> None:
-    """Begin behind what an earlier file has of the session, when the history was shortened in between."""
-    earlier = earlier_file(source)
-    if record.session_id is None or earlier is None or was_cleared(source, record.session_id, record.start_time):
+def _continue_previous_file(context: GeminiContext, record: Record, source: Source) -> None:
+    """Begin behind the session's previous file, when the history was shortened in between; see `sidecars`."""
+    previous = previous_file(source)
+    if record.session_id is None or previous is None or was_cleared(source, record.session_id, record.start_time):
         return
-    fold = GeminiCliFold(earlier, None)
-    fold.feed(read_plain(Path(earlier.path), -1), 0)
+    fold = GeminiCliFold(previous, None)
+    fold.feed(read_regular_file(Path(previous.path), -1), 0)
     before = decode_state(fold.state())
     if before.session == record.session_id and before.leaf is not None:
-        reading.go_on_from(before, before.leaf)
+        context.continue_from(before, before.leaf)
 
 
-def _read_record(reading: Reading, record: Record) -> None:
-    counts = reading.changes.counts
+def _read_record(context: GeminiContext, record: Record) -> None:
+    counts = context.changes.counts
     if record.type in MESSAGE_TYPES and record.session_id is None:
-        logged = Logged(record, reading.json, reading.position, reading.length)
-        counted = lists.append(reading, logged)
-        _count(reading, record, is_message=counted)
+        logged = LoggedMessage(record, context.json, context.position, context.length)
+        _count(context, record, is_message=append_message(context, logged))
         return
     counts.events += 1
     if isinstance(record.update, Raw):
-        _read_patch(reading, record.update)
+        _read_patch(context, record.update)
     elif record.rewind_to is not None:
-        lists.rewind(reading, record.rewind_to)
+        apply_rewind(context, record.rewind_to)
     elif record.session_id is not None and record.type is None:
-        _read_header(reading, record)
+        _read_header(context, record)
     else:
-        reading.add_record(record.type or "", aware_or_none(record.timestamp), known=False)
+        context.add_record(record.type or "", aware_or_none(record.timestamp), known=False)
 
 
-def _count(reading: Reading, record: Record, *, is_message: bool) -> None:
-    counts = reading.changes.counts
+def _count(context: GeminiContext, record: Record, *, is_message: bool) -> None:
+    counts = context.changes.counts
     if is_message:
         counts.messages += 1
     elif record.type == "user":
@@ -154,94 +172,88 @@ def _count(reading: Reading, record: Record, *, is_message: bool) -> None:
         counts.events += 1
 
 
-def _read_header(reading: Reading, record: Record) -> None:
-    """The session's facts. One that comes again is the same session, taken up again."""
-    if record.start_time is not None and not reading.state.file:
-        reading.state.file = f"{aware(record.start_time):%Y%m%dT%H%M%S}."
-    if not reading.is_subagent and _is_of_subagent(record):
-        reading.enter_subagent(record.session_id or "")
+def _read_header(context: GeminiContext, record: Record) -> None:
+    """Read the facts about the session. A header that comes again begins a resume of the same session."""
+    if record.start_time is not None and not context.state.file:
+        context.state.file = f"{aware(record.start_time):%Y%m%dT%H%M%S}."
+    if not context.is_subagent and _is_of_subagent(record):
+        context.use_subagent_session(record.session_id or "")
     else:
-        reading.enter(record.session_id or "")
-    reading.state.reopened = bool(reading.state.active)
-    reading.note_times(record.start_time, record.last_updated)
-    _note_facts(reading, record.summary, record.directories)
-    reading.add_fact("header", aware_or_none(record.start_time), _without_messages(reading.json))
+        context.use_session(record.session_id or "")
+    context.state.reopened = bool(context.state.active)
+    context.update_times(record.start_time, record.last_updated)
+    _set_facts(context, record.summary, record.directories)
+    context.add_run_metadata("header", aware_or_none(record.start_time), _without_messages(context.json))
     if record.messages is not None:
-        items = list(_logged(reading, record.messages, is_copy=False))
-        lists.replace(reading, items)
-        if reading.is_whole:
-            for item in items:
-                if item.is_later_round:
-                    continue
-                _count(reading, item.record, is_message=_is_message(reading, item))
+        messages = list(_messages_in(context, record.messages, is_copy=False))
+        apply_checkpoint(context, messages)
+        if context.is_whole:
+            for logged in messages:
+                if not logged.is_later_step:
+                    _count(context, logged.record, is_message=is_message_key(context, logged.key))
 
 
 def _is_of_subagent(record: Record) -> bool:
-    """Whether a log among those of sessions is a subagent's, which has the session's id: its kind says so in 0.34.
+    """Whether a log that lies among those of sessions is a subagent's, which has the id of the session.
 
-    0.30 has no kinds: there its first message is what a subagent is asked.
+    0.34 says so in the header's kind. 0.30 has no kinds: there the first message is the subagent's prompt.
     """
     if record.kind is not None or not record.messages:
         return record.kind == "subagent"
     first = LINES.decode(bytes(record.messages[0]))
-    return not isinstance(first, str) and asks_subagent(spoken_in(pieces_of(first.record.content)))
+    return not isinstance(first, str) and is_subagent_request(joined_text(parse_parts(first.record.content)))
 
 
-def _is_message(reading: Reading, item: Logged) -> bool:
-    entry = reading.state.entries.get(item.key)
-    return entry is not None and entry.is_message
-
-
-def _read_patch(reading: Reading, raw: Raw) -> None:
+def _read_patch(context: GeminiContext, raw: Raw) -> None:
     found = UPDATES.decode(bytes(raw))
     fields = fields_of(clean_json(bytes(raw)))
     kind = kind_of_patch(fields)
     if isinstance(found, str):
-        reading.tell(found, json_path="$.$set")
-        reading.add_record(kind, None, known=kind in KINDS)
+        context.tell(found, json_path="$.$set")
+        context.add_record(kind, None, known=kind in RECORD_KINDS)
         return
     for problem in found.problems:
-        reading.tell(problem.reason, problem.severity, f"$.$set{problem.json_path}")
-    _apply(reading, found.record, kind, raw)
+        context.tell(problem.reason, problem.severity, f"$.$set{problem.json_path}")
+    _apply_update(context, found.record, kind, raw)
 
 
-def _apply(reading: Reading, update: Update, kind: str, raw: Raw) -> None:
+def _apply_update(context: GeminiContext, update: Update, kind: str, raw: Raw) -> None:
     if update.session_id is not None:
-        reading.enter(update.session_id)
-    reading.note_times(update.last_updated)
-    _note_facts(reading, update.summary, update.directories)
+        context.use_session(update.session_id)
+    context.update_times(update.last_updated)
+    _set_facts(context, update.summary, update.directories)
     if update.messages is not None:
-        lists.replace(reading, list(_logged(reading, update.messages, is_copy=True)))
+        apply_checkpoint(context, list(_messages_in(context, update.messages, is_copy=True)))
     at = aware_or_none(update.last_updated)
-    becomes = KINDS.get(kind)
-    if becomes is None:
-        reading.add_record(kind, at, known=False)
-    elif becomes is Becomes.CHECKPOINT:
-        reading.add_fact(kind, at)
+    outcome = RECORD_KINDS.get(kind)
+    if outcome is None:
+        context.add_record(kind, at, known=False)
+    elif outcome is RecordOutcome.CHECKPOINT:
+        context.add_run_metadata(kind, at)
     else:
-        reading.add_fact(kind, at, Raw(clean_json(bytes(raw))))
+        context.add_run_metadata(kind, at, Raw(clean_json(bytes(raw))))
 
 
-def _note_facts(reading: Reading, summary: str | None, directories: Sequence[str] | None) -> None:
-    if summary and not reading.is_subagent:
-        reading.session.titles["summary"] = summary
-    if directories and reading.session.project_path is None:
-        reading.note_folder(directories[0])
+def _set_facts(context: GeminiContext, summary: str | None, directories: Sequence[str] | None) -> None:
+    if summary and not context.is_subagent:
+        context.session.titles["summary"] = summary
+    if directories and context.session.project_path is None:
+        context.set_folder(directories[0])
 
 
-def _logged(reading: Reading, messages: Sequence[Raw], *, is_copy: bool) -> Iterator[Logged]:
-    """The messages of a list, each with its place in the file. What is none is told of."""
-    for index, (raw, position, length) in enumerate(places_of(messages, reading.json, reading.position)):
+def _messages_in(context: GeminiContext, messages: Sequence[Raw], *, is_copy: bool) -> Iterator[LoggedMessage]:
+    """The messages of a list, each with its place in the file. What is no message becomes a diagnostic."""
+    for number, (raw, position, length) in enumerate(locate_items(messages, context.json, context.position)):
         found = LINES.decode(bytes(raw))
-        path = f"messages[{index}]"
+        path = f"messages[{number}]"
         if isinstance(found, str) or found.record.type not in MESSAGE_TYPES:
-            reading.tell(found if isinstance(found, str) else "not a known message", json_path=path)
+            context.tell(found if isinstance(found, str) else "not a known message", json_path=path)
             continue
         for problem in found.problems:
-            reading.tell(problem.reason, problem.severity, f"{path}{problem.json_path}")
-        logged = Logged(found.record, found.json, position, length, is_copy)
-        if reading.merges_rounds and found.record.type == "gemini":
-            yield from split_rounds(logged)
+            context.tell(problem.reason, problem.severity, f"{path}{problem.json_path}")
+        logged = LoggedMessage(found.record, found.json, position, length, is_copy)
+        if context.merges_steps and found.record.type == "gemini":
+            yield from split_steps(logged)
         else:
             yield logged
 
@@ -249,3 +261,74 @@ def _logged(reading: Reading, messages: Sequence[Raw], *, is_copy: bool) -> Iter
 def _without_messages(json: bytes) -> Raw:
     fields = fields_of(clean_json(json))
     return Raw(msgspec.json.encode({name: value for name, value in fields.items() if name != "messages"}))
+
+
+# -- steps that were merged into one message
+
+
+_SIMULTANEOUS = timedelta(milliseconds=10)
+"""Calls of one step were logged within this time."""
+
+_LocatedCall: TypeAlias = tuple[Raw, int, int]
+"""A call, its byte offset and its length."""
+
+
+def split_steps(logged: LoggedMessage) -> Iterator[LoggedMessage]:
+    """The message as its first step left it, then a message for the calls of each later step.
+
+    Up to 0.30 the calls of a step without text were added to the message before, which kept the tokens of its first
+    step. Calls of one step were logged together: since 0.2x their ids are numbered from 0, before that they have one
+    time.
+    """
+    record = logged.record
+    first, *later = list(_steps(list(locate_items(record.tool_calls or (), logged.json, logged.position)))) or [[]]
+    if not later:
+        yield logged
+        return
+    yield logged._replace(record=msgspec.structs.replace(record, tool_calls=[raw for raw, *_ in first]))
+    for number, calls in enumerate(later, 2):
+        (_, start, _), (_, last, length) = calls[0], calls[-1]
+        times = (_decode_call(raw).timestamp for raw, *_ in calls)
+        yield LoggedMessage(
+            record=msgspec.structs.replace(
+                record,
+                id=f"{record.id}.{number}",
+                timestamp=next((time for time in times if time is not None), record.timestamp),
+                content=UNSET,
+                thoughts=None,
+                tokens=None,
+                tool_calls=[raw for raw, *_ in calls],
+            ),
+            json=logged.json[start - logged.position : last + length - logged.position],
+            position=start,
+            length=last + length - start,
+            is_later_step=True,
+        )
+
+
+def _steps(calls: list[_LocatedCall]) -> Iterator[list[_LocatedCall]]:
+    """The calls, step by step."""
+    current: list[_LocatedCall] = []
+    previous: Call | None = None
+    for located in calls:
+        call = _decode_call(located[0])
+        if previous is not None and _begins_step(previous, call):
+            yield current
+            current = []
+        current.append(located)
+        previous = call
+    if current:
+        yield current
+
+
+def _begins_step(previous: Call, call: Call) -> bool:
+    number = call_index(call.id)
+    if number is not None:
+        return number == 0
+    before, after = aware_or_none(previous.timestamp), aware_or_none(call.timestamp)
+    return before is not None and after is not None and abs(after - before) > _SIMULTANEOUS
+
+
+def _decode_call(raw: Raw) -> Call:
+    found = CALLS.decode(bytes(raw))
+    return Call() if isinstance(found, str) else found.record

@@ -1,12 +1,18 @@
-"""The shapes of Gemini CLI's records, as far as they are read: one struct for header, message and patch.
+"""Gemini CLI's records: every known kind with its outcome, their shapes, and how they are decoded.
 
-Every field has a default and nothing is required, because each version writes another subset. What is nested and has
-a place of its own (messages of a list, calls, contents) stays raw, so that its offset can be told.
+`docs/formats/gemini-cli.md` describes every kind and field; a test compares it with this module. One struct is for
+headers, messages and patches alike. Every field has a default, because each version writes another subset. What is
+nested and has a place of its own (messages of a list, calls, contents) stays raw, so that its offset can be found.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
+from enum import StrEnum
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -14,6 +20,49 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.amounts import Count
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.jsonl import JsonLines
+
+
+class RecordOutcome(StrEnum):
+    """What a record turns into."""
+
+    MESSAGE = "message"
+    ERROR = "error"
+    CHECKPOINT = "checkpoint"
+    REWIND = "rewind"
+    RUN_METADATA = "run metadata"
+    RECORD = "record"
+
+
+RECORD_KINDS: dict[str, RecordOutcome] = {
+    "user": RecordOutcome.MESSAGE,
+    "gemini": RecordOutcome.MESSAGE,
+    "error": RecordOutcome.ERROR,
+    "info": RecordOutcome.RECORD,
+    "warning": RecordOutcome.RECORD,
+    "header": RecordOutcome.RUN_METADATA,
+    "$set/messages": RecordOutcome.CHECKPOINT,
+    "$set/sessionId": RecordOutcome.RUN_METADATA,
+    "$set/summary": RecordOutcome.RUN_METADATA,
+    "$set/directories": RecordOutcome.RUN_METADATA,
+    "$set/memoryScratchpad": RecordOutcome.RUN_METADATA,
+    "$set/kind": RecordOutcome.RUN_METADATA,
+    "$set/startTime": RecordOutcome.RUN_METADATA,
+    "$set/projectHash": RecordOutcome.RUN_METADATA,
+    "$set/lastUpdated": RecordOutcome.RUN_METADATA,
+    "$rewindTo": RecordOutcome.REWIND,
+    "logs.json": RecordOutcome.RUN_METADATA,
+}
+"""Kind -> outcome. A kind is a message's `type`; a patch is named by what it changes: `$set/messages`, `$rewindTo`."""
+
+_PATCHES = tuple(kind.removeprefix("$set/") for kind in RECORD_KINDS if kind.startswith("$set/"))
+
+MESSAGE_TYPES = frozenset({"user", "gemini", "info", "error", "warning"})
+"""The `type` of every record that has an id and a place in the conversation."""
+
+
+def kind_of_patch(names: Collection[str]) -> str:
+    """The kind of a `$set` by the fields it has: its first in the table's order, else its first."""
+    return f"$set/{next((name for name in _PATCHES if name in names), min(names, default=''))}"
 
 
 class _Wire(msgspec.Struct, rename="camel", gc=False):
@@ -63,7 +112,7 @@ class FunctionResponse(_Wire, gc=False):
     parts: list[Raw] | None = None
 
 
-class Part(_Wire, gc=False):
+class WirePart(_Wire, gc=False):
     """One part of the API's content: exactly one of its kinds is set."""
 
     text: str | None = None
@@ -152,3 +201,78 @@ def fields_of(json: bytes | Raw) -> dict[str, Raw]:
         return msgspec.json.decode(json, type=dict[str, Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return {}
+
+
+def locate_items(items: Sequence[Raw], json: bytes, position: int) -> Iterator[tuple[Raw, int, int]]:
+    """Each item with its byte offset and its length in the file.
+
+    Args:
+        items: Raw values that `json` holds, in this order.
+        json: A piece of the file.
+        position: The byte offset of `json`.
+    """
+    start = 0
+    for item in items:
+        data = bytes(item)
+        at = json.find(data, start)
+        start = start if at < 0 else at + len(data)
+        yield item, position + max(at, 0), len(data)
+
+
+# -- damaged files of JSON: cut off while they were written, or damaged in the middle
+
+_LIST = re.compile(r'"messages"\s*:\s*\[')
+_SEPARATORS = " \t\r\n,"
+_decoder = json.JSONDecoder(strict=False, parse_int=len, parse_float=len)
+
+_SEARCH_LIMIT = 8
+"""How many times its own length a damaged file is searched for messages, so that a huge one cannot stall a sync."""
+
+
+def recover_messages(data: bytes) -> bytes:
+    """The file up to its list of messages, with the complete messages only; empty when it has no such list."""
+    text = data.decode("latin-1")
+    start = _LIST.search(text)
+    if start is None:
+        return b""
+    found = [data[first:end] for first, end in _complete_messages(text, start.end())]
+    return data[: start.end()] + b",".join(found) + b"]}"
+
+
+def _complete_messages(text: str, position: int) -> Iterator[tuple[int, int]]:
+    """Where each complete message begins and ends.
+
+    After the first damage an object counts only when it has the fields of a message: the search may have stopped
+    inside a broken message, where a call or a part begins with a brace too.
+    """
+    is_damaged = False
+    budget = _SEARCH_LIMIT * len(text)
+    while 0 <= position < len(text) and budget > 0:
+        if text[position] in _SEPARATORS:
+            position += 1
+            continue
+        value, end, cost = _value_at(text, position)
+        budget -= cost
+        if end is None:
+            is_damaged = True
+            position = text.find("{", position + 1)
+            continue
+        if not is_damaged or _is_message(value):
+            yield position, end
+        position = end
+
+
+def _value_at(text: str, position: int) -> tuple[Any, int | None, int]:
+    """The value that begins here, its end (None: it has none), and the number of characters that were read."""
+    try:
+        value, end = _decoder.raw_decode(text, position)
+    except json.JSONDecodeError as error:
+        return None, None, max(error.pos - position, 1)
+    except RecursionError:
+        return None, None, len(text) - position
+    return value, end, end - position
+
+
+def _is_message(value: Any) -> bool:
+    """Whether a value is a message and not a part of one."""
+    return isinstance(value, dict) and "timestamp" in value and value.get("type") in MESSAGE_TYPES  # pyright: ignore[reportUnknownMemberType]  # any JSON

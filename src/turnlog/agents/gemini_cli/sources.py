@@ -22,16 +22,16 @@ _SUBAGENT = re.compile(r"(?P<id>.+)\.jsonl?")
 _OUTPUTS = re.compile(r"session-(?P<id>.+)")
 _MINUTE = re.compile(r"session-(?P<minute>\d{4}-\d\d-\d\dT\d\d-\d\d)-")
 
-_BEGINNING = datetime(2025, 1, 1, tzinfo=UTC)
+_PROGRESS_PREFIX = datetime(2025, 1, 1, tzinfo=UTC)
 """Before the first version that kept logs."""
-_PLACES_OF_A_MINUTE = 1 << 28
-"""Larger files reach into the minutes behind."""
+_POSITIONS_PER_MINUTE = 1 << 28
+"""The positions of a larger file reach into those of the next minutes."""
 _LAST_MINUTE = (HOOKED_FROM >> 28) - 16
-"""In the year 2056; later ones count as this, since only what hooks told has greater places."""
+"""In the year 2056; later ones count as this, since greater positions are those of hook events."""
 
 
 def session_id(external: str) -> str:
-    """The id of a session. `/` separates nothing in it."""
+    """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
     return f"{NAME}:{external.replace('/', '_')}"
 
 
@@ -68,11 +68,11 @@ def _outputs(folder: str, root: Path) -> Iterator[Source]:
 
 
 def source_of(path: Path) -> Source | None:
-    """What the file at `path` is by its place and name; None when it can be none of ours. Nothing is opened."""
-    place = path.absolute()
-    parents = [folder.name for folder in place.parents]
-    root = next((folder.parent for folder in place.parents if folder.name == "tmp"), place.parent)
-    name = os.fspath(place)
+    """The source at `path`, judged by its folder and name; None when it cannot be Gemini CLI's. Nothing is opened."""
+    absolute = path.absolute()
+    parents = [folder.name for folder in absolute.parents]
+    root = next((folder.parent for folder in absolute.parents if folder.name == "tmp"), absolute.parent)
+    name = os.fspath(absolute)
     outputs = _OUTPUTS.fullmatch(parents[0])
     if outputs is not None and parents[1:2] == ["tool-outputs"]:
         return _source(name, root, SourceKind.SPILL, outputs["id"])
@@ -83,22 +83,23 @@ def source_of(path: Path) -> Source | None:
     return _log(name, root) if _LOG.fullmatch(path.name) else None
 
 
-def first_place(source: Source) -> int:
-    """Where the places of a log begin: behind those of all logs whose name says an earlier minute (in UTC).
+def base_position(source: Source) -> int:
+    """Where the positions of a log begin: behind those of all logs whose name has an earlier minute (in UTC).
 
-    A session may have several files: `/clear` begins one with the old id in a terminal of 0.20 to 0.34.
+    Positions are byte offsets from here on. A session may have several files, which must not share positions: in a
+    terminal of 0.20 to 0.34 `/clear` begins one with the old id.
     """
     match = _MINUTE.match(PurePath(source.path).name)
     try:
-        began = datetime.strptime(f"{match['minute']}+0000", "%Y-%m-%dT%H-%M%z") if match else _BEGINNING
+        began = datetime.strptime(f"{match['minute']}+0000", "%Y-%m-%dT%H-%M%z") if match else _PROGRESS_PREFIX
     except ValueError:
         return 0
-    minute = int((began - _BEGINNING).total_seconds()) // 60
-    return min(max(minute, 0), _LAST_MINUTE) * _PLACES_OF_A_MINUTE
+    minute = int((began - _PROGRESS_PREFIX).total_seconds()) // 60
+    return min(max(minute, 0), _LAST_MINUTE) * _POSITIONS_PER_MINUTE
 
 
 def parent_of(source: Source) -> str | None:
-    """External id of the session that started a subagent: the name of the folder it lies in."""
+    """External id of the session that started a subagent: the name of the folder in which its log lies."""
     folder = PurePath(source.path).parent
     is_subagent = source.kind is SourceKind.SUBAGENT and folder.parent.name == "chats"
     return folder.name if is_subagent else None

@@ -1,39 +1,92 @@
-"""The fold of what `gemini -o stream-json` printed: lines of a stream -> changes of the model.
+"""What `gemini -o stream-json` prints: the shapes of its lines, and the fold that reads them.
 
-A stream has the prompt, the answers in pieces, and calls with their results; no thoughts, no ids of messages, and no
-counts but those of the whole run, which belong to no message.
+A stream has the prompt, the answers in deltas, and calls with their results. It has no thoughts, no ids of messages,
+and no usage but that of the whole run, which belongs to no message.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.decoding import clean_json
-from turnlog.agents.gemini_cli.origins import SYNTHETIC, passages_of, words_of
-from turnlog.agents.gemini_cli.records import compact, fields_of
+from turnlog.agents.gemini_cli.messages import SYNTHETIC, split_hook_context, strip_hook_context
+from turnlog.agents.gemini_cli.records import RecordOutcome, compact, fields_of
 from turnlog.agents.gemini_cli.sources import NAME
-from turnlog.agents.gemini_cli.stream_records import (
-    STREAM_FIELDS,
-    STREAM_KINDS,
-    STREAM_LINES,
-    StreamLine,
-    stream_kind,
-)
-from turnlog.agents.gemini_cli.tools import KINDS, exit_code_of, result_id, spilled_to, status_of
+from turnlog.agents.gemini_cli.tools import TOOL_KINDS, exit_code_of, result_id, spilled_to, status_of
+from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.printed import Printed, PrintedMessage, kept_fields
 from turnlog.agents.printed_fold import PrintedForm, StreamState
 from turnlog.model import TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.tools import STATE_OF_STATUS
 
-_CALLS = 256
+STREAM_KINDS: dict[str, RecordOutcome] = {
+    "init": RecordOutcome.RUN_METADATA,
+    "message/user": RecordOutcome.MESSAGE,
+    "message/assistant": RecordOutcome.MESSAGE,
+    "tool_use": RecordOutcome.MESSAGE,
+    "tool_result": RecordOutcome.MESSAGE,
+    "error": RecordOutcome.ERROR,
+    "result": RecordOutcome.RUN_METADATA,
+}
+"""Kind -> outcome. A kind is a line's type, with the role for a message."""
+
+STREAM_FIELDS: dict[str, tuple[str, ...]] = {"init": ("model",), "result": ("status", "error", "stats")}
+"""Kind -> the fields of a line that its event keeps."""
+
+_TYPES = frozenset(kind.partition("/")[0] for kind in STREAM_KINDS)
+
+
+class StreamFailure(msgspec.Struct):
+    """Why a call or a run failed."""
+
+    type: str | None = None
+    message: str | None = None
+
+
+class StreamLine(msgspec.Struct):
+    """One line of any type."""
+
+    type: str = ""
+    timestamp: datetime | None = None
+    session_id: str | None = None
+    model: str | None = None
+    role: str | None = None
+    content: str | None = None
+    delta: bool | None = None
+    tool_name: str | None = None
+    tool_id: str | None = None
+    parameters: Raw | UnsetType = UNSET
+    status: str | None = None
+    output: str | None = None
+    severity: str | None = None
+    message: str | None = None
+    error: StreamFailure | None = None
+    stats: Raw | UnsetType = UNSET
+
+
+def stream_kind(line: StreamLine) -> str:
+    """A line's kind, as `STREAM_KINDS` names it."""
+    return f"message/{line.role or ''}" if line.type == "message" else line.type
+
+
+def _is_line(line: StreamLine) -> bool:
+    return line.type in _TYPES
+
+
+STREAM_LINES = JsonLines(StreamLine, first_keys=("type",), plausible=_is_line)
+"""Decodes the lines of a stream."""
+
+_PENDING_CALLS = 256
+"""How many calls without a result are remembered."""
 _TITLE_LENGTH = 200
 
 
-class OpenCall(msgspec.Struct, array_like=True):
-    """A call whose result may come."""
+class GeminiPendingCall(msgspec.Struct, array_like=True):
+    """A call whose result may still come."""
 
     message: PrintedMessage
     part_id: str
@@ -42,15 +95,15 @@ class OpenCall(msgspec.Struct, array_like=True):
 
 
 class GeminiStreamState(StreamState):
-    """What a fold of a stream remembers."""
+    """What is remembered between two feeds of a stream."""
 
     model: str | None = None
     answer: PrintedMessage | None = None
-    """The message that is being printed."""
+    """The answer that is being printed."""
     part_id: str | None = None
-    """Its text that is being printed."""
+    """The id of its text part that is being printed."""
     text: str = ""
-    calls: dict[str, OpenCall] = {}
+    calls: dict[str, GeminiPendingCall] = {}
     titled: bool = False
 
 
@@ -82,10 +135,10 @@ def _read_prompt(state: GeminiStreamState, printed: Printed, line: StreamLine) -
     state.answer = None
     text = line.content or ""
     message = printed.begin_prompt()
-    for passage in passages_of(text):
-        metadata = SYNTHETIC if passage.is_synthetic else {}
-        printed.show(message, TextPart(id=message.next_part(), text=passage.text, metadata=metadata))
-    title = " ".join(words_of(text).split())[:_TITLE_LENGTH]
+    for segment in split_hook_context(text):
+        metadata = SYNTHETIC if segment.is_synthetic else {}
+        printed.show(message, TextPart(id=message.next_part(), text=segment.text, metadata=metadata))
+    title = " ".join(strip_hook_context(text).split())[:_TITLE_LENGTH]
     if title and not state.titled:
         printed.session.titles["prompt"] = title
         state.titled = True
@@ -93,14 +146,14 @@ def _read_prompt(state: GeminiStreamState, printed: Printed, line: StreamLine) -
 
 
 def _answer(state: GeminiStreamState, printed: Printed) -> PrintedMessage:
-    """The message being printed. What comes behind a result is the model's next answer."""
+    """The answer that is being printed. Whatever follows a result belongs to the model's next answer."""
     if state.answer is None or state.answer.answered:
         state.answer = printed.begin_answer(state.model)
     return state.answer
 
 
 def _read_answer(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
-    """Words: a piece of a text, or one that is whole."""
+    """Read a delta of a text, or a complete text."""
     message = _answer(state, printed)
     if not line.delta:
         _end_text(state, printed)
@@ -115,7 +168,7 @@ def _read_answer(state: GeminiStreamState, printed: Printed, line: StreamLine) -
 
 
 def _end_text(state: GeminiStreamState, printed: Printed) -> None:
-    """Something else follows a text: it was whole."""
+    """Complete the text that is being printed, because something else follows it."""
     if state.part_id is not None and state.answer is not None:
         printed.show(state.answer, TextPart(id=state.part_id, text=state.text))
     state.part_id, state.text = None, ""
@@ -125,11 +178,11 @@ def _read_call(state: GeminiStreamState, printed: Printed, line: StreamLine) -> 
     _end_text(state, printed)
     message = _answer(state, printed)
     name, part_id = line.tool_name or "", message.next_part()
-    # The log has a call of the same id, which is another one in the store.
+    # The log has a call with the same id, and the log's must stay when the stream's message is superseded.
     call_id = f"{message.id.rpartition(':')[2]}:{line.tool_id or message.parts}"
-    call = OpenCall(msgspec.structs.replace(message), part_id, call_id, name)
+    call = GeminiPendingCall(msgspec.structs.replace(message), part_id, call_id, name)
     state.calls[line.tool_id or ""] = call
-    if len(state.calls) > _CALLS:
+    if len(state.calls) > _PENDING_CALLS:
         del state.calls[next(iter(state.calls))]
     part = _call_part(call)
     if line.parameters is not UNSET:
@@ -138,19 +191,19 @@ def _read_call(state: GeminiStreamState, printed: Printed, line: StreamLine) -> 
     printed.changes.counts.messages += 1
 
 
-def _call_part(call: OpenCall, *results: ToolResult) -> ToolCallPart:
+def _call_part(call: GeminiPendingCall, *results: ToolResult) -> ToolCallPart:
     return ToolCallPart(
         id=call.part_id,
         tool_call_id=call.call_id,
         tool_name=call.name,
-        kind=KINDS.get(call.name, ToolKind.OTHER),
+        kind=TOOL_KINDS.get(call.name, ToolKind.OTHER),
         state=STATE_OF_STATUS[results[0].status] if results else ToolState.INPUT_AVAILABLE,
         results=results,
     )
 
 
 def _read_result(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
-    """How a call ended; one whose beginning was not printed is a record."""
+    """Read the result of a call. Where the call was not printed, the line is kept as an event."""
     _end_text(state, printed)
     call = state.calls.get(line.tool_id or "")
     if call is None:
@@ -158,12 +211,12 @@ def _read_result(state: GeminiStreamState, printed: Printed, line: StreamLine) -
         return
     if state.answer is not None and state.answer.id == call.message.id:
         state.answer.answered = True
-    result = _result_of(printed, call, line)
+    result = _result_of_call(printed, call, line)
     printed.show(call.message, _call_part(call, result), result.id)
     printed.changes.counts.results += 1
 
 
-def _result_of(printed: Printed, call: OpenCall, line: StreamLine) -> ToolResult:
+def _result_of_call(printed: Printed, call: GeminiPendingCall, line: StreamLine) -> ToolResult:
     text = line.output or ""
     failure = line.error.message if line.error else None
     status = status_of(line.status, f"{text}\n{failure or ''}", is_error=line.error is not None)
@@ -189,7 +242,7 @@ def _read_error(state: GeminiStreamState, printed: Printed, line: StreamLine) ->
 
 
 def _read_end(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
-    """The end of a run, with what all of it cost, and perhaps why it failed."""
+    """Read the end of a run, with the usage of all of it and perhaps an error."""
     if line.error is not None and line.error.message is not None:
         printed.add_error(line.error.message, line.error.type)
     _read_other(state, printed, line)

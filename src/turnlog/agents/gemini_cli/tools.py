@@ -1,14 +1,37 @@
-"""Gemini CLI's tools by kind, and what became of a call: status, exit code, spilled output."""
+"""Gemini CLI's tools by kind, and its calls with their results.
+
+The scheduler of Gemini CLI logs a record of each call. Where a checkpoint has less, only the API's own call is left.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import PurePosixPath
+from typing import NamedTuple
 from zlib import crc32
 
-from turnlog.model import ResultStatus, ToolKind, ToolState
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
 
-KINDS: dict[str, ToolKind] = {
+from turnlog.agents.decoding import clean_json
+from turnlog.agents.gemini_cli.contents import (
+    ContentPart,
+    FunctionResult,
+    parse_parts,
+    provider_data,
+    split_responses,
+    to_part,
+)
+from turnlog.agents.gemini_cli.context import aware_or_none
+from turnlog.agents.gemini_cli.records import CALLS, Call, FunctionCall, Record, compact, fields_of, locate_items
+from turnlog.agents.gemini_cli.sources import NAME
+from turnlog.agents.reading import names_of, other_fields
+from turnlog.model import Part, ResultStatus, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
+from turnlog.model.tools import STATE_OF_STATUS
+
+TOOL_KINDS: dict[str, ToolKind] = {
     "activate_skill": ToolKind.READ,
     "ask_user": ToolKind.ASK,
     "cli_help": ToolKind.SUBAGENT,
@@ -47,23 +70,23 @@ OPEN_STATES: dict[str, ToolState] = {
     "error": ToolState.OUTPUT_ERROR,
     "cancelled": ToolState.ABORTED,
 }
-"""Where a call stands by its `status`, when it has no result."""
+"""Status of a call -> its state, as long as it has no result."""
 
-FINAL = frozenset({"success", "error", "cancelled"})
+_FINAL_STATUSES = frozenset({"success", "error", "cancelled"})
 
 _REFUSED = ("did not allow tool call", "User denied execution", "denied by policy", "rejected by the user")
-"""The first is 0.20's word for a no in the terminal, the second that of 0.30 to 0.61."""
+"""Outputs of calls that the user or a policy refused. 0.20 writes the first for a user, 0.30 to 0.61 the second."""
 _EXIT_CODE = re.compile(r"^(?:Exit Code|Command exited with code): (\d{1,3})\b", re.MULTILINE)
 _SPILL = re.compile(r"For full output see: (\S+)")
 
 
 def result_id(call_id: str, text: str) -> str:
-    """An id that the same result has wherever the log repeats it."""
+    """The id of a result, made of its text: a log repeats results, and a repeated one must get the same id."""
     return f"{call_id}:{crc32(text.encode(errors='replace')):08x}"
 
 
 def status_of(status: str | None, text: str, *, is_error: bool) -> ResultStatus:
-    """Success, error, denied or aborted: `cancelled` is the user's no as well as the user's Esc."""
+    """The status of a result. Gemini CLI writes `cancelled` for a refused call as well as for one stopped by Escape."""
     if status == "success" or (status is None and not is_error):
         return "success"
     if any(words in text for words in _REFUSED):
@@ -72,13 +95,203 @@ def status_of(status: str | None, text: str, *, is_error: bool) -> ResultStatus:
 
 
 def exit_code_of(name: str, text: str) -> int | None:
-    """The exit code of a shell command, which for Gemini CLI is no failure."""
+    """The exit code that the output of a shell command names. Gemini CLI does not count it as a failure."""
     match = _EXIT_CODE.search(text) if name == "run_shell_command" else None
     return int(match[1]) if match else None
 
 
 def spilled_to(text: str) -> str | None:
-    """Name of the file with the whole output; its path is looked at, never followed."""
+    """The name of the file that has the whole output; None when there is none. The path is not opened."""
     match = _SPILL.search(text)
     parts = PurePosixPath(match[1].replace("\\", "/")).parts if match else ()
     return parts[-1] if len(parts) > 2 and parts[-3] == "tool-outputs" and ".." not in parts else None
+
+
+# -- the calls of an answer
+
+
+_CALL_NUMBER = re.compile(r"_\d{10,}_(\d+)\Z")
+
+_FIELDS = names_of(Call) | {"renderOutputAsMarkdown"}
+"""The fields of a call that are read, and one that only concerns the terminal."""
+
+_SUBAGENT_PROGRESS = b'"isSubagentProgress"'
+_PROGRESS_PREFIX = 64
+"""Bytes of `resultDisplay` in which its kind stands."""
+
+
+class LoggedCall(NamedTuple):
+    """A call as it stands in the file."""
+
+    id: str
+    wire: Call
+    position: int
+    length: int
+    content_part: ContentPart | None = None
+    """The API's own part for the call, which may have a signature."""
+    fields: dict[str, Raw] = {}
+    """All fields of its JSON."""
+
+
+def parse_calls(record: Record, json: bytes, position: int, parts: Sequence[ContentPart]) -> list[LoggedCall]:
+    """The calls of an answer: those in `toolCalls`, then those that stand only in its content.
+
+    Args:
+        record: The answer.
+        json: Its JSON.
+        position: The byte offset of `json`.
+        parts: The parts of its content.
+    """
+    calls = _in_request_order(list(_recorded_calls(record, json, position)))
+    for part in parts:
+        function_call = part.wire.function_call
+        if function_call is None:
+            continue
+        index = next((index for index, call in enumerate(calls) if _is_same_call(call, function_call)), None)
+        if index is not None:
+            calls[index] = calls[index]._replace(content_part=part)
+            continue
+        wire = Call(id=function_call.id, name=function_call.name, args=function_call.args)
+        calls.append(LoggedCall(wire.id or f"@{position}.{part.number}", wire, position, len(json), part))
+    return calls
+
+
+def call_index(call_id: str | None) -> int | None:
+    """The number of a call in its request, from 0; None before 0.2x, where ids do not have it."""
+    match = _CALL_NUMBER.search(call_id or "")
+    return int(match[1]) if match else None
+
+
+def _in_request_order(calls: list[LoggedCall]) -> list[LoggedCall]:
+    """The calls in the order of their request: of an interrupted one, 0.61 logs the call that was running first."""
+    numbers = {number: call for call in calls if (number := call_index(call.wire.id)) is not None}
+    return [call for _, call in sorted(numbers.items())] if len(numbers) == len(calls) else calls
+
+
+def _is_same_call(call: LoggedCall, function_call: FunctionCall) -> bool:
+    """Whether a call in the content is this one; in a subagent's log it has no id."""
+    wire = call.wire
+    if function_call.id is not None:
+        return function_call.id == wire.id
+    is_equal = function_call.name == wire.name and _input(function_call.args) == _input(wire.args)
+    return call.content_part is None and is_equal
+
+
+def _recorded_calls(record: Record, json: bytes, position: int) -> Iterator[LoggedCall]:
+    for raw, at, length in locate_items(record.tool_calls or (), json, position):
+        found = CALLS.decode(bytes(raw))
+        call = Call() if isinstance(found, str) else found.record
+        yield LoggedCall(call.id or f"@{at}", call, at, length, fields=fields_of(clean_json(bytes(raw))))
+
+
+def to_tool_call(call: LoggedCall, part_id: str, model: str | None, requested_at: datetime | None) -> ToolCallPart:
+    """The part for a call, with its result if there is one.
+
+    Args:
+        call: The call.
+        part_id: The part's id.
+        model: The model that made it.
+        requested_at: When its message was written.
+    """
+    wire = call.wire
+    name = wire.name or ""
+    kind = ToolKind.SUBAGENT if _starts_subagent(call) else TOOL_KINDS.get(name, ToolKind.OTHER)
+    result = _result_of_call(call)
+    state = OPEN_STATES.get(wire.status or "", ToolState.INPUT_AVAILABLE)
+    return ToolCallPart(
+        id=part_id,
+        tool_call_id=call.id,
+        tool_name=name,
+        kind=kind,
+        input=_input(wire.args),
+        state=state if result is None else STATE_OF_STATUS[result.status],
+        title=wire.display_name,
+        started_at=_started_at(wire, requested_at),
+        provider=provider_data(call.content_part, model) if call.content_part is not None else None,
+        results=() if result is None else (result,),
+        metadata={NAME: others} if (others := other_fields(call.fields, _FIELDS)) else {},
+    )
+
+
+def _starts_subagent(call: LoggedCall) -> bool:
+    """Whether a call started a subagent. Before 0.39 it names none, but shows a subagent's progress."""
+    return (
+        call.wire.agent_id is not None
+        or _SUBAGENT_PROGRESS in bytes(call.fields.get("resultDisplay", b""))[:_PROGRESS_PREFIX]
+    )
+
+
+def _started_at(wire: Call, requested_at: datetime | None) -> datetime | None:
+    """When a call started: None where its message is not older than its end.
+
+    Up to 0.30 a message without text was written when its calls had ended.
+    """
+    ended_at = aware_or_none(wire.timestamp)
+    return requested_at if requested_at is None or ended_at is None or requested_at < ended_at else None
+
+
+def _input(args: Raw | UnsetType) -> Raw | UnsetType:
+    return UNSET if args is UNSET else compact(args)
+
+
+def _result_of_call(call: LoggedCall) -> ToolResult | None:
+    """The result that the scheduler logged; None before the call has ended."""
+    wire = call.wire
+    if wire.status is not None and wire.status not in _FINAL_STATUSES:
+        return None
+    parts = parse_parts(wire.result)
+    if not parts:
+        return None
+    responses, others = split_responses(parts)
+    own = [response for response in responses if response.call_id in (call.id, "")] or responses
+    content: list[Part] = [part for response in own for part in response.content]
+    content += [to_part(part, None) for part in others]
+    text = "\n".join([part.text for part in content if isinstance(part, TextPart)])
+    return _make_result(call.id, wire, tuple(content), text, is_error=any(response.is_error for response in own))
+
+
+def _make_result(call_id: str, wire: Call, content: tuple[Part, ...], text: str, *, is_error: bool) -> ToolResult:
+    status = status_of(wire.status, text, is_error=is_error)
+    return ToolResult(
+        id=result_id(call_id, text),
+        status=status,
+        content=content,
+        error_text=text if status != "success" else None,
+        exit_code=exit_code_of(wire.name or "", text),
+        completed_at=aware_or_none(wire.timestamp),
+        spilled_to=spilled_to(text),
+    )
+
+
+def result_of_response(response: FunctionResult, wire: Call) -> ToolResult:
+    """The result in a message of its own, which has neither the status nor the time of the call.
+
+    Args:
+        response: The result.
+        wire: What is known of the call: its name, and the time of the message.
+    """
+    text = "\n".join([part.text for part in response.content if isinstance(part, TextPart)])
+    return _make_result(response.call_id, wire, response.content, text, is_error=response.is_error)
+
+
+def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
+    """The `resultDisplay` of a call: what Gemini CLI shows of its result. None when there is none.
+
+    Args:
+        record: The JSON of the call, or of a message that has it.
+        tool_call_id: The call's id.
+    """
+    fields = fields_of(clean_json(record))
+    calls = [fields]
+    if "toolCalls" in fields:
+        try:
+            calls = [fields_of(raw) for raw in msgspec.json.decode(fields["toolCalls"], type=list[Raw])]
+        except msgspec.MsgspecError:
+            return None
+    displays = (call["resultDisplay"] for call in calls if _has_id(call, tool_call_id) and "resultDisplay" in call)
+    found = next(displays, None)
+    return None if found is None else found.copy()
+
+
+def _has_id(call: dict[str, Raw], tool_call_id: str) -> bool:
+    return "id" in call and msgspec.json.decode(call["id"]) == tool_call_id
