@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from turnlog.agents.gemini_cli.context import GeminiContext, GeminiPendingMessage
+from turnlog.agents.gemini_cli.fold_context import GeminiContext, GeminiPendingMessage
 from turnlog.agents.gemini_cli.messages import (
     LoggedMessage,
     MessageContent,

@@ -18,8 +18,8 @@ from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.gemini_cli.contents import joined_text, parse_parts
-from turnlog.agents.gemini_cli.context import GeminiContext, State, aware_or_none, decode_state, encode_state
 from turnlog.agents.gemini_cli.conversation import append_message, apply_checkpoint, apply_rewind, is_message_key
+from turnlog.agents.gemini_cli.fold_context import GeminiContext, State, aware_or_none, decode_state, encode_state
 from turnlog.agents.gemini_cli.messages import LoggedMessage, is_subagent_request
 from turnlog.agents.gemini_cli.records import (
     CALLS,

@@ -26,7 +26,7 @@ from turnlog.agents.gemini_cli.contents import (
     split_responses,
     to_part,
 )
-from turnlog.agents.gemini_cli.context import Entry, GeminiContext, aware_or_none
+from turnlog.agents.gemini_cli.fold_context import Entry, GeminiContext, aware_or_none
 from turnlog.agents.gemini_cli.records import RECORD_KINDS, Call, Record, Thought, Tokens, fields_of
 from turnlog.agents.gemini_cli.sources import NAME, session_id
 from turnlog.agents.gemini_cli.tools import LoggedCall, parse_calls, result_of_response, to_tool_call

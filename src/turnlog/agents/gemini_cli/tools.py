@@ -24,7 +24,7 @@ from turnlog.agents.gemini_cli.contents import (
     split_responses,
     to_part,
 )
-from turnlog.agents.gemini_cli.context import aware_or_none
+from turnlog.agents.gemini_cli.fold_context import aware_or_none
 from turnlog.agents.gemini_cli.records import CALLS, Call, FunctionCall, Record, compact, fields_of, locate_items
 from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.agents.reading import names_of, other_fields
