@@ -29,8 +29,8 @@ from turnlog.store import open_store
 from turnlog.store.base import Store
 from turnlog.store.connection import connect
 from turnlog.store.restore import restore
+from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.transaction import SourceRow
-from turnlog.store.writing.writer import Batch
 from turnlog.sync.syncer import sync
 
 Step: TypeAlias = str | int

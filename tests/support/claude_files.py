@@ -26,7 +26,7 @@ from turnlog.agents.changes import (
 from turnlog.agents.claude_code import ClaudeCode
 from turnlog.model import Message, ToolCallPart
 from turnlog.model.merge import merge_messages
-from turnlog.store.joining import add_late_result, join_links, join_placements, join_session_changes
+from turnlog.store.reconcile.merge import add_late_result, merge_links, merge_placements, merge_session_changes
 
 DATA = Path(__file__).parents[1] / "data" / "claude_code"
 AGENT = ClaudeCode()
@@ -53,7 +53,7 @@ class Gathered:
             known = self.messages.get(message.id)
             self.messages[message.id] = message if known is None else merge_messages(known, message)
             key = place.session_id, message.id
-            self.placements[key] = join_placements(self.placements[key], place) if key in self.placements else place
+            self.placements[key] = merge_placements(self.placements[key], place) if key in self.placements else place
         self.late += changes.results
         self.late = [change for change in self.late if not self._join(change)]
         for change in changes.events:
@@ -61,10 +61,10 @@ class Gathered:
             self.events[change.event.id] = change  # type: ignore[union-attr]
         for name, change in changes.sessions.items():
             known_change = self.sessions.get(name)
-            self.sessions[name] = change if known_change is None else join_session_changes(known_change, change)
+            self.sessions[name] = change if known_change is None else merge_session_changes(known_change, change)
         for link in changes.links:
             key3 = link.kind, link.parent_session_id, link.child_session_id
-            self.links[key3] = join_links(self.links[key3], link) if key3 in self.links else link
+            self.links[key3] = merge_links(self.links[key3], link) if key3 in self.links else link
         self.spills += changes.spills
         self.diagnostics += changes.diagnostics
         for name in LineCounts.__struct_fields__:
@@ -78,7 +78,7 @@ class Gathered:
         key = change.session_id, message_id
         record = (*change.record, change.result.id)
         place = msgspec.structs.replace(self.placements[key], records=(record,), record_ids=change.record_ids)
-        self.placements[key] = join_placements(self.placements[key], place)
+        self.placements[key] = merge_placements(self.placements[key], place)
         return True
 
     def _message_of(self, change: ResultChange) -> str:

@@ -25,7 +25,7 @@ from turnlog.agents.changes import (
 )
 from turnlog.model import HistoryEvent, Message, ToolResult
 from turnlog.model.codec import decode_event, decode_message, encode
-from turnlog.store.joining import join_session_changes
+from turnlog.store.reconcile.merge import merge_session_changes
 
 NAME = "plain"
 
@@ -168,7 +168,7 @@ class PlainFold:
     def _add_session(self, facts: dict[str, Any], offset: int, changes: Changes) -> None:
         change = msgspec.convert({"session_id": self._session_id, "position": offset, **facts}, SessionChange)
         known = changes.sessions.get(self._session_id)
-        changes.sessions[self._session_id] = change if known is None else join_session_changes(known, change)
+        changes.sessions[self._session_id] = change if known is None else merge_session_changes(known, change)
 
 
 class PlainAgent(Agent):

@@ -54,7 +54,7 @@ from turnlog.model import (
 from turnlog.model.base import ProviderData
 from turnlog.model.codec import decode_event, encode, to_json
 from turnlog.model.merge import merge_messages
-from turnlog.store.joining import add_late_result, join_placements, join_records, join_session_changes
+from turnlog.store.reconcile.merge import add_late_result, merge_placements, merge_records, merge_session_changes
 
 NAME = "toy"
 
@@ -231,7 +231,7 @@ class ToyFold:
 
     def _note(self, change: SessionChange) -> None:
         known = self._changes.sessions.get(self.session)
-        self._changes.sessions[self.session] = change if known is None else join_session_changes(known, change)
+        self._changes.sessions[self.session] = change if known is None else merge_session_changes(known, change)
 
     def _change(self) -> SessionChange:
         return self._changes.sessions[self.session]
@@ -477,7 +477,7 @@ def _group(changes: Changes) -> Iterator[MessageChange]:
 def _join(one: MessageChange, other: MessageChange) -> MessageChange:
     return MessageChange(
         message=merge_messages(one.message, other.message),
-        placement=join_placements(one.placement, other.placement),
+        placement=merge_placements(one.placement, other.placement),
     )
 
 
@@ -488,7 +488,7 @@ def _has_call(message: Message, call: str) -> bool:
 def _with_result(change: MessageChange, result: ResultChange) -> MessageChange:
     place = msgspec.structs.replace(
         change.placement,
-        records=join_records(change.placement.records, ((*result.record, result.result.id),)),
+        records=merge_records(change.placement.records, ((*result.record, result.result.id),)),
         record_ids=(*change.placement.record_ids, *result.record_ids),
     )
     return MessageChange(message=add_late_result(change.message, result), placement=place)

@@ -13,7 +13,7 @@ from support.claude_files import AGENT, DATA, SESSION, Log, call, lines, text
 from turnlog.errors import FormatError
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
-from turnlog.store.beside import imports_folder
+from turnlog.store.sources import imports_folder
 from turnlog.sync.importing import ImportSummary, import_stream
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync

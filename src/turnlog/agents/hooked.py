@@ -3,7 +3,7 @@
 A line is `{"at": <Unix milliseconds>, "event": <what the agent gave the hook>}`. The agents' events are much alike: an
 agent's module says which event says what (`Hooks`). Prompts, texts and calls become messages whose ids are made of the
 event's own ids, everything else events of the history. Positions are times, behind all positions of logs, and the
-store lets each piece give way when the session's own log has it (`turnlog.store.writing.hooked`).
+store lets each piece give way when the session's own log has it (`turnlog.store.reconcile.hook_events`).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from turnlog.agents.changes import Changes, Diagnostic
 from turnlog.model import ToolResult
+from turnlog.model.merge import arrival_order
 
 ValueT = TypeVar("ValueT")
 
@@ -114,12 +115,7 @@ def _items(value: Any) -> Iterable[Any]:
 
 def in_order_of_arrival(results: Sequence[ToolResult]) -> list[ToolResult]:
     """Results by the time they came; those whose time is not known last."""
-    return sorted(results, key=_arrival)
-
-
-def _arrival(result: ToolResult) -> tuple[bool, float, str]:
-    moment = result.completed_at
-    return (moment is None, moment.timestamp() if moment else 0.0, result.id)
+    return sorted(results, key=arrival_order)
 
 
 def keep_newest(window: dict[str, ValueT], key: str, value: ValueT, size: int) -> str | None:

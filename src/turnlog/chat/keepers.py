@@ -31,7 +31,7 @@ from turnlog.paths import database_path
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
 from turnlog.store.native import AGENT, NativeSessions
-from turnlog.store.writing.answers import AgentAnswer
+from turnlog.store.reconcile.chat_answers import AgentAnswer
 
 
 class ChatKeeper(Protocol):

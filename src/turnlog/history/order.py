@@ -20,8 +20,15 @@ from turnlog.model import (
     ToolResultEvent,
     ToolState,
 )
-from turnlog.model.message import arrival
 from turnlog.model.tools import state_after
+
+SHARED_SPAN = 1 << 40
+"""What separates the positions that a fork shares with its parent from its own.
+
+A position is an offset in the session's log. A message that a fork shares and has no copy of has its position in the
+parent less this, which is more than any log is long, so that it comes before the fork's own. What the parent itself
+shares so has this taken off once more.
+"""
 
 _RESULT, _MESSAGE, _OTHER = range(3)
 """Order within one record: results stand before the text of the same line, and an interruption after its result."""
@@ -54,6 +61,22 @@ def order_history(placed: Iterable[tuple[Message, Membership]], events: Iterable
     return [event for *_, event in sorted(ordered, key=lambda entry: entry[:3])]
 
 
+def record_position(position: int, offset: int, first: int) -> int:
+    """The position of a record, in a session that has the record's message at `position`.
+
+    Positions are offsets, in a fork those of its parent less some spans. Gemini CLI's are beyond every offset: they
+    hold the minute in which the file was begun. There the record is as far behind the message as in the file.
+
+    Args:
+        position: Of the message.
+        offset: Of the record.
+        first: Offset of the first of the message's records.
+    """
+    if position >= SHARED_SPAN:
+        return position - first + offset
+    return offset if position >= 0 else offset + position // SHARED_SPAN * SHARED_SPAN
+
+
 def result_positions(position: int, records: Iterable[tuple[int, int, int | str | None]]) -> dict[str, int]:
     """Result id -> position of the record that brought it, of the message at `position`.
 
@@ -65,7 +88,7 @@ def result_positions(position: int, records: Iterable[tuple[int, int, int | str 
     known = list(records)
     first = min((offset for offset, length, _ in known if length), default=0)
     return {
-        what: arrival(position, offset, first) if length or position < 0 else offset
+        what: record_position(position, offset, first) if length or position < 0 else offset
         for offset, length, what in known
         if isinstance(what, str)
     }
@@ -98,7 +121,7 @@ def _place_call(part: ToolCallPart, places: dict[str, int], children: dict[str, 
 def _arrivals(message: Message, membership: Membership) -> list[ToolResultEvent]:
     known = [(record.offset, record) for record in membership.records if record.offset is not None]
     first = min((offset for offset, _ in known), default=0)
-    records = {arrival(membership.position, offset, first): record for offset, record in known}
+    records = {record_position(membership.position, offset, first): record for offset, record in known}
     return [
         event
         for part in message.parts

@@ -10,10 +10,19 @@ from turnlog.agents.changes import Link, SessionChange
 from turnlog.model import Membership, Message, Project, Session, SessionCounts
 from turnlog.model.usage import BUCKETS
 from turnlog.pricing import price_nanos
-from turnlog.store.joining import choose_title, relationship_of
-from turnlog.store.names import project_name
-from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS, message_facts, nanos, usage_counts
-from turnlog.store.sums import dollars, priced, usage_total
+from turnlog.store.reconcile.merge import relationship_of
+from turnlog.store.reconcile.titles import choose_title
+from turnlog.store.rows import (
+    MESSAGE_COUNTS,
+    USAGE_COUNTS,
+    dollars,
+    message_facts,
+    nanos,
+    priced,
+    usage_counts,
+    usage_total,
+)
+from turnlog.store.writing.names import project_name
 
 
 def session_of(

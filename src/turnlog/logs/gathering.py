@@ -1,7 +1,7 @@
-"""What the folds of some sources say, joined in memory as the store's writer joins it in tables.
+"""What the folds of some sources say, merged in memory as the store's writers merge it in tables.
 
-Both stand on `turnlog.model.merge` and `turnlog.store.joining`, so a log read alone has the history it has in a store.
-What only a store can know, that sessions share messages, is not looked for here.
+Both use `turnlog.model.merge` and `turnlog.store.reconcile.merge`, so a log read alone has the history it has in a
+store. That sessions share messages only a store can know: it is not looked for here.
 """
 
 from __future__ import annotations
@@ -28,16 +28,9 @@ from turnlog.logs.links import Links
 from turnlog.model import HistoryEvent, Membership, Message, Provenance, ToolCallPart, ToolResultEvent
 from turnlog.model.merge import merge_messages
 from turnlog.model.tree import Placed
-from turnlog.store.ended import CallEnd, calls_in, end_of, give_up_open_calls, later_end
-from turnlog.store.joining import (
-    add_late_result,
-    join_placements,
-    join_records,
-    join_session_changes,
-    messages_of_records,
-    parents_of,
-    place_messages,
-)
+from turnlog.store.reconcile.fates import messages_of_records, parents_of, place_messages
+from turnlog.store.reconcile.merge import add_late_result, merge_placements, merge_records, merge_session_changes
+from turnlog.store.reconcile.unfinished_calls import CallEnd, abort_open_calls, calls_in, end_of_call, end_of_subagent
 
 
 class _Place(NamedTuple):
@@ -68,7 +61,7 @@ class Gathering:
         changed: dict[str, str] = {}
         for change in changes.sessions.values():
             known = self.sessions.get(change.session_id)
-            self.sessions[change.session_id] = change if known is None else join_session_changes(known, change)
+            self.sessions[change.session_id] = change if known is None else merge_session_changes(known, change)
         for change in changes.messages:
             self._add_message(change, source)
             changed[change.message.id] = change.placement.session_id
@@ -98,7 +91,7 @@ class Gathering:
             placement = self._places[session_id][message_id].placement
             places = result_positions(placement.position, placement.records)
             message = self._messages[message_id]
-            yield place_results(message if end is None else give_up_open_calls(message, end), places, children)
+            yield place_results(message if end is None else abort_open_calls(message, end), places, children)
 
     def _end_of(self, session_id: str, seen: set[str]) -> CallEnd | None:
         """The end of the call that started a subagent, where that is known; None for any other session."""
@@ -110,9 +103,9 @@ class Gathering:
             message = self._messages.get(self._calls.get((parent, link.tool_call_id or ""), ""))
             if message is not None:
                 above = self._end_of(parent, seen)
-                whole = message if above is None else give_up_open_calls(message, above)
-                ends = (end_of(call) for call in calls_in(whole) if call.tool_call_id == link.tool_call_id)
-                return later_end(next(ends, None), link.metadata)
+                whole = message if above is None else abort_open_calls(message, above)
+                ends = (end_of_call(call) for call in calls_in(whole) if call.tool_call_id == link.tool_call_id)
+                return end_of_subagent(next(ends, None), link.metadata)
         return None
 
     def placed(self, session_id: str) -> list[tuple[Message, Membership]]:
@@ -184,7 +177,7 @@ class Gathering:
         if place is not None and place.source == path:
             placement = msgspec.structs.replace(
                 place.placement,
-                records=join_records(place.placement.records, ((*change.record, change.result.id),)),
+                records=merge_records(place.placement.records, ((*change.record, change.result.id),)),
                 record_ids=tuple(dict.fromkeys((*place.placement.record_ids, *change.record_ids))),
             )
             self._places[change.session_id][message_id] = place._replace(placement=placement)
@@ -200,7 +193,7 @@ class Gathering:
 def _join(known: _Place, placement: Placement, source: Source) -> _Place:
     """The same message again in a session. Offsets of two files do not mix: the session's own file counts."""
     if known.source == source.path:
-        return known._replace(placement=join_placements(known.placement, placement))
+        return known._replace(placement=merge_placements(known.placement, placement))
     if source.session_id != placement.session_id:
         known_ids, more = known.placement.record_ids, placement.record_ids
         return known._replace(

@@ -7,8 +7,16 @@ from collections.abc import Callable, Iterable
 
 from turnlog.agents.changes import Link
 from turnlog.model import Message
-from turnlog.store.asking import AskedSession, AskingCall, asked_session, asking_calls, find_calls, run_of, with_call
-from turnlog.store.joining import join_links
+from turnlog.store.reconcile.merge import merge_links
+from turnlog.store.reconcile.subagents import (
+    SpawnCall,
+    SpawnedSession,
+    match_spawn_calls,
+    run_of,
+    spawn_calls,
+    spawned_session,
+    with_call,
+)
 
 
 class Links:
@@ -23,7 +31,7 @@ class Links:
         """Join in what one record says; return what is known now."""
         key = (link.child_session_id, link.parent_session_id, link.kind)
         known = self._links.get(key)
-        self._links[key] = joined = link if known is None else join_links(known, link)
+        self._links[key] = joined = link if known is None else merge_links(known, link)
         return joined
 
     def named(self, child: str) -> list[Link]:
@@ -59,7 +67,7 @@ class Links:
         return found
 
     def _with_found_calls(self) -> list[Link]:
-        """All links, those of subagents of which no record names the call with the one that asked them.
+        """All links, those of subagents without a call in any record with the one that started them.
 
         Where a record names a subagent's parent, no other is inferred.
         """
@@ -68,9 +76,12 @@ class Links:
         for link in self._links.values():
             if link.kind == "subagent" and link.child_session_id not in named:
                 unnamed[link.parent_session_id].append(link)
-        told = {link.child_session_id for link in self._links.values() if link.kind == "subagent" and not link.inferred}
+        from_records = {
+            link.child_session_id for link in self._links.values() if link.kind == "subagent" and not link.inferred
+        }
         found = {
-            parent: find_calls(self._free_calls(parent), self._asked(children)) for parent, children in unnamed.items()
+            parent: match_spawn_calls(self._free_calls(parent), self._spawned(children))
+            for parent, children in unnamed.items()
         }
         return [
             link
@@ -78,16 +89,18 @@ class Links:
             or (call := found.get(link.parent_session_id, {}).get(link.child_session_id)) is None
             else with_call(link, call)
             for link in self._links.values()
-            if link.kind != "subagent" or not link.inferred or link.child_session_id not in told
+            if link.kind != "subagent" or not link.inferred or link.child_session_id not in from_records
         ]
 
-    def _free_calls(self, session_id: str) -> list[AskingCall]:
+    def _free_calls(self, session_id: str) -> list[SpawnCall]:
         """The session's calls of subagents that no record names a child of, in order."""
         taken = {link.tool_call_id for link in self._links.values() if link.parent_session_id == session_id}
-        calls = [call for message in self._messages_of(session_id) for call in asking_calls(message)]
+        calls = [call for message in self._messages_of(session_id) for call in spawn_calls(message)]
         return [call for call in calls if call.tool_call_id not in taken]
 
-    def _asked(self, links: Iterable[Link]) -> list[AskedSession]:
+    def _spawned(self, links: Iterable[Link]) -> list[SpawnedSession]:
         firsts = ((link, next(iter(self._messages_of(link.child_session_id)), None)) for link in links)
-        asked = (first and asked_session(link.child_session_id, first, run_of(link.metadata)) for link, first in firsts)
-        return [found for found in asked if found is not None]
+        spawned = (
+            first and spawned_session(link.child_session_id, first, run_of(link.metadata)) for link, first in firsts
+        )
+        return [found for found in spawned if found is not None]

@@ -84,11 +84,12 @@ def add_result(part: ToolCallPart, result: ToolResult) -> ToolCallPart:
     known = {known.id: known for known in part.results}
     if result.id in known:
         result = min(known[result.id], result, key=encode)
-    results = tuple(sorted({**known, result.id: result}.values(), key=_arrival))
+    results = tuple(sorted({**known, result.id: result}.values(), key=arrival_order))
     return msgspec.structs.replace(part, results=results, state=_state(part.state, results))
 
 
-def _arrival(result: ToolResult) -> tuple[bool, float, str]:
+def arrival_order(result: ToolResult) -> tuple[bool, float, str]:
+    """Sorts results by the time they came, those whose time is not known last."""
     moment = result.completed_at
     return (moment is None, moment.timestamp() if moment else 0.0, result.id)
 

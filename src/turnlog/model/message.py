@@ -1,7 +1,7 @@
 """Messages, and their place in a session.
 
-One assistant message is one step: one model call. A message is a value with a stable id; where it stands, in
-which turn, what became of it and who pays for it is its `Membership`, because forks and resumes share messages.
+One assistant message is one step: one model call. A message is a value with a stable id. Its place in a session, its
+turn, what became of it and whether it is billed there are its `Membership`, because forks and resumes share messages.
 """
 
 from __future__ import annotations
@@ -102,27 +102,6 @@ class Fate(StrEnum):
     RETRACTED = "retracted"
     SUPERSEDED = "superseded"
     SIDECAR = "sidecar"
-
-
-SHARED_SPAN = 1 << 40
-"""What a fork shares and has no copy of stands below zero: at its place in the parent less this, which is more than any
-log is long; what the parent itself shares so, less it once more."""
-
-
-def arrival(position: int, offset: int, first: int) -> int:
-    """Where a session that has a message at `position` has a record of it that lies at this offset of its log.
-
-    Positions are offsets, those of a fork's parent less some spans. Where an agent's begin beyond every offset (Gemini
-    CLI's do, with the minute in which the file was begun), the record is as far behind the message as in the file.
-
-    Args:
-        position: Of the message.
-        offset: Of the record.
-        first: Offset of the first of the message's records.
-    """
-    if position >= SHARED_SPAN:
-        return position - first + offset
-    return offset if position >= 0 else offset + position // SHARED_SPAN * SHARED_SPAN
 
 
 class Provenance(Value, frozen=True, kw_only=True):

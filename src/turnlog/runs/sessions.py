@@ -29,7 +29,7 @@ from turnlog.store.base import SessionFilter, Store
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.run_facts import RunFacts, load_run_facts
 from turnlog.store.runs import Run
-from turnlog.store.writing.writer import Batch
+from turnlog.store.writing.batch import Batch
 from turnlog.sync.importing import import_file
 from turnlog.sync.summary import Problem
 from turnlog.sync.syncer import Syncer
@@ -148,7 +148,7 @@ def _supersede_chats(store_path: Path, session_id: str) -> None:
     """
     with closing(connect(store_path, checked=False)) as connection, write_transaction(connection):
         batch = Batch(connection, price_nanos, price_version())
-        batch.look_at(session_id)
+        batch.include(session_id)
         batch.close()
 
 

@@ -17,18 +17,18 @@ from turnlog.agents.base import Source, SourceKind
 from turnlog.errors import StoreBusyError
 from turnlog.store.archive import Archive
 from turnlog.store.archived_texts import make_whole
-from turnlog.store.beside import hooks_folder, imports_folder
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.families import family, session_key
 from turnlog.store.frames import drop_bodies
-from turnlog.store.names import Names
-from turnlog.store.places import name_parents
+from turnlog.store.packed_columns import name_parents
+from turnlog.store.reconcile import lineage
+from turnlog.store.reconcile.titles import leaves_of, retitle
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
-from turnlog.store.writing import lineage
-from turnlog.store.writing.leaf_titles import leaves_of, retitle
+from turnlog.store.session_keys import family, session_key
+from turnlog.store.sources import hooks_folder, imports_folder
+from turnlog.store.writing.names import Names
 from turnlog.store.writing.sessions import SessionRows
-from turnlog.store.writing.totals import Totals
+from turnlog.store.writing.usage import UsageRows
 
 
 class Forgetting(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +147,7 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
         connection.execute("DELETE FROM answers WHERE session_id = ?1 OR log_id = ?1", (forgotten,))
         connection.execute("INSERT OR REPLACE INTO tombstones VALUES (?, ?)", (forgotten, now))
     connection.execute("INSERT INTO changes (kind, at) VALUES ('forgotten', ?)", (now,))
-    _pay_elsewhere(connection, others)
+    _bill_elsewhere(connection, others)
     return plan
 
 
@@ -241,20 +241,20 @@ def _empty(connection: sqlite3.Connection, source_key: int, now: int) -> None:
     )
 
 
-def _pay_elsewhere(connection: sqlite3.Connection, others: list[int]) -> None:
-    """Messages that the forgotten session paid for are paid for by one that still holds them."""
+def _bill_elsewhere(connection: sqlite3.Connection, others: list[int]) -> None:
+    """Bill the messages that were billed to the forgotten session to one that still holds them."""
     if not others:
         return
     marks = ",".join("?" * len(others))
-    unpaid = connection.execute(
+    unbilled = connection.execute(
         f"SELECT m.key, min(o.session_key) FROM messages m JOIN memberships o ON o.message_key = m.key"
         f" WHERE m.pays_key IS NULL AND o.session_key IN ({marks}) GROUP BY m.key",
         others,
     ).fetchall()
     names = Names(connection)
     sessions = SessionRows(connection, names)
-    totals = Totals(connection, names, sessions)
-    for message_key, payer in unpaid:
-        totals.move(message_key, None, payer)
-    totals.write()
-    sessions.write()
+    usage = UsageRows(connection, names, sessions)
+    for message_key, billed_key in unbilled:
+        usage.bill(message_key, None, billed_key)
+    usage.flush()
+    sessions.flush()

@@ -20,9 +20,9 @@ from turnlog.model import Fate, Message, TextPart
 from turnlog.model.codec import decode_message, encode
 from turnlog.model.session import TitleSource
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.writing.answers import AgentAnswer, save_answers
+from turnlog.store.reconcile.chat_answers import AgentAnswer, save_answers
+from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.transaction import Pricer, SourceRow
-from turnlog.store.writing.writer import Batch
 
 AGENT: Final = "turnlog"
 """What native sessions have for an agent: their ids are `turnlog:<name>`."""
@@ -60,7 +60,7 @@ class NativeSessions:
 
         What `metadata` says of the session is added to what is known of it. `answers` says, by the ids of messages,
         which of them an agent tells of in a log of its own: where that has them, they count there
-        (`store.writing.answers`).
+        (`store.reconcile.chat_answers`).
 
         Raises:
             ConflictError: It is no native session, or a forgotten one, or one of the messages is another session's.

@@ -14,7 +14,7 @@ import msgspec
 from turnlog.agents.base import RowAgent, Source
 from turnlog.errors import ConflictError, NotFoundError, StoreError
 from turnlog.store.archive import Archive
-from turnlog.store.families import family, session_key
+from turnlog.store.session_keys import family, session_key
 
 
 class RestoredFile(msgspec.Struct, frozen=True):

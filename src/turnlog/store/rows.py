@@ -1,19 +1,32 @@
-"""What of a message goes into columns: pure functions from a message to rows and to what it adds to totals.
+"""Messages as columns, and sums of columns as values of the model: pure functions, without a database.
 
-The writer stores them, and takes an old reading's part out of the totals by the same functions.
+The writers store what they return, and take what an older reading of a message added out of the counts by the same
+functions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from turnlog.model import FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolState
+from turnlog.model import (
+    Cost,
+    FilePart,
+    Message,
+    Origin,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolState,
+    Usage,
+    UsageTotal,
+)
 from turnlog.model.message import UNCALLED_ORIGINS, command_line
 from turnlog.model.usage import BUCKETS
 from turnlog.store.paths import touched_paths
@@ -256,3 +269,29 @@ def _input_size(part: ToolCallPart) -> int:
     if part.input is not UNSET:
         return len(memoryview(part.input))
     return len(part.input_text or "")
+
+
+_OFTEN_UNTOLD = frozenset({"cache_write", "reasoning", "tool_prompt"})
+"""Buckets that many logs do not tell apart from others: a sum of zero says nothing there."""
+
+
+def dollars(nanos: int, *, reported: bool = False, price_version: str | None = None) -> Cost:
+    """Nano-dollars as a cost."""
+    return Cost(amount=Decimal(nanos) / NANO, kind="reported" if reported else "priced", price_version=price_version)
+
+
+def priced(nanos: int, calls: int, unknown_calls: int, unpriced_calls: int) -> Cost | None:
+    """The cost of some calls; None when not one of them could be priced."""
+    return dollars(nanos) if calls > unknown_calls + unpriced_calls else None
+
+
+def usage_total(counts: Sequence[int], calls: int, unknown_calls: int, lower_bound_calls: int) -> UsageTotal:
+    """The tokens of some calls, from their sums in the order of `BUCKETS`."""
+    if calls == unknown_calls:
+        return UsageTotal(calls=calls, unknown_calls=unknown_calls)
+    known: dict[str, Any] = {
+        name: None if count == 0 and name in _OFTEN_UNTOLD else count
+        for name, count in zip(BUCKETS, counts, strict=True)
+    }
+    exactness = "lower_bound" if lower_bound_calls else "exact"
+    return UsageTotal(usage=Usage(**known, exactness=exactness), calls=calls, unknown_calls=unknown_calls)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from turnlog.model import Message, TextPart, ToolCallPart, Usage, sum_usage
 from turnlog.store import bodies
-from turnlog.store.families import family, session_key
 from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.rows import NANO, TURN_ORIGINS, milliseconds
+from turnlog.store.session_keys import family, session_key
 
 
 class RunFacts(NamedTuple):

@@ -1,16 +1,29 @@
-"""The sources table: what has been read, how far, and whether a file is still the one that was read."""
+"""The sources table: what has been read, how far, whether a file is still the one that was read, and our own files."""
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
 from os import stat_result
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
+from turnlog.hooks.send import SPOOLS
 from turnlog.store import zstd
+
+
+def imports_folder(store_path: Path) -> Path:
+    """The folder for the bytes of files that were imported one by one; they go with the session that they are about."""
+    return store_path.absolute().parent / "imports"
+
+
+def hooks_folder(store_path: Path) -> Path:
+    """The folder with the spools of hooks, a folder in it for each agent."""
+    return store_path.absolute().parent / SPOOLS
+
 
 SAMPLE_SIZE = 4096
 """Bytes hashed at the head of a file, and before the end of what is archived, to know it again."""

@@ -22,8 +22,8 @@ from turnlog.agents import detect
 from turnlog.agents.base import Detection, Source, reads_rows
 from turnlog.errors import FormatError
 from turnlog.pricing import price_nanos, price_version
-from turnlog.store.beside import imports_folder
 from turnlog.store.connection import connect
+from turnlog.store.sources import imports_folder
 from turnlog.sync.reader import Reader
 from turnlog.sync.summary import Problem
 from turnlog.sync.syncer import Progress

@@ -29,8 +29,8 @@ from turnlog.store.sources import (
     next_source_key,
     save_source,
 )
+from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.transaction import Pricer, Saved, SourceRow
-from turnlog.store.writing.writer import Batch
 from turnlog.sync.log_file import LogFile
 from turnlog.sync.summary import Problem
 

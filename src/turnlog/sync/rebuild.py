@@ -23,8 +23,8 @@ from turnlog.store.frames import drop_bodies
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import save_fold_state
+from turnlog.store.writing.batch import CUT_OFF, Batch
 from turnlog.store.writing.transaction import SourceRow
-from turnlog.store.writing.writer import CUT_OFF, Batch
 from turnlog.sync.log_file import LOOK_AHEAD, is_complete, is_padding, line_number
 
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from turnlog.agents.base import Agent, Source, SourceKind
 from turnlog.agents.folders import entries, is_file
 from turnlog.hooks import send
-from turnlog.store.beside import hooks_folder
 from turnlog.store.connection import write_transaction
-from turnlog.store.sources import Fingerprint, known_fingerprints, mark_vanished
+from turnlog.store.sources import Fingerprint, hooks_folder, known_fingerprints, mark_vanished
 
 KEPT_SECONDS = 7 * 86400
 

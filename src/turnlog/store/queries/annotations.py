@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable
 
 from turnlog.store.base import Annotations, AnnotationsChange
-from turnlog.store.families import session_key
 from turnlog.store.rows import moment
+from turnlog.store.session_keys import session_key
 
 
 def load_annotations(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, Annotations]:

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 import msgspec
 
 from turnlog.store.base import LONGEST_MEMORY, ChangeEntry, SessionChanges
-from turnlog.store.families import session_key
 from turnlog.store.frames import PLACE, BodyReader
 from turnlog.store.queries.window import EVENT_COLUMNS, PLACE_COLUMNS, events_json, placements
 from turnlog.store.rows import moment
+from turnlog.store.session_keys import session_key
 
 # A unary plus keeps SQLite from walking the whole session: what has changed lately is a few rows of an index.
 

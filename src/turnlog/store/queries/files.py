@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from turnlog.store.base import FileFilter, FileHistory, FileTouch, FileUse, Page, TouchedFile
-from turnlog.store.families import session_key
 from turnlog.store.paths import CHANGING_KINDS, resolve_path, spellings
 from turnlog.store.queries.paging import decode_cursor, encode_cursor
 from turnlog.store.queries.tool_calls import CALL_COLUMNS, FROM_PARTS, call_of
 from turnlog.store.rows import moment
+from turnlog.store.session_keys import session_key
 
 _CHANGING = f"({', '.join(repr(kind) for kind in CHANGING_KINDS)})"
 

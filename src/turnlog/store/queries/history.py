@@ -12,11 +12,11 @@ from turnlog.model import CompactionEvent, ErrorEvent, HistoryEvent, Provenance,
 from turnlog.model.codec import decode_event
 from turnlog.store import zstd
 from turnlog.store.base import OutlineEntry
-from turnlog.store.families import session_key
+from turnlog.store.packed_columns import unpack_data
 from turnlog.store.queries.messages import load_messages
 from turnlog.store.queries.spans import Span, held
 from turnlog.store.rows import TURN_ORIGINS, moment
-from turnlog.store.stored_events import unpack_data
+from turnlog.store.session_keys import session_key
 
 OUTLINE_LENGTH = 200
 """Characters of a landmark's text."""

@@ -16,12 +16,12 @@ from turnlog.store.archive import Archive
 from turnlog.store.archived_texts import WholeBodies
 from turnlog.store.base import PlacedMessage, RawRecord
 from turnlog.store.blobs import BlobLoader
-from turnlog.store.families import session_key
-from turnlog.store.places import unpack_ids, unpack_records
+from turnlog.store.packed_columns import unpack_ids, unpack_records
 from turnlog.store.queries.placed_rows import SELECT_MEMBERS, SELECT_SUPERSEDED, PlacedRow, select_placed
 from turnlog.store.queries.spans import Span, held, select_span
 from turnlog.store.queries.structured import StructuredResults
-from turnlog.store.sums import dollars
+from turnlog.store.rows import dollars
+from turnlog.store.session_keys import session_key
 
 _FIND_MESSAGE = (
     "WITH RECURSIVE agents (name) AS (SELECT min(agent) FROM messages UNION ALL"

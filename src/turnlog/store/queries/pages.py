@@ -11,10 +11,10 @@ from turnlog.store import bodies
 from turnlog.store.archived_texts import WholeBodies
 from turnlog.store.base import MessagePlace
 from turnlog.store.blobs import BlobLoader
-from turnlog.store.families import session_key
 from turnlog.store.frames import BODY_COLUMNS
 from turnlog.store.queries.messages import children_of_calls
 from turnlog.store.queries.spans import Span, held, select_span
+from turnlog.store.session_keys import session_key
 
 _PLACES = "SELECT s.position, m.external_id, m.role FROM {held} s JOIN messages m ON m.key = s.message_key"
 _BODIES = f"SELECT m.external_id, {BODY_COLUMNS} FROM {{held}} s JOIN messages m ON m.key = s.message_key"

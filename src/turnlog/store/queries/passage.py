@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 
 from turnlog.history.order import order_history
 from turnlog.model import HistoryEvent, InterruptEvent, MessageEvent, ToolResultEvent
-from turnlog.store.families import session_key
 from turnlog.store.queries.history import load_events, load_events_between
 from turnlog.store.queries.messages import load_messages, load_messages_at, position_of, result_places
 from turnlog.store.queries.spans import Span, held, select_span
+from turnlog.store.session_keys import session_key
 from turnlog.store.shapes.sessions import Passage, PlacedMessage
 
 _END: Final = 1 << 62

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace
-from turnlog.store.places import PARENT_ID
+from turnlog.store.packed_columns import PARENT_ID
 
 
 class PlacedRow(NamedTuple):
@@ -49,4 +49,4 @@ def select_placed(table: str, *, parent_record: str = "s.parent_record", fate: s
 SELECT_MEMBERS = select_placed("memberships")
 
 SELECT_SUPERSEDED = select_placed("superseded", parent_record="NULL", fate="'superseded'")
-"""Places that gave way to a session's own log (see `store.writing.streams`): seldom any."""
+"""Places that gave way to a session's own log (see `store.reconcile.streams`): seldom any."""

@@ -9,8 +9,8 @@ import sqlite3
 from typing import Any
 
 from turnlog.store.base import SessionFilter
-from turnlog.store.families import session_key
 from turnlog.store.queries.paging import aware_milliseconds
+from turnlog.store.session_keys import session_key
 
 _CONDITIONS = {
     "agent": "s.agent = ?",
@@ -32,18 +32,18 @@ _CONDITIONS = {
 
 
 LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""Not what a stream called a subagent that has a log under another id (see `store.writing.streams`)."""
+"""Not what a stream called a subagent that has a log under another id (see `store.reconcile.streams`)."""
 
 
 _OWN = (
     "NOT (s.messages = 0 AND s.events > 0 AND s.created_at IS NULL AND s.cwd IS NULL AND s.title IS NULL"
     " AND s.native = 0)"
 )
-"""Not a log that holds nothing but facts without a time, which are of other sessions (see `writing.leaf_titles`)."""
+"""Not a log that holds nothing but facts without a time, which are of other sessions (see `reconcile.titles`)."""
 
 
 _TOLD_HERE = "NOT (s.native = 1 AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""No chat whose every answer an agent's log tells of (see `store.writing.answers`)."""
+"""No chat whose every answer an agent's log tells of (see `store.reconcile.chat_answers`)."""
 
 
 _USED = (

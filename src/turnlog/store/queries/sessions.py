@@ -12,12 +12,11 @@ import msgspec
 from turnlog.model import Ownership, Project, Relationship, Session, SessionCounts
 from turnlog.model.usage import BUCKETS
 from turnlog.store.base import Page, SessionFilter, SessionLink, SessionSort
-from turnlog.store.families import session_key
 from turnlog.store.queries.paging import decode_cursor, encode_cursor, phases
 from turnlog.store.queries.session_conditions import LISTED, conditions_of
-from turnlog.store.rows import moment
-from turnlog.store.sums import dollars, priced, usage_total
-from turnlog.store.writing.lineage import NEAREST
+from turnlog.store.reconcile.lineage import NEAREST
+from turnlog.store.rows import dollars, moment, priced, usage_total
+from turnlog.store.session_keys import session_key
 
 _COUNTS = (
     "messages",

@@ -24,10 +24,10 @@ from turnlog.store.base import (
     SourceInfo,
     StoredDiagnostic,
 )
-from turnlog.store.families import session_key
+from turnlog.store.packed_columns import unpack_data
 from turnlog.store.queries.paging import decode_cursor, encode_cursor
 from turnlog.store.rows import moment
-from turnlog.store.stored_events import unpack_data
+from turnlog.store.session_keys import session_key
 
 _SELECT = (
     "SELECT f.path, f.agent, f.kind, f.session_id, f.size, f.generation, f.cursor, f.lines, f.read_at, f.vanished_at,"

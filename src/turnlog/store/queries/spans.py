@@ -54,6 +54,6 @@ def select_span(
 
 
 def held(connection: sqlite3.Connection, key: int) -> str:
-    """The table of what a session holds by its own id: of a chat also what agents' logs tell of (`writing.answers`)."""
+    """The table of what a session holds by its own id: of a chat also what its agents' logs have (`chat_answers`)."""
     found = connection.execute("SELECT 1 FROM superseded WHERE session_key = ? AND fate IS NOT NULL LIMIT 1", (key,))
     return _HELD if found.fetchone() else "memberships"

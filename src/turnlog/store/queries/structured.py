@@ -11,7 +11,7 @@ import msgspec
 
 from turnlog.model import Message, ToolCallPart, ToolKind, ToolResult
 from turnlog.store.archive import Archive, RecordReader
-from turnlog.store.places import unpack_records
+from turnlog.store.packed_columns import unpack_records
 from turnlog.store.queries.placed_rows import PlacedRow
 
 if TYPE_CHECKING:

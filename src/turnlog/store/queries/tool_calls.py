@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from turnlog.model import ToolState
 from turnlog.model.tools import OPEN_STATES
 from turnlog.store.base import Page, ReasoningVolume, ToolCall, ToolCallFilter, ToolUsage
-from turnlog.store.families import session_key
 from turnlog.store.queries.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
 from turnlog.store.rows import moment
+from turnlog.store.session_keys import session_key
 
 _FAILED = ToolState.OUTPUT_ERROR
 

@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 
-from turnlog.store.families import session_key
 from turnlog.store.frames import BODY_COLUMNS, PLACE, load_frames
-from turnlog.store.places import unpack_many
+from turnlog.store.packed_columns import event_json, unpack_many
 from turnlog.store.queries.messages import children_of_calls, places_of_results
 from turnlog.store.queries.spans import Span, held, select_span
 from turnlog.store.rows import NANO
-from turnlog.store.stored_events import event_json
+from turnlog.store.session_keys import session_key
 from turnlog.store.window import Placement, Window
 
 PLACE_COLUMNS = (

@@ -1,1 +1,1 @@
-"""What readings bring -> rows. `writer.Batch` is what one transaction writes; the others each write one kind of row."""
+"""What writes rows. `batch.Batch` is what one transaction writes; the other modules each write one kind of row."""

@@ -1,7 +1,8 @@
-"""The session rows that a transaction touches: keys at once, everything else in one statement at its end.
+"""The session rows of one transaction: one draft a session, written when the transaction asks for it.
 
-What feeds learn about a session is joined in memory with what its row says (`joining.join_session_changes`), and
-totals are kept as differences, so that a session costs a row a transaction however many files and feeds speak of it.
+What feeds say about a session is merged in memory with what its row says (`reconcile.merge.merge_session_changes`), and
+counts are kept as differences. A session so costs one row a transaction, however many files and feeds speak of it.
+Keys are given at once, since messages and events name them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,10 @@ from turnlog.agents.changes import NAMED_AFTER, SessionChange
 from turnlog.agents.hooked import TOLD_BY
 from turnlog.model.session import TitleSource
 from turnlog.store.base import LONGEST_MEMORY
-from turnlog.store.joining import join_session_changes
-from turnlog.store.names import Names
-from turnlog.store.rows import NANO, milliseconds, moment, nanos
-from turnlog.store.writing.leaf_titles import LeafTitles, title_of
-from turnlog.store.writing.session_counts import COUNTS, SessionCounts
+from turnlog.store.reconcile.merge import merge_session_changes
+from turnlog.store.reconcile.titles import LeafTitles, title_of
+from turnlog.store.rows import MESSAGE_COUNTS, NANO, USAGE_COUNTS, milliseconds, moment, nanos
+from turnlog.store.writing.names import Names
 
 _FACTS = (
     "project_key",
@@ -42,12 +42,15 @@ _FACTS = (
     "active_leaf",
     "patch_position",
 )
-_INSERT_COLUMNS = ("key", "agent", "external_id", *_FACTS, "turns", "changed_seq", *COUNTS)
+_COUNTS = (*MESSAGE_COUNTS, "events", *USAGE_COUNTS)
+"""Columns of `sessions` that are sums."""
+
+_INSERT_COLUMNS = ("key", "agent", "external_id", *_FACTS, "turns", "changed_seq", *_COUNTS)
 _INSERT = f"INSERT INTO sessions ({', '.join(_INSERT_COLUMNS)}) VALUES ({', '.join('?' * len(_INSERT_COLUMNS))})"
 _UPDATE_FACTS = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _FACTS)} WHERE key = ?"
 _UPDATE_COUNTS = (
     f"UPDATE sessions SET turns = max(turns, ?), changed_seq = max(changed_seq, ?),"
-    f" {', '.join(f'{name} = {name} + ?' for name in COUNTS)} WHERE key = ?"
+    f" {', '.join(f'{name} = {name} + ?' for name in _COUNTS)} WHERE key = ?"
 )
 _SELECT = (
     "SELECT key, shares, (SELECT path FROM projects p WHERE p.key = project_key), project_at, titles, titled_at,"
@@ -57,6 +60,83 @@ _SELECT = (
 )
 
 
+class Departure(msgspec.Struct, frozen=True):
+    """A message or an event that has left a session: who follows the session's changes is told."""
+
+    is_event: bool
+    position: int
+    id: str
+
+
+class SessionDraft(msgspec.Struct):
+    """What one transaction has to write of one session."""
+
+    key: int
+    session_id: str = ""
+    """Empty where no source of the transaction speaks of the session: it only holds a message that another changed."""
+    facts: SessionChange = msgspec.field(default_factory=lambda: SessionChange(session_id=""))
+    """What is known of it by now, from its row and from the feeds of this transaction."""
+    is_created: bool = False
+    """This transaction made it."""
+    has_row: bool = True
+    has_new_facts: bool = False
+    """`facts` differ from the row, or its title may."""
+    needs_fates: bool = False
+    """A record says that it left a branch or compacted its context: the fates of its messages are worked out anew."""
+    is_shared: bool = False
+    """It holds messages together with other sessions: who is billed is worked out anew."""
+    starts_sharing: bool = False
+    """Its row has to say so from now on."""
+    sequence: int = 0
+    """Its number in the change sequence; 0 as long as nothing of it changed."""
+    is_announced: bool = True
+    """The row of `sequence` in `changes` is written."""
+    turns: int = 0
+    """The newest turn that a message was added in; 0 for none."""
+    events: int = 0
+    message_counts: list[tuple[int, ...]] = msgspec.field(default_factory=list[tuple[int, ...]])
+    """`rows.MESSAGE_COUNTS` of each message that was added, negative of each that was removed."""
+    usage_counts: list[Sequence[int]] = msgspec.field(default_factory=list[Sequence[int]])
+    """`rows.USAGE_COUNTS` of what is billed to it: sums of this transaction, negative where they move elsewhere."""
+    departures: list[Departure] = msgspec.field(default_factory=list[Departure])
+
+    def add_message(self, counts: tuple[int, ...]) -> None:
+        """Count a message that the session holds now (`rows.MESSAGE_COUNTS`)."""
+        self.message_counts.append(counts)
+
+    def remove_message(self, counts: tuple[int, ...]) -> None:
+        """Take a message out of the counts."""
+        self.message_counts.append(tuple([-count for count in counts]))
+
+    def note_turn(self, turn: int | None) -> None:
+        """A message of this turn is there."""
+        if turn is not None and turn > self.turns:
+            self.turns = turn
+
+    @property
+    def has_new_counts(self) -> bool:
+        """Whether columns of sums have to be changed, or the number in the change sequence."""
+        has_sums = self.message_counts or self.usage_counts or self.events or self.turns
+        return bool(has_sums) or not self.is_announced
+
+    def count_columns(self) -> list[int]:
+        """The columns of `_COUNTS`."""
+        return [*_sums(self.message_counts, MESSAGE_COUNTS), self.events, *_sums(self.usage_counts, USAGE_COUNTS)]
+
+    def settle(self) -> None:
+        """Everything is written: begin with nothing. Flags that passes look at stay."""
+        self.has_row = self.is_announced = True
+        self.has_new_facts = self.starts_sharing = False
+        self.turns = self.events = 0
+        self.message_counts.clear()
+        self.usage_counts.clear()
+        self.departures.clear()
+
+
+def _sums(counts: Sequence[Sequence[int]], names: Sequence[str]) -> list[int]:
+    return [sum(column) for column in zip(*counts, strict=True)] if counts else [0] * len(names)
+
+
 class SessionRows:
     """Sessions of one transaction."""
 
@@ -64,106 +144,101 @@ class SessionRows:
         self._connection = connection
         self._names = names
         self._now = int(time.time() * 1000)
+        self._drafts: dict[int, SessionDraft] = {}
         self._keys: dict[str, int | None] = {}
-        self._ids: dict[int, str] = {}
-        self._new: set[int] = set()
-        self._facts: dict[int, SessionChange] = {}
-        self._learned: set[int] = set()
-        self.counts = SessionCounts()
-        self._sequences: dict[int, int] = {}
-        self._gone: list[tuple[int, int, bool, int, str]] = []
-        self._unwritten: list[tuple[int, int, int]] = []
+        """Key of every session that was asked for; None for one that the user has forgotten."""
         self.leaf_titles = LeafTitles(connection)
         self._forgotten = {row[0] for row in connection.execute("SELECT session_id FROM tombstones")}
         self._next_key = _next(connection, "SELECT max(key) FROM sessions")
         self._next_sequence = _next(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
-        self.created: set[str] = set()
-        """Ids of sessions that this transaction makes."""
-        self.relink: set[int] = set()
-        """Keys of sessions whose fates must be worked out anew."""
-        self._sharing: set[int] = set()
-        self.shared: set[int] = set()
-        """Keys of sessions that share messages with others, and were touched."""
 
     @property
-    def touched(self) -> set[str]:
+    def ids(self) -> set[str]:
         """Ids of the sessions that this transaction speaks of."""
-        return set(self._ids.values())
+        return {draft.session_id for draft in self._drafts.values() if draft.session_id}
 
     @property
     def keys(self) -> set[int]:
         """Keys of the sessions that this transaction speaks of."""
-        return set(self._ids)
+        return {draft.key for draft in self._drafts.values() if draft.session_id}
+
+    @property
+    def created(self) -> set[str]:
+        """Ids of the sessions that this transaction made."""
+        return {draft.session_id for draft in self._drafts.values() if draft.is_created}
+
+    @property
+    def shared(self) -> set[int]:
+        """Keys of sessions that share messages with others, and were touched."""
+        return {draft.key for draft in self._drafts.values() if draft.is_shared}
+
+    @property
+    def without_fates(self) -> set[int]:
+        """Keys of sessions whose fates must be worked out anew, because a record says so."""
+        return {draft.key for draft in self._drafts.values() if draft.needs_fates}
 
     @property
     def last_change(self) -> int:
         """The newest number of the change sequence; 0 when nothing changed."""
-        return max(self._sequences.values(), default=0)
+        return max((draft.sequence for draft in self._drafts.values()), default=0)
 
     def key(self, session_id: str) -> int | None:
         """The key of a session, made if it is new; None for one that the user has forgotten."""
         if session_id in self._keys:
             return self._keys[session_id]
-        key = self._find(session_id)
-        if key is None and session_id not in self._forgotten:
-            key = self._next_key
+        draft = self._load(session_id)
+        if draft is None and session_id not in self._forgotten:
+            facts = SessionChange(session_id=session_id)
+            draft = SessionDraft(self._next_key, session_id, facts, is_created=True, has_row=False)
+            self._drafts[draft.key] = draft
             self._next_key += 1
-            self._new.add(key)
-            self._facts[key] = SessionChange(session_id=session_id)
-            self.created.add(session_id)
-        self._keys[session_id] = key
-        if key is not None:
-            self._ids[key] = session_id
+        key = self._keys[session_id] = None if draft is None else draft.key
         return key
 
-    def has_branches(self, key: int) -> bool:
-        """Whether the session has left a branch or compacted its context, now or before."""
-        return self._facts[key].relink
+    def draft(self, key: int) -> SessionDraft:
+        """What this transaction has to write of a session that is stored or was made by `key`."""
+        draft = self._drafts.get(key)
+        if draft is None:
+            draft = self._drafts[key] = SessionDraft(key)
+        return draft
 
-    def active_leaf(self, key: int) -> str | None:
-        """The record at the end of the session's active branch, as far as records say."""
-        return self._facts[key].active_leaf
-
-    def id(self, key: int) -> str:
-        """The id of a session that this transaction has asked for."""
-        return self._ids[key]
-
-    def _find(self, session_id: str) -> int | None:
+    def _load(self, session_id: str) -> SessionDraft | None:
+        """The draft of a session that is stored, with what its row says."""
         agent, _, external_id = session_id.partition(":")
         row = self._connection.execute(_SELECT, (agent, external_id)).fetchone()
         if row is None:
             return None
         key, shares, *facts = row
-        self._facts[key] = _change_of(session_id, facts)
-        if shares:
-            self.shared.add(key)
-        return key
+        draft = self.draft(key)
+        draft.session_id, draft.facts = session_id, _change_of(session_id, facts)
+        draft.is_shared = draft.is_shared or bool(shares)
+        return draft
 
-    def learn(self, change: SessionChange) -> None:
-        """Join what a feed says about a session with what is known."""
+    def apply(self, change: SessionChange) -> None:
+        """Merge what a feed says about a session into what is known."""
         key = self.key(change.session_id)
         if key is None:
             return
         self.sequence(key)
-        if self._facts[key].metadata.get(TOLD_BY) == "hooks":
-            # What hooks told held until now only: the log tells it all, and its own way.
-            self._facts[key] = SessionChange(session_id=change.session_id)
-        known = self._facts[key]
-        if change.relink:
-            self.relink.add(key)
-        self._facts[key] = join_session_changes(known, change)
-        self._learned.add(key)
+        draft = self._drafts[key]
+        if draft.facts.metadata.get(TOLD_BY) == "hooks":
+            # Facts from hooks hold only until another source has any: a log says all of them, in its own words.
+            draft.facts = SessionChange(session_id=change.session_id)
+        draft.needs_fates = draft.needs_fates or change.relink
+        draft.facts = merge_session_changes(draft.facts, change)
+        draft.has_new_facts = True
 
-    def learn_from_hooks(self, change: SessionChange) -> None:
-        """Join what hooks tell of a session, as long as nothing else has told of it."""
+    def apply_from_hooks(self, change: SessionChange) -> None:
+        """Merge what hooks say of a session, as long as no other source has said anything of it."""
         key = self.key(change.session_id)
         if key is None:
             return
         self.sequence(key)
-        is_unheard_of = key in self._new and key not in self._learned
-        if is_unheard_of or self._facts[key].metadata.get(TOLD_BY) == "hooks":
-            self._facts[key] = join_session_changes(self._facts[key], change)
-            self._learned.add(key)
+        draft = self._drafts[key]
+        is_unknown = not draft.has_row and not draft.has_new_facts
+        if is_unknown or draft.facts.metadata.get(TOLD_BY) == "hooks":
+            draft.facts = merge_session_changes(draft.facts, change)
+            draft.has_new_facts = True
 
     @property
     def is_any_forgotten(self) -> bool:
@@ -175,84 +250,98 @@ class SessionRows:
         return session_id in self._forgotten
 
     def names_forgotten(self, data: bytes) -> bool:
-        """Whether somewhere in these bytes stands the id that an agent gave a forgotten session."""
+        """Whether the id that an agent gave a forgotten session occurs in these bytes."""
         return any(session_id.partition(":")[2].encode() in data for session_id in self._forgotten)
 
     def start_over(self, session_id: str) -> None:
         """The session's own log was written anew: what it says now is newer than anything it said before."""
         key = self.key(session_id)
         if key is not None:
-            self._facts[key].position = 0
+            self._drafts[key].facts.position = 0
 
     def share(self, keys: Iterable[int]) -> None:
         """These sessions hold a message together."""
-        self.shared.update(keys)
-        self._sharing.update(keys)
+        for key in keys:
+            draft = self.draft(key)
+            draft.is_shared = draft.starts_sharing = True
 
     def sequence(self, key: int) -> int:
         """This transaction's number in the change sequence, for one session."""
-        sequence = self._sequences.get(key)
-        if sequence is None:
-            sequence = self._sequences[key] = self._next_sequence
+        draft = self._drafts.get(key) or self.draft(key)
+        if not draft.sequence:
+            draft.sequence, draft.is_announced = self._next_sequence, False
             self._next_sequence += 1
-            self._unwritten.append((sequence, key, self._now))
-        return sequence
+        return draft.sequence
 
-    def lose(self, key: int, things: Iterable[tuple[int, str]], *, events: bool = False) -> None:
-        """Messages or events (position, id) have left a session: who follows its changes is told."""
-        self._gone += [(self.sequence(key), key, events, position, id) for position, id in things]
+    def note_gone(self, key: int, things: Iterable[tuple[int, str]], *, events: bool = False) -> None:
+        """Messages or events (position, id) have left a session."""
+        departures = [Departure(events, position, id) for position, id in things]
+        if departures:
+            self.sequence(key)
+            self._drafts[key].departures += departures
 
-    def write(self) -> None:
-        """Write all rows; what comes later goes into them by another `write`."""
+    def flush(self) -> None:
+        """Write all drafts to their rows. What is added to them later is written by another `flush`."""
         self._retitle()
-        counts = self.counts.take()
-        nothing = (0, [0] * len(COUNTS))
-        rows = [self._new_row(key, *counts.pop(key, nothing)) for key in sorted(self._new)]
-        self._connection.executemany(_INSERT, rows)
-        learned = self._learned - self._new
-        self._connection.executemany(_UPDATE_FACTS, [(*self._fact_columns(key), key) for key in sorted(learned)])
-        changed = {*counts, *(key for _, key, _ in self._unwritten)} - self._new
-        for key in sorted(changed):
-            turns, added = counts.get(key, nothing)
-            self._connection.execute(_UPDATE_COUNTS, (turns, self._sequences.get(key, 0), *added, key))
-        self._connection.executemany(
-            "INSERT INTO changes (seq, session_key, kind, at) VALUES (?, ?, 'session', ?)", self._unwritten
+        drafts = sorted(self._drafts.values(), key=lambda draft: draft.key)
+        connection = self._connection
+        connection.executemany(_INSERT, [self._new_row(draft) for draft in drafts if not draft.has_row])
+        stored = [draft for draft in drafts if draft.has_row]
+        connection.executemany(
+            _UPDATE_FACTS, [(*self._fact_columns(draft), draft.key) for draft in stored if draft.has_new_facts]
         )
-        self._write_gone()
-        self._connection.executemany(
-            "UPDATE sessions SET shares = 1 WHERE key = ? AND shares = 0", [(key,) for key in self._sharing]
+        connection.executemany(
+            _UPDATE_COUNTS,
+            [
+                (draft.turns, draft.sequence, *draft.count_columns(), draft.key)
+                for draft in stored
+                if draft.has_new_counts
+            ],
         )
-        for pending in (self._new, self._learned, self._unwritten, self._sharing):
-            pending.clear()
+        connection.executemany(
+            "INSERT INTO changes (seq, session_key, kind, at) VALUES (?, ?, 'session', ?)",
+            [(draft.sequence, draft.key, self._now) for draft in drafts if not draft.is_announced],
+        )
+        self._write_departures(drafts)
+        connection.executemany(
+            "UPDATE sessions SET shares = 1 WHERE key = ? AND shares = 0",
+            [(draft.key,) for draft in drafts if draft.starts_sharing],
+        )
+        for draft in drafts:
+            draft.settle()
 
     def _retitle(self) -> None:
-        """Sessions that other files gave a title, or took one from, are written with what they are called now."""
+        """Sessions that other files gave a title, or took one from, are written with their title of now."""
         for session_id in self.leaf_titles.take_concerned():
-            if session_id in self._keys or self._find(session_id) is not None:
+            if session_id in self._keys or self._load(session_id) is not None:
                 key = self.key(session_id)
                 if key is not None:
                     self.sequence(key)
-                    self._learned.add(key)
+                    self._drafts[key].has_new_facts = True
 
-    def _write_gone(self) -> None:
-        if not self._gone:
-            return
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO gone (seq, session_key, is_event, position, id) VALUES (?, ?, ?, ?, ?)", self._gone
-        )
-        self._connection.execute("DELETE FROM gone WHERE seq <= ?", (self._next_sequence - LONGEST_MEMORY,))
-        self._gone.clear()
+    def _write_departures(self, drafts: Iterable[SessionDraft]) -> None:
+        rows = [
+            (draft.sequence, draft.key, gone.is_event, gone.position, gone.id)
+            for draft in drafts
+            for gone in draft.departures
+        ]
+        if rows:
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO gone (seq, session_key, is_event, position, id) VALUES (?, ?, ?, ?, ?)", rows
+            )
+            self._connection.execute("DELETE FROM gone WHERE seq <= ?", (self._next_sequence - LONGEST_MEMORY,))
 
-    def _new_row(self, key: int, turns: int, counts: list[int]) -> tuple[Any, ...]:
-        agent, _, external_id = self._ids[key].partition(":")
-        return (key, agent, external_id, *self._fact_columns(key), turns, self._sequences.get(key, 0), *counts)
+    def _new_row(self, draft: SessionDraft) -> tuple[Any, ...]:
+        agent, _, external_id = draft.session_id.partition(":")
+        facts = self._fact_columns(draft)
+        return (draft.key, agent, external_id, *facts, draft.turns, draft.sequence, *draft.count_columns())
 
-    def _fact_columns(self, key: int) -> tuple[Any, ...]:
+    def _fact_columns(self, draft: SessionDraft) -> tuple[Any, ...]:
         """The columns of `_FACTS`."""
-        facts = self._facts[key]
+        facts = draft.facts
         project_key = None if facts.project_path is None else self._names.project(facts.project_path)
         named_after = facts.metadata.get(NAMED_AFTER)
-        title, title_source = title_of(self._connection, self._ids[key], facts.titles, facts.active_leaf, named_after)
+        title, title_source = title_of(self._connection, draft.session_id, facts.titles, facts.active_leaf, named_after)
         return (
             project_key,
             milliseconds(facts.project_at),
@@ -302,6 +391,6 @@ def _json(mapping: dict[Any, Any]) -> str | None:
     return msgspec.json.encode(mapping, order="sorted").decode() if mapping else None
 
 
-def _next(connection: sqlite3.Connection, question: str) -> int:
-    row = connection.execute(question).fetchone()
+def _next(connection: sqlite3.Connection, query: str) -> int:
+    row = connection.execute(query).fetchone()
     return (row[0] or 0) + 1 if row else 1

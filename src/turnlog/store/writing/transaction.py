@@ -1,6 +1,6 @@
-"""What the writers of one transaction share: connection, names, sessions, totals, and whose bytes are being read.
+"""What the writers of one transaction share: connection, names, sessions, usage, and the source that is being read.
 
-The rooms around it each write one kind of row (`new_messages`, `readings`, `event_rows`, `link_rows`); `writer.Batch`
+The modules around it each write one kind of row (`messages`, `events`, `links`, `sessions`, `usage`); `batch.Batch`
 calls them in order.
 """
 
@@ -18,17 +18,18 @@ from turnlog.agents.changes import MessageChange
 from turnlog.agents.packing import is_packed
 from turnlog.model import Message, Usage
 from turnlog.store.archived_texts import Feed
-from turnlog.store.names import Names
+from turnlog.store.reconcile.precedence import HOOKS, STREAM
 from turnlog.store.rows import MessageFacts, believable, message_buckets, milliseconds, nanos
+from turnlog.store.writing.names import Names
 from turnlog.store.writing.sessions import SessionRows
-from turnlog.store.writing.totals import Totals
+from turnlog.store.writing.usage import UsageRows
 
 Pricer = Callable[[Usage | None, str | None, str | None, datetime | None], int | None]
 """Usage of one call, its model, who served it, its time -> nano-dollars, or None when the price is not known."""
 
 
 class SourceRow(msgspec.Struct, frozen=True):
-    """What the writer needs to know of a source."""
+    """What the writers need to know of a source."""
 
     key: int
     agent: str
@@ -39,22 +40,22 @@ class SourceRow(msgspec.Struct, frozen=True):
 
     @property
     def is_log(self) -> bool:
-        """Whether the archive has what it tells as it stands, for as long as what it told is stored."""
+        """Whether the archive keeps its bytes as they are, for as long as anything read from them is stored."""
         return self.kind in (SourceKind.SESSION, SourceKind.SUBAGENT) and not is_packed(self.path)
 
     @property
     def is_stream(self) -> bool:
-        """What it tells gives way to the session's own log: see `turnlog.store.writing.streams`."""
-        return self.kind is SourceKind.STREAM
+        """Whether the session's own log supersedes all of it: see `turnlog.store.reconcile.precedence`."""
+        return self.kind in STREAM.kinds
 
     @property
     def is_hooks(self) -> bool:
-        """What it tells gives way piece by piece: see `turnlog.store.writing.hooked`."""
-        return self.kind is SourceKind.HOOKS
+        """Whether the session's own log supersedes it message by message: see `turnlog.store.reconcile.hook_events`."""
+        return self.kind in HOOKS.kinds
 
 
 class Saved(msgspec.Struct):
-    """What a transaction brought."""
+    """What a transaction wrote."""
 
     sessions: set[str] = msgspec.field(default_factory=set[str])
     new_sessions: int = 0
@@ -64,24 +65,24 @@ class Saved(msgspec.Struct):
 
 
 class Transaction:
-    """See the module."""
+    """What is shared while one transaction is written."""
 
     def __init__(self, connection: sqlite3.Connection, price: Pricer, price_version: str) -> None:
         self.connection = connection
         self.names = Names(connection)
         self.sessions = SessionRows(connection, self.names)
-        self.totals = Totals(connection, self.names, self.sessions)
+        self.usage = UsageRows(connection, self.names, self.sessions)
         self.saved = Saved()
         self.source = SourceRow(0, "", "", 0, None)
         """The source whose changes are being written."""
         self._feed: Feed | None = None
-        """The bytes that tell them, where these can be read again in the archive."""
+        """The bytes that hold the changes, where these can be read again in the archive."""
         self._price = price
         self._price_key = self.names.price_version(price_version)
         self._paths: dict[int, tuple[bool, str | None, str]] = {}
 
-    def turn_to(self, source: SourceRow, data: bytes = b"", offset: int = 0) -> None:
-        """What comes now is of this source, told by `data`, which stands at byte `offset` of it."""
+    def use_source(self, source: SourceRow, data: bytes = b"", offset: int = 0) -> None:
+        """Write from now on for this source; `data` are the bytes at `offset` that its changes were read from."""
         self.source = source
         self._feed = Feed(source.key, source.generation, offset, data) if data and source.is_log else None
         self._paths[source.key] = (source.is_stream, source.session_id, source.path)
@@ -91,10 +92,11 @@ class Transaction:
         return {} if self._feed is None else self._feed.places(change.message, change.placement.records)
 
     def outranks(self, source_key: int | None, generation: int, session_id: str) -> bool:
-        """Whether this source says where something of a session stands, and not the one that said so before.
+        """Whether places of a session's messages are taken from this source, not from the one known so far.
 
-        The session's own file does, of several the one whose path sorts first, and a stream only where there is none;
-        of one file its newest generation does.
+        The session's own file comes first, of several the one whose path sorts first. A stream comes last: it counts
+        turns and places in its own way. Of one file the newest generation counts. The rule compares only what is
+        stored of the two sources, so the order of reading makes no difference.
         """
         if source_key == self.source.key:
             return self.source.generation > generation
@@ -118,7 +120,7 @@ class Transaction:
     def message_columns(
         self, message: Message, facts: MessageFacts, cost: int | None, revision: int, sequence: int
     ) -> tuple[Any, ...]:
-        """The columns between a message's ids and its payer, in the order of `rows.MESSAGE_COLUMNS`."""
+        """The columns between a message's ids and its billed session, in the order of `rows.MESSAGE_COLUMNS`."""
         return (
             message.role,
             message.origin,

@@ -1,7 +1,8 @@
-"""What depends on a whole session or on several: fates, who pays for shared messages, inferred relationships.
+"""Sessions that hold the same messages: which one is billed for them, and which session came out of which.
 
-Every function here is a pure function of the stored rows, run again whenever its inputs may have changed, so that
-the order in which sources were read leaves no trace.
+A resumed or forked session often copies its parent's records into a log of its own. The message is stored once, each
+session has a membership, and one session is billed. Every function here is a pure function of the stored rows, run
+again whenever its inputs may have changed, so the order in which sources are read makes no difference.
 """
 
 from __future__ import annotations
@@ -11,34 +12,29 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from turnlog.agents.base import HOOKED_FROM
-from turnlog.agents.changes import EventChange, Placement
-from turnlog.model import Fate, RecordEvent
-from turnlog.model.codec import decode_event
-from turnlog.model.tree import Placed
-from turnlog.store import zstd
-from turnlog.store.joining import messages_of_records, parents_of, place_messages, told_fate
-from turnlog.store.places import PARENT_ID, unpack_ids
-from turnlog.store.writing.splices import shared_compactions
+from turnlog.store.session_keys import find_key, session_id_of
 
 _LOOKUP_SIZE = 500
 
 _BY_STORE = 2
-"""`links.inferred` of a link that no agent told: 0 is said by a record, 1 inferred by an agent's module."""
+"""`links.inferred` of a link that the store inferred: 0 is in a record, 1 inferred by an agent's module."""
 
 
 NEAREST = (
     "NOT (l.kind = 'fork' AND EXISTS (SELECT 1 FROM links nearer JOIN links above ON above.child_id = nearer.parent_id"
     " WHERE nearer.child_id = l.child_id AND nearer.kind = 'fork' AND nearer.parent_id <> l.child_id"
     " AND above.parent_id = l.parent_id AND above.kind = 'fork'))"
-    " AND NOT (l.kind = 'subagent' AND l.inferred AND EXISTS (SELECT 1 FROM links told"
-    " WHERE told.child_id = l.child_id AND told.kind = 'subagent' AND NOT told.inferred))"
+    " AND NOT (l.kind = 'subagent' AND l.inferred AND EXISTS (SELECT 1 FROM links named"
+    " WHERE named.child_id = l.child_id AND named.kind = 'subagent' AND NOT named.inferred))"
 )
-"""Of links `l`: not the fork from a session of which another that was forked from is a fork itself. A copy of a copy
-names the makers of all that it holds; it came out of the last of them. Nor a parent that is inferred of a subagent
-whose parent a record names: the session that a person sees is above all of them."""
+"""Of links `l`: the link to the nearest parent, where several are known.
+
+A copy of a copy names the sessions that made all its records; it came out of the last of them. So the fork from a
+session is left out where the child is also a fork of one of that session's forks. An inferred parent of a subagent is
+left out where a record names its parent."""
 
 
-class PayerChange(NamedTuple):
+class BillingChange(NamedTuple):
     """A message whose cost moves from one session's totals to another's."""
 
     message_key: int
@@ -46,112 +42,34 @@ class PayerChange(NamedTuple):
     new: int
 
 
-class _Member(NamedTuple):
-    message_key: int
-    external_id: str
-    position: int
-    parent_id: str | None
-    parent_record: str | None
-    record_ids: bytes | None
-    fate: str
-    fate_cause: str | None
+class SharedMessages(NamedTuple):
+    """What `settle_shared` found."""
 
-    def placement(self, session_id: str) -> Placement:
-        return Placement(
-            session_id=session_id,
-            position=self.position,
-            parent_id=self.parent_id,
-            parent_record=self.parent_record,
-            record_ids=unpack_ids(self.record_ids, self.external_id),
-            fate=told_fate(Fate(self.fate)),
-        )
-
-
-def relink(connection: sqlite3.Connection, session_key: int, sequence: int) -> None:
-    """Resolve parents that a fold no longer knew, and work out what the branches make of every message.
-
-    What gets another fate has changed with this number of the change sequence.
-    """
-    session_id = _session_id(connection, session_key)
-    members = _members(connection, session_key)
-    placements = {member.external_id: member.placement(session_id) for member in members}
-    events = _events(connection, session_key, session_id)
-    active_leaf, has_branches = connection.execute(
-        "SELECT active_leaf, relink FROM sessions WHERE key = ?", (session_key,)
-    ).fetchone()
-    message_of = messages_of_records(placements, events)
-    shared = shared_compactions(connection, session_key, session_id) if members and members[0].position < 0 else []
-    placed = place_messages(placements, [*shared, *events], message_of, active_leaf) if has_branches or shared else {}
-    parents = parents_of(placements, message_of)
-    changed: list[tuple[str | None, str, str | None, int, int, int]] = []
-    for member in members:
-        parent = parents[member.external_id]
-        at = placed.get(member.external_id) or Placed(fate=Fate(member.fate), cause=member.fate_cause)
-        if (parent, at.fate, at.cause) != (member.parent_id, member.fate, member.fate_cause):
-            has_changed = (at.fate, at.cause) != (member.fate, member.fate_cause)
-            changed.append((parent, at.fate, at.cause, sequence if has_changed else 0, session_key, member.message_key))
-    connection.executemany(
-        f"UPDATE memberships AS s SET parent_id = iif({PARENT_ID} IS ?1, parent_id, ?1), fate = ?2, fate_cause = ?3,"
-        " changed_seq = max(changed_seq, ?4) WHERE session_key = ?5 AND message_key = ?6",
-        changed,
-    )
-
-
-def _members(connection: sqlite3.Connection, session_key: int) -> list[_Member]:
-    rows = connection.execute(
-        f"SELECT m.key, m.external_id, s.position, {PARENT_ID}, s.parent_record, s.record_ids, s.fate, s.fate_cause"
-        " FROM memberships s JOIN messages m ON m.key = s.message_key"
-        " WHERE s.session_key = ? AND s.position < ? ORDER BY s.position",
-        (session_key, HOOKED_FROM),
-    )
-    return [_Member(*row) for row in rows]
-
-
-def _events(connection: sqlite3.Connection, session_key: int, session_id: str) -> list[EventChange]:
-    """The events that bear on the tree: links in the chain of records, and compactions."""
-    rows = connection.execute(
-        "SELECT position, record_id, parent_id, CASE type WHEN 'compaction' THEN body END FROM events"
-        " WHERE session_key = ? AND (record_id IS NOT NULL OR type = 'compaction')",
-        (session_key,),
-    )
-    return [
-        EventChange(
-            session_id=session_id,
-            event=decode_event(zstd.decompress(body)) if body else RecordEvent(id="", kind="", position=position),
-            record_id=record_id,
-            parent_id=parent_id,
-        )
-        for position, record_id, parent_id, body in rows
-    ]
-
-
-class Settlement(NamedTuple):
-    """What `settle` found."""
-
-    payers: list[PayerChange]
+    billing: list[BillingChange]
     session_ids: set[str]
     """The sessions whose relationships may have changed."""
 
 
-def settle(connection: sqlite3.Connection, session_keys: set[int]) -> Settlement:
-    """Work out who pays for the messages that these sessions share, and which session came out of which.
+def settle_shared(connection: sqlite3.Connection, session_keys: set[int]) -> SharedMessages:
+    """Work out who is billed for the messages that these sessions share, and which session came out of which.
 
-    A session that holds nothing of its own, or whose own messages begin earliest, is the origin; one whose records
-    say they are copies never pays while another member does not say so.
+    A session that holds nothing of its own, or whose own messages begin earliest, is the origin. A session whose
+    records say they are copies is never billed while another holder's do not say so. Links between the sessions are
+    written here; the bills are the caller's to move.
     """
     group = _relatives(connection, session_keys)
     rank = {key: _rank(connection, key) for key in group}
-    payers: list[PayerChange] = []
+    billing: list[BillingChange] = []
     latest: dict[int, tuple[int, int]] = {}
     for message_key, old, members in _shared_messages(connection, group):
         new = min(members, key=lambda member: (member[1], rank[member[0]]))[0]
         if new != old:
-            payers.append(PayerChange(message_key, old, new))
+            billing.append(BillingChange(message_key, old, new))
         for key, _, position in members:
             if key != new and position >= latest.get(key, (-1, 0))[0]:
                 latest[key] = (position, new)
     _infer_links(connection, group, {child: parent for child, (_, parent) in latest.items()}, rank)
-    return Settlement(payers, session_ids(connection, group))
+    return SharedMessages(billing, session_ids(connection, group))
 
 
 def _relatives(connection: sqlite3.Connection, session_keys: set[int]) -> set[int]:
@@ -185,7 +103,7 @@ def _rank(connection: sqlite3.Connection, session_key: int) -> tuple[int, str]:
 def _shared_messages(
     connection: sqlite3.Connection, group: set[int]
 ) -> list[tuple[int, int | None, list[tuple[int, int, int]]]]:
-    """(message, its payer, [(session, copied, position)]) of every message that two sessions of the group hold."""
+    """(message, billed session, [(session, copied, position)]) of every message that two sessions of the group hold."""
     members: dict[tuple[int, int | None], list[tuple[int, int, int]]] = defaultdict(list)
     for session_key in sorted(group):
         rows = connection.execute(
@@ -193,20 +111,20 @@ def _shared_messages(
             " JOIN messages m ON m.key = s.message_key WHERE s.session_key = ?",
             (session_key,),
         )
-        for message_key, payer, copied, position in rows:
-            members[message_key, payer].append((session_key, copied, position))
-    return [(key, payer, found) for (key, payer), found in members.items() if len(found) > 1]
+        for message_key, billed_key, copied, position in rows:
+            members[message_key, billed_key].append((session_key, copied, position))
+    return [(key, billed_key, found) for (key, billed_key), found in members.items() if len(found) > 1]
 
 
 def _infer_links(
     connection: sqlite3.Connection, group: set[int], parents: dict[int, int], rank: dict[int, tuple[int, str]]
 ) -> None:
-    """Write down which session came out of which, where no agent says it.
+    """Save which session came out of which, where no agent says it.
 
     It continues its parent when the parent holds nothing of its own behind the shared part, else it is a fork.
     No session comes out of one that came out of it.
     """
-    ids = {key: _session_id(connection, key) for key in group}
+    ids = {key: session_id_of(connection, key) for key in group}
     for child in group:
         drop_inferred(connection, ids[child])
     for child in sorted(group, key=rank.__getitem__):
@@ -234,7 +152,7 @@ def _comes_out_of(connection: sqlite3.Connection, session_id: str, ancestor: str
 
 
 def drop_inferred(connection: sqlite3.Connection, child_id: str) -> None:
-    """Forget what the store itself inferred about a session; what an agent inferred stays."""
+    """Delete the links that the store itself inferred about a session; what an agent's module inferred stays."""
     connection.execute("DELETE FROM links WHERE child_id = ? AND inferred = ?", (child_id, _BY_STORE))
 
 
@@ -252,12 +170,7 @@ def sharing(connection: sqlite3.Connection, ids: set[str]) -> set[int]:
 
 def session_ids(connection: sqlite3.Connection, keys: set[int]) -> set[str]:
     """The ids of sessions by their keys."""
-    return {_session_id(connection, key) for key in keys}
-
-
-def _session_id(connection: sqlite3.Connection, key: int) -> str:
-    agent, external_id = connection.execute("SELECT agent, external_id FROM sessions WHERE key = ?", (key,)).fetchone()
-    return f"{agent}:{external_id}"
+    return {session_id_of(connection, key) for key in keys}
 
 
 def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: set[str]) -> None:
@@ -265,7 +178,7 @@ def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: s
 
     Args:
         connection: The store.
-        linked: Sessions that are new or have new links: their children are looked at too.
+        linked: Sessions that are new or have new links: their children get their parents too.
         relinked: Sessions whose links may have gone.
     """
     children = set(relinked)
@@ -290,17 +203,14 @@ def attach_parents(connection: sqlite3.Connection, linked: set[str], relinked: s
 
 
 def _best_parent(connection: sqlite3.Connection, child: str) -> tuple[int | None, str | None]:
-    """The parent that is stored, stated before inferred, the closest kind of relationship first."""
+    """Key and kind of the nearest parent that is stored: from records before inferred, the closest kind first."""
     links = connection.execute(
         f"SELECT parent_id, kind FROM links l WHERE child_id = ? AND parent_id <> child_id ORDER BY {NEAREST} DESC,"
         " inferred, CASE kind WHEN 'subagent' THEN 0 WHEN 'fork' THEN 1 ELSE 2 END, parent_id",
         (child,),
     )
     for parent_id, kind in links.fetchall():
-        agent, _, external_id = parent_id.partition(":")
-        row = connection.execute(
-            "SELECT key FROM sessions WHERE owner_key = 1 AND agent = ? AND external_id = ?", (agent, external_id)
-        ).fetchone()
-        if row is not None:
-            return row[0], kind
+        key = find_key(connection, parent_id)
+        if key is not None:
+            return key, kind
     return None, None

@@ -14,7 +14,7 @@ from turnlog.logs import read_session
 from turnlog.model import Message, ToolCallPart, ToolResult, ToolState
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
-from turnlog.store.ended import GIVEN_UP, CallEnd, end_of, give_up_open_calls
+from turnlog.store.reconcile.unfinished_calls import ABANDONED, CallEnd, abort_open_calls, end_of_call
 from turnlog.sync.reader import Reader
 
 KILLED = DATA / "versions" / "2.1.215-killed"
@@ -142,11 +142,11 @@ def test_only_open_calls_that_began_before_the_end_are_given_up() -> None:
     message = calling(ToolState.OUTPUT_ERROR, ToolState.INPUT_AVAILABLE, ToolState.INPUT_AVAILABLE)
     result = ToolResult(id="r", status="success", completed_at=NOON + timedelta(0, 90))
     ended = ToolCallPart(tool_call_id="p", tool_name="Agent", state=ToolState.OUTPUT_AVAILABLE, results=(result,))
-    end = end_of(ended)
+    end = end_of_call(ended)
     assert end is not None
-    calls = [part for part in give_up_open_calls(message, end).parts if isinstance(part, ToolCallPart)]
+    calls = [part for part in abort_open_calls(message, end).parts if isinstance(part, ToolCallPart)]
     assert [part.state for part in calls] == ["output-error", "aborted", "input-available"]
-    assert give_up_open_calls(calling(ToolState.INPUT_AVAILABLE), CallEnd(0)) == calling(ToolState.INPUT_AVAILABLE)
-    (given_up,) = [part for part in give_up_open_calls(calling(ToolState.INPUT_AVAILABLE), GIVEN_UP).parts]
+    assert abort_open_calls(calling(ToolState.INPUT_AVAILABLE), CallEnd(0)) == calling(ToolState.INPUT_AVAILABLE)
+    (given_up,) = [part for part in abort_open_calls(calling(ToolState.INPUT_AVAILABLE), ABANDONED).parts]
     assert isinstance(given_up, ToolCallPart)
     assert given_up.state is ToolState.ABORTED

@@ -1,4 +1,4 @@
-"""Events in rows: what is not a message, and results whose call is not there (yet)."""
+"""Events in rows: what is not a message, and results whose call is not stored (yet)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from turnlog.agents.changes import EventChange, ResultChange
 from turnlog.model import RecordEvent, RunMetadataEvent, ToolResultEvent
 from turnlog.model.codec import decode_event
 from turnlog.store import zstd
+from turnlog.store.packed_columns import pack_event
+from turnlog.store.reconcile.fates import BranchTracker
 from turnlog.store.rows import milliseconds
-from turnlog.store.stored_events import pack_event
-from turnlog.store.writing.branches import Branches
 from turnlog.store.writing.transaction import SourceRow, Transaction
 
 _ORPHAN = "orphan-result"
@@ -47,16 +47,17 @@ _MOVED = (
     " AND new.generation = ? AND new.kind IS old.kind AND new.type = old.type AND new.record_id IS old.record_id"
     " AND new.length IS old.length AND new.created_at IS old.created_at)"
 )
-"""Events of earlier lives of a file that stand elsewhere in its newest."""
+"""Events of earlier generations of a file that are at another place in its newest."""
 
 
 class EventRows:
     """Writes the events of one transaction."""
 
-    def __init__(self, transaction: Transaction, branches: Branches) -> None:
+    def __init__(self, transaction: Transaction, branches: BranchTracker) -> None:
         self._transaction = transaction
         self._branches = branches
-        self._told_anew: dict[int, set[int]] = defaultdict(set)
+        self._rewritten: dict[int, set[int]] = defaultdict(set)
+        """Source -> sessions of which a rewritten generation of it has events."""
         self.orphaned = {
             row[0]
             for row in transaction.connection.execute(
@@ -66,7 +67,7 @@ class EventRows:
         """Keys of the sessions with results that no call was found for."""
 
     def save(self, changes: Iterable[EventChange]) -> None:
-        """Write what one feed told; what was there already is told again where the teller counts more."""
+        """Write the events of one feed. A stored one is replaced where the source outranks the known one."""
         rows: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
         for change in changes:
             session_key = self._transaction.sessions.key(change.session_id)
@@ -76,23 +77,27 @@ class EventRows:
         for session_key, found in rows.items():
             self._transaction.sessions.sequence(session_key)
             if self._transaction.source.generation:
-                self._told_anew[self._transaction.source.key].add(session_key)
+                self._rewritten[self._transaction.source.key].add(session_key)
             cursor = self._transaction.connection.executemany(_INSERT, found)
-            self._transaction.sessions.counts.add_events(session_key, cursor.rowcount)
+            self._transaction.sessions.draft(session_key).events += cursor.rowcount
             if cursor.rowcount < len(found):
-                self._tell_again(session_key, found)
+                self._replace(session_key, found)
 
     def drop_moved(self, source: SourceRow) -> None:
-        """Events of a rewritten file stand where its newest life has them, and only there."""
-        for session_key in self._told_anew[source.key]:
+        """Delete the events of a rewritten file that its newest generation has at another place.
+
+        The other events of earlier generations stay: an agent that rewrites its log may leave out what happened.
+        """
+        for session_key in self._rewritten[source.key]:
             place = (session_key, source.key, source.generation, source.generation)
             moved = self._transaction.connection.execute(_MOVED, place).fetchall()
             self._transaction.connection.executemany("DELETE FROM events WHERE key = ?", [(key,) for key, *_ in moved])
-            self._transaction.sessions.counts.add_events(session_key, -len(moved))
-            self._transaction.sessions.lose(session_key, [(position, id) for _, position, id in moved], events=True)
+            self._transaction.sessions.draft(session_key).events -= len(moved)
+            places = [(position, id) for _, position, id in moved]
+            self._transaction.sessions.note_gone(session_key, places, events=True)
 
     def save_orphan(self, change: ResultChange) -> None:
-        """Keep a result whose call is not there."""
+        """Keep a result whose call is not stored as an event."""
         event = ToolResultEvent(
             position=change.position,
             created_at=change.result.completed_at,
@@ -119,27 +124,27 @@ class EventRows:
         return [(key, source_key, _orphan_of(session_id, *found)) for key, source_key, *found in rows]
 
     def adopt(self, session_id: str, event_key: int) -> None:
-        """An orphan's call is there now: it is no event any more."""
+        """Delete an orphan result: its call is stored now, and has it."""
         session_key = self._transaction.sessions.key(session_id)
         assert session_key is not None
         gone = self._transaction.connection.execute(
             "DELETE FROM events WHERE key = ? RETURNING position, external_id", (event_key,)
         ).fetchall()
-        self._transaction.sessions.counts.add_events(session_key, -1)
-        self._transaction.sessions.lose(session_key, gone, events=True)
+        self._transaction.sessions.draft(session_key).events -= 1
+        self._transaction.sessions.note_gone(session_key, gone, events=True)
 
-    def _tell_again(self, session_key: int, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Events that were there already: a later record of their file has more to say, or a file that counts more."""
-        session_id = self._transaction.sessions.id(session_key)
+    def _replace(self, session_key: int, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Replace stored events: by a later record of the same file, which has more, or by a file that outranks it."""
+        session_id = self._transaction.sessions.draft(session_key).session_id
         here = (self._transaction.source.key, self._transaction.source.generation)
-        for _, position, external_id, *told in rows:
+        for _, position, external_id, *columns in rows:
             place = (session_key, position, external_id)
             source_key, generation = self._transaction.connection.execute(
                 "SELECT source_key, generation FROM events WHERE session_key = ? AND position = ? AND external_id = ?",
                 place,
             ).fetchone()
             if (source_key, generation) == here or self._transaction.outranks(source_key, generation, session_id):
-                self._transaction.connection.execute(_UPDATE, (*told, *place))
+                self._transaction.connection.execute(_UPDATE, (*columns, *place))
 
     def _event_row(self, session_key: int, change: EventChange) -> tuple[Any, ...]:
         event = change.event

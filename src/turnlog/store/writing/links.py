@@ -1,4 +1,4 @@
-"""Rows about sessions and sources that are no messages: links between sessions, spilled outputs, diagnostics."""
+"""Rows that belong to sessions and sources as a whole: links between sessions, spilled outputs, diagnostics."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import msgspec
 
 from turnlog.agents.changes import Diagnostic, Link, Spill
-from turnlog.store.joining import join_links
-from turnlog.store.writing import lineage
+from turnlog.store.reconcile.lineage import drop_inferred
+from turnlog.store.reconcile.merge import merge_links
 from turnlog.store.writing.transaction import SourceRow, Transaction
 
 
 def save_link(transaction: Transaction, link: Link) -> None:
-    """Join what one side says about two sessions with what is known of them."""
-    lineage.drop_inferred(transaction.connection, link.child_session_id)
+    """Merge what one side says about two sessions into what is known of them."""
+    # What the store inferred of a session holds only as long as no source says how it began.
+    drop_inferred(transaction.connection, link.child_session_id)
     row = transaction.connection.execute(
         "SELECT tool_call_id, message_id, inferred, metadata FROM links"
         " WHERE child_id = ? AND parent_id = ? AND kind = ?",
@@ -29,7 +30,7 @@ def save_link(transaction: Transaction, link: Link) -> None:
             inferred=bool(inferred),
             metadata=msgspec.json.decode(metadata) if metadata else {},
         )
-        link = join_links(known, link)
+        link = merge_links(known, link)
     transaction.connection.execute(
         "INSERT OR REPLACE INTO links"
         " (agent, parent_id, child_id, kind, tool_call_id, message_id, inferred, metadata)"
@@ -88,7 +89,7 @@ def save_diagnostics(transaction: Transaction, diagnostics: Sequence[Diagnostic]
 
 
 def drop_diagnostics(transaction: Transaction, offset: int) -> None:
-    """Take back what was told of the source's bytes from `offset` on: they are about to be read again."""
+    """Delete the diagnostics of the source's bytes from `offset` on: they are about to be read again."""
     source = transaction.source
     transaction.connection.execute(
         "DELETE FROM diagnostics WHERE source_key = ? AND generation = ? AND offset >= ?",
@@ -97,7 +98,7 @@ def drop_diagnostics(transaction: Transaction, offset: int) -> None:
 
 
 def drop_older_diagnostics(transaction: Transaction, source: SourceRow) -> None:
-    """Take back what was told of earlier lives of a file."""
+    """Delete the diagnostics of earlier generations of a file."""
     transaction.connection.execute(
         "DELETE FROM diagnostics WHERE source_key = ? AND generation < ?", (source.key, source.generation)
     )

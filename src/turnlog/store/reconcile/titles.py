@@ -1,7 +1,8 @@
-"""Titles that one file gives to the conversation of another, which it names by its newest record or its session's id.
+"""The title of a session, of all that sources call it.
 
-A session has a title by its newest record as long as it ends with that, and its own log gives it none but the first
-prompt. One by its id is the user's, and comes before what the log calls it: such a file is written at each new name.
+Some agents write titles into other files, which name the session by its newest record (`summary` lines of Claude Code)
+or by its id (`session_index.jsonl` of Codex). A title by the newest record holds as long as the session ends with that
+record, and only where its own log has no summary. A title by the id is the user's, and comes before what the log has.
 It holds for sessions too that say they are named after that one (`turnlog.agents.changes.NAMED_AFTER`).
 """
 
@@ -9,12 +10,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 
 import msgspec
 
 from turnlog.agents.changes import NAMED_AFTER, LeafTitle
 from turnlog.model.session import TitleSource
-from turnlog.store.joining import choose_title
 
 _LOOKUP_SIZE = 500
 
@@ -22,15 +23,15 @@ _NAMED_AFTER = f"metadata ->> '$.{NAMED_AFTER}'"
 
 
 class LeafTitles:
-    """What the files of a transaction say of other conversations, and whom that may concern."""
+    """What the files of a transaction call other sessions, and which sessions that may change."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Begin with nothing."""
         self._connection = connection
         self._leaves: set[tuple[str, str]] = set()
 
-    def give(self, agent: str, titles: Iterable[LeafTitle], source_key: int) -> None:
-        """Keep what a file says of the conversations that end with these records."""
+    def save(self, agent: str, titles: Iterable[LeafTitle], source_key: int) -> None:
+        """Keep what a file calls the sessions that end with these records, or have these ids."""
         for found in titles:
             self._connection.execute(
                 "INSERT OR REPLACE INTO leaf_titles (agent, record_id, source_key, title) VALUES (?, ?, ?, ?)",
@@ -39,15 +40,15 @@ class LeafTitles:
             self._leaves.add((agent, found.record_id))
 
     def drop(self, source_key: int) -> None:
-        """A file was written anew: what it says of other conversations it says again."""
+        """A file was written anew: what it calls other sessions is read again."""
         self._leaves.update(leaves_of(self._connection, [source_key]))
         self._connection.execute("DELETE FROM leaf_titles WHERE source_key = ?", (source_key,))
 
     def take_concerned(self) -> list[str]:
-        """Ids of the sessions, stored or not, that may be called otherwise since this was last asked."""
+        """Ids of the sessions, stored or not, whose title may have changed since the last call."""
         leaves, self._leaves = sorted(self._leaves), set()
         found = [record_id for _, record_id in leaves if ":" in record_id]
-        # One look at all sessions for many records: a file has several, and no index has them.
+        # One scan of all sessions for many records: a file has several, and no index has them.
         for start in range(0, len(leaves), _LOOKUP_SIZE):
             piece = leaves[start : start + _LOOKUP_SIZE]
             records = [record_id for _, record_id in piece]
@@ -72,14 +73,14 @@ def title_of(
     leaf: str | None,
     named_after: str | None,
 ) -> tuple[str | None, TitleSource | None]:
-    """What a session is called, and where that is from.
+    """The title of a session and where it is from; None and None without one.
 
     Args:
         connection: The store.
         session_id: The session, stored or not.
-        titles: What its own log calls it.
+        titles: The titles in its own log.
         leaf: Its newest record.
-        named_after: The id of the session whose name is its too.
+        named_after: The id of the session that it is named after.
     """
     found = dict(
         connection.execute(
@@ -97,13 +98,13 @@ def title_of(
 
 
 def leaves_of(connection: sqlite3.Connection, source_keys: Iterable[int]) -> list[tuple[str, str]]:
-    """Agent and newest record (or session) of every conversation that these files give a title."""
+    """Agent and newest record (or session id) of every session that these files give a title."""
     marks = ",".join(str(key) for key in source_keys)
     return connection.execute(f"SELECT agent, record_id FROM leaf_titles WHERE source_key IN ({marks})").fetchall()
 
 
 def retitle(connection: sqlite3.Connection, leaves: Iterable[tuple[str, str]]) -> None:
-    """Work out anew what the sessions with these newest records, or these ids, are called."""
+    """Work out the titles of the sessions with these newest records, or these ids."""
     for agent, leaf in leaves:
         rows = connection.execute(
             f"SELECT key, external_id, titles, active_leaf, {_NAMED_AFTER} FROM sessions"
@@ -120,3 +121,11 @@ def retitle(connection: sqlite3.Connection, leaves: Iterable[tuple[str, str]]) -
 
 def _marks(values: Sequence[str]) -> str:
     return ", ".join("?" * len(values))
+
+
+def choose_title(titles: Mapping[TitleSource, str]) -> tuple[str, TitleSource] | None:
+    """The title to show and where it is from: the user's own before the agent's, the first prompt last (R-C6)."""
+    for source in get_args(TitleSource):
+        if titles.get(source):
+            return titles[source], source
+    return None

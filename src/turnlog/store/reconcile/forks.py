@@ -1,9 +1,10 @@
-"""Forks that hold none of their parent's history: they get places in it, and pay for none of it.
+"""Forks whose logs hold none of their parent's history: they share its messages, and are billed for none of them.
 
-The fork's log says up to which record of its parent it goes on from (`Link.metadata`). Its own messages stand at the
-offsets of its own file; what it shares stands before them, at negative positions in the order of the parent, however
-late the parent is read. A pure function of the parent's places, run again when either side was touched. A compaction
-of the parent before the fork holds in the fork too.
+Since 0.14x the log of a Codex fork begins where it leaves its parent, and names the parent's record
+(`agents.changes.SHARES_BEFORE`). Its own messages have the offsets of its own file as positions. What it shares comes
+before them, at negative positions (`history.order.SHARED_SPAN`) in the order of the parent, however late the parent is
+read. This is a pure function of the parent's places, run again when either side was touched. A compaction of the parent
+before the fork holds in the fork too.
 """
 
 from __future__ import annotations
@@ -16,25 +17,31 @@ import msgspec
 
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.agents.changes import SHARES_BEFORE, EventChange
+from turnlog.history.order import SHARED_SPAN
 from turnlog.model import CompactionEvent
 from turnlog.model.codec import decode_event
-from turnlog.model.message import SHARED_SPAN
 from turnlog.store import bodies, zstd
 from turnlog.store.frames import BodyReader
-from turnlog.store.places import PARENT_ID, unpack_ids
+from turnlog.store.packed_columns import PARENT_ID, unpack_ids
 from turnlog.store.rows import message_facts
+from turnlog.store.session_keys import find_key
 from turnlog.store.writing.transaction import Transaction
 
 _COLUMNS = "message_key, position, source_key, generation, parent_id, parent_record, step, records, record_ids"
 
 
 class _Fork(NamedTuple):
+    """A fork and how much of its parent it shares."""
+
     child_id: str
     parent_id: str
     before: int
+    """Number of the first record of the parent that is not shared."""
 
 
 class _Place(NamedTuple):
+    """A membership (`_COLUMNS`)."""
+
     message_key: int
     position: int
     source_key: int | None
@@ -46,19 +53,17 @@ class _Place(NamedTuple):
     record_ids: bytes | None
 
 
-def splice_forks(transaction: Transaction) -> set[int]:
-    """Give every fork that was touched, or whose parent was, its places; return the keys of those that changed."""
-    touched = set(transaction.sessions.touched)
+def place_shared_messages(transaction: Transaction) -> set[int]:
+    """Give every fork that was touched, or whose parent was, its shared places; the keys of those that changed."""
+    touched = transaction.sessions.ids
     changed: set[int] = set()
-    compacted = transaction.sessions.relink
+    compacted = transaction.sessions.without_fates
     for fork in _parents_first(_forks(transaction.connection)):
         if fork.child_id in touched or fork.parent_id in touched:
-            key = _splice(transaction, fork, compacted | changed)
+            key = _place_shared(transaction, fork, compacted | changed)
             if key is not None:
                 touched.add(fork.child_id)
                 changed.add(key)
-    if changed:
-        transaction.sessions.write()
     return changed
 
 
@@ -75,16 +80,16 @@ def _parents_first(forks: Iterable[_Fork]) -> Iterator[_Fork]:
     waiting = {fork.child_id: fork for fork in forks}
     while waiting:
         ready = [fork for fork in waiting.values() if fork.parent_id not in waiting]
-        # Forks of each other are nonsense that a log may tell all the same.
+        # Forks of each other make no sense, but a damaged log may say so.
         for fork in ready or list(waiting.values()):
             del waiting[fork.child_id]
             yield fork
 
 
-def _splice(transaction: Transaction, fork: _Fork, relinked: set[int]) -> int | None:
-    """Bring the fork's shared places up to date; its key when anything changed, or fates in its parent (`relinked`)."""
+def _place_shared(transaction: Transaction, fork: _Fork, parents_with_new_fates: set[int]) -> int | None:
+    """Bring the fork's shared places up to date; its key when anything changed, or fates in its parent did."""
     connection, sessions = transaction.connection, transaction.sessions
-    child, parent = _stored_key(connection, fork.child_id), _stored_key(connection, fork.parent_id)
+    child, parent = find_key(connection, fork.child_id), find_key(connection, fork.parent_id)
     if child is None or parent is None or child == parent:
         return None
     wanted = {place.message_key: place for place in _shared(connection, parent, fork.before)}
@@ -93,7 +98,7 @@ def _splice(transaction: Transaction, fork: _Fork, relinked: set[int]) -> int | 
     new = [place for key, place in wanted.items() if known.get(key) != place and key not in own]
     sessions.key(fork.child_id)
     sequence = sessions.sequence(child) if gone or new else 0
-    sessions.lose(child, [(known[key].position, _id(connection, key)) for key in gone])
+    sessions.note_gone(child, [(known[key].position, _id(connection, key)) for key in gone])
     connection.executemany(
         "DELETE FROM memberships WHERE session_key = ? AND message_key = ?", [(child, key) for key in gone]
     )
@@ -102,10 +107,13 @@ def _splice(transaction: Transaction, fork: _Fork, relinked: set[int]) -> int | 
         f" VALUES (?, 1, ?{', ?' * len(_Place._fields)})",
         [(child, sequence, *place) for place in new],
     )
-    for key, sign in (*((key, -1) for key in gone), *((place.message_key, 1) for place in new)):
-        sessions.counts.add(child, _counts(connection, key), sign)
+    draft = sessions.draft(child)
+    for key in gone:
+        draft.remove_message(_counts(connection, key))
+    for place in new:
+        draft.add_message(_counts(connection, place.message_key))
     is_attached = _attach(connection, child, wanted, {*wanted, *gone})
-    if not gone and not new and not is_attached and parent not in relinked:
+    if not gone and not new and not is_attached and parent not in parents_with_new_fates:
         return None
     sessions.sequence(child)
     sessions.share((child, parent))
@@ -131,7 +139,7 @@ def _compactions_shared(
     ).fetchone()
     if last is None or parent_id is None:
         return
-    parent = _stored_key(connection, parent_id)
+    parent = find_key(connection, parent_id)
     if parent is None or parent in passed:
         return
     end = connection.execute(
@@ -163,13 +171,13 @@ def _shared(connection: sqlite3.Connection, parent: int, before: int) -> Iterato
     )
     for row in rows.fetchall():
         place = _Place(*row)
-        number = _number(place.record_ids)
+        number = _record_number(place.record_ids)
         if number is not None and number >= before:
             break
         yield place._replace(position=place.position - SHARED_SPAN)
 
 
-def _number(record_ids: bytes | None) -> int | None:
+def _record_number(record_ids: bytes | None) -> int | None:
     """The number of a message's first record."""
     numbers = [int(word[1:]) for word in unpack_ids(record_ids, "") if word.startswith("#") and word[1:].isdecimal()]
     return min(numbers, default=None)
@@ -208,11 +216,3 @@ def _id(connection: sqlite3.Connection, message_key: int) -> str:
 def _counts(connection: sqlite3.Connection, message_key: int) -> Any:
     message = bodies.decode(BodyReader(connection).of(message_key))
     return message_facts(message, message_key).counts
-
-
-def _stored_key(connection: sqlite3.Connection, session_id: str) -> int | None:
-    agent, _, external_id = session_id.partition(":")
-    row = connection.execute(
-        "SELECT key FROM sessions WHERE owner_key = 1 AND agent = ? AND external_id = ?", (agent, external_id)
-    ).fetchone()
-    return None if row is None else row[0]

@@ -11,7 +11,7 @@ import pytest
 from support.toy_agent import line
 from support.toy_store import ToyStore, in_any_order
 from turnlog.store import open_store
-from turnlog.store.places import PARENT_ID
+from turnlog.store.packed_columns import PARENT_ID
 
 
 def prompt(message: str, *, parent: str | None = None, at: float = 0, **fields: Any) -> bytes:

@@ -16,7 +16,7 @@ from turnlog.model import ToolCallPart
 from turnlog.store import bodies, zstd
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.frames import BodyReader
-from turnlog.store.places import unpack_records
+from turnlog.store.packed_columns import unpack_records
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Which sessions belong to a session: the subagents it started, theirs, and so on."""
+"""Keys and ids of stored sessions, and which sessions belong to one: the subagents it started, theirs, and so on."""
 
 from __future__ import annotations
 
@@ -29,3 +29,17 @@ def family(connection: sqlite3.Connection, key: int) -> list[int]:
         (key,),
     )
     return [row[0] for row in rows]
+
+
+def find_key(connection: sqlite3.Connection, session_id: str) -> int | None:
+    """The key of a session as the store's own owner has it; None when it is not stored."""
+    row = connection.execute(
+        "SELECT key FROM sessions WHERE owner_key = 1 AND agent = ? AND external_id = ?",
+        session_id.partition(":")[::2],
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def session_id_of(connection: sqlite3.Connection, key: int) -> str:
+    """The id of the session with this key."""
+    return connection.execute("SELECT agent || ':' || external_id FROM sessions WHERE key = ?", (key,)).fetchone()[0]

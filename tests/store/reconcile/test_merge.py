@@ -26,18 +26,16 @@ from turnlog.model import (
 )
 from turnlog.model.session import TitleSource
 from turnlog.model.tree import Placed
-from turnlog.store.joining import (
+from turnlog.store.reconcile.fates import messages_of_records, parents_of, place_messages
+from turnlog.store.reconcile.merge import (
     add_late_result,
-    choose_title,
-    join_links,
-    join_placements,
-    join_records,
-    join_session_changes,
-    messages_of_records,
-    parents_of,
-    place_messages,
+    merge_links,
+    merge_placements,
+    merge_records,
+    merge_session_changes,
     relationship_of,
 )
+from turnlog.store.reconcile.titles import choose_title
 
 SESSION = "plain:one"
 
@@ -54,7 +52,7 @@ def placements(draw: st.DrawFn) -> Placement:
     return Placement(
         session_id=SESSION,
         position=position,
-        records=join_records(
+        records=merge_records(
             [(position, 10, what) for what in draw(st.sets(st.none() | st.integers(0, 2) | names))], ()
         ),
         record_ids=(f"record {position}",),
@@ -88,8 +86,8 @@ def session_changes(draw: st.DrawFn) -> SessionChange:
 def test_placements_join_in_any_order(readings: list[Placement], random: Random) -> None:
     shuffled = list(readings)
     random.shuffle(shuffled)
-    joined = reduce(join_placements, readings)
-    again = reduce(join_placements, [*shuffled, *readings])
+    joined = reduce(merge_placements, readings)
+    again = reduce(merge_placements, [*shuffled, *readings])
     assert set(again.record_ids) == set(joined.record_ids)
     assert facts_of(again) == facts_of(joined)
     assert joined.position == min(reading.position for reading in readings)
@@ -105,13 +103,13 @@ def test_the_first_record_decides_the_parent_and_the_turn() -> None:
     first = Placement(session_id=SESSION, position=10, parent_id=None, turn=1, records=((10, 5, 0),))
     later = Placement(session_id=SESSION, position=30, parent_id="other", turn=2, step=1, records=((30, 5, 1),))
     for one, other in ((first, later), (later, first)):
-        joined = join_placements(one, other)
+        joined = merge_placements(one, other)
         assert (joined.position, joined.parent_id, joined.turn, joined.step) == (10, None, 1, 1)
         assert joined.records == ((10, 5, 0), (30, 5, 1))
 
 
 def test_records_stand_in_file_order_once() -> None:
-    assert join_records([(9, 1, "r"), (3, 1, None)], [(3, 1, None), (3, 1, 0)]) == (
+    assert merge_records([(9, 1, "r"), (3, 1, None)], [(3, 1, None), (3, 1, 0)]) == (
         (3, 1, None),
         (3, 1, 0),
         (9, 1, "r"),
@@ -120,15 +118,15 @@ def test_records_stand_in_file_order_once() -> None:
 
 @given(session_changes(), session_changes())
 def test_session_facts_join_either_way(one: SessionChange, other: SessionChange) -> None:
-    assert join_session_changes(one, other) == join_session_changes(other, one)
+    assert merge_session_changes(one, other) == merge_session_changes(other, one)
 
 
 @given(st.lists(session_changes(), min_size=3, max_size=3, unique_by=lambda change: change.position))
 def test_session_facts_join_in_any_grouping(changes: list[SessionChange]) -> None:
     """In the order of the log, however the feeds were cut."""
     one, two, three = sorted(changes, key=lambda change: change.position)
-    assert join_session_changes(join_session_changes(one, two), three) == join_session_changes(
-        one, join_session_changes(two, three)
+    assert merge_session_changes(merge_session_changes(one, two), three) == merge_session_changes(
+        one, merge_session_changes(two, three)
     )
 
 
@@ -136,7 +134,7 @@ def test_of_two_values_the_later_wins_and_the_first_project_stays() -> None:
     early = SessionChange(session_id=SESSION, position=1, project_path="/a", cwd="/a", first_at=at(3))
     late = SessionChange(session_id=SESSION, position=2, project_path="/b", cwd="/b", first_at=at(1))
     early.titles, late.titles = {"prompt": "x"}, {"prompt": "y"}
-    joined = join_session_changes(late, early)
+    joined = merge_session_changes(late, early)
     assert (joined.project_path, joined.cwd, joined.titles, joined.first_at) == ("/a", "/b", {"prompt": "y"}, at(1))
 
 
@@ -146,7 +144,7 @@ def test_of_two_projects_or_prompts_with_a_time_the_earlier_counts_wherever_it_s
     untimed = SessionChange(session_id=SESSION, position=0, project_path="/c")
     first.titles, second.titles, untimed.titles = {"prompt": "one"}, {"prompt": "two"}, {"prompt": "three"}
     for changes in permutations((first, second, untimed)):
-        joined = reduce(join_session_changes, changes)
+        joined = reduce(merge_session_changes, changes)
         assert (joined.project_path, joined.project_at) == ("/b", at(1))
         assert (joined.titles, joined.titled_at) == ({"prompt": "one"}, at(1))
 
@@ -157,7 +155,7 @@ def link(**fields: Any) -> Link:
 
 def test_both_sides_of_a_relationship_are_one_link() -> None:
     sides = [link(inferred=True), link(tool_call_id="t"), link(message_id="m", metadata={"kind": "scout"})]
-    joined = {repr(reduce(join_links, order)) for order in permutations(sides)}
+    joined = {repr(reduce(merge_links, order)) for order in permutations(sides)}
     assert joined == {repr(link(tool_call_id="t", message_id="m", metadata={"kind": "scout"}))}
     assert relationship_of(link(tool_call_id="t", inferred=True)).parent_tool_call_id == "t"
 

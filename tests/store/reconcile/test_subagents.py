@@ -15,12 +15,12 @@ from turnlog.logs import SessionHistory, read_session
 from turnlog.model import Part, Relationship, ToolCallPart
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
-from turnlog.store.asking import AskedSession, AskingCall, find_calls
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
+from turnlog.store.reconcile.subagents import SpawnCall, SpawnedSession, match_spawn_calls
 from turnlog.sync.reader import Reader
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 KILLED = DATA / "claude_code" / "versions" / "2.1.76-killed"
 KILLED_LOG = KILLED / "projects" / "-home-dev-proj" / "606168f0-4f7e-4df2-a610-48001b1f5652.jsonl"
 WORKFLOW = DATA / "claude_code" / "versions" / "2.1.330-workflow"
@@ -64,12 +64,12 @@ RECORDED = {
 }
 
 
-def call(number: int, *texts: str, at: int | None = None, answered: int | None = None) -> AskingCall:
-    return AskingCall(f"c{number}", f"m{number}", at, answered, texts)
+def call(number: int, *texts: str, at: int | None = None, answered: int | None = None) -> SpawnCall:
+    return SpawnCall(f"c{number}", f"m{number}", at, answered, texts)
 
 
-def child(name: str, prompt: str, at: int | None = None) -> AskedSession:
-    return AskedSession(name, at, prompt)
+def child(name: str, prompt: str, at: int | None = None) -> SpawnedSession:
+    return SpawnedSession(name, at, prompt)
 
 
 def children_in(parts: Iterable[tuple[Part, ...]]) -> dict[str, str]:
@@ -89,8 +89,8 @@ def family(history: SessionHistory) -> Iterator[SessionHistory]:
         yield from family(known)
 
 
-def found(calls: list[AskingCall], *children: AskedSession) -> dict[str, str]:
-    return {name: call.tool_call_id for name, call in find_calls(calls, children).items()}
+def found(calls: list[SpawnCall], *children: SpawnedSession) -> dict[str, str]:
+    return {name: call.tool_call_id for name, call in match_spawn_calls(calls, children).items()}
 
 
 def test_the_call_with_the_same_words_asked() -> None:
@@ -128,9 +128,9 @@ def test_a_call_that_was_answered_before_did_not_ask() -> None:
 def test_a_run_has_many_children_and_its_words_are_nobodys_question() -> None:
     began = call(1, "Go", at=1, answered=4)._replace(runs=("r",))
     again = call(2, at=5)._replace(runs=("r",))
-    of_run = [AskedSession(name, at, "", "r") for name, at in (("a", 2), ("b", 2), ("c", 6))]
+    of_run = [SpawnedSession(name, at, "", "r") for name, at in (("a", 2), ("b", 2), ("c", 6))]
     assert found([began, again], *of_run, child("d", "Go", 3)) == {"a": "c1", "b": "c1", "c": "c2"}
-    assert found([began], AskedSession("a", 2, "", "other")) == {}
+    assert found([began], SpawnedSession("a", 2, "", "other")) == {}
 
 
 def test_a_subagents_subagent_has_one_parent(tmp_path: Path) -> None:

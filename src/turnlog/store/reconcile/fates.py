@@ -1,0 +1,241 @@
+"""What became of each message of a session: what the tree of its records makes of branches, rewinds and compactions.
+
+The fates are a function of all placements and events of a session. `place_messages` works them out, for the store and
+for `turnlog.logs` alike. In a store `BranchTracker` tells which sessions need that: only one with branches that went on
+in another way than from each message to the next. For any other what was worked out before still holds, and a line
+more in a long session costs no more than in a short one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from turnlog.agents.base import HOOKED_FROM
+from turnlog.agents.changes import EventChange, Placement
+from turnlog.model import CompactionEvent, Fate, RecordEvent
+from turnlog.model.codec import decode_event
+from turnlog.model.tree import Compaction, Node, Placed, default_leaf, place
+from turnlog.store import zstd
+from turnlog.store.packed_columns import PARENT_ID, unpack_ids
+from turnlog.store.reconcile.forks import shared_compactions
+from turnlog.store.reconcile.merge import fate_of_records
+from turnlog.store.session_keys import session_id_of
+from turnlog.store.writing.transaction import Transaction
+
+
+def messages_of_records(placements: Mapping[str, Placement], events: Iterable[EventChange]) -> dict[str, str]:
+    """Record id -> id of the message that it is part of, or that it hangs under when it is an event."""
+    found = {change.record_id: change.parent_id for change in events if change.record_id and change.parent_id}
+    for message_id, placement in placements.items():
+        found.update(dict.fromkeys(placement.record_ids, message_id))
+    return found
+
+
+def place_messages(
+    placements: Mapping[str, Placement],
+    events: Iterable[EventChange],
+    message_of: Mapping[str, str],
+    active_leaf: str | None,
+) -> dict[str, Placed]:
+    """The fate of every message of one session, by message id, from all of its placements and events.
+
+    Args:
+        placements: Merged placement of each message, by message id.
+        events: The session's events; compactions matter.
+        message_of: What `messages_of_records` returns for them.
+        active_leaf: `SessionChange.active_leaf`: a record id, "" for the very start, None when no record names one.
+    """
+    parents = parents_of(placements, message_of)
+    nodes = [
+        Node(
+            id=message_id,
+            parent=parents[message_id],
+            position=placement.position,
+            sidecar=placement.fate is Fate.SIDECAR,
+        )
+        for message_id, placement in placements.items()
+    ]
+    compactions = [
+        Compaction(
+            id=event.id,
+            position=event.position,
+            kept=frozenset(event.kept_message_ids),
+            summary=event.summary_message_id,
+        )
+        for event in (change.event for change in events)
+        if isinstance(event, CompactionEvent)
+    ]
+    leaf = default_leaf(nodes) if active_leaf is None else message_of.get(active_leaf)
+    # The record at the end of the active branch may be lost with a damaged line.
+    if active_leaf and leaf is None:
+        leaf = default_leaf(nodes)
+    from_records = {
+        message_id: Placed(fate=placement.fate)
+        for message_id, placement in placements.items()
+        if placement.fate in (Fate.SUPERSEDED, Fate.RETRACTED)
+    }
+    return {**place(nodes, leaf, compactions), **from_records}
+
+
+def parents_of(placements: Mapping[str, Placement], message_of: Mapping[str, str]) -> dict[str, str | None]:
+    """Message id -> id of its parent, found through its record where the fold no longer knew the message.
+
+    A record that is nowhere was lost with a damaged line: then the parent is the message before it in the session.
+    """
+    parents: dict[str, str | None] = {}
+    before = None
+    for message_id, placement in sorted(placements.items(), key=lambda item: (item[1].position, item[0])):
+        record = placement.parent_record
+        parents[message_id] = placement.parent_id if record is None else message_of.get(record, before)
+        if placement.fate is not Fate.SIDECAR:
+            before = message_id
+    return parents
+
+
+class BranchTracker:
+    """What one transaction adds to sessions that have branches."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._chains: dict[int, list[tuple[int, str, str | None]]] = defaultdict(list)
+        """Session -> position, id and parent of each message that is new in it."""
+        self._records: dict[int, dict[str | None, int | None]] = defaultdict(dict)
+        """Session -> record id -> position of its message; None for an event's."""
+
+    def note_place(self, session_key: int, placement: Placement) -> None:
+        """A message is at this place of a session."""
+        draft = self._transaction.sessions.draft(session_key)
+        draft.note_turn(placement.turn)
+        if draft.facts.relink:
+            self._records[session_key].update(dict.fromkeys(placement.record_ids, placement.position))
+        # The fold no longer knew the message of the parent's record: the store looks for it.
+        if placement.parent_id is None and placement.parent_record is not None:
+            draft.needs_fates = True
+
+    def note_new(self, session_key: int, message_id: str, placement: Placement) -> None:
+        """A message is new in a session."""
+        # What hooks bring and what agents log beside the conversation is not part of the tree.
+        is_logged = placement.position < HOOKED_FROM and placement.fate is not Fate.SIDECAR
+        if is_logged and self._transaction.sessions.draft(session_key).facts.relink:
+            self._chains[session_key].append((placement.position, message_id, placement.parent_id))
+
+    def note_records(self, session_key: int, record_ids: Iterable[str], position: int | None) -> None:
+        """These records are of the message at this position, or of none: one of them may end the active branch."""
+        if self._transaction.sessions.draft(session_key).facts.relink:
+            self._records[session_key].update(dict.fromkeys(record_ids, position))
+
+    def changed(self) -> set[int]:
+        """Sessions with branches that went on in any other way than from each message to the next behind it."""
+        touched = {*self._chains, *self._records} - self._transaction.sessions.without_fates
+        return {key for key in touched if not self._goes_straight_on(key) or self._ends_elsewhere(key)}
+
+    def _goes_straight_on(self, session_key: int) -> bool:
+        """Whether the new messages hang under each other, and the first of them under the newest active one."""
+        chain = sorted(self._chains[session_key])
+        if not chain:
+            return True
+        before = self._transaction.connection.execute(
+            "SELECT m.external_id, s.fate FROM memberships s JOIN messages m ON m.key = s.message_key"
+            " WHERE s.session_key = ? AND s.position < ? AND s.fate <> 'sidecar' ORDER BY s.position DESC LIMIT 1",
+            (session_key, chain[0][0]),
+        ).fetchone()
+        newest, fate = before or (None, "active")
+        parents = [parent for _, _, parent in chain]
+        return fate == "active" and parents == [newest, *(message_id for _, message_id, _ in chain[:-1])]
+
+    def _ends_elsewhere(self, session_key: int) -> bool:
+        """Whether the record at the end of the active branch came with anything but its newest message."""
+        records = self._records[session_key]
+        leaf = self._transaction.sessions.draft(session_key).facts.active_leaf
+        if leaf not in records:
+            return False
+        newest = self._transaction.connection.execute(
+            "SELECT position, fate FROM memberships WHERE session_key = ? AND position < ? AND fate <> 'sidecar'"
+            " ORDER BY position DESC LIMIT 1",
+            (session_key, HOOKED_FROM),
+        ).fetchone()
+        return newest != (records[leaf], "active")
+
+
+class _Member(NamedTuple):
+    """A membership as far as fates depend on it."""
+
+    message_key: int
+    external_id: str
+    position: int
+    parent_id: str | None
+    parent_record: str | None
+    record_ids: bytes | None
+    fate: str
+    fate_cause: str | None
+
+    def placement(self, session_id: str) -> Placement:
+        return Placement(
+            session_id=session_id,
+            position=self.position,
+            parent_id=self.parent_id,
+            parent_record=self.parent_record,
+            record_ids=unpack_ids(self.record_ids, self.external_id),
+            fate=fate_of_records(Fate(self.fate)),
+        )
+
+
+def update_fates(connection: sqlite3.Connection, session_key: int, sequence: int) -> None:
+    """Find the parents that a fold no longer knew, and work out the fate of every message of a session.
+
+    Messages with another fate than before have changed with this number of the change sequence.
+    """
+    session_id = session_id_of(connection, session_key)
+    members = _members(connection, session_key)
+    placements = {member.external_id: member.placement(session_id) for member in members}
+    events = _events(connection, session_key, session_id)
+    active_leaf, has_branches = connection.execute(
+        "SELECT active_leaf, relink FROM sessions WHERE key = ?", (session_key,)
+    ).fetchone()
+    message_of = messages_of_records(placements, events)
+    shared = shared_compactions(connection, session_key, session_id) if members and members[0].position < 0 else []
+    placed = place_messages(placements, [*shared, *events], message_of, active_leaf) if has_branches or shared else {}
+    parents = parents_of(placements, message_of)
+    changed: list[tuple[str | None, str, str | None, int, int, int]] = []
+    for member in members:
+        parent = parents[member.external_id]
+        at = placed.get(member.external_id) or Placed(fate=Fate(member.fate), cause=member.fate_cause)
+        if (parent, at.fate, at.cause) != (member.parent_id, member.fate, member.fate_cause):
+            has_changed = (at.fate, at.cause) != (member.fate, member.fate_cause)
+            changed.append((parent, at.fate, at.cause, sequence if has_changed else 0, session_key, member.message_key))
+    connection.executemany(
+        f"UPDATE memberships AS s SET parent_id = iif({PARENT_ID} IS ?1, parent_id, ?1), fate = ?2, fate_cause = ?3,"
+        " changed_seq = max(changed_seq, ?4) WHERE session_key = ?5 AND message_key = ?6",
+        changed,
+    )
+
+
+def _members(connection: sqlite3.Connection, session_key: int) -> list[_Member]:
+    rows = connection.execute(
+        f"SELECT m.key, m.external_id, s.position, {PARENT_ID}, s.parent_record, s.record_ids, s.fate, s.fate_cause"
+        " FROM memberships s JOIN messages m ON m.key = s.message_key"
+        " WHERE s.session_key = ? AND s.position < ? ORDER BY s.position",
+        (session_key, HOOKED_FROM),
+    )
+    return [_Member(*row) for row in rows]
+
+
+def _events(connection: sqlite3.Connection, session_key: int, session_id: str) -> list[EventChange]:
+    """The events that the tree depends on: links in the chain of records, and compactions."""
+    rows = connection.execute(
+        "SELECT position, record_id, parent_id, CASE type WHEN 'compaction' THEN body END FROM events"
+        " WHERE session_key = ? AND (record_id IS NOT NULL OR type = 'compaction')",
+        (session_key,),
+    )
+    return [
+        EventChange(
+            session_id=session_id,
+            event=decode_event(zstd.decompress(body)) if body else RecordEvent(id="", kind="", position=position),
+            record_id=record_id,
+            parent_id=parent_id,
+        )
+        for position, record_id, parent_id, body in rows
+    ]

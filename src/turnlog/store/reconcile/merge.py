@@ -1,0 +1,190 @@
+"""Two readings of one thing become one: places of messages, facts of sessions, links between sessions.
+
+Pure functions over what folds return, without a database. The store's writers run them over rows and `turnlog.logs`
+over memory, so a log read alone and the same log in a store have one history. Each merge is associative and
+commutative: neither the split of the bytes nor the order of the sources changes what comes out. Readings of a message
+itself are merged by `turnlog.model.merge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, cast
+
+import msgspec
+
+from turnlog.agents.changes import (
+    Link,
+    Placement,
+    RecordRef,
+    ResultChange,
+    SessionChange,
+)
+from turnlog.model import Fate, Message, Relationship, ToolCallPart
+from turnlog.model.merge import add_result
+from turnlog.model.session import TitleSource
+
+_FATES_OF_RECORDS = (Fate.ACTIVE, Fate.SUPERSEDED, Fate.RETRACTED, Fate.SIDECAR)
+"""Fates that a record alone can give, the weakest first; the others follow from the tree (`reconcile.fates`)."""
+
+Pick = Callable[[Any, Any], Any]
+"""Chooses between two values of one fact."""
+
+
+def merge_placements(one: Placement, other: Placement) -> Placement:
+    """The place of a message, from two readings of it: the first record decides parent, turn and step.
+
+    Of two fates the stronger one holds, since a message is retracted by a later record than its own.
+    """
+    first, second = sorted((one, other), key=_place_in_file)
+    has_parent = first if first.parent_id or first.parent_record or first.position < second.position else second
+    return Placement(
+        session_id=first.session_id,
+        position=first.position,
+        records=merge_records(one.records, other.records),
+        record_ids=tuple(dict.fromkeys((*first.record_ids, *second.record_ids))),
+        parent_id=has_parent.parent_id,
+        parent_record=has_parent.parent_record,
+        turn=second.turn if first.turn is None else first.turn,
+        step=second.step if first.step is None else first.step,
+        fate=max(one.fate, other.fate, key=_strength),
+        copied=one.copied or other.copied,
+    )
+
+
+def merge_records(one: Iterable[RecordRef], other: Iterable[RecordRef]) -> tuple[RecordRef, ...]:
+    """The records of both, none twice, in file order."""
+    return tuple(sorted({*one, *other}, key=_record_order))
+
+
+def add_late_result(message: Message, change: ResultChange) -> Message:
+    """The message with a result that came after its call, and with what the result's record says of the call."""
+    parts = tuple(
+        _with_result(part, change)
+        if isinstance(part, ToolCallPart) and part.tool_call_id == change.tool_call_id
+        else part
+        for part in message.parts
+    )
+    return msgspec.structs.replace(message, parts=parts)
+
+
+def merge_session_changes(one: SessionChange, other: SessionChange) -> SessionChange:
+    """What is known about a session: the latest value, the earliest project and the outermost times.
+
+    `position` decides which is later; the JSON of a change decides between two at one position, so that the result is
+    the same in any order.
+    """
+    earlier, later = sorted((one, other), key=lambda change: (change.position, msgspec.json.encode(change)))
+    latest: dict[str, Any] = {
+        name: getattr(earlier if getattr(later, name) is None else later, name) for name in _LATEST_WINS
+    }
+    project = _project(earlier, later)
+    titles, titled_at = _merge_titles(earlier, later)
+    return SessionChange(
+        session_id=later.session_id,
+        position=later.position,
+        project_path=project.project_path,
+        project_at=project.project_at,
+        titles=titles,
+        titled_at=titled_at,
+        first_at=min((at for at in (one.first_at, other.first_at) if at), default=None),
+        last_at=max((at for at in (one.last_at, other.last_at) if at), default=None),
+        relink=one.relink or other.relink,
+        metadata=merge_json(earlier.metadata, later.metadata, lambda before, after: after),
+        **latest,
+    )
+
+
+def _project(earlier: SessionChange, later: SessionChange) -> SessionChange:
+    """The change whose project counts: the one with the earlier time, a time before none, else the earlier change.
+
+    Claude Code 2.1.330 may be given one session id in two folders, and writes a file in each.
+    """
+    if earlier.project_path is None or later.project_path is None:
+        return later if earlier.project_path is None else earlier
+    if earlier.project_at is None or later.project_at is None:
+        return earlier if later.project_at is None else later
+    return min(earlier, later, key=lambda change: (change.project_at, change.project_path))
+
+
+def _merge_titles(earlier: SessionChange, later: SessionChange) -> tuple[dict[TitleSource, str], datetime | None]:
+    """The later titles, but of two prompts whose times are known the earlier, and when that was."""
+    titles: dict[TitleSource, str] = {**earlier.titles, **later.titles}
+    timed = [(at, change.titles["prompt"]) for change in (earlier, later) if (at := change.titled_at) is not None]
+    if not timed:
+        return titles, None
+    titled_at, titles["prompt"] = min(timed)
+    return titles, titled_at
+
+
+_LATEST_WINS = ("cwd", "git_branch", "git_commit", "agent_version", "reported_cost", "active_leaf")
+
+
+def merge_links(one: Link, other: Link) -> Link:
+    """What both sides of a relationship say. It is inferred only when no side's record says it."""
+    return msgspec.structs.replace(
+        one,
+        tool_call_id=_smaller(one.tool_call_id, other.tool_call_id),
+        message_id=_smaller(one.message_id, other.message_id),
+        inferred=one.inferred and other.inferred,
+        metadata=merge_json(one.metadata, other.metadata, _smaller_json),
+    )
+
+
+def merge_json(one: dict[str, Any], other: dict[str, Any], pick: Pick) -> dict[str, Any]:
+    """Two JSON objects in one, objects inside them too; `pick` chooses where they disagree."""
+    merged = {**one, **other}
+    for name in one.keys() & other.keys():
+        mine, theirs = one[name], other[name]
+        if isinstance(mine, dict) and isinstance(theirs, dict):
+            merged[name] = merge_json(cast("dict[str, Any]", mine), cast("dict[str, Any]", theirs), pick)
+        elif mine != theirs:
+            merged[name] = pick(mine, theirs)
+    return dict(sorted(merged.items()))
+
+
+def relationship_of(link: Link) -> Relationship:
+    """The link as the child's session shows it."""
+    return Relationship(
+        kind=link.kind,
+        parent_session_id=link.parent_session_id,
+        parent_tool_call_id=link.tool_call_id,
+        parent_message_id=link.message_id,
+        inferred=link.inferred,
+    )
+
+
+def fate_of_records(fate: Fate) -> Fate:
+    """What records alone say of a message whose fate is known: of fates that follow from the tree, `ACTIVE`."""
+    return fate if fate in _FATES_OF_RECORDS else Fate.ACTIVE
+
+
+def _with_result(part: ToolCallPart, change: ResultChange) -> ToolCallPart:
+    part = add_result(part, change.result)
+    return part if change.approval is None else msgspec.structs.replace(part, approval=change.approval)
+
+
+def _place_in_file(placement: Placement) -> tuple[int, bool, str, str]:
+    return (
+        placement.position,
+        placement.parent_id is None,
+        placement.parent_id or "",
+        placement.parent_record or "",
+    )
+
+
+def _record_order(record: RecordRef) -> tuple[int, int, str]:
+    return (record[0], record[1], "" if record[2] is None else str(record[2]))
+
+
+def _strength(fate: Fate) -> int:
+    return _FATES_OF_RECORDS.index(fate_of_records(fate))
+
+
+def _smaller(one: str | None, other: str | None) -> str | None:
+    return min((value for value in (one, other) if value is not None), default=None)
+
+
+def _smaller_json(one: Any, other: Any) -> Any:
+    return min(one, other, key=msgspec.json.encode)

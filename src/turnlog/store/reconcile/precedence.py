@@ -1,0 +1,81 @@
+"""Which source holds when several describe one session: the table of kinds of sources, and what is left of the lesser.
+
+A lesser source shows a session while no better one is there. Once a better one describes the same thing, the lesser
+source's messages move from `memberships` to `superseded` (`store.writing.messages.supersede`), and its events go. They
+move whichever source was read first: each rule is a function of the stored rows. The bytes of every source stay in the
+archive.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+import msgspec
+
+from turnlog.agents.base import HOOKED_FROM, SourceKind
+
+
+class SourceRule(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of a kind of source beside a better one."""
+
+    name: str
+    kinds: frozenset[SourceKind] = frozenset()
+    """Kinds of sources that are this; none where programs write it into the store (chats)."""
+    superseded: str = ""
+    """How much of it is superseded at once, and by what; empty for the source that always holds."""
+    why: str = ""
+    """What makes the better source better."""
+
+
+LOG = SourceRule(
+    name="log",
+    kinds=frozenset({SourceKind.SESSION, SourceKind.SUBAGENT}),
+)
+STREAM = SourceRule(
+    name="stream",
+    kinds=frozenset({SourceKind.STREAM}),
+    superseded="the whole session, as soon as a log has one message of it",
+    why="an agent prints its messages with ids, turns and places that need not be those of its log",
+)
+HOOKS = SourceRule(
+    name="hooks",
+    kinds=frozenset({SourceKind.HOOKS}),
+    superseded="each message, as soon as the log has its call, its text or anything later",
+    why="a hook runs before the log has the line, and is given only a part of the message",
+)
+CHAT = SourceRule(
+    name="chat",
+    superseded="each turn, as soon as the run has ended and the agent's log has the end of the answer",
+    why="the log of the agent that answered has the records, the usage and the results as the agent wrote them",
+)
+
+PRECEDENCE = (LOG, STREAM, HOOKS, CHAT)
+"""The best first. A source is superseded by the log of its session; `passes.PASSES` has a pass for each but the log.
+
+A stream and hooks of one session may stand together until a log is there: neither is complete. What hooks say of a
+session as a whole (`SessionRows.apply_from_hooks`) holds only as long as no other source says anything of it.
+"""
+
+STREAMED = "source_key IN (SELECT source_key FROM streams WHERE session_key = ?1)"
+"""Of a row with a `source_key`: it was read from a stream that describes session ?1."""
+
+
+def log_path(connection: sqlite3.Connection, session_key: int) -> str | None:
+    """Path of a log that holds messages of the session, of several the one that sorts first; None without a log.
+
+    Messages at `HOOKED_FROM` and behind were read from hooks.
+    """
+    return connection.execute(
+        "SELECT min(path) FROM sources WHERE key IN"
+        f" (SELECT source_key FROM memberships WHERE session_key = ?1 AND position < ?2 AND NOT {STREAMED})",
+        (session_key, HOOKED_FROM),
+    ).fetchone()[0]
+
+
+def drop_held_again(connection: sqlite3.Connection, session_key: int) -> None:
+    """Delete the superseded places of messages that the session holds again: a source was read once more."""
+    connection.execute(
+        "DELETE FROM superseded WHERE session_key = ?1 AND message_key IN"
+        " (SELECT message_key FROM memberships WHERE session_key = ?1)",
+        (session_key,),
+    )

@@ -1,0 +1,227 @@
+"""Changes -> rows. One `Batch` is what one transaction writes: any number of feeds of any number of sources.
+
+`save` writes what a feed says of messages, events and links at once. `close` runs the passes that depend on whole
+sessions (`reconcile.passes.PASSES`). The caller owns the transaction, the sources' cursors and the archive. Children
+are written before their parents (parts while the bodies of their messages are still being compressed, sessions last),
+so the connection must not check foreign keys (`connect(checked=False)`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+
+from turnlog.agents.changes import Changes, Diagnostic, MessageChange, ResultChange
+from turnlog.store.archive import Archive
+from turnlog.store.reconcile.fates import BranchTracker
+from turnlog.store.reconcile.passes import PASSES, Reconciliation
+from turnlog.store.reconcile.streams import note_stream
+from turnlog.store.session_keys import session_id_of
+from turnlog.store.writing.events import EventRows
+from turnlog.store.writing.links import (
+    drop_diagnostics,
+    drop_older_diagnostics,
+    save_diagnostics,
+    save_link,
+    save_spill,
+)
+from turnlog.store.writing.messages import MessageInserts, MessageUpdates
+from turnlog.store.writing.transaction import Pricer, Saved, SourceRow, Transaction
+
+_LOOKUP_SIZE = 500
+
+CUT_OFF = "cut off at the end of the file"
+
+
+class Batch:
+    """Everything one transaction writes. Call `save` for each feed of each source, then `close` once."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        price: Pricer,
+        price_version: str,
+        worker: Executor | None = None,
+        archive: Archive | None = None,
+    ) -> None:
+        """Begin an empty batch.
+
+        Args:
+            connection: The store, in a transaction.
+            price: Prices a model call.
+            price_version: The version of its price list.
+            worker: Compresses bodies in parallel; without one they are compressed in this thread.
+            archive: Where the bytes of the sources go; None when none are archived.
+        """
+        self._connection = connection
+        self._transaction = Transaction(connection, price, price_version)
+        self._branches = BranchTracker(self._transaction)
+        self._inserts = MessageInserts(self._transaction, self._branches, worker)
+        self._updates = MessageUpdates(self._transaction, self._branches, archive)
+        self._events = EventRows(self._transaction, self._branches)
+        self._linked: set[str] = set()
+        self._rewritten: list[SourceRow] = []
+        self._sessions_of: defaultdict[int, set[str]] = defaultdict(set)
+        """Source -> sessions that it describes; only kept where some session is forgotten."""
+
+    def start_over(self, source: SourceRow, *, is_log: bool) -> None:
+        """A file will be folded from its start. When it was written anew, what only its old bytes said is dropped."""
+        if source.generation == 0:
+            return
+        self._rewritten.append(source)
+        drop_older_diagnostics(self._transaction, source)
+        self._transaction.sessions.leaf_titles.drop(source.key)
+        if is_log and source.session_id is not None:
+            self._transaction.sessions.start_over(source.session_id)
+
+    def note_tail(self, source: SourceRow, offset: int, length: int, line: int) -> None:
+        """The file ends within a line: no record yet, perhaps never. `forget_tail` before it is read again."""
+        self._transaction.use_source(source)
+        save_diagnostics(self._transaction, [Diagnostic(offset=offset, length=length, line=line, reason=CUT_OFF)])
+
+    def forget_tail(self, source: SourceRow, offset: int) -> None:
+        """The bytes from `offset` on are about to be read again."""
+        self._transaction.use_source(source)
+        drop_diagnostics(self._transaction, offset)
+
+    def is_forgotten(self, source: SourceRow) -> bool:
+        """Whether all sessions of a source were forgotten: those that were saved of it here, else that of its path."""
+        sessions = self._transaction.sessions
+        described = self._sessions_of.get(source.key) or ({source.session_id} if source.session_id else set[str]())
+        return bool(described) and all(map(sessions.is_forgotten, described))
+
+    def names_forgotten(self, chunks: Iterable[bytes]) -> bool:
+        """Whether a file names a session that was forgotten."""
+        sessions = self._transaction.sessions
+        return sessions.is_any_forgotten and sessions.names_forgotten(b"".join(chunks))
+
+    def save(self, source: SourceRow, changes: Changes, data: bytes = b"", offset: int = 0) -> None:
+        """Write what one feed of a source found in its bytes `data` at `offset`, which the archive has by now."""
+        self._transaction.use_source(source, data, offset)
+        sessions = self._transaction.sessions
+        if sessions.is_any_forgotten:
+            self._sessions_of[source.key] |= _described_sessions(changes)
+        for change in changes.sessions.values():
+            (sessions.apply_from_hooks if source.is_hooks else sessions.apply)(change)
+        self._save_messages(changes.messages)
+        for result in changes.results:
+            self._save_late_result(result)
+        self._events.save(changes.events)
+        for link in changes.links:
+            self._linked.add(link.child_session_id)
+            save_link(self._transaction, link)
+        if changes.leaf_titles and not sessions.is_forgotten(source.session_id):
+            titles = [found for found in changes.leaf_titles if not sessions.is_forgotten(found.record_id)]
+            sessions.leaf_titles.save(source.agent, titles, source.key)
+        for spill in changes.spills:
+            self._inserts.finish_write()
+            save_spill(self._transaction, spill)
+        save_diagnostics(self._transaction, changes.diagnostics)
+        if source.is_stream:
+            self._note_stream(changes)
+
+    def include(self, session_id: str) -> None:
+        """Reconcile a session at `close`, though no source of this batch describes it."""
+        self._transaction.sessions.key(session_id)
+
+    def _note_stream(self, changes: Changes) -> None:
+        keys = {self._transaction.sessions.key(session_id) for session_id in _described_sessions(changes)}
+        source_key = self._transaction.source.key
+        note_stream(self._connection, source_key, {key for key in keys if key is not None})
+
+    def close(self) -> Saved:
+        """Reconcile what depends on whole sessions, write sessions and usage, and return what was saved."""
+        work = Reconciliation(
+            transaction=self._transaction,
+            inserts=self._inserts,
+            updates=self._updates,
+            events=self._events,
+            branches=self._branches,
+            linked=self._linked,
+            rewritten=self._rewritten,
+        )
+        for step in PASSES:
+            step.run(work)
+        saved, sessions = self._transaction.saved, self._transaction.sessions
+        saved.sessions = sessions.ids
+        saved.new_sessions = len(sessions.created)
+        saved.last_change = sessions.last_change
+        return saved
+
+    def _save_messages(self, changes: Sequence[MessageChange]) -> None:
+        if not changes:
+            return
+        self._inserts.finish_write()
+        stored = self._stored_keys([change.message.id for change in changes])
+        later: list[tuple[int, int, MessageChange]] = []
+        for change in changes:
+            session_key = self._transaction.sessions.key(change.placement.session_id)
+            if session_key is None:
+                continue
+            key = stored.get(change.message.id)
+            if key is None:
+                stored[change.message.id] = self._inserts.add(session_key, change)
+            else:
+                later.append((key, session_key, change))
+        self._inserts.start_write()
+        for key, session_key, change in later:
+            self._inserts.finish_write()
+            self._updates.merge(key, session_key, change)
+        if self._events.orphaned:
+            described = {change.placement.session_id for change in changes}
+            for session_id in sorted(described | self._holding([key for key, *_ in later])):
+                self._adopt_orphans(session_id)
+
+    def _holding(self, keys: Sequence[int]) -> set[str]:
+        """Ids of the sessions with orphan results that hold any of these messages.
+
+        A fork's log may have a call whose line its parent's log has lost.
+        """
+        found: set[int] = set()
+        for start in range(0, len(keys), _LOOKUP_SIZE):
+            chunk = keys[start : start + _LOOKUP_SIZE]
+            marks = ",".join("?" * len(chunk))
+            rows = self._connection.execute(
+                f"SELECT DISTINCT session_key FROM memberships WHERE message_key IN ({marks})", chunk
+            )
+            found.update(row[0] for row in rows)
+        orphaned = sorted(found & self._events.orphaned)
+        # A session that this transaction made has no row yet.
+        drafts = map(self._transaction.sessions.draft, orphaned)
+        return {draft.session_id or session_id_of(self._connection, draft.key) for draft in drafts}
+
+    def _stored_keys(self, ids: list[str]) -> dict[str, int]:
+        """Id -> key of the messages that are there already."""
+        found: dict[str, int] = {}
+        for start in range(0, len(ids), _LOOKUP_SIZE):
+            chunk = ids[start : start + _LOOKUP_SIZE]
+            rows = self._connection.execute(
+                "SELECT external_id, key FROM messages WHERE agent = ? AND external_id IN"
+                f" ({','.join('?' * len(chunk))})",
+                (self._transaction.source.agent, *chunk),
+            )
+            found.update(rows.fetchall())
+        return found
+
+    def _save_late_result(self, change: ResultChange) -> None:
+        self._inserts.finish_write()
+        if self._transaction.sessions.key(change.session_id) is None:
+            return
+        if not self._updates.add_result(change, self._transaction.source.key):
+            self._events.save_orphan(change)
+
+    def _adopt_orphans(self, session_id: str) -> None:
+        """Add results that were read before their call to it, now that it may be there."""
+        self._inserts.finish_write()
+        for event_key, source_key, change in self._events.orphans(session_id):
+            if self._updates.call_key(change) is not None:
+                self._events.adopt(session_id, event_key)
+                self._updates.add_result(change, source_key)
+
+
+def _described_sessions(changes: Changes) -> set[str]:
+    """The sessions that one feed says something of."""
+    described = {change.session_id for change in (*changes.results, *changes.events)}
+    return described | {change.placement.session_id for change in changes.messages} | set(changes.sessions)

@@ -1,0 +1,490 @@
+"""Messages, their parts and their places in sessions: new ones inserted, stored ones updated, superseded ones moved.
+
+`MessageInserts` writes what no store has yet, which is most of an import: there a message costs as few calls as can
+be. `MessageUpdates` merges what a source says of a stored message into it. What a message added to counts and usage
+before is taken out before what it adds now goes in.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, NamedTuple
+
+from turnlog.agents.base import HOOKED_FROM
+from turnlog.agents.changes import MessageChange, Placement, RecordRef, ResultChange
+from turnlog.model import Fate, Message
+from turnlog.model.merge import merge_messages
+from turnlog.store import bodies, zstd
+from turnlog.store.archive import Archive
+from turnlog.store.archived_texts import WholeBodies, leave_out, note_uses, save_uses
+from turnlog.store.blobs import BlobLoader, replace_blobs, save_blobs
+from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, FramePacker, PackedFrames, save_alone
+from turnlog.store.packed_columns import PARENT_ID, pack_ids, pack_parent, pack_records, unpack_ids, unpack_records
+from turnlog.store.reconcile.fates import BranchTracker
+from turnlog.store.reconcile.merge import add_late_result, fate_of_records, merge_placements, merge_records
+from turnlog.store.reconcile.unfinished_calls import ABANDONED, CallEnd, abort_open_calls
+from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PLAIN_COLUMNS, MessageFacts, message_facts
+from turnlog.store.writing.transaction import SourceRow, Transaction
+
+_COLUMNS = (*MESSAGE_COLUMNS, *PLACE_COLUMNS)
+_MESSAGE_INSERT = f"INSERT INTO messages ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+_PLAIN_INSERT = f"INSERT INTO parts ({', '.join(PLAIN_COLUMNS)}) VALUES ({', '.join('?' * len(PLAIN_COLUMNS))})"
+_CALL_INSERT = f"INSERT INTO parts ({', '.join(CALL_COLUMNS)}) VALUES ({', '.join('?' * len(CALL_COLUMNS))})"
+_PATH_INSERT = "INSERT OR IGNORE INTO more_paths (path, message_key, sequence) VALUES (?, ?, ?)"
+
+_MEMBER_COLUMNS = (
+    "session_key",
+    "position",
+    "message_key",
+    "source_key",
+    "generation",
+    "parent_id",
+    "parent_record",
+    "turn",
+    "step",
+    "fate",
+    "copied",
+    "records",
+    "record_ids",
+)
+MEMBER_INSERT = (
+    f"INSERT INTO memberships ({', '.join(_MEMBER_COLUMNS)}) VALUES ({', '.join('?' * len(_MEMBER_COLUMNS))})"
+)
+
+
+class MessageInserts:
+    """Collects the new messages of a feed; `start_write` and `finish_write` write them.
+
+    Parts and memberships are written before their messages, whose bodies are compressed meanwhile where there is a
+    worker. `finish_write` writes the messages, and must have been called before anything looks for them.
+    """
+
+    def __init__(self, transaction: Transaction, branches: BranchTracker, worker: Executor | None) -> None:
+        self._transaction = transaction
+        self._branches = branches
+        self._worker = worker
+        row = transaction.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+        self._next_key = (row[0] if row else 0) + 1
+        self._before: str | None = None
+        """Id of the message with the key before the next."""
+        self._messages: list[tuple[Any, ...]] = []
+        self._packer = FramePacker()
+        self._plain: list[tuple[Any, ...]] = []
+        self._calls: list[tuple[Any, ...]] = []
+        self._paths: list[tuple[str, int, int]] = []
+        self._members: list[tuple[Any, ...]] = []
+        self._blobs: list[tuple[bodies.Blob, int]] = []
+        self._uses: list[tuple[int, int]] = []
+        self._writing: tuple[list[tuple[Any, ...]], PackedFrames, Callable[[], zstd.Frames]] | None = None
+
+    def add(self, session_key: int, change: MessageChange) -> int:
+        """Collect a message and its place in a session; return its key."""
+        transaction, message, placement = self._transaction, change.message, change.placement
+        key = self._next_key
+        self._next_key += 1
+        facts = message_facts(message, key)
+        body = self._body(message, facts, key)
+        places = transaction.archived_places(change)
+        if places:
+            self._uses.append((key, transaction.source.key))
+        cost = transaction.cost(message)
+        transaction.sessions.draft(session_key).add_message(facts.counts)
+        transaction.usage.add(session_key, message, cost)
+        sequence = transaction.sessions.sequence(session_key)
+        columns = transaction.message_columns(message, facts, cost, 1, sequence)
+        self._messages.append((key, transaction.source.agent, message.id, *columns, session_key))
+        self._packer.add(session_key, key, leave_out(body, places))
+        self._plain += facts.plain
+        self._calls += facts.calls
+        self._paths += facts.more_paths
+        self._members.append(member_row(session_key, key, message.id, transaction.source, placement, self._before))
+        self._before = message.id
+        self._branches.note_place(session_key, placement)
+        self._branches.note_new(session_key, message.id, placement)
+        return key
+
+    def start_write(self) -> None:
+        """Write everything of what was added but the messages themselves, and begin to compress those."""
+        if not self._messages:
+            return
+        self.finish_write()
+        packed = self._packer.take()
+        self._writing = self._messages, packed, self._compress(packed.texts)
+        connection = self._transaction.connection
+        _insert_parts(connection, self._plain, self._calls, self._paths)
+        connection.executemany(MEMBER_INSERT, self._members)
+        save_blobs(connection, self._blobs)
+        save_uses(connection, self._uses)
+        self._transaction.saved.messages += len(self._messages)
+        self._messages = []
+        self._plain.clear()
+        self._calls.clear()
+        self._paths.clear()
+        self._members.clear()
+        self._blobs.clear()
+        self._uses.clear()
+
+    def finish_write(self) -> None:
+        """Write the messages whose write was started."""
+        if self._writing is None:
+            return
+        messages, packed, compressed = self._writing
+        self._writing = None
+        places = packed.save(self._transaction.connection, compressed())
+        self._transaction.connection.executemany(
+            _MESSAGE_INSERT, [(*row, *place) for row, place in zip(messages, places, strict=True)]
+        )
+
+    def _body(self, message: Message, facts: MessageFacts, key: int) -> bytes:
+        """The JSON that is stored; large contents go to the blobs."""
+        body = bodies.pack_fresh(message)
+        if len(body) <= bodies.TEXT_LIMIT and not facts.has_files and not facts.has_structured:
+            return body
+        found: list[bodies.Blob] = []
+        external = bodies.externalize(message, found)
+        self._blobs += [(blob, key) for blob in found]
+        return body if external is message else bodies.pack_fresh(external)
+
+    def _compress(self, texts: list[bytes]) -> Callable[[], zstd.Frames]:
+        """Compress bodies, in parallel when there is a worker; call the result for the frames."""
+        if self._worker is None:
+            return partial(zstd.compress_all, texts)
+        return self._worker.submit(zstd.compress_all, texts).result
+
+
+def insert_parts(connection: sqlite3.Connection, facts: MessageFacts) -> None:
+    """Write the rows of a message's parts."""
+    _insert_parts(connection, facts.plain, facts.calls, facts.more_paths)
+
+
+def _insert_parts(
+    connection: sqlite3.Connection,
+    plain: Iterable[tuple[Any, ...]],
+    calls: Iterable[tuple[Any, ...]],
+    paths: Iterable[tuple[str, int, int]],
+) -> None:
+    connection.executemany(_PLAIN_INSERT, plain)
+    connection.executemany(_CALL_INSERT, calls)
+    connection.executemany(_PATH_INSERT, paths)
+
+
+def drop_parts(connection: sqlite3.Connection, message_key: int) -> None:
+    """Delete the rows of a message's parts: it has others now, or counts in no session any more."""
+    connection.execute("DELETE FROM parts WHERE message_key = ?", (message_key,))
+    connection.execute("DELETE FROM more_paths WHERE message_key = ?", (message_key,))
+
+
+def member_row(
+    session_key: int,
+    message_key: int,
+    message_id: str,
+    source: SourceRow,
+    placement: Placement,
+    before: str | None = None,
+) -> tuple[Any, ...]:
+    """A message's place in a session, in the order of `MEMBER_INSERT`; `before` is the message with the key before."""
+    return (
+        session_key,
+        placement.position,
+        message_key,
+        source.key,
+        source.generation,
+        pack_parent(placement.parent_id, before),
+        placement.parent_record,
+        placement.turn,
+        placement.step,
+        placement.fate,
+        placement.copied,
+        pack_records(placement.records),
+        pack_ids(placement.record_ids, message_id),
+    )
+
+
+_MESSAGE_UPDATE = (
+    f"UPDATE messages SET {', '.join(f'{name} = ?' for name in (*MESSAGE_COLUMNS[3:], *PLACE_COLUMNS))} WHERE key = ?"
+)
+
+
+class MessageUpdates:
+    """Merges what one transaction says of stored messages into them. Inserts must be finished before."""
+
+    def __init__(self, transaction: Transaction, branches: BranchTracker, archive: Archive | None) -> None:
+        self._transaction = transaction
+        self._connection = transaction.connection
+        self._sessions = transaction.sessions
+        self._branches = branches
+        self._read = BodyReader(self._connection)
+        self._texts = WholeBodies(self._connection, archive)
+
+    def merge(self, key: int, session_key: int, change: MessageChange) -> None:
+        """Merge one more reading into a stored message and into its place in this session."""
+        self._update_message(
+            key,
+            change.placement.session_id,
+            lambda known: merge_messages(known, change.message),
+            lambda: self._transaction.archived_places(change),
+        )
+        row = self._connection.execute(
+            f"SELECT position, source_key, generation, {PARENT_ID}, parent_record, turn, step, fate, copied, records,"
+            " record_ids FROM memberships s WHERE message_key = ? AND session_key = ?",
+            (key, session_key),
+        ).fetchone()
+        if row is None:
+            self._insert_place(session_key, key, change)
+            self._branches.note_new(session_key, change.message.id, change.placement)
+        else:
+            self._merge_place(session_key, key, _Place(change.message.id, *row), change.placement)
+
+    def add_result(self, change: ResultChange, result_source: int | None) -> bool:
+        """Add a late result, read from this source, to its call; False when the call is not stored."""
+        session_key = self._sessions.key(change.session_id)
+        key = self.call_key(change)
+        if session_key is None or key is None:
+            return False
+        self._update_message(key, change.session_id, lambda known: add_late_result(known, change))
+        # Claude Code writes the results of a resumed session's calls into the new file: the session that has the result
+        # may not hold the call's message, and then there is no place to note the record at.
+        row = self._connection.execute(
+            "SELECT m.external_id, s.position, s.source_key, s.records, s.record_ids"
+            " FROM memberships s JOIN messages m ON m.key = s.message_key WHERE m.key = ? AND s.session_key = ?",
+            (key, session_key),
+        ).fetchone()
+        if row is None:
+            return True
+        message_id, position, source_key, known, packed = row
+        records = known
+        self._branches.note_records(session_key, change.record_ids, position)
+        # Offsets of two files do not mix: only the file that the place is taken from adds its records.
+        if source_key == result_source:
+            reference: RecordRef = (*change.record, change.result.id)
+            records = pack_records(merge_records(unpack_records(records), (reference,)))
+        ids = dict.fromkeys((*unpack_ids(packed, message_id), *change.record_ids))
+        record_ids = pack_ids(tuple(ids), message_id)
+        self._connection.execute(
+            "UPDATE memberships SET records = ?, record_ids = ?, changed_seq = max(changed_seq, ?)"
+            " WHERE message_key = ? AND session_key = ?",
+            (records, record_ids, 0 if records == known else self._sessions.sequence(session_key), key, session_key),
+        )
+        return True
+
+    def abort_open_calls(self, session_id: str, key: int, end: CallEnd = ABANDONED) -> None:
+        """Abort the open calls of a message that began before this end: no result of theirs will come."""
+        self._update_message(key, session_id, lambda known: abort_open_calls(known, end))
+
+    def call_key(self, change: ResultChange) -> int | None:
+        """The key of the message that holds the call of a late result.
+
+        It is the message that the fold names, else the nearest one before the result in the session, else the nearest
+        behind it. Some agents use an id of a call more than once in a session.
+        """
+        row = self._connection.execute(
+            "SELECT m.key FROM messages m JOIN parts p ON p.message_key = m.key"
+            " WHERE m.agent = ? AND m.external_id = ? AND p.tool_call_id = ?",
+            (self._transaction.source.agent, change.message_id, change.tool_call_id),
+        ).fetchone()
+        if row is None:
+            row = self._connection.execute(
+                "SELECT p.message_key FROM memberships m JOIN parts p ON p.message_key = m.message_key"
+                " WHERE m.session_key = ?1 AND p.tool_call_id = ?2 AND m.position < ?4"
+                " ORDER BY m.position > ?3, abs(m.position - ?3) LIMIT 1",
+                (self._sessions.key(change.session_id), change.tool_call_id, change.position, HOOKED_FROM),
+            ).fetchone()
+        return row[0] if row else None
+
+    def _update_message(
+        self,
+        key: int,
+        session_id: str,
+        change: Callable[[Message], Message],
+        places: Callable[[], dict[bytes, bytes]] = dict,
+    ) -> None:
+        """Store what `change` makes of a stored message, if that is anything new; `places` are those of new texts."""
+        revision, cost, billed_key, *place = self._connection.execute(
+            f"SELECT m.revision, m.cost, m.pays_key, {BODY_COLUMNS} FROM messages m WHERE m.key = ?", (key,)
+        ).fetchone()
+        stored = self._read(*place)
+        old_body = self._texts.whole(stored)
+        old = bodies.resolve(bodies.decode(old_body), BlobLoader(self._connection))
+        new = change(old)
+        found: list[bodies.Blob] = []
+        external = bodies.externalize(new, found)
+        body = bodies.pack(external)
+        if body == old_body:
+            return
+        session_key = self._sessions.key(session_id)
+        assert session_key is not None
+        new_cost = self._transaction.cost(new)
+        before, facts = message_facts(old, key), message_facts(new, key)
+        for (member,) in self._connection.execute(
+            "SELECT session_key FROM memberships WHERE message_key = ?", (key,)
+        ).fetchall():
+            draft = self._sessions.draft(member)
+            draft.remove_message(before.counts)
+            draft.add_message(facts.counts)
+            self._sessions.sequence(member)
+        if billed_key is not None:
+            self._transaction.usage.remove(billed_key, old, cost)
+            self._transaction.usage.add(billed_key, new, new_cost)
+        columns = self._transaction.message_columns(
+            new, facts, new_cost, revision + 1, self._sessions.sequence(session_key)
+        )
+        known = {**places(), **self._texts.places(stored)}
+        body = leave_out(body, known)
+        note_uses(self._connection, key, body)
+        alone = save_alone(self._connection, key, body, place[0])
+        self._connection.execute(_MESSAGE_UPDATE, (*columns, billed_key, *alone, key))
+        drop_parts(self._connection, key)
+        # A message that no session is billed for was superseded: its parts are neither searched nor counted.
+        if billed_key is not None:
+            insert_parts(self._connection, facts)
+        replace_blobs(self._connection, key, found)
+
+    def _insert_place(self, session_key: int, key: int, change: MessageChange) -> None:
+        """Another session holds this message too."""
+        placement = change.placement
+        row = member_row(session_key, key, change.message.id, self._transaction.source, placement)
+        self._connection.execute(MEMBER_INSERT, row)
+        self._connection.execute(
+            "UPDATE memberships SET changed_seq = ? WHERE message_key = ? AND session_key = ?",
+            (self._sessions.sequence(session_key), key, session_key),
+        )
+        self._branches.note_place(session_key, placement)
+        facts = message_facts(bodies.decode(self._read.of(key)), key)
+        self._sessions.draft(session_key).add_message(facts.counts)
+        # What this session spilled may now be the whole of an output that the message previews.
+        self._connection.execute(
+            "UPDATE messages SET changed_seq = ?1 WHERE key = ?2 AND EXISTS"
+            " (SELECT 1 FROM parts WHERE message_key = ?2 AND spill IS NOT NULL)",
+            (self._sessions.sequence(session_key), key),
+        )
+        members = [
+            row[0]
+            for row in self._connection.execute("SELECT session_key FROM memberships WHERE message_key = ?", (key,))
+        ]
+        if len(members) > 1:
+            self._sessions.share(members)
+        else:
+            self._restore(session_key, key, facts)
+
+    def _restore(self, session_key: int, key: int, facts: MessageFacts) -> None:
+        """A message that no session held any more, since a log had superseded it, is held again."""
+        self._transaction.usage.bill(key, None, session_key)
+        insert_parts(self._connection, facts)
+        self._connection.execute(
+            "UPDATE messages SET changed_seq = ? WHERE key = ?", (self._sessions.sequence(session_key), key)
+        )
+
+    def _merge_place(self, session_key: int, key: int, known: _Place, placement: Placement) -> None:
+        """The same message again in the same session: from another feed, another file, or the file written anew.
+
+        Offsets of two files do not mix, so only places in one generation of one file are merged. Of two files, or of
+        two generations, one place is taken as it is: that of the source which `Transaction.outranks` the other.
+        """
+        stored = known.placement(placement.session_id)
+        here, there = (
+            (self._transaction.source.key, self._transaction.source.generation),
+            (known.source_key, known.generation),
+        )
+        if here == there:
+            merged, origin = merge_placements(stored, placement), here
+        elif self._transaction.outranks(known.source_key, known.generation, placement.session_id):
+            merged, origin = placement, here
+        else:
+            merged, origin = stored, there
+        fate = known.fate if merged.fate is stored.fate else merged.fate
+        shown = (merged.position, merged.turn, merged.step, str(fate))
+        records = pack_records(merged.records)
+        has_moved = (*shown, records) != (known.position, known.turn, known.step, known.fate, known.records)
+        self._branches.note_place(session_key, merged)
+        ids = dict.fromkeys((*merged.record_ids, *stored.record_ids, *placement.record_ids))
+        self._branches.note_records(session_key, ids, merged.position)
+        self._connection.execute(
+            "UPDATE memberships SET position = ?, source_key = ?, generation = ?, parent_id = ?, parent_record = ?,"
+            " turn = ?, step = ?, fate = ?, copied = ?, records = ?, record_ids = ?, changed_seq = max(changed_seq, ?)"
+            " WHERE message_key = ? AND session_key = ?",
+            (
+                merged.position,
+                *origin,
+                pack_parent(merged.parent_id, None),
+                merged.parent_record,
+                merged.turn,
+                merged.step,
+                fate,
+                merged.copied,
+                records,
+                pack_ids(tuple(ids), known.message_id),
+                self._sessions.sequence(session_key) if has_moved else 0,
+                key,
+                session_key,
+            ),
+        )
+
+
+class _Place(NamedTuple):
+    """A membership row that is already there, of the message with this id."""
+
+    message_id: str
+    position: int
+    source_key: int | None
+    generation: int
+    parent_id: str | None
+    parent_record: str | None
+    turn: int | None
+    step: int | None
+    fate: str
+    copied: int
+    records: bytes | None
+    record_ids: bytes | None
+
+    def placement(self, session_id: str) -> Placement:
+        return Placement(
+            session_id=session_id,
+            position=self.position,
+            records=unpack_records(self.records),
+            record_ids=unpack_ids(self.record_ids, self.message_id),
+            parent_id=self.parent_id,
+            parent_record=self.parent_record,
+            turn=self.turn,
+            step=self.step,
+            fate=fate_of_records(Fate(self.fate)),
+            copied=bool(self.copied),
+        )
+
+
+_SUPERSEDED = "session_key, position, message_key, source_key, generation, parent_id, turn, step, records"
+
+
+def supersede(
+    transaction: Transaction, session_key: int, message_key: int, log: str, *, keeps_fate: bool = False
+) -> None:
+    """Take a message out of a session, because the log at this path says the same: `memberships` -> `superseded`.
+
+    It counts, costs and is found no more, unless another session holds it too. With its fate (`keeps_fate`) its own
+    session still shows it.
+    """
+    connection, sessions = transaction.connection, transaction.sessions
+    place = (session_key, message_key)
+    connection.execute(
+        f"INSERT OR REPLACE INTO superseded ({_SUPERSEDED}, fate_cause, fate)"
+        f" SELECT {_SUPERSEDED}, ?3, iif(?4, fate, NULL) FROM memberships WHERE session_key = ?1 AND message_key = ?2",
+        (*place, log, keeps_fate),
+    )
+    connection.execute("DELETE FROM memberships WHERE session_key = ? AND message_key = ?", place)
+    id, billed_key, other = connection.execute(
+        "SELECT external_id, pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = ?1)"
+        " FROM messages WHERE key = ?1",
+        (message_key,),
+    ).fetchone()
+    sessions.note_gone(session_key, [(0, id)])
+    message = bodies.decode(BodyReader(connection).of(message_key))
+    sessions.draft(session_key).remove_message(message_facts(message, message_key).counts)
+    if billed_key == session_key:
+        transaction.usage.bill(message_key, billed_key, other)
+    if other is None:
+        drop_parts(connection, message_key)
+    connection.execute(
+        "UPDATE messages SET changed_seq = ? WHERE key = ?", (sessions.sequence(session_key), message_key)
+    )
