@@ -18,7 +18,7 @@ from turnlog.aisdk.streaming import stream_events
 from turnlog.aisdk.versions import Version
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat.loading import EVERYTHING, SHOWN_FATES
-from turnlog.chat.telling import Telling
+from turnlog.chat.message_differ import MessageDiffer
 from turnlog.model import Message, ToolCallPart
 from turnlog.model.stream import Abort, Pause, RunFinish, RunStart, StreamEvent
 from turnlog.runs.states import session_states
@@ -76,18 +76,19 @@ class Tail:
         return stream_events(events, ChunkWriter(version), keep_alive=keep_alive)
 
     async def _follow(self, wait: Wait) -> AsyncGenerator[StreamEvent, None]:
-        telling, begun, changed = Telling(), False, time.monotonic() - self.silence.total_seconds()
+        differ, begun, changed = MessageDiffer(_may_grow), False, time.monotonic() - self.silence.total_seconds()
         while True:
             turn = await asyncio.to_thread(self.read, timedelta(seconds=time.monotonic() - changed))
             if turn.answers and not begun:
                 begun, first = True, turn.answers[0].message.id
                 yield RunStart(message_id=ui_message_id(first) or first)
-            for event in telling.tell([each.message for each in turn.answers]):
-                changed = time.monotonic()
-                yield event
+            for answer in turn.answers:
+                for event in differ.diff(answer.message):
+                    changed = time.monotonic()
+                    yield event
             self._settle(turn.answers)
             if turn.end is not None:
-                for event in telling.end_step():
+                for event in differ.end_step():
                     yield event
                 yield turn.end
                 return
@@ -133,6 +134,11 @@ def _end(
 def _open_calls(message: Message) -> list[ToolCallPart]:
     calls = [part for part in message.parts if isinstance(part, ToolCallPart) and not part.provider_executed]
     return [call for call in calls if all(result.preliminary for result in call.results)]
+
+
+def _may_grow(message: Message, index: int) -> bool:
+    """Only the last part of a message that has not ended: a log does not say when a part is complete."""
+    return index == len(message.parts) - 1 and message.stop_reason is None
 
 
 async def open_tail(store: Store, session_id: str) -> Tail | None:

@@ -17,9 +17,9 @@ from msgspec import UNSET
 
 from turnlog.aisdk.parts import DynamicToolUIPart, FileUIPart, TextUIPart, ToolUIPart, UIMessage
 from turnlog.chat.conversion import RECORD_KEY, SESSION_KEY
+from turnlog.chat.message_differ import Events
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes.command import SessionPoint
-from turnlog.chat.runtimes.telling import Telling, Told
+from turnlog.chat.runtimes.command import OutputReader, SessionPoint
 from turnlog.model.codec import parse_json, to_json
 from turnlog.model.stream import (
     Abort,
@@ -137,7 +137,8 @@ class ClaudeCodeStream:
         """Ask this."""
         self._out = question
         self._metadata = metadata
-        self._telling = Telling(AGENT)
+        self._output = OutputReader(AGENT)
+        self._differ = self._output.differ
         self._answer: ResponseStream | None = None
         self._is_started = False
         self._record: str | None = None
@@ -155,7 +156,7 @@ class ClaudeCodeStream:
         """It has asked, and its answer is whole: what follows a pause must be no half of a part."""
         return bool(self._asked) and self._answer is None
 
-    def feed(self, line: bytes) -> Told:
+    def feed(self, line: bytes) -> Events:
         """What a line tells; one that is no JSON object tells nothing."""
         try:
             value: Any = parse_json(line)
@@ -174,12 +175,12 @@ class ClaudeCodeStream:
             self._asked.pop(str(record.get("request_id")), None)
         if kind == "assistant" and record.get("parent_tool_use_id") is None:
             self._record = cast("str | None", record.get("uuid"))
-        told += self._telling.feed(line)
+        told += self._output.feed(line)
         return [*told, *self._end(record)] if kind == "result" else told
 
-    def pause(self) -> Told:
+    def pause(self) -> Events:
         """The step ends: results of its calls come in the next stream."""
-        return self._telling.end_step()
+        return self._differ.end_step()
 
     def to_write(self) -> bytes:
         """The question, and then the page's answers."""
@@ -209,17 +210,17 @@ class ClaudeCodeStream:
 
     # -- the run
 
-    def _start(self, record: Json) -> Told:
+    def _start(self, record: Json) -> Events:
         session = record.get("session_id")
         if self._is_started or not isinstance(session, str):
             return []
         self._is_started = True
         return [RunStart(metadata={**self._metadata, SESSION_KEY: f"{AGENT}:{session}"})]
 
-    def _end(self, record: Json) -> Told:
+    def _end(self, record: Json) -> Events:
         failed = record.get("is_error") is True or record.get("subtype") != "success"
-        finish = self._telling.finish
-        told = self._telling.end_step()
+        finish = self._differ.finish
+        told = self._differ.end_step()
         if not failed:
             metadata = {RECORD_KEY: self._record} if isinstance(self._record, str) else {}
             return [*told, RunFinish(stop_reason=finish.stop_reason, metadata=metadata)]
@@ -228,7 +229,7 @@ class ClaudeCodeStream:
 
     # -- pieces of an answer
 
-    def _piece(self, record: Json) -> Told:
+    def _piece(self, record: Json) -> Events:
         event = record.get("event")
         if not isinstance(event, dict):
             return []
@@ -243,29 +244,29 @@ class ClaudeCodeStream:
             self._answer = None
         return [event for each in told for event in self._of_answer(each)]
 
-    def _of_answer(self, event: Any) -> Told:
+    def _of_answer(self, event: Any) -> Events:
         """An event of one response, as an event of the run."""
         match event:
             case StepStart():
-                return self._telling.begin_step(event.response_id or "", event)
+                return self._differ.begin_external(event.response_id or "", event)
             case StepFinish():
-                self._telling.finish = event
+                self._differ.finish = event
                 return []
             case RunStart() | RunFinish() | StreamError() | Abort():
                 # Of the response. The run goes on, or its result tells.
                 return []
             case ToolInputStart():
-                self._telling.note_start(event.tool_call_id)
+                self._differ.note_call(event.tool_call_id)
                 return [event]
             case ToolInputAvailable():
                 # The whole block may have been printed before its end, and even a result.
-                return [event] if self._telling.note_input(event.tool_call_id) else []
+                return [event] if self._differ.note_input(event.tool_call_id) else []
             case _:
                 return [event]
 
     # -- permission
 
-    def _ask(self, record: Json) -> Told:
+    def _ask(self, record: Json) -> Events:
         request, request_id = record.get("request"), record.get("request_id")
         if not isinstance(request, dict) or not isinstance(request_id, str):
             return []
@@ -275,7 +276,7 @@ class ClaudeCodeStream:
             return []
         self._asked[request_id] = asked.get("input")
         # Of a subagent's call nothing else is told.
-        reason = _words_of(asked) if self._telling.note_input(tool_call_id) else None
+        reason = _words_of(asked) if self._differ.note_input(tool_call_id) else None
         return [ApprovalRequest(approval_id=request_id, tool_call_id=tool_call_id, reason=reason)]
 
 

@@ -13,9 +13,9 @@ import msgspec
 
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.conversion import SESSION_KEY
+from turnlog.chat.message_differ import Events
 from turnlog.chat.runtime import RunRequest
-from turnlog.chat.runtimes.command import SessionPoint
-from turnlog.chat.runtimes.telling import Telling, Told
+from turnlog.chat.runtimes.command import OutputReader, SessionPoint
 from turnlog.model.codec import parse_json
 from turnlog.model.stream import RunFinish, RunStart, StreamError
 
@@ -76,9 +76,9 @@ class CodexStream:
         """Ask this."""
         self._out = prompt.encode(errors="replace")
         self._metadata = metadata
-        self._telling = Telling(AGENT)
+        self._output = OutputReader(AGENT)
 
-    def feed(self, line: bytes) -> Told:
+    def feed(self, line: bytes) -> Events:
         """What a line tells; one that is no JSON object tells nothing."""
         try:
             value: Any = parse_json(line)
@@ -87,21 +87,21 @@ class CodexStream:
         if not isinstance(value, dict):
             return []
         record = cast("dict[str, Any]", value)
-        told = self._telling.feed(line)
+        told = self._output.feed(line)
         match record.get("type"):
             case "thread.started":
                 return [RunStart(metadata={**self._metadata, SESSION_KEY: f"{AGENT}:{record.get('thread_id')}"})]
             case "turn.completed":
-                return [*told, *self._telling.end_step(), RunFinish(stop_reason="stop")]
+                return [*told, *self._output.differ.end_step(), RunFinish(stop_reason="stop")]
             case "turn.failed":
                 error = cast("Any", record.get("error"))
                 words = cast("dict[str, Any]", error).get("message") if isinstance(error, dict) else None
-                reason = words or self._telling.error or "Codex could not answer."
-                return [*told, *self._telling.end_step(), StreamError(error_text=str(reason), kind="turn.failed")]
+                reason = words or self._output.error or "Codex could not answer."
+                return [*told, *self._output.differ.end_step(), StreamError(error_text=str(reason), kind="turn.failed")]
             case _:
                 return told
 
-    def pause(self) -> Told:
+    def pause(self) -> Events:
         """It never pauses."""
         return []
 

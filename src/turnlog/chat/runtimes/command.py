@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, cast
 
+from turnlog.agents import agent as agent_named
+from turnlog.agents.base import Source, SourceKind
+from turnlog.agents.changes import Changes
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.conversion import RECORD_KEY, SESSION_KEY
+from turnlog.chat.message_differ import Events, MessageDiffer
 from turnlog.chat.runtime import RunRequest
+from turnlog.model import ErrorEvent, Message, ReasoningPart, TextPart
 from turnlog.model.stream import StreamEvent
 
 _ID: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -118,3 +123,48 @@ def point_of(request: RunRequest, agent: str) -> SessionPoint | None:
                 found = SessionPoint(session, record if _ID.fullmatch(record) else None)
                 return found if _ID.fullmatch(session) else None
     return None
+
+
+class OutputReader:
+    """Stream events from the lines that an agent prints: its own fold reads them, and new things become events.
+
+    Of subagents only what comes back to the main session is sent.
+    """
+
+    def __init__(self, agent: str) -> None:
+        """Read the stream of this agent from its beginning."""
+        source = Source(agent=agent, path="-", root="", kind=SourceKind.STREAM)
+        self._fold = agent_named(agent).fold(source)
+        self._offset = 0
+        self.differ = MessageDiffer(_is_streaming)
+        self.session_id: str | None = None
+        """Id of the main session."""
+        self.error: str | None = None
+        """The last error outside of any call."""
+
+    def feed(self, line: bytes) -> Events:
+        """The events of one line, given without its newline."""
+        data = line + b"\n"
+        changes = self._fold.feed(data, self._offset)
+        self._offset += len(data)
+        return self._events_of(changes)
+
+    def _events_of(self, changes: Changes) -> Events:
+        if self.session_id is None:
+            self.session_id = next(iter(changes.sessions), None)
+        found: Events = []
+        for change in changes.messages:
+            if change.placement.session_id == self.session_id and change.message.role == "assistant":
+                found += self.differ.diff(change.message)
+        for late in changes.results:
+            if late.session_id == self.session_id:
+                found += self.differ.diff_result(late.tool_call_id, late.result)
+        for event in changes.events:
+            if isinstance(event.event, ErrorEvent):
+                self.error = event.event.error_text
+        return found
+
+
+def _is_streaming(message: Message, index: int) -> bool:
+    part = message.parts[index]
+    return isinstance(part, TextPart | ReasoningPart) and part.state == "streaming"
