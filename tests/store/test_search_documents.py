@@ -27,9 +27,9 @@ from turnlog.store.search.base import FIELDS
 from turnlog.store.search.documents import (
     FAILED,
     HAS_IMAGE,
-    LONGEST,
+    MAX_DOCUMENT_SIZE,
     Document,
-    Outside,
+    ExternalText,
     documents_of,
     json_strings,
     texts_of,
@@ -42,7 +42,7 @@ def documents(*parts: Part) -> list[Document]:
     return documents_of(encode(Message(id="m", role="assistant", parts=parts)))
 
 
-def nothing(outside: Outside) -> Iterable[bytes]:
+def nothing(outside: ExternalText) -> Iterable[bytes]:
     raise AssertionError(outside)
 
 
@@ -148,9 +148,9 @@ def test_texts_outside_the_body_are_read_when_they_are_wanted() -> None:
             results=(result("r", "head", spilled_to="c.txt"),),
         ),
     )
-    asked: list[Outside] = []
+    asked: list[ExternalText] = []
 
-    def load(outside: Outside) -> Iterable[bytes]:
+    def load(outside: ExternalText) -> Iterable[bytes]:
         asked.append(outside)
         return [b'{"content":"long"}'] if outside.is_json else [b"the ", b"whole"]
 
@@ -166,13 +166,13 @@ def test_texts_outside_the_body_are_read_when_they_are_wanted() -> None:
 
 @pytest.mark.parametrize(("word", "separator"), [("word", b"\n"), ("word", b" "), ("x中", b"")])
 def test_a_text_that_is_too_long_is_cut_between_words(word: str, separator: bytes) -> None:
-    whole = separator.join([word.encode()] * (LONGEST // 2))
-    document = Document(0, 3, 0, "", (Outside(sha256="x"),))
+    whole = separator.join([word.encode()] * (MAX_DOCUMENT_SIZE // 2))
+    document = Document(0, 3, 0, "", (ExternalText(sha256="x"),))
     texts = list(texts_of(document, lambda outside: [whole[:1000], whole[1000:]]))
     assert b"".join(texts) == whole
     assert len(texts) >= 2
     for text in texts:
-        assert len(text) <= LONGEST
+        assert len(text) <= MAX_DOCUMENT_SIZE
         text.decode()
     if separator:
         assert all(text.endswith(separator) for text in texts[:-1])

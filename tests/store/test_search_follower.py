@@ -12,7 +12,7 @@ import pytest
 
 from support.search_store import SearchStore, call, result, text_message
 from turnlog.errors import StoreError
-from turnlog.store.search import schema
+from turnlog.store.search import index_file
 from turnlog.store.search.follower import Follower
 from turnlog.store.search.indexer import Indexer
 
@@ -45,7 +45,7 @@ def answers(store: SearchStore) -> dict[str, list[tuple[str, int, str, str]]]:
 
 def rebuilt(store: SearchStore) -> dict[str, list[tuple[str, int, str, str]]]:
     """The answers of an index that is made in one go."""
-    schema.remove(store.search_path)
+    index_file.remove(store.search_path)
     with Indexer(store.path, store.search_path) as indexer:
         indexer.catch_up()
     return answers(store)
@@ -166,7 +166,7 @@ def test_killed_at_any_point_an_index_goes_on_correctly(store: SearchStore, stag
     assert len(expected["make"]) >= 70
     kills = 0
     for tick in sorted(generator.sample(range(1, ticks), 9)):
-        schema.remove(store.search_path)
+        index_file.remove(store.search_path)
         if before is not None:
             store.search_path.write_bytes(before)
         kills += index_until(store, tick) is None

@@ -11,7 +11,7 @@ from support.search_store import SearchStore, call, result, text_message
 from turnlog.errors import StoreBusyError
 from turnlog.model import Message, TextPart
 from turnlog.store.connection import connect
-from turnlog.store.search import batch, index_file, schema
+from turnlog.store.search import batch, index_file
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
 
@@ -182,7 +182,7 @@ def test_forgetting_in_a_file_that_stays_busy_is_an_error(store: SearchStore, mo
     monkeypatch.setattr(index_file, "BUSY_TIMEOUT_SECONDS", 0.05)
     secret_session(store)
     store.index()
-    writer = schema.open_for_writing(store.search_path)
+    writer = index_file.open_for_writing(store.search_path)
     writer.execute("BEGIN IMMEDIATE")
     with Indexer(store.path, store.search_path) as indexer, pytest.raises(StoreBusyError, match="for too long"):
         indexer.forget(key_of(store, "secret"))

@@ -14,8 +14,8 @@ from support.search_store import SearchStore, call, result, text_message
 from turnlog.errors import StoreError
 from turnlog.model import BlobRef, FilePart, Message, ReasoningPart, TextPart
 from turnlog.store.connection import connect
-from turnlog.store.search import batch, documents, layout, schema
-from turnlog.store.search.documents import LONGEST
+from turnlog.store.search import batch, blocks, documents, index_file
+from turnlog.store.search.documents import MAX_DOCUMENT_SIZE
 from turnlog.store.search.indexer import Indexer
 
 IMAGE = FilePart(media_type="image/png", blob=BlobRef(sha256="0" * 64, size=1))
@@ -31,8 +31,8 @@ def store(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 def entries_of(store: SearchStore) -> int:
     """Documents that are in the index under their present text."""
     with sqlite3.connect(store.search_path) as connection:
-        layouts = [layout.unpack(packed) for (packed,) in connection.execute("SELECT layout FROM documents")]
-    return len([entry for entries in layouts for entry in entries if entry and not entry.flags & layout.SUPERSEDED])
+        layouts = [blocks.unpack(packed) for (packed,) in connection.execute("SELECT layout FROM documents")]
+    return len([entry for entries in layouts for entry in entries if entry and not entry.flags & blocks.SUPERSEDED])
 
 
 def words_in(store: SearchStore) -> set[str]:
@@ -182,7 +182,7 @@ def test_a_role_that_becomes_another_stays_so_whatever_changes_later(
 
 def test_more_documents_than_a_block_holds(store: SearchStore) -> None:
     log = store.log()
-    texts = [f"common word{number}" for number in range(3 * schema.SLOTS + 1)]
+    texts = [f"common word{number}" for number in range(3 * index_file.SLOTS + 1)]
     log.message(text_message("m", *texts))
     log.message(text_message("n", "common", minutes=0.001))
     store.index()
@@ -202,7 +202,7 @@ def test_words_after_the_300_000th_character_of_an_output(store: SearchStore) ->
 
 
 def test_a_text_of_many_megabytes_is_searched_in_pieces(store: SearchStore) -> None:
-    lines = b"".join(b"%d line of a very long output\n" % number for number in range(3 * LONGEST // 32))
+    lines = b"".join(b"%d line of a very long output\n" % number for number in range(3 * MAX_DOCUMENT_SIZE // 32))
     store.log().message(text_message("m", parts=[call("c", result("r", "preview", spilled_to="c.txt"))]))
     store.log().spill("c.txt", lines + b"the very last wombat\n")
     store.index()
@@ -215,7 +215,7 @@ def test_a_text_of_many_megabytes_is_searched_in_pieces(store: SearchStore) -> N
 def test_pieces_of_a_text_that_grows_are_compared_one_by_one(
     store: SearchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(documents, "LONGEST", 100)
+    monkeypatch.setattr(documents, "MAX_DOCUMENT_SIZE", 100)
     lines = [f"line {number} of it, number{number}\n" for number in range(40)]
     log = store.log()
     log.message(text_message("m", parts=[call("c", result("r", "preview", spilled_to="c.txt"))]))
@@ -283,7 +283,7 @@ def test_an_index_that_is_deleted_is_made_anew(store: SearchStore) -> None:
     store.log().message(text_message("m", "word"))
     store.index()
     with Indexer(store.path, store.search_path) as indexer:
-        schema.remove(store.search_path)
+        index_file.remove(store.search_path)
         assert indexer.behind() == 1
         assert indexer.catch_up() == 1
     assert store.found("word") == ["m"]
@@ -296,7 +296,7 @@ def test_a_damaged_or_foreign_index_is_made_anew(store: SearchStore, damage: str
         log.message(text_message(f"m{number}", f"word {number} " + "text " * 500, minutes=number))
     store.index()
     if damage == "garbage":
-        schema.remove(store.search_path)
+        index_file.remove(store.search_path)
         store.search_path.write_bytes(b"this is no database" * 1000)
     elif damage == "middle":
         data = bytearray(store.search_path.read_bytes())
@@ -316,10 +316,10 @@ def test_an_index_whose_tables_are_others_is_made_anew(store: SearchStore, monke
     """Also where nobody thought of giving them another number."""
     store.log().message(text_message("m", "word"))
     with monkeypatch.context() as older:
-        tables = tuple(table.replace(" fresh_size INTEGER", " fresh_bytes INTEGER") for table in schema.TABLES)
-        older.setattr(schema, "TABLES", tables)
-        older.setattr(schema, "VERSION", schema.version_of(tables))
-        schema.open_for_writing(store.search_path).close()
+        tables = tuple(table.replace(" fresh_size INTEGER", " fresh_bytes INTEGER") for table in index_file.TABLES)
+        older.setattr(index_file, "TABLES", tables)
+        older.setattr(index_file, "VERSION", index_file.version_of(tables))
+        index_file.open_for_writing(store.search_path).close()
     store.read()
     assert store.search("word").behind == 1
     store.index()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from turnlog.store.search.query import LONGEST_QUERY, MOST_TERMS, any_of, parse_query, to_expression
+from turnlog.store.search.query import MAX_QUERY_LENGTH, MAX_TERMS, any_of, parse_query, to_expression
 
 WORDS = ("connect", "connection", "context", "unrelated")
 
@@ -110,9 +110,9 @@ def test_a_query_without_a_word_to_find_finds_nothing(text: str) -> None:
 
 
 def test_a_query_is_looked_at_up_to_a_length() -> None:
-    assert len(parse_query(" ".join(f"w{number}" for number in range(500))).terms) == MOST_TERMS
-    (term,) = parse_query("x" * (2 * LONGEST_QUERY)).terms
-    assert len(term.typed) == LONGEST_QUERY
+    assert len(parse_query(" ".join(f"w{number}" for number in range(500))).terms) == MAX_TERMS
+    (term,) = parse_query("x" * (2 * MAX_QUERY_LENGTH)).terms
+    assert len(term.typed) == MAX_QUERY_LENGTH
 
 
 @given(st.text(max_size=60) | st.text(alphabet="ab \"-*()ORAND:^{}+'\\会→\0\ue000", max_size=40))

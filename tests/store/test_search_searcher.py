@@ -17,7 +17,7 @@ from support.search_store import SearchStore, call, text_message
 from turnlog.errors import StoreError
 from turnlog.model import BlobRef, FilePart, Message, ReasoningPart, TextPart
 from turnlog.store.connection import connect
-from turnlog.store.search import batch, postings, schema, vocabulary
+from turnlog.store.search import batch, index_file, vocabulary
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
 
@@ -198,7 +198,7 @@ def test_a_message_that_several_sessions_hold_is_one_hit_with_all_places(store: 
 
 
 def test_a_session_that_comes_to_share_messages_finds_them(store: SearchStore) -> None:
-    """The index is not told of the copy: it is the same message."""
+    """Search shows a copy under the original: both are one message."""
     store.log("first", cwd="/src/first").message(text_message("shared", "word"))
     store.index()
     store.log("second", cwd="/src/second").message(text_message("shared", "word"), copied=True)
@@ -372,7 +372,7 @@ def test_a_searcher_notices_a_new_index(store: SearchStore) -> None:
     with Searcher(store.path, store.search_path) as searcher:
         store.index()
         assert len(searcher.search("word").hits) == 1
-        schema.remove(store.search_path)
+        index_file.remove(store.search_path)
         assert searcher.search("word").behind == 1
         store.index()
         assert len(searcher.search("word").hits) == 1
@@ -424,7 +424,7 @@ def test_a_beginning_finds_the_most_common_words(
     monkeypatch.setattr(vocabulary, "SMALL", small)
     monkeypatch.setattr(vocabulary, "LARGE", large)
     monkeypatch.setattr(batch, "FRESH_SIZE", 0)
-    monkeypatch.setattr(postings, "SAMPLES", {"sample": 1, "sparse_sample": 1})
+    monkeypatch.setattr(batch, "SAMPLES", {"sample": 1, "sparse_sample": 1})
     log = store.log()
     for number in range(200):
         log.message(text_message(f"m{number:03}", f"pre{number:03}", minutes=number))
@@ -434,7 +434,7 @@ def test_a_beginning_finds_the_most_common_words(
     store.index()
     found = store.found("pre*")
     assert found[:2] == ["exact", "often19"]
-    assert len(found) == 21 + vocabulary.MOST_WORDS - 2
+    assert len(found) == 21 + vocabulary.MAX_WORDS - 2
     assert store.found("pre19*") == [f"m{number}" for number in range(199, 189, -1)]
 
 
@@ -443,7 +443,7 @@ def test_words_that_the_sample_does_not_have_are_found_by_their_beginning(
 ) -> None:
     monkeypatch.setattr(vocabulary, "SMALL", 0)
     monkeypatch.setattr(batch, "FRESH_SIZE", 0)
-    monkeypatch.setattr(postings, "SAMPLES", {"sample": 1 << 33, "sparse_sample": 1 << 33})
+    monkeypatch.setattr(batch, "SAMPLES", {"sample": 1 << 33, "sparse_sample": 1 << 33})
     store.log().message(text_message("m", "Éclair éclairs eclaire eclat zebra"))
     store.index()
     assert store.found("ECLAI*") == ["m"]

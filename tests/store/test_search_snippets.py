@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnlog.store.search.query import parse_query
-from turnlog.store.search.snippets import LENGTH, Finder, Snippet
+from turnlog.store.search.snippets import LENGTH, Snippet, TermFinder
 
 
 def snippet(query: str, text: str) -> Snippet:
-    return Finder(parse_query(query).terms).snippet(text)
+    return TermFinder(parse_query(query).terms).snippet(text)
 
 
 def marked(query: str, text: str) -> list[str]:
@@ -98,7 +98,7 @@ def test_overlapping_marks_are_one() -> None:
 
 
 def test_terms_are_counted_for_ranking() -> None:
-    finder = Finder(parse_query("Error timeout").terms)
+    finder = TermFinder(parse_query("Error timeout").terms)
     assert finder.count("Error error timeout") == [2, 1]
 
 

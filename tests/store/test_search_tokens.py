@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlog.store.search.tokens import cut, fold, is_cjk, pieces, searchable
+from turnlog.store.search.tokens import fold, is_cjk, pieces, split_cjk, to_index_text
 
 
 def words_of(text: str) -> list[str]:
@@ -15,7 +15,7 @@ def words_of(text: str) -> list[str]:
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE VIRTUAL TABLE t USING fts5 (x, tokenize = 'unicode61 remove_diacritics 2')")
     connection.execute("CREATE VIRTUAL TABLE v USING fts5vocab ('t', 'instance')")
-    connection.execute("INSERT INTO t VALUES (?)", (searchable(text.encode()),))
+    connection.execute("INSERT INTO t VALUES (?)", (to_index_text(text.encode()),))
     rows = connection.execute("SELECT term FROM v ORDER BY offset").fetchall()
     connection.close()
     return [term for (term,) in rows]
@@ -38,7 +38,7 @@ def test_decomposed_kana_and_hangul_are_the_composed_ones() -> None:
 
 @pytest.mark.parametrize("text", ["plain", "naïve Ünïcode", "a → b • c — d", "│ box ✅ ½", ""])
 def test_texts_without_cjk_stay_as_they_are(text: str) -> None:
-    assert searchable(text.encode()) == text.encode()
+    assert to_index_text(text.encode()) == text.encode()
 
 
 def test_no_text_holds_a_private_use_character() -> None:
@@ -73,11 +73,11 @@ def test_line_numbers_of_a_listing_are_no_words(mark: str) -> None:
 
 @pytest.mark.parametrize("text", ["17\tred\n23\tblue", "1→ only one line", "step 1\n2\tx", "1\ta\n2→b"])
 def test_numbers_that_do_not_count_lines_are_words(text: str) -> None:
-    assert searchable(text.encode()) == text.encode()
+    assert to_index_text(text.encode()) == text.encode()
 
 
 def test_invalid_utf8_at_the_end_of_a_piece_does_no_harm() -> None:
-    assert searchable("中文".encode()[:-1]).decode().split() == ["中", "\ufffd"]
+    assert to_index_text("中文".encode()[:-1]).decode().split() == ["中", "\ufffd"]
 
 
 def test_pieces_of_a_term() -> None:
@@ -102,7 +102,7 @@ def test_folding_is_character_by_character(text: str) -> None:
 def test_the_pieces_of_a_text_are_its_words(text: str) -> None:
     """Queries and texts are split alike, for every character that Python's and SQLite's Unicode both know."""
     known = "".join(character for character in text if _is_common(character))
-    expected = [word for piece in pieces(known) for word in (cut(piece) if is_cjk(piece) else [piece])]
+    expected = [word for piece in pieces(known) for word in (split_cjk(piece) if is_cjk(piece) else [piece])]
     assert len(words_of(known)) == len(expected)
 
 

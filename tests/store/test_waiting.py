@@ -14,7 +14,7 @@ from turnlog.errors import StoreBusyError
 from turnlog.store import connection as connections
 from turnlog.store import waiting
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.search.index_file import IndexFile, IsLocked
+from turnlog.store.search.index_file import IndexFile, IndexLockedError
 from turnlog.store.waiting import telling
 
 LONG = 0.5
@@ -84,7 +84,7 @@ def test_who_does_not_wait_for_the_index_is_told_nothing(path: Path) -> None:
     index = IndexFile(path, own_checkpoints=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as other, telling(told.append):
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(IsLocked), index.locked(wait=False):
+        with pytest.raises(IndexLockedError), index.locked(wait=False):
             pass
         other.rollback()
         assert told == []

@@ -1,9 +1,9 @@
-"""What one transaction writes into the index: new documents, and what changed of old ones.
+"""One transaction of the index: new documents, changed ones, deleted ones.
 
-FTS5 keeps no texts here, so a document can be taken out only by telling it the text again. Texts that grew or stayed
-can be told (the old one is a prefix of the new one, and its checksum says so); of others the words stay in the index
-under an entry that is marked as superseded, until the index is made anew. Filter words are added to and taken from a
-document without touching its text.
+`words` is the index. `fresh` takes small commits: each leaves a segment in its table, and merging segments of a small
+table costs nothing, while in `words` they would wait behind its large ones. When `fresh` is full, it is emptied and
+its documents are written into `words` at once. `sample` has the words of
+one document of `words` in 64 and `sparse_sample` of one in 1024, so that how common a word is can be estimated quickly.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import TypeAlias
 from zlib import crc32
 
@@ -18,14 +19,72 @@ import msgspec
 
 from turnlog.store.search import markers
 from turnlog.store.search.base import ROLES
-from turnlog.store.search.blocks import Block, Blocks, Slot, shown_block, slots_of
-from turnlog.store.search.contents import Contents, MessageRow
+from turnlog.store.search.blocks import SUPERSEDED, Block, Blocks, Entry, Slot, shown_block, slots_of
 from turnlog.store.search.documents import Document, documents_of, texts_of
-from turnlog.store.search.homes import Homes
-from turnlog.store.search.layout import SUPERSEDED, Entry
-from turnlog.store.search.postings import Postings
-from turnlog.store.search.schema import SLOT_BITS, SLOTS, Progress, block_of, read_progress, write_progress
-from turnlog.store.search.tokens import searchable
+from turnlog.store.search.index_file import (
+    SAMPLES,
+    SLOT_BITS,
+    SLOTS,
+    Progress,
+    Table,
+    block_of,
+    read_progress,
+    write_progress,
+)
+from turnlog.store.search.markers import HomeSessions
+from turnlog.store.search.store_reader import MessageRow, StoreReader
+from turnlog.store.search.tokens import to_index_text
+
+_Change: TypeAlias = tuple[int, str | None, bytes]
+"""Document id, FTS5's command (None writes), words."""
+
+
+class Postings:
+    """Collects what is to be written; `write` sorts and writes it."""
+
+    def __init__(self, search: sqlite3.Connection) -> None:
+        self._search = search
+        self.new: list[tuple[int, int, bytes, bytes]] = []
+        """New documents, for which no table is chosen yet: id, checksum, markers, words."""
+        self._changes: dict[Table, list[_Change]] = {"words": [], "fresh": [], "sample": [], "sparse_sample": []}
+
+    def insert_new(self, *, is_fresh: bool) -> None:
+        """Write the new documents into one of the tables."""
+        words = self._changes["fresh" if is_fresh else "words"]
+        words += [(number, None, prefix + text) for number, _, prefix, text in self.new]
+        for table, share in () if is_fresh else SAMPLES.items():
+            self._changes[table] += [(new[0], None, new[3]) for new in self.new if not new[1] % share]
+        self.new.clear()
+
+    def delete(self, number: int, checksum: int, prefix: bytes, text: bytes, *, is_fresh: bool) -> None:
+        """Take a document out, by all its words."""
+        self._changes["fresh" if is_fresh else "words"].append((number, "delete", prefix + text))
+        for table, share in () if is_fresh else SAMPLES.items():
+            if not checksum % share:
+                self._changes[table].append((number, "delete", text))
+
+    def replace_markers(self, number: int, old: list[str], new: list[str], *, is_fresh: bool) -> None:
+        """Take markers from a document and give it others; its other words are not touched."""
+        changes = self._changes["fresh" if is_fresh else "words"]
+        if old:
+            changes.append((number, "delete", " ".join(old).encode()))
+        if old or new:
+            # Also without words: FTS5 counts documents, and the deletion above took one off.
+            changes.append((number, None, " ".join(new).encode()))
+
+    def write(self) -> None:
+        """Write all that has its table."""
+        for table, changes in self._changes.items():
+            # FTS5 writes a segment whenever an id is smaller than the one before. What is deleted from a document
+            # comes before what is written to it, as it was said.
+            changes.sort(key=itemgetter(0))
+            self._search.executemany(f"INSERT INTO {table} (rowid, {table}, text) VALUES (?, ?, ?)", changes)
+            changes.clear()
+
+    def empty_fresh(self) -> None:
+        """Take everything out of `fresh`."""
+        self._search.execute("INSERT INTO fresh (fresh) VALUES ('delete-all')")
+
 
 BATCH_SIZE = 16 << 20
 """Bytes of text that are collected and sorted before FTS5 gets them, so that few segments are written."""
@@ -40,9 +99,9 @@ _Text: TypeAlias = tuple[Document, bytes, Entry]
 class Batch:
     """Collects what `add` and the others bring; `write` puts it all into the index. The caller owns the transaction."""
 
-    def __init__(self, search: sqlite3.Connection, contents: Contents) -> None:
+    def __init__(self, search: sqlite3.Connection, contents: StoreReader) -> None:
         self._search = search
-        self._contents = contents
+        self._store_reader = contents
         before = read_progress(search)
         self.watermark = before.sequence, before.message_key
         """Change sequence and key of the last message that was added or left out."""
@@ -59,7 +118,7 @@ class Batch:
         self._blocks = Blocks(search, before.displacement)
         self._newest_key = self._blocks.newest_key()
         self._seen: set[int] = set()
-        self._homes = Homes(search)
+        self._homes = HomeSessions(search)
         self._prefixes: dict[tuple[int, str, str], dict[tuple[int, int, str], bytes]] = defaultdict(dict)
         self._new_blocks: list[Block] = []
         self._changed_blocks: list[Block] = []
@@ -88,17 +147,17 @@ class Batch:
         old_and_new = self._homes.set_project(session_key, project_key)
         if old_and_new is not None:
             for slot in slots_of(self._blocks.of_home(session_key)):
-                self._postings.remark(slot.id, *old_and_new, is_fresh=slot.block.is_fresh)
+                self._postings.replace_markers(slot.id, *old_and_new, is_fresh=slot.block.is_fresh)
 
     def remove(self, row: MessageRow) -> bool:
-        """Take a message out; False when some of its words could not be told and stay in the index."""
+        """Take a message out; False when some of its words could not be recovered and stay in the index."""
         known = self._blocks.of_message(row.key)
         if not known:
             return True
         slots = slots_of(known)
-        told = self._take_out(self._as_marked(row, shown_block(known)), slots)
+        deleted = self._delete_documents(self._as_marked(row, shown_block(known)), slots)
         self._blocks.delete(row.key)
-        return len(told) == len(slots)
+        return len(deleted) == len(slots)
 
     def home_of(self, message_key: int) -> int | None:
         """The session that a message's documents are marked with; None when there are none."""
@@ -112,7 +171,7 @@ class Batch:
         self._homes.settle(known[0].home, None)
         old, new = self._homes.markers(known[0].home), self._homes.markers(home)
         for slot in slots_of(known):
-            self._postings.remark(slot.id, old, new, is_fresh=slot.block.is_fresh)
+            self._postings.replace_markers(slot.id, old, new, is_fresh=slot.block.is_fresh)
         self._changed_blocks += [block._replace(home=home) for block in known]
 
     def drop_home(self, session_key: int) -> None:
@@ -137,7 +196,7 @@ class Batch:
     # -- new documents
 
     def _texts(self, row: MessageRow) -> Iterator[_Text]:
-        load = self._contents.loader(row.key)
+        load = self._store_reader.loader(row.key)
         for document in documents_of(row.body):
             for data in texts_of(document, load):
                 entry = Entry(document.sequence, document.field, document.flags, len(data), crc32(data))
@@ -152,7 +211,7 @@ class Batch:
                 block = Block(self._blocks.reserve(block_of(row.created_at)), row.key, row.home, role, False, [])
                 self._new_blocks.append(block)
             prefix = prefixes.get((entry.field, entry.flags, document.tool)) or self._prefix(row, document, entry.flags)
-            words = searchable(data)
+            words = to_index_text(data)
             number = block.number << SLOT_BITS | len(block.entries)
             self._postings.new.append((number, entry.checksum, prefix, words))
             block.entries.append(entry)
@@ -184,9 +243,9 @@ class Batch:
         # Its time is known only now, or is later than it was thought, or its role is another: all of it is made anew.
         moves = wanted > known[0].number or row.role != marked.role
         stayed, gone = (set[int](), slots_of(known)) if moves else self._compare(row, known)
-        told = {slot.id for slot in self._take_out(marked, gone)}
+        deleted = {slot.id for slot in self._delete_documents(marked, gone)}
         for slot in gone:
-            if slot.id in told:
+            if slot.id in deleted:
                 slot.block.entries[slot.slot] = None
             else:
                 slot.entry.flags |= SUPERSEDED
@@ -211,20 +270,20 @@ class Batch:
             slot = same.pop(0)
             old, new = markers.flags(slot.entry.flags), markers.flags(entry.flags)
             lost, won = [each for each in old if each not in new], [each for each in new if each not in old]
-            self._postings.remark(slot.id, lost, won, is_fresh=slot.block.is_fresh)
+            self._postings.replace_markers(slot.id, lost, won, is_fresh=slot.block.is_fresh)
             slot.block.entries[slot.slot] = entry
         return stayed, [slot for slots in waiting.values() for slot in slots]
 
-    def _take_out(self, row: MessageRow, slots: Iterable[Slot]) -> list[Slot]:
-        """Take documents out of the index; return those whose text could still be told."""
-        told: list[Slot] = []
-        for slot, document, data in self._tell(row, slots):
-            prefix, words = self._prefix(row, document, slot.entry.flags), searchable(data)
+    def _delete_documents(self, row: MessageRow, slots: Iterable[Slot]) -> list[Slot]:
+        """Take documents out of the index; return those whose text could be recovered and deleted."""
+        deleted: list[Slot] = []
+        for slot, document, data in self._recover_texts(row, slots):
+            prefix, words = self._prefix(row, document, slot.entry.flags), to_index_text(data)
             self._postings.delete(slot.id, slot.entry.checksum, prefix, words, is_fresh=slot.block.is_fresh)
-            told.append(slot)
-        return told
+            deleted.append(slot)
+        return deleted
 
-    def _tell(self, row: MessageRow, slots: Iterable[Slot]) -> Iterator[tuple[Slot, Document, bytes]]:
+    def _recover_texts(self, row: MessageRow, slots: Iterable[Slot]) -> Iterator[tuple[Slot, Document, bytes]]:
         """The texts that documents were made of, as far as they are those of the message now, or beginnings of them."""
         waiting = [slot for slot in slots if not slot.entry.flags & SUPERSEDED]
         for document, data, now in self._texts(row) if waiting else ():
@@ -259,7 +318,7 @@ class Batch:
         self._blocks.update(self._changed_blocks)
         self._changed_blocks.clear()
         for key in self._blocks.fresh_keys():
-            row = self._contents.message(key)
+            row = self._store_reader.message(key)
             if row is None:
                 self._blocks.delete(key)
             else:
@@ -273,9 +332,9 @@ class Batch:
         slots = slots_of(blocks)
         for slot in slots:
             slot.block.entries[slot.slot] = None
-        for slot, document, data in self._tell(row, slots):
+        for slot, document, data in self._recover_texts(row, slots):
             slot.block.entries[slot.slot] = slot.entry
-            prefix, words = self._prefix(row, document, slot.entry.flags), searchable(data)
+            prefix, words = self._prefix(row, document, slot.entry.flags), to_index_text(data)
             self._postings.new.append((slot.id, slot.entry.checksum, prefix, words))
         self._changed_blocks += [block._replace(is_fresh=False) for block in blocks]
 

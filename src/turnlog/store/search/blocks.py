@@ -1,14 +1,56 @@
-"""The `documents` table: which ids are taken, and what stands in them."""
+"""What a block of documents holds, as it is packed into `documents.layout`: an entry for each slot in use."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from turnlog.store.search import layout
-from turnlog.store.search.layout import SUPERSEDED, Entries, Entry
-from turnlog.store.search.schema import SLOT_BITS
+import msgspec
+
+from turnlog.store.search.index_file import SLOT_BITS
+
+SUPERSEDED = 4
+"""Flag of an entry whose words are still in the index though its text is no longer known. It is never shown."""
+
+
+class Entry(msgspec.Struct, array_like=True, gc=False):
+    """One document. `length` and `checksum` are those of its UTF-8 text, to know it again."""
+
+    sequence: int
+    field: int
+    flags: int
+    length: int
+    checksum: int
+
+    @property
+    def text_identity(self) -> tuple[int, int, int]:
+        """What is equal for two documents of equal text."""
+        return (self.field, self.length, self.checksum)
+
+
+Entries: TypeAlias = list[Entry | None]
+"""By slot; None stands for a document whose words were taken out of the index."""
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Entries] = msgspec.msgpack.Decoder(Entries)
+
+
+def pack(entries: Entries) -> bytes:
+    """The bytes of a layout."""
+    return _encoder.encode(entries)
+
+
+def unpack(layout: bytes) -> Entries:
+    """The entries of a layout."""
+    return _decoder.decode(layout)
+
+
+def entry_at(layout: bytes, slot: int) -> Entry | None:
+    """The document in one slot; None when there is none, or none any more."""
+    entries = unpack(layout)
+    return entries[slot] if slot < len(entries) else None
+
 
 _END = 1 << 60
 """Behind every block."""
@@ -70,14 +112,14 @@ class Blocks:
         """Write new blocks."""
         self._search.executemany(
             "INSERT INTO documents (block, message_key, home, role, is_fresh, layout) VALUES (?, ?, ?, ?, ?, ?)",
-            [(*block[:4], is_fresh, layout.pack(block.entries)) for block in sorted(blocks)],
+            [(*block[:4], is_fresh, pack(block.entries)) for block in sorted(blocks)],
         )
 
     def update(self, blocks: Iterable[Block]) -> None:
         """Write what stands in these blocks now."""
         self._search.executemany(
             "UPDATE documents SET home = ?, is_fresh = ?, layout = ? WHERE block = ?",
-            [(block.home, block.is_fresh, layout.pack(block.entries), block.number) for block in blocks],
+            [(block.home, block.is_fresh, pack(block.entries), block.number) for block in blocks],
         )
 
     def delete(self, message_key: int) -> None:
@@ -120,7 +162,7 @@ class Blocks:
             (value,),
         )
         return [
-            Block(block, message_key, home, role, bool(is_fresh), layout.unpack(packed))
+            Block(block, message_key, home, role, bool(is_fresh), unpack(packed))
             for block, message_key, home, role, is_fresh, packed in rows
         ]
 

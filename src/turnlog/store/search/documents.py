@@ -1,7 +1,7 @@
 """A message's body -> its documents: one for every text, reasoning, tool input, tool output and file name.
 
 Reads the stored JSON directly and skips what is not searched: importing and building the model would cost more than
-the rest of indexing. Texts that were moved out of the body are named by `Outside` and read when they are wanted.
+the rest of indexing. Texts that were moved out of the body are named by `ExternalText` and read when they are wanted.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ FAILED = 1
 HAS_IMAGE = 2
 """Flags of a document."""
 
-LONGEST = 4 << 20
+MAX_DOCUMENT_SIZE = 4 << 20
 """Bytes of one document. A longer text becomes several, so that memory stays small; all words must be in one."""
 
 _FAILED_STATE = "output-error"
 _SEARCHABLE_TYPES = ("text/", "application/json", "application/xml")
 
 
-class Outside(NamedTuple):
-    """A text that is not in the body: a blob (`sha256`), or an output in a file of its own (`spill`)."""
+class ExternalText(NamedTuple):
+    """A text outside the body: a blob (`sha256`), or a spilled output (`spill`)."""
 
     sha256: str | None = None
     spill: str | None = None
@@ -39,11 +39,11 @@ class Outside(NamedTuple):
     preview: str = ""
 
 
-Content: TypeAlias = tuple[str | Outside, ...]
+Content: TypeAlias = tuple[str | ExternalText, ...]
 
 
 class Document(msgspec.Struct, frozen=True, gc=False):
-    """What is searched as one: a field of a part."""
+    """One searchable text: a field of a part."""
 
     sequence: int
     """Index of the part in the message."""
@@ -100,7 +100,7 @@ _json_decoder = msgspec.json.Decoder()
 
 
 def documents_of(body: bytes, only: Container[int] | None = None) -> list[Document]:
-    """The documents of a stored body, in the order of its parts; of one that reads oddly, all its strings as one.
+    """The documents of a stored body, in the order of its parts; one document with all strings if it cannot be decoded.
 
     With `only`, those of the parts with these indexes.
     """
@@ -120,15 +120,15 @@ def documents_of(body: bytes, only: Container[int] | None = None) -> list[Docume
     return found
 
 
-def texts_of(document: Document, load: Callable[[Outside], Iterable[bytes]]) -> Iterable[bytes]:
-    """The document's text as UTF-8, in pieces of at most `LONGEST` bytes; one piece, perhaps empty, for nearly all."""
+def texts_of(document: Document, load: Callable[[ExternalText], Iterable[bytes]]) -> Iterable[bytes]:
+    """The document's text as UTF-8, in pieces of at most `MAX_DOCUMENT_SIZE` bytes; nearly always one piece."""
     content = document.content
-    if len(content) == 1 and isinstance(content[0], str) and len(content[0]) < LONGEST // 4:
+    if len(content) == 1 and isinstance(content[0], str) and len(content[0]) < MAX_DOCUMENT_SIZE // 4:
         return (content[0].encode("utf-8", "replace"),)
     return _cut(_joined(content, load))
 
 
-def _joined(content: Content, load: Callable[[Outside], Iterable[bytes]]) -> Iterator[bytes]:
+def _joined(content: Content, load: Callable[[ExternalText], Iterable[bytes]]) -> Iterator[bytes]:
     for index, piece in enumerate(content):
         if index:
             yield b"\n"
@@ -145,7 +145,7 @@ def _cut(stream: Iterable[bytes]) -> Iterator[bytes]:
     pending = b""
     for piece in stream:
         pending += piece
-        while len(pending) > LONGEST:
+        while len(pending) > MAX_DOCUMENT_SIZE:
             end = _last_break(pending)
             yield pending[:end]
             pending = pending[end:]
@@ -153,13 +153,13 @@ def _cut(stream: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _last_break(data: bytes) -> int:
-    """Where to cut at most `LONGEST` bytes: behind the last line or word, at worst between two characters."""
+    """Where to cut at most `MAX_DOCUMENT_SIZE` bytes: behind the last line or word, at worst between two characters."""
     for separator in (b"\n", b" "):
-        end = data.rfind(separator, LONGEST // 2, LONGEST)
+        end = data.rfind(separator, MAX_DOCUMENT_SIZE // 2, MAX_DOCUMENT_SIZE)
         if end > 0:
             return end + 1
-    end = LONGEST
-    while data[end] & 0xC0 == 0x80 and end > LONGEST - 4:
+    end = MAX_DOCUMENT_SIZE
+    while data[end] & 0xC0 == 0x80 and end > MAX_DOCUMENT_SIZE - 4:
         end -= 1
     return end
 
@@ -180,7 +180,7 @@ def _add_plain(found: list[Document], sequence: int, part: _Part, flags: int) ->
 
 def _add_call(found: list[Document], sequence: int, part: _Part) -> None:
     flags = FAILED if part.state == _FAILED_STATE else 0
-    output: list[str | Outside] = []
+    output: list[str | ExternalText] = []
     names: list[str] = []
     for result in part.results:
         for block in result.content:
@@ -196,26 +196,26 @@ def _add_call(found: list[Document], sequence: int, part: _Part) -> None:
         found.append(Document(sequence, FILE, flags, part.tool_name, ("\n".join(names),)))
 
 
-def _input(part: _Part) -> str | Outside:
+def _input(part: _Part) -> str | ExternalText:
     if part.input_blob is not None:
         is_json = part.input_blob.media_type == "application/json"
-        return Outside(part.input_blob.sha256, is_json=is_json, preview=part.input_text or "")
+        return ExternalText(part.input_blob.sha256, is_json=is_json, preview=part.input_text or "")
     if part.input_text is not None:
         return part.input_text
     return "\n".join(json_strings(bytes(part.input)))
 
 
-def _output(result: _Result) -> list[str | Outside]:
+def _output(result: _Result) -> list[str | ExternalText]:
     content = [_text(block) for block in result.content if block.type == "text"]
     if not content and result.error_text:
         content.append(result.error_text)
     if result.spilled_to:
-        content.append(Outside(spill=result.spilled_to))
+        content.append(ExternalText(spill=result.spilled_to))
     return content
 
 
-def _text(block: _Block) -> str | Outside:
-    return block.text if block.blob is None else Outside(block.blob.sha256, preview=block.text)
+def _text(block: _Block) -> str | ExternalText:
+    return block.text if block.blob is None else ExternalText(block.blob.sha256, preview=block.text)
 
 
 def _file_name(block: _Block) -> str:

@@ -61,9 +61,9 @@ class Follower:
             status = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             return False
-        complaint = self._complaint()
+        failure = self._failure()
         if status:
-            raise StoreError(f"indexing for search failed: {complaint or f'exit status {status}'}")
+            raise StoreError(f"indexing for search failed: {failure or f'exit status {status}'}")
         return True
 
     def stop(self) -> None:
@@ -71,14 +71,14 @@ class Follower:
         self._end_input()
         self._process.terminate()
         self._process.wait()
-        self._complaint()
+        self._failure()
 
     def _end_input(self) -> None:
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
             self._process.stdin.close()
 
-    def _complaint(self) -> str:
+    def _failure(self) -> str:
         """The last line the child wrote about its failure."""
         stderr = self._process.stderr
         if stderr is None or stderr.closed:

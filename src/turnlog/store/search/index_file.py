@@ -1,24 +1,235 @@
-"""The search database as a file that is written: opened, locked, made anew when it is gone or damaged, and scrubbed."""
+"""The search database as a file: its tables, opening it, the write lock, replacing it when it is damaged.
+
+A document's id is `block * 8 + slot`. A block is a quarter of a second since 2020 in which its message was made (or
+the next free one), so ids grow with the messages' own time. `documents` says which message a block belongs to.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+from zlib import crc32
 
-from turnlog.errors import StoreBusyError
-from turnlog.store.connection import leave_checkpoints
-from turnlog.store.search import schema
+from turnlog.errors import StoreBusyError, StoreError
+from turnlog.store.connection import file_uri, leave_checkpoints, open_file
 from turnlog.store.waiting import begin
+
+Table: TypeAlias = Literal["words", "fresh", "sample", "sparse_sample"]
+
+SAMPLES: dict[Table, int] = {"sample": 64, "sparse_sample": 1024}
+"""One document in so many is in these tables: those whose checksum is a multiple of it."""
+
+_CONTENT_VERSION = 4
+"""Raised when what goes into the tables changes: see `VERSION`."""
+
+SLOT_BITS = 3
+SLOTS = 1 << SLOT_BITS
+"""Documents of one block. Nineteen of twenty messages have no more."""
+
+INDEX_TABLES = ("words", "fresh", "sample", "sparse_sample")
+
+STORE = "store"
+"""What a connection that reads an index calls the store's database."""
+
+_MERGE_STEP = 256
+
+_EPOCH_MS = 1_577_836_800_000
+_BLOCK_MS = 250
+
+_TOKENIZER = 'tokenize = "unicode61 remove_diacritics 2"'
+
+# The texts themselves are not kept, nor their lengths: ranking uses those in `documents.layout`.
+# What the other three are for is said in `postings`.
+TABLES = (
+    f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
+    f"CREATE VIRTUAL TABLE fresh USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
+    f"CREATE VIRTUAL TABLE sample USING fts5 (text, content = '', columnsize = 0, detail = none, {_TOKENIZER})",
+    f"CREATE VIRTUAL TABLE sparse_sample USING fts5 (text, content = '', columnsize = 0, detail = none, {_TOKENIZER})",
+    "CREATE TABLE documents (block INTEGER PRIMARY KEY, message_key INTEGER NOT NULL, home INTEGER NOT NULL,"
+    " role INTEGER NOT NULL, is_fresh INTEGER NOT NULL, layout BLOB NOT NULL) STRICT",
+    "CREATE INDEX fresh_documents ON documents (message_key) WHERE is_fresh",
+    "CREATE INDEX documents_by_message ON documents (message_key, home)",
+    "CREATE TABLE homes (session_key INTEGER PRIMARY KEY, project_key INTEGER) STRICT",
+    "CREATE TABLE kinds (key INTEGER PRIMARY KEY, agent TEXT NOT NULL, role TEXT NOT NULL, field INTEGER NOT NULL,"
+    " UNIQUE (agent, role, field)) STRICT",
+    # How far the store's changes are indexed, which store it was, and the farthest a block lies from its time.
+    "CREATE TABLE progress (key INTEGER PRIMARY KEY CHECK (key = 1), sequence INTEGER NOT NULL DEFAULT 0,"
+    " message_key INTEGER NOT NULL DEFAULT 0, sessions_sequence INTEGER NOT NULL DEFAULT 0,"
+    " origin INTEGER, displacement INTEGER NOT NULL DEFAULT 0, documents INTEGER NOT NULL DEFAULT 0,"
+    " fresh_size INTEGER NOT NULL DEFAULT 0) STRICT",
+    "INSERT INTO progress (key) VALUES (1)",
+    # Words of a whole batch are collected in memory (a hash of 1 MB would make a hundred small segments of it).
+    "INSERT INTO words (words, rank) VALUES ('hashsize', 33554432)",
+    # Left to itself, FTS5 merges segments in the middle of some commit, however long that takes: see `merge`.
+    "INSERT INTO words (words, rank) VALUES ('automerge', 0)",
+    "INSERT INTO words (words, rank) VALUES ('usermerge', 8)",
+    "INSERT INTO words (words, rank) VALUES ('crisismerge', 1000)",
+    "INSERT INTO sample (sample, rank) VALUES ('automerge', 8)",
+)
+
+
+def version_of(tables: Sequence[str]) -> int:
+    """The number that tells an index of these tables from others."""
+    return crc32(repr((_CONTENT_VERSION, tables)).encode()) >> 1
+
+
+VERSION = version_of(TABLES)
+"""An index of other tables, or of other things in them, is made anew."""
+
+
+class Progress(NamedTuple):
+    """The one row of `progress`."""
+
+    sequence: int = 0
+    """Of the last message that was indexed; with `message_key`, the watermark."""
+    message_key: int = 0
+    sessions_sequence: int = 0
+    """Of the last change whose session was looked at."""
+    origin: int | None = None
+    """Time of the store's first change: another store has another."""
+    displacement: int = 0
+    """Blocks by which a document may lie behind its message's time."""
+    documents: int = 0
+    """Documents ever written: how large the index is."""
+    fresh_size: int = 0
+    """Bytes of text in `fresh`."""
+
+
+def block_of(created_at: int | None) -> int:
+    """The block of a time in Unix milliseconds; what has no time is older than everything."""
+    return 0 if created_at is None else min(max(0, (created_at - _EPOCH_MS) // _BLOCK_MS), 1 << 48)
+
+
+def open_store(store_path: Path) -> sqlite3.Connection:
+    """Open the store to read it; raise StoreError when that cannot be done."""
+    try:
+        connection = open_file(store_path, "ro")
+        connection.execute("SELECT 1 FROM changes LIMIT 1")
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot read the store {store_path}: {error}") from error
+    return connection
+
+
+def open_for_writing(search_path: Path) -> sqlite3.Connection:
+    """Open the search database; make its tables if need be. A file that is damaged or foreign is replaced.
+
+    Raises StoreError when it cannot be opened or made.
+    """
+    try:
+        return _open_for_writing(search_path)
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise StoreError(f"cannot open the search database {search_path}: {error}") from error
+    remove(search_path)
+    return _open_for_writing(search_path)
+
+
+def open_for_reading(search_path: Path, store_path: Path) -> sqlite3.Connection | None:
+    """Open an index of this version with the store attached as `STORE`; None when either cannot be used."""
+    if not search_path.exists():
+        return None
+    connection = None
+    try:
+        connection = open_file(search_path, "ro")
+        if _version(connection) == VERSION:
+            connection.execute(f"ATTACH ? AS {STORE}", (file_uri(store_path, "ro"),))
+            for table in INDEX_TABLES:
+                connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_rows USING fts5vocab ('main', '{table}', 'row')")
+            connection.execute("CREATE VIRTUAL TABLE temp.word_list USING fts5vocab ('main', 'words', 'instance')")
+            return connection
+    except sqlite3.DatabaseError:
+        pass
+    if connection is not None:
+        connection.close()
+    return None
+
+
+def remove(search_path: Path) -> None:
+    """Delete the files of a search database."""
+    for suffix in ("", "-wal", "-shm"):
+        Path(f"{search_path}{suffix}").unlink(missing_ok=True)
+
+
+def clear(connection: sqlite3.Connection) -> None:
+    """Make all tables anew, inside the caller's transaction."""
+    # FTS5's own tables (words_data, ...) go with theirs and cannot be dropped alone.
+    tables = connection.execute(
+        "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        " ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"
+    ).fetchall()
+    for (name,) in tables:
+        connection.execute(f'DROP TABLE IF EXISTS main."{name}"')
+    for statement in TABLES:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA main.user_version = {VERSION}")
+
+
+def merge(connection: sqlite3.Connection, pages: int) -> bool:
+    """Merge segments of the index, about `pages` of 4 KB; whether there is more to be merged.
+
+    Each large batch leaves a segment, and a search looks into each of them. Eight become one.
+    """
+    while pages > 0:
+        before = connection.total_changes
+        connection.execute("INSERT INTO words (words, rank) VALUES ('merge', ?)", (min(pages, _MERGE_STEP),))
+        if connection.total_changes - before < 2:
+            return False
+        pages -= _MERGE_STEP
+    return True
+
+
+def read_progress(connection: sqlite3.Connection) -> Progress:
+    """How far the index is."""
+    return Progress(
+        *connection.execute(
+            "SELECT sequence, message_key, sessions_sequence, origin, displacement, documents, fresh_size FROM progress"
+        ).fetchone()
+    )
+
+
+def write_progress(connection: sqlite3.Connection, progress: Progress) -> None:
+    """Note how far the index is, inside the transaction that brought it there."""
+    connection.execute(
+        "UPDATE progress SET sequence = ?, message_key = ?, sessions_sequence = ?, origin = ?, displacement = ?,"
+        " documents = ?, fresh_size = ?",
+        progress,
+    )
+
+
+def _open_for_writing(search_path: Path) -> sqlite3.Connection:
+    connection = open_file(search_path, "rwc")
+    try:
+        connection.execute("PRAGMA page_size = 4096")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        # Freed pages are overwritten when something is forgotten, not at every merge.
+        connection.execute("PRAGMA secure_delete = OFF")
+        connection.execute("PRAGMA journal_size_limit = 4194304")
+        if _version(connection) != VERSION:
+            connection.execute("BEGIN IMMEDIATE")
+            if _version(connection) != VERSION:
+                clear(connection)
+            connection.execute("COMMIT")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return connection.execute("PRAGMA main.user_version").fetchone()[0]
+
 
 BUSY_TIMEOUT_SECONDS = 60.0
 
 _POLL_SECONDS = 0.02
 
 
-class IsLocked(Exception):
+class IndexLockedError(Exception):
     """Another process holds the write lock."""
 
 
@@ -39,28 +250,28 @@ class IndexFile:
         self.connection.close()
 
     def reopen_if_gone(self) -> None:
-        """Begin a new file when somebody has deleted the one that is open."""
+        """Make a new file when the open one was deleted."""
         if _identity(self.path) != self._identity:
             self.close()
             self._open()
 
     def replace(self) -> None:
-        """Begin anew with an empty file: the one there is damaged."""
+        """Replace a damaged file with an empty one."""
         self.close()
-        schema.remove(self.path)
+        remove(self.path)
         self._open()
 
     @contextmanager
     def locked(self, *, wait: bool) -> Generator[None]:
-        """Hold the write lock; what is written is committed together, or not at all.
+        """Hold the write lock during the `with`, and commit at its end; an error rolls back.
 
-        With `wait=False` raises IsLocked when another process has it, else StoreBusyError when that lasts too long.
+        Raises IndexLockedError with `wait=False` when another process has the lock, else StoreBusyError after a minute.
         """
         try:
             begin(self.connection, BUSY_TIMEOUT_SECONDS if wait else 0)
         except sqlite3.OperationalError as error:
             if not wait:
-                raise IsLocked from error
+                raise IndexLockedError from error
             raise StoreBusyError(f"another process is using {self.path} for too long: {error}") from error
         try:
             yield
@@ -72,7 +283,7 @@ class IndexFile:
     def scrub(self) -> None:
         """Overwrite what was deleted: merge the index into one segment, write the file anew, empty its log."""
         try:
-            for table in schema.INDEX_TABLES:
+            for table in INDEX_TABLES:
                 self.connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
             self.connection.execute("VACUUM main")
             deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
@@ -84,7 +295,7 @@ class IndexFile:
             raise StoreBusyError(f"cannot take forgotten words out of {self.path}: {error}") from error
 
     def _open(self) -> None:
-        self.connection = schema.open_for_writing(self.path)
+        self.connection = open_for_writing(self.path)
         if not self._own_checkpoints:
             leave_checkpoints(self.connection)
         self._identity = _identity(self.path)

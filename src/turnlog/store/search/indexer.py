@@ -1,4 +1,4 @@
-"""Follows the store's change sequence into the search database, and takes words out of it again.
+"""Keeps the search database up to date with the store's change sequence, and removes forgotten sessions from it.
 
 How far it got is written in the transaction of the documents, so a crash at any point leaves an index that goes on
 correctly. Several indexers may run: each holds the search database's write lock from before it reads the store until
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from turnlog.errors import StoreError
-from turnlog.store.search import schema
-from turnlog.store.search.contents import Contents, MessageRow
-from turnlog.store.search.index_file import IndexFile, IsLocked
+from turnlog.store.search import index_file
+from turnlog.store.search.index_file import IndexFile, IndexLockedError
+from turnlog.store.search.store_reader import MessageRow, StoreReader
 
 if TYPE_CHECKING:
     from turnlog.store.search.batch import Batch
@@ -47,8 +47,8 @@ class Indexer:
             search_path: The search database.
             own_checkpoints: As in `connection.connect`, for the search database.
         """
-        self._store = schema.open_store(store_path)
-        self._contents = Contents(self._store)
+        self._store = index_file.open_store(store_path)
+        self._store_reader = StoreReader(self._store)
         self._file = IndexFile(search_path, own_checkpoints=own_checkpoints)
 
     def __enter__(self) -> Self:
@@ -69,8 +69,8 @@ class Indexer:
     def behind(self) -> int:
         """Messages that changed and are not indexed yet."""
         self._file.reopen_if_gone()
-        progress = schema.read_progress(self._file.connection)
-        return self._contents.behind(progress.sequence, progress.message_key)
+        progress = index_file.read_progress(self._file.connection)
+        return self._store_reader.behind(progress.sequence, progress.message_key)
 
     def step(self, *, wait: bool = True) -> int:
         """Index one batch of what changed; 0 when nothing is left, else about how many messages.
@@ -113,14 +113,14 @@ class Indexer:
             if is_complete:
                 batch.write()
             else:
-                schema.clear(self._file.connection)
+                index_file.clear(self._file.connection)
         self._file.scrub()
         return is_complete
 
     def reset(self) -> None:
         """Empty the index; `catch_up` then makes it anew."""
         with self._transaction():
-            schema.clear(self._file.connection)
+            index_file.clear(self._file.connection)
 
     def compact(self, seconds: float) -> bool:
         """Merge segments while nothing else is to be done, in small transactions; whether there is more to be merged.
@@ -131,7 +131,7 @@ class Indexer:
         end = time.monotonic() + seconds
         has_more = True
         while has_more and time.monotonic() < end:
-            has_more = schema.merge(self._file.connection, _COMPACTION_PAGES)
+            has_more = index_file.merge(self._file.connection, _COMPACTION_PAGES)
         return has_more
 
     # -- indexing
@@ -145,9 +145,9 @@ class Indexer:
                 added = self._fill(batch, finished)
                 batch.write()
                 # As much as keeps up with what is written; nothing when it went into the small table.
-                schema.merge(self._file.connection, batch.merge_due // _MERGE_SHARE)
+                index_file.merge(self._file.connection, batch.merge_due // _MERGE_SHARE)
             return added
-        except IsLocked:
+        except IndexLockedError:
             return 0
         except sqlite3.OperationalError as error:
             raise StoreError(f"cannot index into {self._file.path}: {error}") from error
@@ -159,14 +159,14 @@ class Indexer:
             return 1
 
     def _has_news(self) -> bool:
-        progress = schema.read_progress(self._file.connection)
+        progress = index_file.read_progress(self._file.connection)
         if self._newest_change() != (progress.sessions_sequence, progress.origin):
             return True
-        return self._contents.has_newer(progress.sequence, progress.message_key)
+        return self._store_reader.has_newer(progress.sequence, progress.message_key)
 
     def _fill(self, batch: Batch, finished: Callable[[float], bool] | None) -> int:
         """Read changed messages until the batch is full or none are left; with `finished`, until none will come."""
-        self._see_sessions(batch)
+        self._follow_sessions(batch)
         gone = self._forgotten_sessions()
         added, idle_since = 0, time.monotonic()
         while not batch.is_full:
@@ -184,7 +184,7 @@ class Indexer:
 
     def _read(self, batch: Batch, gone: set[int]) -> int:
         found = 0
-        with closing(self._contents.newer(*batch.watermark)) as rows:
+        with closing(self._store_reader.newer(*batch.watermark)) as rows:
             for row in rows:
                 message = self._without_forgotten(row, gone) if gone else row
                 found += 1
@@ -195,8 +195,8 @@ class Indexer:
                     break
         return found
 
-    def _see_sessions(self, batch: Batch) -> None:
-        """Take over what changed of sessions: the project is one of the words that documents are marked with."""
+    def _follow_sessions(self, batch: Batch) -> None:
+        """Apply changed sessions: a document carries the marker of its session's project."""
         newest, origin = self._newest_change()
         rows = self._store.execute(
             "SELECT DISTINCT s.key, s.project_key FROM changes c JOIN sessions s ON s.key = c.session_key"
@@ -236,7 +236,7 @@ class Indexer:
 
     def _forget(self, batch: Batch, session_key: int, gone: set[int]) -> bool:
         is_complete = True
-        for message in self._contents.messages_of(session_key):
+        for message in self._store_reader.messages_of(session_key):
             others = self._other_homes(message.key, gone)
             if not others:
                 is_complete = batch.remove(message) and is_complete
@@ -255,11 +255,11 @@ class Indexer:
 
         with self._file.locked(wait=wait):
             if self._is_of_another_store():
-                schema.clear(self._file.connection)
-            yield Batch(self._file.connection, self._contents)
+                index_file.clear(self._file.connection)
+            yield Batch(self._file.connection, self._store_reader)
 
     def _is_of_another_store(self) -> bool:
-        progress = schema.read_progress(self._file.connection)
+        progress = index_file.read_progress(self._file.connection)
         newest, origin = self._newest_change()
         return progress.origin is not None and (origin != progress.origin or newest < progress.sessions_sequence)
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heappush, heappushpop
 from typing import NamedTuple, TypeAlias
 
-from turnlog.store.search import layout, schema
-from turnlog.store.search.layout import SUPERSEDED, Entry
+from turnlog.store.search import blocks, index_file
+from turnlog.store.search.blocks import SUPERSEDED, Entry
 from turnlog.store.search.plan import Plan
+from turnlog.store.search.query import Term
+from turnlog.store.search.snippets import TermFinder
+from turnlog.store.search.vocabulary import Vocabulary
 
-MOST_COUNTED = 1000
+MAX_COUNTED = 1000
 _COUNTING_SECONDS = 0.0001
 """Counting stops at either."""
 
@@ -75,13 +78,13 @@ class Matches:
         query = _BLOCK + self._plan.conditions
         block, row = -1, None
         for (number,) in self._ids:
-            if number >> schema.SLOT_BITS != block:
-                block = number >> schema.SLOT_BITS
+            if number >> index_file.SLOT_BITS != block:
+                block = number >> index_file.SLOT_BITS
                 row = self._connection.execute(query, (block,)).fetchone()
             if row is None:
                 continue
             packed, message_key, created_at, message_id = row
-            entry = layout.entry_at(packed, number & schema.SLOTS - 1)
+            entry = blocks.entry_at(packed, number & index_file.SLOTS - 1)
             if entry is None or entry.flags & SUPERSEDED:
                 continue
             self._shown += 1
@@ -89,10 +92,10 @@ class Matches:
             yield Match(moment, message_id, entry.sequence, entry.field, number, message_key, entry)
 
     def count(self) -> tuple[int, bool]:
-        """How many there are, as far as they can be counted in no time, and whether these are all."""
+        """How many matches were counted within a few milliseconds, and whether these are all."""
         deadline = time.perf_counter() + _COUNTING_SECONDS
         total = self._shown
-        while total < MOST_COUNTED and time.perf_counter() < deadline:
+        while total < MAX_COUNTED and time.perf_counter() < deadline:
             some = len(self._ids.fetchmany(_COUNTED_AT_ONCE))
             total += some
             if some < _COUNTED_AT_ONCE:
@@ -101,7 +104,7 @@ class Matches:
         return total, False
 
 
-def latest(matches: Iterable[Match], wanted: int, after: Position | None) -> tuple[list[Match], bool]:
+def newest_matches(matches: Iterable[Match], wanted: int, after: Position | None) -> tuple[list[Match], bool]:
     """The latest matches before `after`, and whether these are all.
 
     A document's block is never smaller than that of its message's time. So when enough are found, what is still to come
@@ -112,7 +115,7 @@ def latest(matches: Iterable[Match], wanted: int, after: Position | None) -> tup
     seen: set[Position] = set()
     floor = -1
     for match in matches:
-        if match.id >> schema.SLOT_BITS < floor:
+        if match.id >> index_file.SLOT_BITS < floor:
             return sorted(best, reverse=True), False
         position = match.position
         if position in seen or (after is not None and position >= after):
@@ -123,5 +126,35 @@ def latest(matches: Iterable[Match], wanted: int, after: Position | None) -> tup
         else:
             heappushpop(best, match)
         if len(best) == wanted:
-            floor = schema.block_of(best[0].time)
+            floor = index_file.block_of(best[0].time)
     return sorted(best, reverse=True), len(seen) <= wanted
+
+
+_FIELD_WEIGHTS = (1.3, 1.0, 1.0, 0.8, 1.2)
+"""Text, reasoning, input, output, file: what was said counts more than what a tool printed."""
+
+_SATURATION = 1.2
+_LENGTH_WEIGHT = 0.75
+_USUAL_LENGTH = 1200
+"""Bytes of a document of middle length."""
+
+_READ = 4000
+"""Characters in which terms are counted."""
+
+
+class Ranking:
+    """Scores documents for one query."""
+
+    def __init__(self, terms: Sequence[Term], vocabulary: Vocabulary) -> None:
+        self._finder = TermFinder(terms)
+        self._rarities = [sum([vocabulary.rarity(piece) for piece in term.pieces]) for term in terms]
+
+    def score(self, text: str, length: int, field: int) -> float:
+        """The score of a document of `length` bytes that begins with `text`; 0 for a query without terms."""
+        damping = _SATURATION * (1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * min(length, 20 * _USUAL_LENGTH) / _USUAL_LENGTH)
+        score = 0.0
+        # A term that the index found but that is not counted stands behind the beginning, or in another spelling.
+        for rarity, count in zip(self._rarities, self._finder.count(text[:_READ]), strict=True):
+            times = max(count, 1)
+            score += rarity * times * (_SATURATION + 1) / (times + damping)
+        return score * _FIELD_WEIGHTS[field]

@@ -1,7 +1,8 @@
-"""A query and its filter -> what is asked of the index.
+"""A query and its filter -> the expression and the SQL conditions that find its documents.
 
-Filters are words of the index as far as they can be. A session's messages may be marked with another session that
-holds them too, and so are looked for under every home they have; the store then says whether they belong.
+Filters become markers in the index where they can. A message that several sessions share carries the marker of only
+one of them, its home session; so a session filter looks under every home its messages have, and the store then
+decides which messages belong.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from turnlog.store.queries.paging import aware_milliseconds
-from turnlog.store.search import markers, schema
+from turnlog.store.search import index_file, markers
 from turnlog.store.search.base import FIELDS, SearchFilter
 from turnlog.store.search.documents import FAILED, HAS_IMAGE, INPUT, OUTPUT
 from turnlog.store.search.query import Expand, Query, any_of, to_expression
@@ -70,8 +71,8 @@ class Planner:
         if filter.failed is False and fields is None:
             # What failed says so itself; what did not must be a tool call.
             fields = (INPUT, OUTPUT)
-        is_asked = filter.agent is not None or filter.role is not None or fields is not None
-        if not is_asked and (query.groups or filter.failed or filter.has_image or filter.tool):
+        is_filtered = filter.agent is not None or filter.role is not None or fields is not None
+        if not is_filtered and (query.groups or filter.failed or filter.has_image or filter.tool):
             return []
         keys = markers.Kinds(self._connection).matching(filter.agent, filter.role, fields)
         return [any_of([markers.kind(key) for key in keys])] if keys else None
@@ -121,14 +122,14 @@ class Planner:
     def _ids(self) -> tuple[int, int]:
         """The range of ids in which documents of the wanted times lie."""
         since, until = self._filter.since, self._filter.until
-        first = 0 if since is None else schema.block_of(aware_milliseconds(since)) << schema.SLOT_BITS
+        first = 0 if since is None else index_file.block_of(aware_milliseconds(since)) << index_file.SLOT_BITS
         last = LAST_ID if until is None else last_id_of(aware_milliseconds(until), self._displacement)
         return first, last
 
 
 def last_id_of(created_at: int, displacement: int) -> int:
     """No document of this time or an earlier one has a larger id."""
-    return (schema.block_of(created_at) + displacement + 1 << schema.SLOT_BITS) - 1
+    return (index_file.block_of(created_at) + displacement + 1 << index_file.SLOT_BITS) - 1
 
 
 def sql_list(keys: Iterable[int]) -> str:

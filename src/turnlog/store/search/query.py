@@ -1,7 +1,7 @@
-"""A query as people type it -> what is asked of the index. Any text is a query; none is an error.
+"""A query as people type it -> an expression of the index. Any text is a query; none is an error.
 
 `word` and every other word · `snake_case a.b.c foo::bar` as phrases · `"in quotes"` · `begin*` · `one OR other` (binds
-closer than the spaces around it) · `-without`. Everything else is a separator. At most `MOST_TERMS` terms count.
+closer than the spaces around it) · `-without`. Everything else is a separator. At most `MAX_TERMS` terms count.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from turnlog.store.search.tokens import cut, is_cjk, pieces
+from turnlog.store.search.tokens import is_cjk, pieces, split_cjk
 
-MOST_TERMS = 32
-LONGEST_QUERY = 4000
-"""Characters that are looked at."""
+MAX_TERMS = 32
+MAX_QUERY_LENGTH = 4000
+"""Characters of a query that are read."""
 
 _ITEM = re.compile(r'(?P<minus>-(?=[^\s-]))?(?:"(?P<quoted>[^"]*)(?:"(?P<star>\*)?|$)|(?P<plain>[^\s"]+))')
 
@@ -50,7 +50,7 @@ def parse_query(text: str) -> Query:
     groups: list[list[Term]] = []
     excluded: list[Term] = []
     joins = False
-    for match in _ITEM.finditer(text[:LONGEST_QUERY]):
+    for match in _ITEM.finditer(text[:MAX_QUERY_LENGTH]):
         plain = match["plain"]
         if plain in ("OR", "AND") and not match["minus"]:
             joins = plain == "OR" and bool(groups)
@@ -65,7 +65,7 @@ def parse_query(text: str) -> Query:
         else:
             groups.append([term])
         joins = False
-        if len(excluded) + sum(map(len, groups)) == MOST_TERMS:
+        if len(excluded) + sum(map(len, groups)) == MAX_TERMS:
             break
     return Query(tuple(tuple(group) for group in groups), tuple(excluded))
 
@@ -124,7 +124,7 @@ def _term_expression(term: Term, expand: Expand) -> str:
 
 def _index_words(found: Sequence[str]) -> list[str]:
     """The words of the index that stand, one after the other, where these pieces do."""
-    words = [word for piece in found for word in (cut(piece) if is_cjk(piece) else [piece])]
+    words = [word for piece in found for word in (split_cjk(piece) if is_cjk(piece) else [piece])]
     # At its ends, a run's pairs say more than its single characters, which only neighbours would need.
     if is_cjk(found[0]) and len(found[0]) > 1:
         words = words[1:]

@@ -22,15 +22,14 @@ from turnlog.errors import StoreError
 from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.queries.paging import decode_cursor, encode_cursor
 from turnlog.store.rows import moment
-from turnlog.store.search import schema
+from turnlog.store.search import index_file
 from turnlog.store.search.base import EVERYTHING, FIELDS, Hit, HitPlace, SearchFilter, SearchPage, SearchSort
-from turnlog.store.search.contents import Contents
 from turnlog.store.search.documents import Document, documents_of, texts_of
-from turnlog.store.search.matches import Match, Matches, Position, latest
+from turnlog.store.search.matches import Match, Matches, Position, Ranking, newest_matches
 from turnlog.store.search.plan import Plan, Planner, last_id_of, sql_list
 from turnlog.store.search.query import Query, parse_query
-from turnlog.store.search.ranking import Ranking
-from turnlog.store.search.snippets import Finder
+from turnlog.store.search.snippets import TermFinder
+from turnlog.store.search.store_reader import StoreReader
 from turnlog.store.search.vocabulary import Vocabulary
 
 RANKED = 1000
@@ -110,13 +109,13 @@ class Searcher:
         with self._connection() as connection:
             if connection is None:
                 return self._all_messages()
-            progress = schema.read_progress(connection)
-            return Contents(connection, schema.STORE).behind(progress.sequence, progress.message_key)
+            progress = index_file.read_progress(connection)
+            return StoreReader(connection, index_file.STORE).behind(progress.sequence, progress.message_key)
 
     def _all_messages(self) -> int:
-        store = schema.open_store(self._store_path)
+        store = index_file.open_store(self._store_path)
         try:
-            return Contents(store).behind(0, 0)
+            return StoreReader(store).behind(0, 0)
         finally:
             store.close()
 
@@ -130,7 +129,7 @@ class Searcher:
             connection.close()
             connection = None
         if connection is None:
-            connection = schema.open_for_reading(self._search_path, self._store_path)
+            connection = index_file.open_for_reading(self._search_path, self._store_path)
         if connection is None:
             yield None
             return
@@ -152,12 +151,12 @@ class _Search:
         self._connection = connection
         self._query = query
         self._filter = filter
-        self._progress = schema.read_progress(connection)
+        self._progress = index_file.read_progress(connection)
         self._vocabulary = Vocabulary(connection, self._progress.documents)
-        self._contents = Contents(connection, schema.STORE)
+        self._store_reader = StoreReader(connection, index_file.STORE)
 
     def page(self, sort: SearchSort, limit: int, cursor: str | None) -> SearchPage:
-        behind = self._contents.behind(self._progress.sequence, self._progress.message_key)
+        behind = self._store_reader.behind(self._progress.sequence, self._progress.message_key)
         planner = Planner(self._connection, self._filter, self._vocabulary.expand, self._progress.displacement)
         plan = planner.plan(self._query)
         if plan is None:
@@ -172,7 +171,7 @@ class _Search:
         if after is not None:
             last_id = min(last_id, last_id_of(after[0], self._progress.displacement))
         matches = Matches(self._connection, plan, last_id)
-        found, is_complete = latest(matches, limit + 1, after)
+        found, is_complete = newest_matches(matches, limit + 1, after)
         page = found[:limit]
         total, is_exact = (None, False)
         if after is None:
@@ -221,13 +220,13 @@ class _Search:
         rows = self._connection.execute(
             f"SELECT m.key, m.agent, m.role, {BODY_COLUMNS} FROM messages m WHERE m.key IN ({sql_list(parts)})"
         )
-        read = BodyReader(self._connection, schema.STORE)
+        read = BodyReader(self._connection, index_file.STORE)
         return {key: (agent, role, documents_of(read(*place), parts[key])) for key, agent, role, *place in rows}
 
     def _hits(self, matches: Sequence[Match]) -> Iterator[Hit]:
         bodies = self._bodies(matches)
         places = self._places(bodies)
-        finder = Finder(self._query.terms)
+        finder = TermFinder(self._query.terms)
         for match in matches:
             agent, role, documents = bodies.get(match.message_key, _GONE)
             document = _find(documents, match)
@@ -251,7 +250,7 @@ class _Search:
     def _text(self, match: Match, document: Document) -> str | None:
         """The text that was indexed; None when it is another one by now."""
         entry = match.entry
-        for data in texts_of(document, self._contents.loader(match.message_key)):
+        for data in texts_of(document, self._store_reader.loader(match.message_key)):
             if len(data) == entry.length and crc32(data) == entry.checksum:
                 return data.decode("utf-8", "replace")
         return None

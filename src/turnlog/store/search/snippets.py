@@ -21,8 +21,8 @@ _LEAD = 40
 """Characters before the first mark, about."""
 
 _RAW_LENGTH = 3 * LENGTH
-_MOST_OCCURRENCES = 5
-_MOST_ATTEMPTS = 48
+_MAX_OCCURRENCES = 5
+_MAX_ATTEMPTS = 48
 
 _GAP = r"[\W_]*(?:\d+[→\t][\W_]*)*"
 """What may stand between the words of a phrase: separators, and line numbers of a listing."""
@@ -40,7 +40,7 @@ class Snippet(NamedTuple):
     """Start and end of what was found, in characters of `text`."""
 
 
-class Finder:
+class TermFinder:
     """Looks for the terms of one query."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
@@ -103,7 +103,7 @@ class _Search:
             found = [span for spelling in spellings for span in self._find_spelling(text, spelling)]
             if found:
                 return found
-        return list(islice(self.find_all(text), _MOST_OCCURRENCES))
+        return list(islice(self.find_all(text), _MAX_OCCURRENCES))
 
     def first(self, text: str) -> int:
         """Where the first occurrence begins that `find` would tell of; 0 when there is none."""
@@ -129,10 +129,10 @@ class _Search:
         return sum([text.count(spelling) for spelling in self._spellings[0][:2]])
 
     def _find_spelling(
-        self, text: str, spelling: str, most: int = _MOST_OCCURRENCES, before: int | None = None
+        self, text: str, spelling: str, most: int = _MAX_OCCURRENCES, before: int | None = None
     ) -> Iterator[tuple[int, int]]:
         position = text.find(spelling, 0, before)
-        for _ in range(_MOST_ATTEMPTS):
+        for _ in range(_MAX_ATTEMPTS):
             if position < 0 or not most:
                 return
             end = self._end_at(text, position, spelling)

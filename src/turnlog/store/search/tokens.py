@@ -1,13 +1,13 @@
-"""What a word is, for texts and for queries alike.
+"""Words of texts and queries.
 
 The index splits texts with FTS5's `unicode61` (letters and digits are words, accents and case do not matter). Chinese,
-Japanese and Korean are written without spaces, so runs of them are cut before: every character and every pair of
+Japanese and Korean are written without spaces, so runs of them are split first: every character and every pair of
 neighbours becomes a word, interleaved in the order of the text (`c1 c1c2 c2 c2c3 c3`). A part of a run is then a
 phrase that begins with its first pair, and can be found wherever it stands.
 
 Characters of the private-use areas are words to `unicode61`. Only the index's own markers may use them, so they are
-taken out of texts and queries. It knows Unicode 6.1 and takes what is newer for letters: emoji, signs and marks of
-direction that came later are blanked in texts, as queries are split there.
+removed from texts and queries. `unicode61` knows Unicode 6.1 and takes newer characters for letters: newer emoji,
+symbols and direction marks are blanked in texts, because queries are split there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PLAIN_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xF5)})
 """Bytes of UTF-8 that begin no character of `_FOREIGN` (arrows, dashes and box drawing begin with E2)."""
 
 
-def searchable(data: bytes) -> bytes:
+def to_index_text(data: bytes) -> bytes:
     """UTF-8 text as it goes into the index.
 
     Runs of CJK are cut into words; private-use characters, and symbols that FTS5 would take for letters, are blanked.
@@ -49,7 +49,7 @@ def searchable(data: bytes) -> bytes:
         data = _LINE_NUMBER[listing[2]].sub(b"\n", b"\n" + data)
     if data.isascii():
         return data
-    data = _LATE_SIGN.sub(b" ", data)
+    data = _NEWER_SYMBOL.sub(b" ", data)
     if not data.translate(None, _PLAIN_BYTES):
         return data
     text = data.decode("utf-8", "replace")
@@ -61,7 +61,7 @@ def searchable(data: bytes) -> bytes:
 _TERMINAL_SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 """Control sequences (colours, cursor) and operating system commands (titles, links) of ECMA-48."""
 
-_LATE_SIGN = re.compile(
+_NEWER_SYMBOL = re.compile(
     rb"\xe2(?:\x81[\xa6-\xa9]|\x82[\xba-\xbf]|\x83[\x80-\x8f]|\x86[\x8a\x8b]|\x8f[\xb4-\xbf]|\x9c\x80"
     rb"|\xad[\x8d-\x8f\x9a-\xbf]|[\xae\xaf\xb9][\x80-\xbf]|\xb8[\xbc-\xbf])"
 )
@@ -84,7 +84,7 @@ def is_cjk(piece: str) -> bool:
     return _CJK_RUN.match(piece) is not None
 
 
-def cut(run: str) -> list[str]:
+def split_cjk(run: str) -> list[str]:
     """The words of a run of CJK, as they stand in the index."""
     words = [run[0]]
     for left, right in pairwise(run):
@@ -121,4 +121,4 @@ _folding = _Folding()
 
 def _cut_foreign(match: re.Match[str]) -> str:
     run = match.group()
-    return f" {' '.join(cut(run))} " if is_cjk(run) else " "
+    return f" {' '.join(split_cjk(run))} " if is_cjk(run) else " "

@@ -1,7 +1,7 @@
 """Which words the index holds: what a beginning may become, and how common a word is.
 
 FTS5's own prefix search reads every document of every word that fits, newest or not. Here a beginning becomes at most
-`MOST_WORDS` words: all of them where there are no more, else the most common ones. How common a word is, is counted
+`MAX_WORDS` words: all of them where there are no more, else the most common ones. How common a word is, is counted
 in a sample as soon as the index is too large to be counted whole.
 """
 
@@ -12,10 +12,10 @@ import sqlite3
 import time
 import unicodedata
 
-from turnlog.store.search.postings import SAMPLES, Table
+from turnlog.store.search.index_file import SAMPLES, Table
 from turnlog.store.search.tokens import fold
 
-MOST_WORDS = 48
+MAX_WORDS = 48
 
 SMALL = 50_000
 """Documents up to which words are counted in the whole index."""
@@ -23,7 +23,7 @@ SMALL = 50_000
 LARGE = 1_000_000
 """Documents from which on words are counted in the sparser sample."""
 
-_LOOKING_SECONDS = 0.003
+_SCAN_SECONDS = 0.003
 """How long rare words that begin so are looked for one by one."""
 
 # "\x01" follows a word before any of its extensions do.
@@ -54,9 +54,9 @@ class Vocabulary:
         """Words that begin so, the word itself included, the most common ones if there are too many."""
         prefix = _index_form(beginning)
         query = self._counted(_COMMONEST)
-        words = [term for (term,) in self._connection.execute(query, (prefix, prefix + _LAST, MOST_WORDS))]
-        if not self._is_small and len(words) < MOST_WORDS:
-            words = self._complete(prefix, words)
+        words = [term for (term,) in self._connection.execute(query, (prefix, prefix + _LAST, MAX_WORDS))]
+        if not self._is_small and len(words) < MAX_WORDS:
+            words = self._add_rare_words(prefix, words)
         return list(dict.fromkeys([prefix, *words]))
 
     def rarity(self, word: str) -> float:
@@ -70,12 +70,12 @@ class Vocabulary:
             return query.format(rows="words_rows", weight=1)
         return query.format(rows=f"{self._sample}_rows", weight=SAMPLES[self._sample])
 
-    def _complete(self, prefix: str, words: list[str]) -> list[str]:
+    def _add_rare_words(self, prefix: str, words: list[str]) -> list[str]:
         """Add words that are too rare for the sample, in the order of the alphabet."""
         known = set(words)
         position = prefix
-        deadline = time.perf_counter() + _LOOKING_SECONDS
-        while len(words) < MOST_WORDS and time.perf_counter() < deadline:
+        deadline = time.perf_counter() + _SCAN_SECONDS
+        while len(words) < MAX_WORDS and time.perf_counter() < deadline:
             row = self._connection.execute(_NEXT_WORD, (position,)).fetchone()
             if row is None or not row[0].startswith(prefix):
                 break

@@ -1,7 +1,7 @@
-"""What the indexer reads of the store: messages that changed, and the texts that their bodies only preview.
+"""What search reads from the store: messages that changed, and texts that their bodies only preview.
 
-Goes round `store.blobs`, which knows the model: an indexing process is started beside every large import, and the
-model would double its start.
+Does not use `store.blobs`, which imports the model: an indexing process starts beside every large import, and the
+model would double its start-up time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from turnlog.errors import StoreError
 from turnlog.store.archive import Archive
 from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyReader
-from turnlog.store.search.documents import Outside, is_searchable_type
+from turnlog.store.search.documents import ExternalText, is_searchable_type
 from turnlog.store.zstd import decompress
 
 _MESSAGE = (
@@ -51,7 +51,7 @@ class MessageRow(msgspec.Struct, frozen=True, gc=False):
     body: bytes
 
 
-class Contents:
+class StoreReader:
     """Messages and texts, over a connection to which the store's tables are known by their bare names."""
 
     def __init__(self, connection: sqlite3.Connection, database: str = "main") -> None:
@@ -87,7 +87,7 @@ class Contents:
         return self._rows(query, session_key)
 
     def _rows(self, query: str, *parameters: int) -> Generator[MessageRow]:
-        """Messages with their bodies; of one that is being written again just now none: it changes after this."""
+        """Messages with their bodies. A body that is just being replaced is empty: the message changes again then."""
         read = BodyReader(self._connection, self._database)
         for row in self._connection.execute(query, parameters):
             try:
@@ -97,10 +97,10 @@ class Contents:
             facts: list[Any] = [*row[: PLACE.start], body]
             yield MessageRow(*facts)
 
-    def loader(self, message_key: int) -> Callable[[Outside], Iterable[bytes]]:
+    def loader(self, message_key: int) -> Callable[[ExternalText], Iterable[bytes]]:
         """A function from a text outside a message's body to its bytes in pieces; none when it is not there."""
 
-        def load(outside: Outside) -> Iterable[bytes]:
+        def load(outside: ExternalText) -> Iterable[bytes]:
             if outside.sha256 is not None:
                 return self._blob(outside.sha256)
             return self._spill(message_key, outside.spill or "")
