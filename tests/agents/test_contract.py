@@ -82,6 +82,43 @@ def test_it_has_recorded_logs_and_tests_of_its_own(name: str, folder: str) -> No
     assert any((ROOT / folder / name.replace("-", "_")).iterdir())
 
 
+# -- how it is shown, run and asked
+
+
+def test_its_mark_is_seen_on_both_themes(name: str) -> None:
+    """3:1 and more, on the lightest and the darkest surface of the page (web/src/design/tokens.css)."""
+    colour = agent(name).colour
+    assert colour is not None
+    assert contrast(colour.light, "#ffffff") >= 3
+    assert contrast(colour.dark, "#262624") >= 3
+
+
+def contrast(one: str, other: str) -> float:
+    """The ratio of WCAG 2.1."""
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (each / 12.92 if each <= 0.03928 else ((each + 0.055) / 1.055) ** 2.4 for each in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_what_starts_it_for_the_page_is_there(name: str, tmp_path: Path) -> None:
+    target = agent(name).interactive_command
+    if target is not None:
+        command = load_target(target).with_own_settings(tmp_path)
+        assert (command.agent, command.cwd) == (name, tmp_path)
+
+
+def test_a_plugin_is_known_by_its_first_line(name: str) -> None:
+    hooks = agent(name).hooks
+    if hooks is not None and hooks.plugin is not None:
+        assert hooks.plugin.read_text().startswith("// turnlog's plugin")
+        assert '"{{FOLDER}}"' in hooks.plugin.read_text()
+
+
 # -- where its logs lie
 
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 import turnlog
 from support.server_history import FORK, MAIN, SUBAGENT
 from turnlog.server import Settings
-from turnlog.server.answers.inventory import AgentsAnswer, DiagnosticPage, ModelsAnswer, ProjectsAnswer
+from turnlog.server.answers.inventory import AgentColour, AgentsAnswer, DiagnosticPage, ModelsAnswer, ProjectsAnswer
 from turnlog.server.answers.status import StatusAnswer
 from turnlog.server.answers.usage import UsageAnswer
 
@@ -106,8 +106,16 @@ def test_what_there_is(client: TestClient) -> None:
     assert [(project.name, project.sessions) for project in projects] == [("blog", 1), ("shop", 2)]
     (agent,) = msgspec.json.decode(client.get("/api/agents").content, type=AgentsAnswer).items
     assert (agent.agent, agent.sessions, agent.subagents) == ("plain", 3, 1)
+    assert (agent.display_name, agent.colour) == ("plain", None)
     models = msgspec.json.decode(client.get("/api/models").content, type=ModelsAnswer).items
     assert {model.name: model.calls for model in models} == {"small": 2, "large": 1, "secret": 1}
+
+
+@pytest.mark.usefixtures("plain_agent")
+def test_an_agent_is_shown_by_its_name_and_colour(client: TestClient) -> None:
+    (agent,) = msgspec.json.decode(client.get("/api/agents").content, type=AgentsAnswer).items
+    assert agent.display_name == "Plain"
+    assert agent.colour == AgentColour(light="#3d6b4f", dark="#8fd0a8")
 
 
 def test_what_could_not_be_read(client: TestClient, library: Path) -> None:

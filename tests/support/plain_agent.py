@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.agents.base import Agent, Detection, Source, SourceKind
+from turnlog.agents.base import Agent, Colour, Detection, Source, SourceKind
 from turnlog.agents.changes import (
     Changes,
     Diagnostic,
@@ -176,6 +176,7 @@ class PlainAgent(Agent):
 
     name = NAME
     display_name = "Plain"
+    colour = Colour(light="#3d6b4f", dark="#8fd0a8")
     parser_version = 1
 
     def __init__(self, home: Path | None = None) -> None:

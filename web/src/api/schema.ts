@@ -4,9 +4,17 @@ export type Json = string | number | boolean | null | Json[] | { [name: string]:
 
 export type JsonObject = { [name: string]: Json };
 
+/** The colour of an agent's mark on light and on dark surfaces, as `#rrggbb`. */
+export interface AgentColour {
+  light: string;
+  dark: string;
+}
+
 /** An agent and how much of it there is. */
 export interface AgentSummary {
   agent: string;
+  display_name: string;
+  colour: AgentColour | null;
   sessions: number;
   subagents: number;
   sources: number;

@@ -3,14 +3,13 @@
 import { AGENTS } from "@/api/paths";
 import type { AgentSummary } from "@/api/types";
 import { useItems } from "@/api/use-items";
-import { agentName } from "@/sessions/agent-name";
 import type { FilterProps } from "./filter-props";
 import { FilterSelect } from "./filter-select";
 
 export function AgentFilter({ value, onChange }: FilterProps) {
   const agents = useItems<AgentSummary>(AGENTS);
   if (agents.length < 2 && value === "") return null;
-  const choices = agents.map(({ agent }) => ({ value: agent, label: agentName(agent) }));
+  const choices = agents.map(({ agent, display_name }) => ({ value: agent, label: display_name }));
   return (
     <FilterSelect label="Agent" everything="All agents" value={value} choices={choices} onChange={onChange} />
   );

@@ -7,8 +7,8 @@ import type { SearchAnswer, SessionItem, SessionPage, SnippetPiece } from "@/api
 import type { IconName } from "@/design/icon";
 import { plural } from "@/format/numbers";
 import { formatRelative } from "@/format/time";
-import { agentName } from "@/sessions/agent-name";
 import { titleOf } from "@/sessions/session-title";
+import { useAgents } from "@/sessions/use-agents";
 import { openKeyHelp } from "@/shell/key-help";
 import { PAGES } from "@/shell/pages";
 import { toggleTheme } from "@/shell/theme";
@@ -36,6 +36,7 @@ interface Entries {
 
 /** For what is typed; the server is asked for `query`, which follows when one pauses. Pages and actions come first. */
 export function useEntries(text: string, query: string): Entries {
+  const look = useAgents();
   const sessions = useQuery({
     queryKey: ["palette", "sessions", query],
     queryFn: ({ signal }) =>
@@ -61,7 +62,7 @@ export function useEntries(text: string, query: string): Entries {
   const entries = [
     ...named,
     ...(tagged.data?.total ? [tagEntry(query, tagged.data.total)] : []),
-    ...(sessions.data?.items.map((session) => sessionEntry(session, query)) ?? []),
+    ...(sessions.data?.items.map((session) => sessionEntry(session, look(session.agent).name, query)) ?? []),
     ...(query ? hitEntries(found.data) : []),
     ...(query ? [everythingEntry(query)] : []),
     ...(text ? [] : commands()),
@@ -75,14 +76,14 @@ function isNamed(label: string, text: string): boolean {
   return ` ${label}`.toLowerCase().includes(` ${text.toLowerCase()}`);
 }
 
-function sessionEntry(session: SessionItem, query: string): Entry {
+function sessionEntry(session: SessionItem, agent: string, query: string): Entry {
   const moment = session.updated_at ?? session.created_at;
   return {
     id: `session ${session.id}`,
     group: query ? "Sessions" : "Recent sessions",
     icon: "list",
     label: titleOf(session),
-    detail: [session.project?.name, agentName(session.agent), moment && formatRelative(moment, new Date())]
+    detail: [session.project?.name, agent, moment && formatRelative(moment, new Date())]
       .filter(Boolean)
       .join(" · "),
     to: sessionPage(session.id),

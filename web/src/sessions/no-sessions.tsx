@@ -29,9 +29,8 @@ export function NoSessions() {
     <main className="problem">
       <h2>No sessions yet</h2>
       <p>
-        turnlog reads what coding agents write on this machine. Use one (Claude Code writes to{" "}
-        <code>~/.claude</code>) and its sessions appear here. <code>turnlog doctor</code> says where it looked
-        and what it found.
+        turnlog reads what coding agents write on this machine. Use one and its sessions appear here.{" "}
+        <code>turnlog doctor</code> says which agents it knows, where it looked and what it found.
       </p>
     </main>
   );

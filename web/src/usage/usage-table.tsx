@@ -5,7 +5,7 @@ import { sessionPage } from "@/api/paths";
 import type { UsageBy, UsageRow, UsageTotals } from "@/api/types";
 import { projectLabels } from "@/filters/project-label";
 import { formatCompact, formatCount, formatTotalCost, UNKNOWN } from "@/format/numbers";
-import { agentName } from "@/sessions/agent-name";
+import { useAgents } from "@/sessions/use-agents";
 import type { Measure } from "./measures";
 
 interface UsageTableProps {
@@ -49,7 +49,8 @@ const TITLES: Record<UsageBy, string> = {
 
 export function UsageTable({ by, rows, totals, measure }: UsageTableProps) {
   const columns = columnsOf(totals);
-  const labels = labelsOf(by, rows);
+  const look = useAgents();
+  const labels = labelsOf(by, rows, (agent) => look(agent).name);
   const largest = Math.max(0, ...rows.map((row) => measure.of(row.totals) ?? 0));
   return (
     <div className="usage-table" tabIndex={0}>
@@ -86,7 +87,11 @@ export function UsageTable({ by, rows, totals, measure }: UsageTableProps) {
 }
 
 /** What each row is called, by its name. */
-function labelsOf(by: UsageBy, rows: UsageRow[]): Map<string | null, string> {
+function labelsOf(
+  by: UsageBy,
+  rows: UsageRow[],
+  agentName: (agent: string) => string,
+): Map<string | null, string> {
   const named = rows.flatMap(({ name, label }) =>
     name === null ? [] : [{ path: name, name: label ?? name }],
   );

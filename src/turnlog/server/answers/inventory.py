@@ -22,10 +22,21 @@ class ProjectsAnswer(Answer, frozen=True, kw_only=True):
     items: list[ProjectSummary]
 
 
+class AgentColour(Answer, frozen=True, kw_only=True):
+    """The colour of an agent's mark on light and on dark surfaces, as `#rrggbb`."""
+
+    light: str
+    dark: str
+
+
 class AgentSummary(Answer, frozen=True, kw_only=True):
     """An agent and how much of it there is."""
 
     agent: str
+    display_name: str
+    """Its name in ids, where the agent is not installed."""
+    colour: AgentColour | None
+    """None: any neutral one."""
     sessions: int
     subagents: int
     sources: int

@@ -7,7 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from turnlog import agents
+from turnlog.errors import TurnlogError
 from turnlog.server.answers.inventory import (
+    AgentColour,
     AgentsAnswer,
     AgentSummary,
     Diagnostic,
@@ -21,6 +24,7 @@ from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.openapi import answers_with
 from turnlog.server.parameters.inventory import DiagnosticQuery
+from turnlog.store.base import AgentSummary as StoredAgent
 
 router = APIRouter(default_response_class=Response, tags=["inventory"])
 
@@ -34,7 +38,17 @@ def list_projects(request: Request, context: ContextOf) -> Response:
 @router.get("/agents", responses=answers_with(AgentsAnswer))
 def list_agents(request: Request, context: ContextOf) -> Response:
     """All agents of which there is anything, by name."""
-    return write(request, AgentsAnswer(items=[AgentSummary.of(agent) for agent in context.store.agents()]))
+    return write(request, AgentsAnswer(items=[_agent_summary(found) for found in context.store.agents()]))
+
+
+def _agent_summary(stored: StoredAgent) -> AgentSummary:
+    """What the store holds of an agent, with the name and colour that the agent's description says."""
+    try:
+        agent = agents.agent(stored.agent)
+    except TurnlogError:  # its package is not installed any more
+        return AgentSummary.of(stored, display_name=stored.agent, colour=None)
+    colour = None if agent.colour is None else AgentColour.of(agent.colour)
+    return AgentSummary.of(stored, display_name=agent.display_name, colour=colour)
 
 
 @router.get("/models", responses=answers_with(ModelsAnswer))

@@ -1,0 +1,112 @@
+"""Nothing outside of an agent's package knows its name: whatever differs between agents is in their descriptions."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from turnlog.agents import BUILT_IN, agent
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "turnlog"
+PAGE = ROOT / "web" / "src"
+
+PYTHON = [
+    path
+    for path in sorted(SOURCE.rglob("*.py"))
+    if path.relative_to(SOURCE).parts[0] not in ("agents", "sample")
+    # How a chat runs an agent. Nobody finds these by an agent's name: its description names them.
+    and path.parent != SOURCE / "chat" / "runtimes"
+]
+PAGE_FILES = sorted(path for path in PAGE.rglob("*") if path.suffix in (".ts", ".tsx", ".css"))
+
+
+def spellings(name: str) -> set[str]:
+    """What may stand for an agent in code, in small letters: its names, and those of its package and its class."""
+    found = agent(name)
+    return {
+        name,
+        name.replace("-", "_"),
+        name.replace("-", ""),
+        found.display_name.lower(),
+        type(found).__name__.lower(),
+    }
+
+
+NAMES = re.compile("|".join(re.escape(word) for name in BUILT_IN for word in sorted(spellings(name))), re.IGNORECASE)
+
+
+def names_in_python(code: str) -> Iterator[str]:
+    """Strings and identifiers that hold an agent's name; not comments, docstrings and the examples of commands."""
+    tree = ast.parse(code)
+    passed_over: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            passed_over.add(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "examples":
+            passed_over.update(node.args)
+    for node in ast.walk(tree):
+        if node not in passed_over:
+            for word in _words(node):
+                if NAMES.search(word):
+                    yield word
+
+
+def _words(node: ast.AST) -> Iterator[str]:
+    """The names and strings that a node itself holds, module names included."""
+    for _, value in ast.iter_fields(node):
+        values = cast("list[object]", value) if isinstance(value, list) else [value]
+        yield from (each for each in values if isinstance(each, str))
+
+
+_COMMENT = re.compile(r"/\*.*?\*/|(?<![:\w])//[^\n]*", re.DOTALL)
+
+
+def names_in_page(code: str) -> Iterator[str]:
+    """Lines that hold an agent's name outside of comments."""
+    for line in _COMMENT.sub("", code).splitlines():
+        if NAMES.search(line):
+            yield line.strip()
+
+
+def test_no_module_names_an_agent() -> None:
+    assert len(PYTHON) > 100
+    assert {str(path): hits for path in PYTHON if (hits := list(names_in_python(path.read_text())))} == {}
+
+
+def test_the_page_names_no_agent() -> None:
+    assert len(PAGE_FILES) > 50
+    assert {str(path): hits for path in PAGE_FILES if (hits := list(names_in_page(path.read_text())))} == {}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'days = 30 if agent.name == "claude-code" else None',
+        'COMMANDS = {"codex": start}',
+        "from turnlog.agents.gemini_cli import GeminiCli",
+        "import turnlog.agents.opencode.tables",
+        "def claude_code_homes(): ...",
+        'note = f"{name}: Claude Code deletes it"',
+    ],
+)
+def test_a_name_in_code_is_seen(code: str) -> None:
+    assert list(names_in_python(code))
+
+
+@pytest.mark.parametrize(
+    "code", ['"""As Codex records it."""', "# Codex: 1.2", 'command(examples("codex exec"))', "x = 1"]
+)
+def test_examples_for_people_are_allowed(code: str) -> None:
+    assert list(names_in_python(code)) == []
+
+
+def test_a_name_in_the_page_is_seen() -> None:
+    assert list(names_in_page('const NAMES = { codex: "Codex" };')) == ['const NAMES = { codex: "Codex" };']
+    assert list(names_in_page('&[data-agent="gemini-cli"] {')) != []
+    assert list(names_in_page("/** As Codex records them. */\nx // Claude Code\n")) == []
