@@ -12,9 +12,9 @@ import openai.types.responses.response as response
 import pytest
 from google.genai.types import BlockedReason, FinishReason
 
+from turnlog.anthropic_api import STOP_REASONS as ANTHROPIC
 from turnlog.model.message import StopReason
 from turnlog.providers import google
-from turnlog.providers.anthropic.response import STOP_REASONS as ANTHROPIC
 from turnlog.providers.google.response import STOP_REASONS as GOOGLE
 from turnlog.providers.openai_chat.answers import STOP_REASONS as CHAT
 from turnlog.providers.openai_responses.response import STOP_REASONS as RESPONSES

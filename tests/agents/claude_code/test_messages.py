@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from support.claude_files import SESSION, Log, call, calls_of, fold, read, sources, text
+from turnlog.anthropic_api import STOP_REASONS
 from turnlog.model import (
     Citation,
     Cost,
@@ -133,6 +134,14 @@ def test_facts_of_the_response_are_on_the_message() -> None:
     assert (message.stop_reason, message.raw_stop_reason) == ("length", "max_tokens")
     assert message.metadata == {"claude-code": {"effort": "high", "agent": "Explore"}}
     assert message.origin is None
+
+
+def test_every_stop_reason_of_the_api_is_known_in_a_log() -> None:
+    """R-C4: the log has the words of the Messages API."""
+    log = Log()
+    records = [log.assistant(f"msg_{word}", text("hi"), stop=word) for word in STOP_REASONS]
+    messages = fold(*records).messages
+    assert {word: messages[f"msg_{word}"].stop_reason for word in STOP_REASONS} == STOP_REASONS
 
 
 def test_a_cost_that_old_versions_wrote_is_reported() -> None:

@@ -85,7 +85,7 @@ class ClaudeCode(Agent):
     name = NAME
     display_name = "Claude Code"
     colour = Colour(light="#bd5d38", dark="#e08a63")
-    parser_version = 9
+    parser_version = 10
     homes = _HOMES
     log_folders = ("projects",)
     command = _COMMAND

@@ -17,6 +17,7 @@ from turnlog.agents.claude_code.records import Record, WireMessage, WireUsage
 from turnlog.agents.claude_code.state import BlockMark, OpenMessage, message_in, record_in
 from turnlog.agents.claude_code.tools import KINDS
 from turnlog.agents.reading import in_order_of_arrival
+from turnlog.anthropic_api import STOP_REASONS
 from turnlog.model import (
     Approval,
     Cost,
@@ -38,16 +39,6 @@ from turnlog.model.usage import merge_usage
 
 SYNTHETIC = "<synthetic>"
 """The model of messages that the harness wrote in the assistant's name."""
-
-_STOP_REASONS: dict[str, StopReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "tool_use": "tool_use",
-    "refusal": "refusal",
-    "pause_turn": "pause",
-    "model_context_window_exceeded": "context_window",
-}
 
 _EDGE = 64
 
@@ -281,7 +272,7 @@ class MessageDraft:
             return None
         if self.aborted and self.raw_stop_reason is None:
             return "aborted"
-        return _STOP_REASONS.get(self.raw_stop_reason) if self.raw_stop_reason is not None else None
+        return STOP_REASONS.get(self.raw_stop_reason) if self.raw_stop_reason is not None else None
 
 
 def text_key(text: str) -> int:

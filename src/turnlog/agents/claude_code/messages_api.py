@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.claude_code.records import Block, BlockCitation, WireUsage
 from turnlog.agents.decoding import clean_json
+from turnlog.anthropic_api import UNKNOWN_REGION
 from turnlog.model import (
     Citation,
     DataPart,
@@ -137,9 +138,6 @@ def from_base64(text: str) -> bytes | None:
         return None
 
 
-_UNKNOWN_REGION = "not_available"
-
-
 def usage_of(wire: WireUsage, *, final: bool) -> Usage:
     """Buckets of one model call.
 
@@ -160,7 +158,7 @@ def usage_of(wire: WireUsage, *, final: bool) -> Usage:
         reasoning=reasoning,
         service_tier=wire.service_tier,
         speed=wire.speed,
-        region=None if wire.inference_geo == _UNKNOWN_REGION else wire.inference_geo or None,
+        region=None if wire.inference_geo == UNKNOWN_REGION else wire.inference_geo or None,
         web_searches=server.web_search_requests if server else None,
         web_fetches=server.web_fetch_requests if server else None,
         exactness="exact" if final else "lower_bound",

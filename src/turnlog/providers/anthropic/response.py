@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from turnlog.anthropic_api import STOP_REASONS, UNKNOWN_REGION
 from turnlog.model import (
     Citation,
     DataPart,
@@ -26,7 +27,6 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.model.codec import to_json
-from turnlog.model.message import StopReason
 from turnlog.model.tools import state_after
 from turnlog.providers.body import (
     OPEN,
@@ -49,20 +49,8 @@ from turnlog.providers.body import (
 
 PROVIDER = "anthropic"
 
-STOP_REASONS: dict[str, StopReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "tool_use": "tool_use",
-    "refusal": "refusal",
-    "pause_turn": "pause",
-    "model_context_window_exceeded": "context_window",
-    "compaction": "pause",
-}
-
 _RESULT = "_tool_result"
 _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
-_UNKNOWN_REGION = "not_available"
 _BODY = ("id", "type", "role", "model", "content", "stop_reason", "usage", "error")
 
 
@@ -241,7 +229,7 @@ def usage_of(wire: Json, *, final: bool) -> Usage | None:
         reasoning=thinking,
         service_tier=word(wire.get("service_tier")),
         speed=word(wire.get("speed")),
-        region=None if region == _UNKNOWN_REGION else region,
+        region=None if region == UNKNOWN_REGION else region,
         web_searches=count(server.get("web_search_requests")),
         web_fetches=count(server.get("web_fetch_requests")),
         exactness="exact" if final else "lower_bound",
