@@ -8,7 +8,7 @@ import msgspec
 
 from support.format_page import FormatPage, named
 from turnlog.agents.claude_code import messages_api
-from turnlog.agents.claude_code.record_kinds import KEPT_FIELDS, KINDS
+from turnlog.agents.claude_code.record_kinds import KEPT_FIELDS, RECORD_KINDS
 from turnlog.agents.claude_code.records import Record
 from turnlog.agents.claude_code.stream_records import STREAM_KINDS
 from turnlog.agents.claude_code.user_text import INTERRUPTS, PHRASES, TAGGED
@@ -23,7 +23,7 @@ def names_of(kind: type[msgspec.Struct]) -> list[str]:
 def test_every_record_kind_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23, R-C3"""
     described = {named(kind)[0]: becomes for kind, becomes, *_ in PAGE.rows("## Records")}
-    assert described == {kind: becomes.value for kind, becomes in KINDS.items()}
+    assert described == {kind: becomes.value for kind, becomes in RECORD_KINDS.items()}
 
 
 def test_every_kind_of_a_stream_is_on_the_page_with_what_it_becomes() -> None:
@@ -59,4 +59,4 @@ def test_every_tag_that_tells_an_origin_is_on_the_page() -> None:
 
 
 def test_fields_are_kept_only_of_known_kinds() -> None:
-    assert set(KEPT_FIELDS) <= set(KINDS)
+    assert set(KEPT_FIELDS) <= set(RECORD_KINDS)

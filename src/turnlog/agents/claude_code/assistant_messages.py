@@ -9,100 +9,100 @@ from msgspec import UNSET
 
 from turnlog.agents.claude_code import messages_api
 from turnlog.agents.claude_code.drafts import SYNTHETIC, CallDraft, MessageDraft, text_key
-from turnlog.agents.claude_code.events import add_odd_record
-from turnlog.agents.claude_code.fold_context import Reading, Session, note_early
+from turnlog.agents.claude_code.events import add_malformed_record
+from turnlog.agents.claude_code.fold_context import ClaudeContext, SessionContext, note_early_reply
 from turnlog.agents.claude_code.records import Block, Record, WireMessage
-from turnlog.agents.claude_code.state import OpenCall, OpenMessage
-from turnlog.agents.claude_code.tool_results import add_server_result, settle_answers
+from turnlog.agents.claude_code.state import ClaudePendingCall, ClaudePendingMessage
+from turnlog.agents.claude_code.tool_results import add_server_result, settle_rejections
 from turnlog.agents.claude_code.tools import SUBAGENT_TOOLS
 from turnlog.agents.decoding import raw_at
 from turnlog.model import Part
 
 
-def read_assistant(reading: Reading, record: Record) -> None:
+def read_assistant(context: ClaudeContext, record: Record) -> None:
     """A block of an answer. Lines of one message are joined by its id, whatever stands between them."""
     message = record.message
     if message is None:
-        add_odd_record(reading, record)
+        add_malformed_record(context, record)
         return
-    if reading.state.held:
-        settle_answers(reading)
-    session = reading.session_of(record)
-    message_id = message.id or record.uuid or reading.own_id()
-    draft = reading.drafts.get(message_id)
+    if context.state.deferred_rejections:
+        settle_rejections(context)
+    session = context.session_of(record)
+    message_id = message.id or record.uuid or context.position_id()
+    draft = context.drafts.get(message_id)
     if draft is None:
-        draft = _open_draft(reading, message_id, record, message, session)
+        draft = _begin_or_reopen(context, message_id, record, message, session)
     elif record.uuid is not None:
-        _continue(reading, record, message_id, session)
+        _continue_message(context, record, message_id, session)
     if record.uuid is not None:
         draft.record_ids.append(record.uuid)
-        if message_id == session.thread.leaf:
-            session.end_at(record.uuid)
+        if message_id == session.state.leaf:
+            session.set_newest_record(record.uuid)
     draft.add_facts(record, message)
     if record.requested_model is not None:
         # Versions that tell this also tell who decided on a call.
-        reading.state.tells_decisions = True
-    draft.origin = reading.origin_of(record)
-    _add_blocks(reading, draft, record, message)
-    reading.changes.counts.messages += 1
+        context.state.logs_decisions = True
+    draft.copied_from = context.copied_from(record)
+    _add_blocks(context, draft, record, message)
+    context.changes.counts.messages += 1
 
 
-def _open_draft(
-    reading: Reading, message_id: str, record: Record, message: WireMessage, session: Session
+def _begin_or_reopen(
+    context: ClaudeContext, message_id: str, record: Record, message: WireMessage, session: SessionContext
 ) -> MessageDraft:
-    known = reading.state.messages.get(message_id)
+    known = context.state.messages.get(message_id)
     if known is None:
-        known = _place_message(reading, message_id, record, message, session)
+        known = _place_message(context, message_id, record, message, session)
     elif record.uuid is not None:
-        _continue(reading, record, message_id, session)
-    return reading.reopen(message_id, known, session)
+        _continue_message(context, record, message_id, session)
+    return context.reopen(message_id, known, session)
 
 
 def _place_message(
-    reading: Reading, message_id: str, record: Record, message: WireMessage, session: Session
-) -> OpenMessage:
+    context: ClaudeContext, message_id: str, record: Record, message: WireMessage, session: SessionContext
+) -> ClaudePendingMessage:
     """The place of a new message: a model call is a step, what the harness wrote in the model's name is none."""
-    thread = session.thread
-    note_early(reading, record, session)
-    parent, _ = reading.attach(record, session)
+    state = session.state
+    note_early_reply(context, record, session)
+    parent, _ = context.attach(record, session)
     step = None
     if message.model != SYNTHETIC:
-        thread.step += 1
-        step = thread.step
-    place = OpenMessage(reading.position, parent, thread.turn or None, step)
-    forgotten = reading.state.remember_message(message_id, place)
+        state.step += 1
+        step = state.step
+    place = ClaudePendingMessage(context.position, parent, state.turn or None, step)
+    forgotten = context.state.remember_message(message_id, place)
     if forgotten is not None:
-        reading.drafts.pop(forgotten, None)
-    reading.advance(record, session, message_id, None)
+        context.drafts.pop(forgotten, None)
+    context.advance(record, session, message_id, None)
     return place
 
 
-def _continue(reading: Reading, record: Record, message_id: str, session: Session) -> None:
+def _continue_message(context: ClaudeContext, record: Record, message_id: str, session: SessionContext) -> None:
     """A later line of a message. Behind what was injected meanwhile, it stands for that in the chain."""
-    node = reading.parent_node(record, session)
-    thread = session.thread
-    behind = node == thread.leaf and thread.anchor == message_id
+    node = context.parent_node(record, session)
+    state = session.state
+    behind = node == state.leaf and state.anchor == message_id
     assert record.uuid is not None
-    reading.state.remember_record(record.uuid, node if behind else message_id)
+    context.state.remember_record(record.uuid, node if behind else message_id)
 
 
-def _add_blocks(reading: Reading, draft: MessageDraft, record: Record, message: WireMessage) -> None:
+def _add_blocks(context: ClaudeContext, draft: MessageDraft, record: Record, message: WireMessage) -> None:
     content = message.content
     if isinstance(content, str):
         content = [Block(type="text", text=content)]
     if not content:
-        draft.records.append((reading.position, reading.length, None))
+        draft.records.append((context.position, context.length, None))
         return
     for index, block in enumerate(content):
         if block.tool_use_id is not None and block.type.endswith("tool_result"):
-            add_server_result(reading, draft, record, block, index)
+            add_server_result(context, draft, record, block, index)
             continue
-        number = _number_of(reading, draft, record, block, index)
-        draft.records.append((reading.position, reading.length, number))
-        draft.add_part(number, _assistant_part(reading, draft, record, block, number, index))
+        number = _number_of(context, draft, record, block, index)
+        draft.records.append((context.position, context.length, number))
+        draft.add_part(number, _assistant_part(context, draft, record, block, number, index))
 
 
-def _number_of(reading: Reading, draft: MessageDraft, record: Record, block: Block, index: int) -> int:
+def _number_of(context: ClaudeContext, draft: MessageDraft, record: Record, block: Block, index: int) -> int:
     """The block's place in its message: as told since 2.1.28x, else the order of first appearance."""
     if record.api_block_index is not None:
         return record.api_block_index + index
@@ -110,62 +110,64 @@ def _number_of(reading: Reading, draft: MessageDraft, record: Record, block: Blo
         return draft.number_of("call", block.id, 0, "")
     text = block.text or block.thinking or block.data or ""
     if not text and block.type != "text":
-        text = bytes(raw_at(reading.json, "message", "content", index)).decode(errors="replace")
+        text = bytes(raw_at(context.json, "message", "content", index)).decode(errors="replace")
     return draft.number_of(block.type, text_key(text), len(text), text)
 
 
 def _assistant_part(
-    reading: Reading, draft: MessageDraft, record: Record, block: Block, number: int, index: int
+    context: ClaudeContext, draft: MessageDraft, record: Record, block: Block, number: int, index: int
 ) -> Part | CallDraft:
     part_id = f"{draft.id}.{number}"
     kind = block.type
     if kind == "text" and block.text is not None:
         return messages_api.text_part(block, part_id)
     if kind in messages_api.CALL_BLOCKS and block.id is not None:
-        return _call_of(reading, draft, record, block, number)
+        return _call_of(context, draft, record, block, number)
     if kind in messages_api.REASONING_BLOCKS:
         return messages_api.reasoning_part(block, part_id, draft.model, record.thinking_duration_ms)
-    json = reading.json
+    json = context.json
     return messages_api.part_of(block, part_id, lambda: raw_at(json, "message", "content", index))
 
 
-def _call_of(reading: Reading, draft: MessageDraft, record: Record, block: Block, number: int) -> CallDraft:
+def _call_of(context: ClaudeContext, draft: MessageDraft, record: Record, block: Block, number: int) -> CallDraft:
     call_id, name = block.id or "", block.name or ""
-    known = reading.calls.get(call_id)
+    known = context.calls.get(call_id)
     if known is not None and known.draft is draft:
         return known
     call = CallDraft(draft, f"{draft.id}.{number}", call_id, name)
     call.input, repaired = messages_api.exact_input(block.input)
     if repaired:
-        reading.tell("bytes that are not UTF-8 became U+FFFD", "note", "$.message.content")
+        context.tell("bytes that are not UTF-8 became U+FFFD", "note", "$.message.content")
     call.provider_executed = block.type != "tool_use"
     call.started_at = record.timestamp
-    reading.calls[call_id] = call
+    context.calls[call_id] = call
     prompt = _prompt_key(call) if name in SUBAGENT_TOOLS else None
-    session = None if draft.session_id == reading.main.id else draft.session_id
-    reading.state.remember_call(call_id, OpenCall(draft.id, draft.origin, prompt, name, number, session))
+    session = None if draft.session_id == context.main.id else draft.session_id
+    context.state.remember_call(call_id, ClaudePendingCall(draft.id, draft.copied_from, prompt, name, number, session))
     return call
 
 
-def give_up_calls(reading: Reading, session: Session) -> None:
+def abort_pending_calls(context: ClaudeContext, session: SessionContext) -> None:
     """A turn begins: a call that has no answer yet was killed with its process, or stopped before it told so.
 
     A result that comes all the same counts. Calls of the session that this one was copied from may still run.
     """
-    own = None if session is reading.main else session.id
-    for call_id, known in reading.state.calls.items():
-        place = reading.state.messages.get(known.message_id)
-        if known.settled or known.origin is not None or known.session != own or place is None:
+    own = None if session is context.main else session.id
+    for call_id, known in context.state.calls.items():
+        place = context.state.messages.get(known.message_id)
+        if known.settled or known.copied_from is not None or known.session != own or place is None:
             continue
         known.settled = True
-        call = reading.calls.get(call_id) or _reopened(reading, call_id, known, place, session)
-        call.given_up = True
+        call = context.calls.get(call_id) or _reopen_call(context, call_id, known, place, session)
+        call.abandoned = True
 
 
-def _reopened(reading: Reading, call_id: str, known: OpenCall, place: OpenMessage, session: Session) -> CallDraft:
+def _reopen_call(
+    context: ClaudeContext, call_id: str, known: ClaudePendingCall, place: ClaudePendingMessage, session: SessionContext
+) -> CallDraft:
     """A call that an earlier feed told of."""
-    draft = reading.reopen(known.message_id, place, session)
-    call = reading.calls[call_id] = CallDraft(draft, f"{draft.id}.{known.number}", call_id, known.name)
+    draft = context.reopen(known.message_id, place, session)
+    call = context.calls[call_id] = CallDraft(draft, f"{draft.id}.{known.number}", call_id, known.name)
     draft.add_part(known.number, call)
     return call
 

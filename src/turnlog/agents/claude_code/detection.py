@@ -34,7 +34,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
 def detect_stream(path: Path, head: bytes) -> Detection | None:
     """What `--output-format stream-json` printed, or what was fed to `--input-format stream-json`; None for neither."""
     records = [record for record, *_ in read_stream_lines(whole_lines(head), 0, 1, Changes())]
-    if not any(_is_streamed(record) for record in records) and not _are_fed(records):
+    if not any(_is_streamed(record) for record in records) and not _are_prompt_lines(records):
         return None
     version = next((record.claude_code_version for record in records if record.claude_code_version), None)
     place = path.absolute()
@@ -47,7 +47,7 @@ def _is_streamed(record: StreamRecord) -> bool:
     return record.kind in STREAM_KINDS and record.session_id is not None
 
 
-def _are_fed(records: list[StreamRecord]) -> bool:
+def _are_prompt_lines(records: list[StreamRecord]) -> bool:
     """Nothing but prompts, each a message of the Messages API, without the ids that a log gives its records."""
     return bool(records) and all(
         record.type == "user"

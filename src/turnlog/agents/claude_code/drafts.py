@@ -1,4 +1,4 @@
-"""Assistant messages in the making: the messages_api, results and counts that one feed brings of them."""
+"""Assistant messages and tool calls while their records are read: the blocks, results and counts of one feed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from turnlog.agents.changes import MessageChange, Placement, RecordRef
 from turnlog.agents.claude_code import messages_api
 from turnlog.agents.claude_code.messages_api import usage_of
 from turnlog.agents.claude_code.records import Record, WireMessage, WireUsage
-from turnlog.agents.claude_code.state import BlockMark, OpenMessage, message_in, record_in
-from turnlog.agents.claude_code.tools import KINDS
+from turnlog.agents.claude_code.state import ClaudePendingMessage, SeenBlock, message_of_node, record_of_node
+from turnlog.agents.claude_code.tools import TOOL_KINDS
 from turnlog.agents.reading import in_order_of_arrival
 from turnlog.anthropic_api import STOP_REASONS
 from turnlog.model import (
@@ -38,18 +38,19 @@ from turnlog.model.tools import STATE_OF_STATUS, state_after
 from turnlog.model.usage import merge_usage
 
 SYNTHETIC = "<synthetic>"
-"""The model of messages that the harness wrote in the assistant's name."""
+"""The model of messages that Claude Code itself wrote in the assistant's name."""
 
-_EDGE = 64
+_COMPARED_CHARACTERS = 64
+"""Characters at either end of a text that its checksum covers."""
 
 
 class CallDraft:
-    """A call whose results may still come in this feed."""
+    """A tool call in a message draft. Results are added as their records are read."""
 
     __slots__ = (
+        "abandoned",
         "approval",
         "draft",
-        "given_up",
         "id",
         "input",
         "name",
@@ -68,19 +69,19 @@ class CallDraft:
         self.provider_executed = False
         self.started_at: datetime | None = None
         self.approval: Approval | None = None
-        self.given_up = False
+        self.abandoned = False
         self.results: list[ToolResult] = []
 
     def add_result(self, result: ToolResult) -> None:
-        """One more answer; the same one again changes nothing."""
+        """Add a result. One with the id of a known result is a copy and changes nothing."""
         if all(known.id != result.id for known in self.results):
             self.results.append(result)
 
     def part(self) -> ToolCallPart:
-        """The call with all that came back so far."""
+        """The call with the results so far."""
         results = self.results
         if not results:
-            state = ToolState.ABORTED if self.given_up else ToolState.INPUT_AVAILABLE
+            state = ToolState.ABORTED if self.abandoned else ToolState.INPUT_AVAILABLE
         elif len(results) == 1:
             state = STATE_OF_STATUS[results[0].status]
         else:
@@ -90,7 +91,7 @@ class CallDraft:
             id=self.part_id,
             tool_call_id=self.id,
             tool_name=self.name,
-            kind=KINDS.get(self.name, ToolKind.OTHER),
+            kind=TOOL_KINDS.get(self.name, ToolKind.OTHER),
             input=self.input,
             state=state,
             approval=self.approval,
@@ -101,11 +102,12 @@ class CallDraft:
 
 
 class MessageDraft:
-    """What one feed has of an assistant message."""
+    """What one feed has read of an assistant message. `pending` is its place, which outlives the feed."""
 
     __slots__ = (
         "aborted",
         "completed_at",
+        "copied_from",
         "cost",
         "created_at",
         "error",
@@ -113,10 +115,9 @@ class MessageDraft:
         "id",
         "metadata",
         "model",
-        "open",
-        "origin",
         "others",
         "parts",
+        "pending",
         "raw_stop_reason",
         "record_ids",
         "records",
@@ -127,10 +128,10 @@ class MessageDraft:
         "usages",
     )
 
-    def __init__(self, message_id: str, session_id: str, open_message: OpenMessage, fate: Fate) -> None:
+    def __init__(self, message_id: str, session_id: str, pending_message: ClaudePendingMessage, fate: Fate) -> None:
         self.id = message_id
         self.session_id = session_id
-        self.open = open_message
+        self.pending = pending_message
         self.fate = fate
         self.parts: dict[int, Part | CallDraft] = {}
         self.records: list[RecordRef] = []
@@ -143,7 +144,7 @@ class MessageDraft:
         self.raw_stop_reason: str | None = None
         self.aborted = False
         self.synthetic = False
-        self.origin: str | None = None
+        self.copied_from: str | None = None
         self.usages: list[tuple[bool, WireUsage]] = []
         self.cost: Cost | None = None
         self.error: MessageError | None = None
@@ -151,7 +152,7 @@ class MessageDraft:
         self.others: dict[str, Any] = {}
 
     def add_facts(self, record: Record, message: WireMessage) -> None:
-        """What a line says about the message as a whole."""
+        """Add what a line says about the message as a whole: times, model, stop reason, usage, cost, error."""
         moment = record.timestamp
         if moment is not None:
             if self.created_at is None or moment < self.created_at:
@@ -193,38 +194,43 @@ class MessageDraft:
             self.others = join_mappings(self.others, record.others)
 
     def _usage(self) -> Usage | None:
-        """Lines with a stop reason have the final counts; of several of one rank the larger counts."""
+        """The usage of the model call; None when no line has counts.
+
+        Every line of a message repeats the counts. Lines with a stop reason have the final ones and overrule the
+        others; among lines of the same kind the larger count wins.
+        """
         final = any(final for final, _ in self.usages)
         counted = [usage_of(wire, final=final) for is_final, wire in self.usages if is_final is final]
         return reduce(merge_usage, counted, None)
 
-    def number_of(self, mark_kind: str, key: int | str, length: int, text: str) -> int:
-        """The number of the block in the order of first appearance; that of the block which it repeats or continues.
+    def number_of(self, kind: str, key: int | str, length: int, text: str) -> int:
+        """The number of a block, in the order of first appearance.
 
-        Early streaming versions wrote a block again with more text each time.
+        Early streaming versions wrote a block again with more text each time. A block that repeats or continues a
+        known one has its number.
         """
-        marks = self.open.blocks
-        for mark in marks:
-            if mark.kind != mark_kind:
+        seen = self.pending.blocks
+        for block in seen:
+            if block.kind != kind:
                 continue
-            if mark.key == key and mark.length == length:
-                return mark.number
-            if mark.length < length and isinstance(mark.key, int) and text_key(text[: mark.length]) == mark.key:
-                mark.key, mark.length = key, length
-                return mark.number
-        number = marks[-1].number + 1 if marks else 0
-        marks.append(BlockMark(number, mark_kind, length, key))
+            if block.key == key and block.length == length:
+                return block.number
+            if block.length < length and isinstance(block.key, int) and text_key(text[: block.length]) == block.key:
+                block.key, block.length = key, length
+                return block.number
+        number = seen[-1].number + 1 if seen else 0
+        seen.append(SeenBlock(number, kind, length, key))
         return number
 
     def add_part(self, number: int, part: Part | CallDraft) -> None:
-        """Put a part at its place; of two readings of one text the longer stays."""
+        """Set the part of a number. Where the part is there already, the longer text stays."""
         known = self.parts.get(number)
         if known is None or len(getattr(part, "text", "")) > len(getattr(known, "text", "")):
             self.parts[number] = part
 
     def change(self) -> MessageChange:
-        """The message as this feed knows it. Ends the draft."""
-        # A draft and its calls name each other: letting go here frees them without a garbage collection.
+        """The message as this feed knows it. The draft cannot be used afterwards."""
+        # A draft and its calls refer to each other. Emptying `parts` frees them without the garbage collector.
         parts, self.parts = self.parts, {}
         numbers = list(parts)
         if numbers != sorted(numbers):
@@ -248,7 +254,7 @@ class MessageDraft:
             error=self.error,
             metadata={"claude-code": metadata} if metadata else {},
         )
-        place = self.open
+        place = self.pending
         return MessageChange(
             message=message,
             placement=Placement(
@@ -256,12 +262,12 @@ class MessageDraft:
                 position=place.position,
                 records=tuple(self.records),
                 record_ids=tuple(dict.fromkeys(self.record_ids)),
-                parent_id=message_in(place.parent),
-                parent_record=record_in(place.parent),
+                parent_id=message_of_node(place.parent),
+                parent_record=record_of_node(place.parent),
                 turn=place.turn,
                 step=place.step,
                 fate=self.fate,
-                copied=self.origin is not None,
+                copied=self.copied_from is not None,
             ),
         )
 
@@ -276,8 +282,8 @@ class MessageDraft:
 
 
 def text_key(text: str) -> int:
-    """A checksum of a text by its ends: two readings of one block are told apart by length and this."""
-    return crc32((text[:_EDGE] + text[-_EDGE:]).encode(errors="replace"))
+    """A checksum of both ends of a text. Together with the length it says whether two texts are the same block's."""
+    return crc32((text[:_COMPARED_CHARACTERS] + text[-_COMPARED_CHARACTERS:]).encode(errors="replace"))
 
 
 def _error_of(record: Record, message: WireMessage) -> MessageError:

@@ -1,7 +1,7 @@
-"""One reading of a log under way: the line, the sessions it belongs to, the chain of records, and what came of it.
+"""The working object of one feed of a Claude Code log: `ClaudeContext`.
 
-The readers of the several kinds of records (`assistant`, `user`, `harness`, `facts`) share it and keep nothing of
-their own. What outlives a feed is `State`; the rest begins anew with each.
+It holds the line that is being read, the sessions in the file, the chain of parent ids, and the changes found so far.
+All functions that read records take it and keep nothing of their own. What must outlive the feed is in `ClaudeState`.
 """
 
 from __future__ import annotations
@@ -17,92 +17,94 @@ from turnlog.agents.claude_code.sources import session_id
 from turnlog.agents.claude_code.state import (
     RECENT_RECORDS,
     ROOT,
-    Early,
-    OpenMessage,
-    State,
-    Thread,
-    message_in,
-    unresolved,
+    ClaudePendingMessage,
+    ClaudeState,
+    EarlyReplies,
+    SessionState,
+    message_of_node,
+    unresolved_node,
 )
 from turnlog.agents.reading import LineReading, aware
 from turnlog.model import CompactionEvent, Fate, HistoryEvent, Origin
 
-SAID = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
-"""Origins of what a person (or, to a subagent, the parent) said, which begins a turn. All others are the harness's."""
+TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
+"""Origins of messages that begin a turn: a person wrote them, or for a subagent its parent."""
 
 
-class Session:
-    """A session that this file holds records of, and what this feed learned about it."""
+class SessionContext:
+    """A session with records in this file, and what this feed found out about it."""
 
-    __slots__ = ("change", "id", "pointer", "tail", "thread")
+    __slots__ = ("change", "id", "named_leaf", "newest_record", "state")
 
-    def __init__(self, session_id: str, thread: Thread) -> None:
+    def __init__(self, session_id: str, state: SessionState) -> None:
         self.id = session_id
-        self.thread = thread
+        self.state = state
         self.change = SessionChange(session_id=session_id)
-        self.tail: str | None = None
-        """A record of the newest message."""
-        self.pointer: str | None = None
-        """The record that the agent names as the active leaf, when that is an older one."""
+        self.newest_record: str | None = None
+        """A record id of the newest message."""
+        self.named_leaf: str | None = None
+        """The record that Claude Code names as the active leaf, when that is an older one."""
 
     @property
     def fate(self) -> Fate:
         """The fate that its messages begin with."""
-        return Fate.SIDECAR if self.thread.warm_up else Fate.ACTIVE
+        return Fate.SIDECAR if self.state.warm_up else Fate.ACTIVE
 
-    def end_at(self, record_id: str) -> None:
-        """A record of the newest message was added: the conversation ends there now."""
-        self.tail = record_id
-        self.pointer = None
+    def set_newest_record(self, record_id: str) -> None:
+        """Set the end of the conversation; it overrules what Claude Code named before."""
+        self.newest_record = record_id
+        self.named_leaf = None
 
 
-class Reading(LineReading):
-    """See the module."""
+class ClaudeContext(LineReading):
+    """One feed of one log. `finish` returns the changes."""
 
-    def __init__(self, external_id: str, state: State, *, is_subagent: bool) -> None:
+    def __init__(self, external_id: str, state: ClaudeState, *, is_subagent: bool) -> None:
         super().__init__(Changes())
         self.state = state
         self.external_id = external_id
         self.root = external_id.partition(".")[0]
-        """External id of the session that the person sees: a subagent's ancestor."""
+        """External id of the session that the person started; of a subagent's log, that of its ancestor."""
         self.is_subagent = is_subagent
-        self.order: list[MessageDraft | MessageChange] = []
+        self.new_messages: list[MessageDraft | MessageChange] = []
         self.drafts: dict[str, MessageDraft] = {}
         self.calls: dict[str, CallDraft] = {}
-        self.main = Session(session_id(external_id), state.thread)
-        self._children: dict[str, Session] = {}
+        self.main = SessionContext(session_id(external_id), state.main_session)
+        self._children: dict[str, SessionContext] = {}
 
     def finish(self) -> Changes:
-        """All that this feed brought."""
+        """The changes of this feed, messages in the order in which the feed met them first."""
         changes = self.changes
-        changes.messages = [item if isinstance(item, MessageChange) else item.change() for item in self.order]
+        changes.messages = [item if isinstance(item, MessageChange) else item.change() for item in self.new_messages]
         for session in (self.main, *self._children.values()):
             change = session.change
-            change.active_leaf = session.tail if session.pointer is None else session.pointer
+            change.active_leaf = session.newest_record if session.named_leaf is None else session.named_leaf
             if change != SessionChange(session_id=session.id):
                 changes.sessions[session.id] = change
         return changes
 
-    # Sessions
-
-    def session_of(self, record: Record) -> Session:
-        """The session that a record belongs to: the file's own, or a sidechain inside it. Takes note of both."""
+    # -- sessions
+    def session_of(self, record: Record) -> SessionContext:
+        """The session that a record belongs to: the file's own, or a sidechain in it. Updates it with the record."""
         session = self.main if self.is_subagent or not record.is_sidechain else self._sidechain_of(record)
-        self._note(record, session)
+        self._update_session(record, session)
         return session
 
-    def child(self, agent_id: str) -> Session:
+    def child(self, agent_id: str) -> SessionContext:
         """The session of a subagent."""
         return self._child(session_id(f"{self.root}.{agent_id}"))
 
-    def _child(self, child_id: str) -> Session:
+    def _child(self, child_id: str) -> SessionContext:
         session = self._children.get(child_id)
         if session is None:
-            session = self._children[child_id] = Session(child_id, self.state.child(child_id))
+            session = self._children[child_id] = SessionContext(child_id, self.state.child(child_id))
         return session
 
-    def _sidechain_of(self, record: Record) -> Session:
-        """Up to 1.0.x sidechains have no agent id: each is named after its root record."""
+    def _sidechain_of(self, record: Record) -> SessionContext:
+        """The subagent session of a sidechain record in the parent's log.
+
+        Up to 1.0.x such records have no agent id: the session is named after its root record.
+        """
         sidechains, parent = self.state.sidechains, record.parent_uuid
         if record.agent_id is not None:
             session = self.child(record.agent_id)
@@ -114,8 +116,8 @@ class Reading(LineReading):
             self.state.remember_sidechain(record.uuid, session.id)
         return session
 
-    def _note(self, record: Record, session: Session) -> None:
-        """Take what a record says about its session."""
+    def _update_session(self, record: Record, session: SessionContext) -> None:
+        """Take over what every record says about its session: times, version, branch, folder."""
         change = session.change
         change.position = self.position
         moment = record.timestamp
@@ -142,18 +144,21 @@ class Reading(LineReading):
             self.link_subagent(session_id(self.root), self.main.id, inferred=True)
 
     def _link_fork(self, record: Record) -> None:
-        """A record that another session made first: this one is a fork of it."""
-        origin = self.origin_of(record)
-        if origin is not None and origin not in self.state.origins:
-            self.state.origins.append(origin)
-            link = Link(kind="fork", parent_session_id=session_id(origin), child_session_id=self.main.id)
+        """Add a fork link for a record that was copied, once for each session it may be copied from."""
+        original = self.copied_from(record)
+        if original is not None and original not in self.state.forked_from:
+            self.state.forked_from.append(original)
+            link = Link(kind="fork", parent_session_id=session_id(original), child_session_id=self.main.id)
             self.changes.links.append(link)
 
-    def origin_of(self, record: Record) -> str | None:
-        """External id of the session that made a record first; None when that is this one."""
-        origin = record.forked_from.session_id if record.forked_from else record.request_session_id
-        origin = origin or record.session_id
-        return None if origin == self.root else origin
+    def copied_from(self, record: Record) -> str | None:
+        """External id of the session that a record was copied from; None when it is this session's own.
+
+        `/branch` writes `forkedFrom`. Other copies name their session as that of the request, or keep its `sessionId`.
+        """
+        original = record.forked_from.session_id if record.forked_from else record.request_session_id
+        original = original or record.session_id
+        return None if original == self.root else original
 
     def link_subagent(
         self,
@@ -164,7 +169,10 @@ class Reading(LineReading):
         *,
         inferred: bool = False,
     ) -> None:
-        """Say that `child` was started by `parent`, with which call if that is known."""
+        """Add the link from session `parent` to the session `child` that it started, by which call if that is known.
+
+        `inferred`: no record says so; another source may name another call.
+        """
         self.changes.links.append(
             Link(
                 kind="subagent",
@@ -176,70 +184,69 @@ class Reading(LineReading):
             )
         )
 
-    # The chain
-
+    # -- the chain of parent ids
     def is_known(self, record: Record) -> bool:
-        """Whether the record was read already; such a one is counted and needs no more."""
+        """Whether the record was read before. It is then counted as a duplicate, and must be skipped."""
         if record.uuid is None or record.uuid not in self.state.nodes:
             return False
         self.changes.counts.duplicates += 1
         return True
 
-    def parent_node(self, record: Record, session: Session) -> str:
-        """The message that a record hangs under, through results and events.
+    def parent_node(self, record: Record, session: SessionContext) -> str:
+        """The node (see `state.ROOT`) of the message that a record follows, across results and events between them.
 
-        Records without ids follow the one before them, and so does an answer that names no parent. Only a prompt
-        goes back further than is remembered; any other parent that is not known was lost with a damaged line.
+        A record without an id follows the one before it; so does an assistant record that names no parent.
         """
         parent, nodes = record.parent_uuid, self.state.nodes
         if isinstance(parent, str) and record.uuid is not None:
             node = nodes.get(parent)
             if node is not None:
                 return node
+            # Only a prompt after a rewind goes back further than is remembered. Any other parent that is not known
+            # was on a damaged line: the record follows the newest message.
             if record.type == "user" and len(nodes) >= RECENT_RECORDS:
-                return unresolved(parent)
+                return unresolved_node(parent)
         elif parent is None and record.uuid is not None and record.type != "assistant":
             return ROOT
-        return session.thread.leaf or ROOT
+        return session.state.leaf or ROOT
 
-    def attach(self, record: Record, session: Session) -> tuple[str, bool]:
-        """The parent of a new message, and whether a branch begins with it.
-
-        What the harness injects hangs beside results as often as behind them; it never makes a branch.
-        """
-        thread = session.thread
+    def attach(self, record: Record, session: SessionContext) -> tuple[str, bool]:
+        """The node of a new message's parent, and whether the message begins a branch."""
+        state = session.state
         node = self.parent_node(record, session)
-        if thread.leaf is None or node == thread.leaf:
+        if state.leaf is None or node == state.leaf:
             return node, False
-        if node == thread.anchor:
-            return thread.leaf, False
-        thread.branched = session.change.relink = True
+        # Only injected context stands between anchor and leaf. Its parent is a result as often as it is the parent of
+        # what follows, so two children of the anchor are one branch.
+        if node == state.anchor:
+            return state.leaf, False
+        state.branched = session.change.relink = True
         return node, True
 
-    def reopen(self, message_id: str, place: OpenMessage, session: Session) -> MessageDraft:
-        """The draft of a message that may have been told in an earlier feed."""
+    def reopen(self, message_id: str, place: ClaudePendingMessage, session: SessionContext) -> MessageDraft:
+        """The draft of a message, new when this feed has none: an earlier feed may have emitted the message."""
         draft = self.drafts.get(message_id)
         if draft is None:
             draft = self.drafts[message_id] = MessageDraft(message_id, session.id, place, session.fate)
-            self.order.append(draft)
+            self.new_messages.append(draft)
         return draft
 
-    def advance(self, record: Record, session: Session, message_id: str, origin: Origin | None) -> None:
-        """A message was added: it is the newest of its session."""
-        thread = session.thread
+    def advance(self, record: Record, session: SessionContext, message_id: str, origin: Origin | None) -> None:
+        """Make a message that was added the newest of its session. `origin` is None for an assistant message."""
+        state = session.state
         if self.state.compaction is not None:
-            self.close_compaction(message_id if origin is Origin.COMPACTION else None)
-        thread.leaf = message_id
-        if origin is None or origin in SAID:
-            thread.anchor = message_id
+            self.finish_compaction(message_id if origin is Origin.COMPACTION else None)
+        state.leaf = message_id
+        if origin is None or origin in TURN_ORIGINS:
+            state.anchor = message_id
         if origin is None:
-            thread.said_at = None
+            state.prompted_at = None
         if record.uuid is not None:
             self.state.remember_record(record.uuid, message_id)
-            session.end_at(record.uuid)
+            session.set_newest_record(record.uuid)
 
-    def close_compaction(self, summary_id: str | None) -> None:
-        """Tell the compaction that waited for its summary; without one when another message came first."""
+    def finish_compaction(self, summary_id: str | None) -> None:
+        """Emit the compaction that waits for its summary. None: another message came first, so it has no summary."""
         pending = self.state.compaction
         if pending is None:
             return
@@ -257,67 +264,73 @@ class Reading(LineReading):
         session = self.main if pending.session_id == self.main.id else self._child(pending.session_id)
         session.change.relink = True
 
-    # Events and diagnostics
+    # -- events
 
-    def own_id(self) -> str:
-        """An id for what has none in the log: made of its place."""
+    def position_id(self) -> str:
+        """An id for a record that has none in the log, made of its byte offset."""
         return f"{self.main.id}@{self.position}"
 
-    def add_event(self, event: HistoryEvent, record: Record, session: Session) -> EventChange:
-        """Put an event where its record stands."""
+    def add_event(self, event: HistoryEvent, record: Record, session: SessionContext) -> EventChange:
+        """Add the event that a record is, at the record's place in the chain."""
         node = self.parent_node(record, session) if record.uuid is not None else ROOT
         change = EventChange(
             session_id=session.id,
             event=event,
             record=(self.position, self.length),
             record_id=record.uuid,
-            parent_id=message_in(node),
+            parent_id=message_of_node(node),
         )
         self.changes.events.append(change)
         if record.uuid is not None:
             self.state.remember_record(record.uuid, node)
         return change
 
-    def event_beside(self, event: HistoryEvent, session: Session) -> EventChange:
-        """An event that the line tells beside what it is itself."""
+    def extra_event(self, event: HistoryEvent, session: SessionContext) -> EventChange:
+        """A further event of a record that is also something else: it has no place of its own in the chain."""
         return EventChange(session_id=session.id, event=event, record=(self.position, self.length))
 
 
-_ROOM = 64
+# -- assistant messages that stand before their prompt
+#
+# In a terminal, 2.1.120 to 2.1.300 write the first prompt of a session, and the context injected with it, after the
+# records of a reply that came within about a tenth of a second. Such messages are moved before the reply again: to
+# positions within the line before it, where no record begins.
+
+_BYTES_BEFORE = 64
 """Fewer bytes than any line has."""
 
 
-def note_early(reading: Reading, record: Record, session: Session) -> None:
-    """Take note of an answer that begins the log and hangs under a record which is not there yet."""
-    parent, thread = record.parent_uuid, session.thread
-    if thread.leaf is None and isinstance(parent, str) and record.timestamp is not None:
-        thread.early = Early(reading.position, record.timestamp, parent)
+def note_early_reply(context: ClaudeContext, record: Record, session: SessionContext) -> None:
+    """Remember an assistant record that begins the log and names a parent that was not read yet."""
+    parent, state = record.parent_uuid, session.state
+    if state.leaf is None and isinstance(parent, str) and record.timestamp is not None:
+        state.early_replies = EarlyReplies(context.position, record.timestamp, parent)
 
 
-def is_late(record: Record, session: Session) -> bool:
-    """Whether a record belongs before the answers that the log begins with."""
-    early = session.thread.early
+def precedes_early_replies(record: Record, session: SessionContext) -> bool:
+    """Whether a record is older than the assistant messages that the log begins with, and so belongs before them."""
+    early = session.state.early_replies
     return (
         early is not None and record.uuid is not None and record.timestamp is not None and record.timestamp < early.at
     )
 
 
-def late_position(session: Session) -> int:
-    """The next place before those answers."""
-    early = session.thread.early
+def position_before_early_replies(session: SessionContext) -> int:
+    """The next free position before those assistant messages."""
+    early = session.state.early_replies
     assert early is not None
-    early.late += 1
-    return max(early.position - _ROOM, 0) + min(early.late, _ROOM) - 1
+    early.inserted += 1
+    return max(early.position - _BYTES_BEFORE, 0) + min(early.inserted, _BYTES_BEFORE) - 1
 
 
-def settle_late(reading: Reading, record: Record, session: Session, node: str) -> None:
-    """When a record came that those answers hang under: now it is known whose turn they are of."""
-    thread = session.thread
-    if thread.early is None or record.uuid != thread.early.awaited:
+def resolve_early_replies(context: ClaudeContext, record: Record, session: SessionContext, node: str) -> None:
+    """Give those assistant messages their turn and parent, when the record they name as parent has been read."""
+    state = session.state
+    if state.early_replies is None or record.uuid != state.early_replies.parent_record:
         return
-    thread.early = None
-    for message_id, place in reading.state.messages.items():
+    state.early_replies = None
+    for message_id, place in context.state.messages.items():
         if place.turn is None:
-            place.turn = thread.turn or None
+            place.turn = state.turn or None
             place.parent = place.parent if place.parent != ROOT else node
-            reading.reopen(message_id, place, session)
+            context.reopen(message_id, place, session)

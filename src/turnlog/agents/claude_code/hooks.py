@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from turnlog.agents.claude_code.sources import NAME
-from turnlog.agents.claude_code.tools import KINDS
+from turnlog.agents.claude_code.tools import TOOL_KINDS
 from turnlog.agents.hook_events import (
     take_call,
     take_failure,
@@ -40,4 +40,4 @@ EVENTS = {
     "Stop": take_stop,
 }
 
-HOOKS = Hooks(NAME, EVENTS, KINDS, child="{session}.{agent}")
+HOOKS = Hooks(NAME, EVENTS, TOOL_KINDS, child="{session}.{agent}")

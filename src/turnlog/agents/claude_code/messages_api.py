@@ -1,4 +1,7 @@
-"""Content blocks of the Messages API -> parts. What a block is not known to be keeps its exact JSON."""
+"""What a log has of Anthropic's Messages API: content blocks -> parts, token counts -> usage.
+
+A block of an unknown type keeps its exact JSON.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +32,14 @@ PROVIDER = "anthropic"
 CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 REASONING_BLOCKS = frozenset({"thinking", "redacted_thinking"})
 DATA_BLOCKS = frozenset({"tool_reference", "fallback"})
-"""Blocks that are known but have no part of their own: a `DataPart` holds their JSON."""
+"""Known blocks without a part type of their own: a `DataPart` holds their JSON."""
 
 RawBlock = Callable[[], Raw]
-"""Gets the exact JSON of a block, when it is wanted."""
+"""Returns the exact JSON of a block. It is called only where the JSON is kept, because finding it costs a decode."""
 
 
 def part_of(block: Block, part_id: str | None, raw: RawBlock) -> Part:
-    """The part that a block becomes, wherever it stands; calls and results are not parts of their own."""
+    """The part of a block in any message or tool result. Blocks of calls and results are not for this function."""
     kind = block.type
     if kind == "text" and block.text is not None:
         return text_part(block, part_id)
@@ -50,13 +53,16 @@ def part_of(block: Block, part_id: str | None, raw: RawBlock) -> Part:
 
 
 def text_part(block: Block, part_id: str | None) -> TextPart:
-    """Text, with the citations on it."""
+    """The part of a `text` block, with its citations."""
     citations = tuple([_citation(citation) for citation in block.citations]) if block.citations else ()
     return TextPart(id=part_id, text=block.text or "", citations=citations)
 
 
 def reasoning_part(block: Block, part_id: str, model: str | None, duration_ms: int | None) -> ReasoningPart:
-    """Thinking; its signature, without which the provider does not take it back, stands in `provider`."""
+    """The part of a `thinking` or `redacted_thinking` block.
+
+    `provider` has the signature: without it the API does not accept the thinking when it is sent back.
+    """
     redacted = block.type == "redacted_thinking"
     name, proof = ("data", block.data) if redacted else ("signature", block.signature)
     return ReasoningPart(
@@ -69,7 +75,7 @@ def reasoning_part(block: Block, part_id: str, model: str | None, duration_ms: i
 
 
 def source_part(block: Block, part_id: str | None) -> SourceUrlPart:
-    """A result of a web search that the provider ran."""
+    """The source part of a `web_search_result` block: a hit of a search that the provider ran."""
     opaque = {"encrypted_content": block.encrypted_content, "page_age": block.page_age}
     known = {name: value for name, value in opaque.items() if value is not None}
     return SourceUrlPart(
@@ -82,7 +88,7 @@ def source_part(block: Block, part_id: str | None) -> SourceUrlPart:
 
 
 def exact_input(raw: Raw | UnsetType) -> tuple[Raw | UnsetType, bool]:
-    """A call's input, and whether bytes of it that are not UTF-8 had to be replaced."""
+    """A call's input as exact JSON, and whether bytes that are not UTF-8 were replaced in it."""
     if raw is UNSET:
         return UNSET, False
     data = bytes(raw)
@@ -91,7 +97,7 @@ def exact_input(raw: Raw | UnsetType) -> tuple[Raw | UnsetType, bool]:
 
 
 def text_of(content: str | list[Block] | Block | None) -> str:
-    """All text of a content, its blocks joined by newlines."""
+    """The text of a content: that of its text blocks, joined by newlines."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -131,7 +137,7 @@ def _file_part(block: Block, part_id: str | None) -> FilePart | None:
 
 
 def from_base64(text: str) -> bytes | None:
-    """The bytes of a Base64 text; None when it is cut or is none."""
+    """The bytes of a Base64 text; None when it is cut off or not Base64."""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
@@ -139,11 +145,11 @@ def from_base64(text: str) -> bytes | None:
 
 
 def usage_of(wire: WireUsage, *, final: bool) -> Usage:
-    """Buckets of one model call.
+    """The usage of one model call, in disjoint buckets.
 
-    `output_tokens` contains the thinking tokens, which become `reasoning` where the log tells them (2.1.2x and
-    later). Without a stop reason (`final` is False) the counts are those of the stream's start: Claude Code 1.0.24
-    to 2.1.20 wrote such placeholders on most lines, and aborted streams have nothing better. They are lower bounds.
+    `output_tokens` contains the thinking tokens, which become `reasoning` where the log has them (since 2.1.2x).
+    `final`: the line has a stop reason. Without one the counts are those of the stream's start and so lower bounds:
+    Claude Code 1.0.24 to 2.1.20 wrote such counts on most lines, and an aborted stream never has others.
     """
     write_5m, write_1h, write = _cache_writes(wire)
     output, reasoning = _outputs(wire)
@@ -166,13 +172,13 @@ def usage_of(wire: WireUsage, *, final: bool) -> Usage:
 
 
 def _cache_writes(wire: WireUsage) -> tuple[int | None, int | None, int | None]:
-    """Cache writes by time to live: five minutes, one hour, not told."""
+    """Tokens written to the cache for five minutes, for one hour, and for a time that is not known."""
     split, total = wire.cache_creation, wire.cache_creation_input_tokens
     if split is None:
         return None, None, total
-    told_5m, told_1h = split.ephemeral_5m_input_tokens, split.ephemeral_1h_input_tokens
-    rest = (total or 0) - (told_5m or 0) - (told_1h or 0)
-    return told_5m, told_1h, rest if rest > 0 else None
+    write_5m, write_1h = split.ephemeral_5m_input_tokens, split.ephemeral_1h_input_tokens
+    rest = (total or 0) - (write_5m or 0) - (write_1h or 0)
+    return write_5m, write_1h, rest if rest > 0 else None
 
 
 def _outputs(wire: WireUsage) -> tuple[int | None, int | None]:

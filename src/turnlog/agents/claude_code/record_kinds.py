@@ -1,6 +1,6 @@
 """Names of what Claude Code puts beside prompts: what of it the model is told, and what stands in the log alone.
 
-Every name that a version up to 2.1.330 has. Another one becomes a message where its record has a text, and is told of.
+Every name that a version up to 2.1.330 has. Another one outcome a message where its record has a text, and is told of.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ NOTED = (
 """Attachments that the model never sees."""
 
 
-class Becomes(StrEnum):
+class RecordOutcome(StrEnum):
     """What a record turns into."""
 
     MESSAGE = "message"
@@ -178,7 +178,7 @@ _CONVERSATION = dict.fromkeys(
         "system/local_command",
         "progress/agent_progress",
     ),
-    Becomes.MESSAGE,
+    RecordOutcome.MESSAGE,
 )
 
 _RUN_METADATA = dict.fromkeys(
@@ -203,7 +203,7 @@ _RUN_METADATA = dict.fromkeys(
         "tools-used",
         "worktree-state",
     ),
-    Becomes.RUN_METADATA,
+    RecordOutcome.RUN_METADATA,
 )
 
 _RECORDS = dict.fromkeys(
@@ -260,20 +260,20 @@ _RECORDS = dict.fromkeys(
         "system/rewind_stand_in",
         "system/scheduled_task_fire",
     ),
-    Becomes.RECORD,
+    RecordOutcome.RECORD,
 )
 
-KINDS: dict[str, Becomes] = {
+RECORD_KINDS: dict[str, RecordOutcome] = {
     **_CONVERSATION,
-    **{f"attachment/{name}": Becomes.MESSAGE for name in INJECTED},
-    "system/compact_boundary": Becomes.COMPACTION,
-    "system/api_error": Becomes.ERROR,
+    **{f"attachment/{name}": RecordOutcome.MESSAGE for name in INJECTED},
+    "system/compact_boundary": RecordOutcome.COMPACTION,
+    "system/api_error": RecordOutcome.ERROR,
     **_RUN_METADATA,
     **_RECORDS,
-    **{f"attachment/{name}": Becomes.RECORD for name in NOTED},
+    **{f"attachment/{name}": RecordOutcome.RECORD for name in NOTED},
 }
 
-TYPES = frozenset(kind.partition("/")[0] for kind in KINDS)
+TYPES = frozenset(kind.partition("/")[0] for kind in RECORD_KINDS)
 """The `type` of every known record."""
 
 KEPT_FIELDS: dict[str, tuple[str, ...]] = {

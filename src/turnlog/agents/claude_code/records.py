@@ -1,6 +1,6 @@
 """The shapes of Claude Code's log records, as far as they are read: one struct for every kind of line.
 
-Decoding is typed and skips what is not declared, which is what makes reading fast. Every field has a default and
+Decoding is typed and skips what is not declared, which is what makes context fast. Every field has a default and
 nothing is required, because each version writes another subset. Names follow the log's own, in snake case.
 """
 
@@ -281,7 +281,7 @@ class Record(_Wire, gc=False):
 
     @property
     def kind(self) -> str:
-        """The record's kind, as in `record_kinds.KINDS`: its type, and its subtype where it has one."""
+        """The record's kind, as in `record_kinds.RECORD_KINDS`: its type, and its subtype where it has one."""
         if self.type == "system" and self.subtype:
             return f"system/{self.subtype}"
         if self.type == "attachment" and self.attachment:

@@ -37,7 +37,7 @@ def find_sources(root: Path) -> Iterator[Source]:
     for project in folders(os.fspath(root / "projects")):
         for entry in entries(project.path):
             if is_file(entry):
-                yield from _known(entry, source_in_project, root)
+                yield from _matching(entry, source_in_project, root)
             elif is_folder(entry):
                 yield from _session_folder(entry, root)
 
@@ -45,7 +45,7 @@ def find_sources(root: Path) -> Iterator[Source]:
 def _session_folder(folder: os.DirEntry[str], root: Path) -> Iterator[Source]:
     for entry in entries(folder.path):
         if is_file(entry):
-            yield from _known(entry, source_in_session_folder, root)
+            yield from _matching(entry, source_in_session_folder, root)
         elif is_folder(entry) and entry.name == "subagents":
             yield from _subagents(entry.path, folder.name, root, _MOST_NESTED)
         elif is_folder(entry) and entry.name == "tool-results":
@@ -144,7 +144,7 @@ def _source(path: str, root: Path, kind: SourceKind, external: str | None) -> So
     )
 
 
-def _known(entry: os.DirEntry[str], rule: Callable[[str, Path], Source | None], root: Path) -> Iterator[Source]:
+def _matching(entry: os.DirEntry[str], rule: Callable[[str, Path], Source | None], root: Path) -> Iterator[Source]:
     found = rule(entry.path, root)
     if found:
         yield found

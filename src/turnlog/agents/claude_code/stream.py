@@ -12,16 +12,16 @@ from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, MessageChange
 from turnlog.agents.claude_code.assistant_messages import read_assistant
 from turnlog.agents.claude_code.drafts import SYNTHETIC, MessageDraft
-from turnlog.agents.claude_code.events import add_api_error, add_kind, open_compaction
-from turnlog.agents.claude_code.fold_context import Reading
+from turnlog.agents.claude_code.events import add_api_error, add_event_of_kind, begin_compaction
+from turnlog.agents.claude_code.fold_context import ClaudeContext
 from turnlog.agents.claude_code.records import ApiFailure, Record, WireMessage, WireUsage
-from turnlog.agents.claude_code.state import State
+from turnlog.agents.claude_code.state import ClaudeState
 from turnlog.agents.claude_code.stream_records import (
     FIRST_KEYS,
     STREAM_FIELDS,
     STREAM_KINDS,
     STREAM_TYPES,
-    StreamPiece,
+    ApiEvent,
     StreamRecord,
 )
 from turnlog.agents.claude_code.user_messages import read_user
@@ -32,7 +32,7 @@ from turnlog.model import ReasoningPart, TextPart, ToolCallPart
 _AGENTS = 64
 
 
-class OpenAnswer(msgspec.Struct):
+class PendingStreamMessage(msgspec.Struct):
     """A message whose pieces are being printed."""
 
     message_id: str
@@ -44,14 +44,16 @@ class OpenAnswer(msgspec.Struct):
     """Of the block, as long as the block was not printed whole."""
 
 
-class StreamState(msgspec.Struct):
+class ClaudeStreamState(msgspec.Struct):
     """What a fold of a stream remembers."""
 
     lines: int = 0
     session: str | None = None
     """External id of the session that the last line named."""
-    sessions: dict[str, State] = {}
-    answers: dict[str, OpenAnswer] = {}
+    sessions: dict[str, ClaudeState] = {}
+    messages: dict[str, PendingStreamMessage] = msgspec.field(
+        name="answers", default_factory=dict[str, PendingStreamMessage]
+    )
     """By the call that started the subagent; "" for the main agent."""
     agents: dict[str, str] = {}
     """Call -> the id of the subagent it started."""
@@ -59,7 +61,7 @@ class StreamState(msgspec.Struct):
     """The latest time seen, in Unix milliseconds."""
 
 
-def as_logged(state: StreamState, record: StreamRecord) -> Record:
+def to_log_record(state: ClaudeStreamState, record: StreamRecord) -> Record:
     """The line as the session's log has it."""
     message = record.wire_message
     is_failure = message is not None and message.model == SYNTHETIC and isinstance(record.error, str)
@@ -94,56 +96,58 @@ def as_logged(state: StreamState, record: StreamRecord) -> Record:
     return logged
 
 
-def note_agent(state: StreamState, reading: Reading, record: StreamRecord, logged: Record) -> None:
+def link_subagent_of(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord, logged: Record) -> None:
     """A subagent's first line tells which call started it."""
     call, agent = record.parent_tool_use_id, logged.agent_id
     if call is None or agent is None:
         return
-    child = reading.child(agent)
-    if child.thread.leaf is None:
-        reading.link_subagent(reading.main.id, child.id, call)
+    child = context.child(agent)
+    if child.state.leaf is None:
+        context.link_subagent(context.main.id, child.id, call)
 
 
-def remember_agent(state: StreamState, record: StreamRecord) -> None:
+def remember_agent(state: ClaudeStreamState, record: StreamRecord) -> None:
     """A task that starts tells the id of the subagent that a call has started."""
     if record.task_id and record.tool_use_id:
         keep_newest(state.agents, record.tool_use_id, record.task_id, _AGENTS)
 
 
-def read_piece(state: StreamState, reading: Reading, record: StreamRecord) -> None:
+def read_api_event(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
     """An event of the provider's stream: it opens a message, adds to it or ends it."""
-    piece, call = record.event, record.parent_tool_use_id or ""
-    answer = state.answers.get(call)
-    if not isinstance(piece, StreamPiece):
-        add_kind(reading, as_logged(state, record), reading.main, record.kind, None, ())
+    event, call = record.event, record.parent_tool_use_id or ""
+    message = state.messages.get(call)
+    if not isinstance(event, ApiEvent):
+        add_event_of_kind(context, to_log_record(state, record), context.main, record.kind, None, ())
         return
-    if piece.type == "message_start" and piece.message is not None and piece.message.id:
-        state.answers[call] = OpenAnswer(piece.message.id, piece.message.model, piece.message.usage)
-        _tell(state, reading, record, msgspec.structs.replace(piece.message, stop_reason=None, content=[]))
-    elif answer is None:
-        reading.tell("a piece of a message whose start was not printed", "note")
-    elif piece.type == "message_delta":
-        reason = piece.delta.stop_reason if piece.delta else None
-        usage = _whole(answer.usage, piece.usage)
-        _tell(
+    if event.type == "message_start" and event.message is not None and event.message.id:
+        state.messages[call] = PendingStreamMessage(event.message.id, event.message.model, event.message.usage)
+        _read_as_record(state, context, record, msgspec.structs.replace(event.message, stop_reason=None, content=[]))
+    elif message is None:
+        context.tell("a piece of a message whose start was not printed", "note")
+    elif event.type == "message_delta":
+        reason = event.delta.stop_reason if event.delta else None
+        usage = _merge_usage(message.usage, event.usage)
+        _read_as_record(
             state,
-            reading,
+            context,
             record,
-            WireMessage(id=answer.message_id, model=answer.model, content=[], stop_reason=reason, usage=usage),
+            WireMessage(id=message.message_id, model=message.model, content=[], stop_reason=reason, usage=usage),
         )
     else:
-        _follow(reading, answer, piece)
-    reading.changes.counts.messages += piece.type not in ("message_start", "message_delta")
+        _apply_event(context, message, event)
+    context.changes.counts.messages += event.type not in ("message_start", "message_delta")
 
 
-def _tell(state: StreamState, reading: Reading, record: StreamRecord, message: WireMessage) -> None:
-    logged = as_logged(state, record)
-    note_agent(state, reading, record, logged)
+def _read_as_record(
+    state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord, message: WireMessage
+) -> None:
+    logged = to_log_record(state, record)
+    link_subagent_of(state, context, record, logged)
     logged.type, logged.uuid, logged.message = "assistant", None, message
-    read_assistant(reading, logged)
+    read_assistant(context, logged)
 
 
-def _whole(start: WireUsage | None, end: WireUsage | None) -> WireUsage | None:
+def _merge_usage(start: WireUsage | None, end: WireUsage | None) -> WireUsage | None:
     """The counts at a message's end; what they leave out was told at its start."""
     if start is None or end is None:
         return end or start
@@ -151,21 +155,21 @@ def _whole(start: WireUsage | None, end: WireUsage | None) -> WireUsage | None:
     return msgspec.structs.replace(start, **fields)
 
 
-def _follow(reading: Reading, answer: OpenAnswer, piece: StreamPiece) -> None:
-    if piece.type == "content_block_start" and piece.content_block is not None:
-        answer.block, answer.kind = piece.index, piece.content_block.type
-        answer.text = piece.content_block.text or piece.content_block.thinking or ""
-    elif piece.type == "content_block_delta" and piece.delta is not None:
-        answer.text += piece.delta.text or piece.delta.thinking or ""
-    elif piece.type == "content_block_stop":
-        _show_text(reading, answer)
-        answer.text = ""
+def _apply_event(context: ClaudeContext, message: PendingStreamMessage, event: ApiEvent) -> None:
+    if event.type == "content_block_start" and event.content_block is not None:
+        message.block, message.kind = event.index, event.content_block.type
+        message.text = event.content_block.text or event.content_block.thinking or ""
+    elif event.type == "content_block_delta" and event.delta is not None:
+        message.text += event.delta.text or event.delta.thinking or ""
+    elif event.type == "content_block_stop":
+        _show_partial_text(context, message)
+        message.text = ""
 
 
-def show_open_answers(state: StreamState, reading: Reading) -> None:
+def show_pending_messages(state: ClaudeStreamState, context: ClaudeContext) -> None:
     """What is there so far of blocks that are still being printed: perhaps no more will come."""
-    for answer in state.answers.values():
-        _show_text(reading, answer)
+    for message in state.messages.values():
+        _show_partial_text(context, message)
 
 
 _PARTS: dict[str, Callable[[str, str], TextPart | ReasoningPart]] = {
@@ -174,19 +178,19 @@ _PARTS: dict[str, Callable[[str, str], TextPart | ReasoningPart]] = {
 }
 
 
-def _show_text(reading: Reading, answer: OpenAnswer) -> None:
-    open_message = reading.state.messages.get(answer.message_id)
-    if not answer.text or answer.block is None or answer.kind not in _PARTS or open_message is None:
+def _show_partial_text(context: ClaudeContext, message: PendingStreamMessage) -> None:
+    pending_message = context.state.messages.get(message.message_id)
+    if not message.text or message.block is None or message.kind not in _PARTS or pending_message is None:
         return
-    draft = reading.drafts.get(answer.message_id)
+    draft = context.drafts.get(message.message_id)
     if draft is None:
-        draft = MessageDraft(answer.message_id, reading.main.id, open_message, reading.main.fate)
-        reading.drafts[answer.message_id] = draft
-        reading.order.append(draft)
-    draft.add_part(answer.block, _PARTS[answer.kind](f"{answer.message_id}.{answer.block}", answer.text))
+        draft = MessageDraft(message.message_id, context.main.id, pending_message, context.main.fate)
+        context.drafts[message.message_id] = draft
+        context.new_messages.append(draft)
+    draft.add_part(message.block, _PARTS[message.kind](f"{message.message_id}.{message.block}", message.text))
 
 
-_LONG_AGO = 1 << 53
+_BELOW_ANY_LOG = 1 << 53
 """What a stream says of a session counts less than anything a log says, and a later run more than an earlier one."""
 
 
@@ -212,8 +216,8 @@ class StreamFold:
 
     def __init__(self, source: Source, state: bytes | None) -> None:
         self._source = source
-        self._state = msgspec.json.decode(state, type=StreamState) if state is not None else StreamState()
-        self._readings: dict[str, Reading] = {}
+        self._state = msgspec.json.decode(state, type=ClaudeStreamState) if state is not None else ClaudeStreamState()
+        self._contexts: dict[str, ClaudeContext] = {}
 
     def state(self) -> bytes:
         """See `turnlog.agents.base.Fold.state`."""
@@ -222,18 +226,18 @@ class StreamFold:
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
         state, changes = self._state, Changes()
-        self._readings = {}
+        self._contexts = {}
         for record, json, position, length, number in read_stream_lines(data, offset, state.lines + 1, changes):
-            reading = self._reading_of(record, json, changes)
-            reading.json, reading.position, reading.length, reading.line_number = json, position, length, number
-            _LINE_READERS.get(record.type, _read_other)(self._state, reading, record)
+            context = self._context_of(record, json, changes)
+            context.json, context.position, context.length, context.line_number = json, position, length, number
+            _LINE_READERS.get(record.type, _read_other)(self._state, context, record)
         state.lines += count_lines(data)
-        for reading in self._readings.values():
-            show_open_answers(state, reading)
-            _add(changes, reading, state.moment)
+        for context in self._contexts.values():
+            show_pending_messages(state, context)
+            _add(changes, context, state.moment)
         return changes
 
-    def _reading_of(self, record: StreamRecord, json: bytes, changes: Changes) -> Reading:
+    def _context_of(self, record: StreamRecord, json: bytes, changes: Changes) -> ClaudeContext:
         """The session that a line belongs to: the one it names, else that of the line before."""
         state = self._state
         external = record.session_id or state.session
@@ -241,31 +245,32 @@ class StreamFold:
             # What somebody fed to the agent names no session: its first line does.
             external = f"stream-{hashlib.sha256(json).hexdigest()[:16]}"
         state.session = external
-        reading = self._readings.get(external)
-        if reading is None:
-            known = state.sessions.setdefault(external, State(tells_decisions=True))
-            reading = self._readings[external] = Reading(external, known, is_subagent=False)
-            reading.changes.diagnostics, reading.changes.counts = changes.diagnostics, changes.counts
+        context = self._contexts.get(external)
+        if context is None:
+            known = state.sessions.setdefault(external, ClaudeState(logs_decisions=True))
+            context = self._contexts[external] = ClaudeContext(external, known, is_subagent=False)
+            context.changes.diagnostics, context.changes.counts = changes.diagnostics, changes.counts
         if record.timestamp is not None:
             moment = aware(record.timestamp)
             state.moment = max(state.moment, round(moment.timestamp() * 1000))
-        return reading
+        return context
 
 
-def _add(changes: Changes, reading: Reading, moment: int) -> None:
-    found = reading.finish()
+def _add(changes: Changes, context: ClaudeContext, moment: int) -> None:
+    found = context.finish()
     for session in found.sessions.values():
-        session.position = moment - _LONG_AGO
+        session.position = moment - _BELOW_ANY_LOG
     changes.sessions.update(found.sessions)
     changes.messages += [
-        change if change.placement.session_id == reading.main.id else _unnumbered(change) for change in found.messages
+        change if change.placement.session_id == context.main.id else _without_part_ids(change)
+        for change in found.messages
     ]
     changes.results += found.results
     changes.events += found.events
     changes.links += found.links
 
 
-def _unnumbered(change: MessageChange) -> MessageChange:
+def _without_part_ids(change: MessageChange) -> MessageChange:
     """What is printed of a subagent may leave out thoughts, and then the calls have other numbers than in its log."""
     parts = tuple(
         msgspec.structs.replace(part, id=None) if isinstance(part, ToolCallPart) else part
@@ -274,53 +279,53 @@ def _unnumbered(change: MessageChange) -> MessageChange:
     return msgspec.structs.replace(change, message=msgspec.structs.replace(change.message, parts=parts))
 
 
-def _read_user(state: StreamState, reading: Reading, record: StreamRecord) -> None:
-    logged = as_logged(state, record)
-    note_agent(state, reading, record, logged)
-    read_user(reading, logged)
+def _read_user(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
+    logged = to_log_record(state, record)
+    link_subagent_of(state, context, record, logged)
+    read_user(context, logged)
 
 
-def _read_assistant(state: StreamState, reading: Reading, record: StreamRecord) -> None:
+def _read_assistant(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
     """A finished block. While its pieces are printed too, they tell its number."""
-    logged = as_logged(state, record)
-    note_agent(state, reading, record, logged)
-    answer = state.answers.get(record.parent_tool_use_id or "")
-    if answer is not None and logged.message is not None and logged.message.id == answer.message_id:
-        logged.api_block_index, answer.text = answer.block, ""
-    read_assistant(reading, logged)
+    logged = to_log_record(state, record)
+    link_subagent_of(state, context, record, logged)
+    message = state.messages.get(record.parent_tool_use_id or "")
+    if message is not None and logged.message is not None and logged.message.id == message.message_id:
+        logged.api_block_index, message.text = message.block, ""
+    read_assistant(context, logged)
 
 
-def _read_system(state: StreamState, reading: Reading, record: StreamRecord) -> None:
-    logged = as_logged(state, record)
+def _read_system(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
+    logged = to_log_record(state, record)
     if record.subtype == "task_started":
         remember_agent(state, record)
     if record.subtype == "compact_boundary":
-        open_compaction(reading, logged, reading.session_of(logged))
+        begin_compaction(context, logged, context.session_of(logged))
     elif record.subtype == "api_retry":
         logged.error = ApiFailure(
             message=record.error if isinstance(record.error, str) else None, status=record.error_status
         )
         logged.retry_attempt, logged.max_retries = record.attempt, record.max_retries
         logged.retry_in_ms = record.retry_delay_ms
-        add_api_error(reading, logged, reading.session_of(logged))
+        add_api_error(context, logged, context.session_of(logged))
     else:
         if record.subtype == "session_title_changed" and record.title:
-            reading.main.change.titles["custom"] = record.title
-        _read_other(state, reading, record)
+            context.main.change.titles["custom"] = record.title
+        _read_other(state, context, record)
 
 
-def _read_result(state: StreamState, reading: Reading, record: StreamRecord) -> None:
+def _read_result(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
     """The end of a run, with what it cost; the log's own total counts before it."""
-    reading.main.change.reported_cost = record.total_cost_usd
-    if reading.main.thread.leaf is None and record.subtype == "success":
-        _show_outcome(reading, record)
-    _read_other(state, reading, record)
+    context.main.change.reported_cost = record.total_cost_usd
+    if context.main.state.leaf is None and record.subtype == "success":
+        _show_final_result(context, record)
+    _read_other(state, context, record)
 
 
-def _show_outcome(reading: Reading, record: StreamRecord) -> None:
+def _show_final_result(context: ClaudeContext, record: StreamRecord) -> None:
     """`--output-format json` prints the end of the run alone: its last words, with the tokens of all its calls."""
     try:
-        end = msgspec.json.decode(reading.json, type=_RunEnd)
+        end = msgspec.json.decode(context.json, type=_RunEnd)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return
     if not end.result or end.is_error:
@@ -330,26 +335,28 @@ def _show_outcome(reading: Reading, record: StreamRecord) -> None:
         type="assistant",
         session_id=record.session_id,
         message=WireMessage(
-            id=f"{record.uuid or reading.own_id()}.result",
+            id=f"{record.uuid or context.position_id()}.result",
             model=names[0] if len(names) == 1 else None,
             content=end.result,
             stop_reason=end.stop_reason or "end_turn",
             usage=end.usage,
         ),
     )
-    read_assistant(reading, logged)
-    reading.changes.counts.messages -= 1  # The line counts as the event that it also is.
+    read_assistant(context, logged)
+    context.changes.counts.messages -= 1  # The line counts as the event that it also is.
 
 
-def _read_other(state: StreamState, reading: Reading, record: StreamRecord) -> None:
-    kind, logged = record.kind, as_logged(state, record)
-    add_kind(reading, logged, reading.session_of(logged), kind, STREAM_KINDS.get(kind), STREAM_FIELDS.get(kind, ()))
+def _read_other(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
+    kind, logged = record.kind, to_log_record(state, record)
+    add_event_of_kind(
+        context, logged, context.session_of(logged), kind, STREAM_KINDS.get(kind), STREAM_FIELDS.get(kind, ())
+    )
 
 
-_LINE_READERS: dict[str, Callable[[StreamState, Reading, StreamRecord], None]] = {
+_LINE_READERS: dict[str, Callable[[ClaudeStreamState, ClaudeContext, StreamRecord], None]] = {
     "assistant": _read_assistant,
     "result": _read_result,
-    "stream_event": read_piece,
+    "stream_event": read_api_event,
     "system": _read_system,
     "user": _read_user,
 }

@@ -1,4 +1,4 @@
-"""The shapes of what `claude -p --output-format stream-json` prints, and what each kind of it becomes.
+"""The shapes of what `claude -p --output-format stream-json` prints, and what each kind of it outcome.
 
 A line is told by its `type`, with its `subtype` where it has one: `system/init`, `result/success`. Messages have the
 shape of the Messages API and the ids of the session's log. `docs/formats/claude-code.md` describes every kind, which a
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.amounts import Money
-from turnlog.agents.claude_code.record_kinds import Becomes
+from turnlog.agents.claude_code.record_kinds import RecordOutcome
 from turnlog.agents.claude_code.records import (
     Block,
     CompactMetadata,
@@ -25,10 +25,10 @@ from turnlog.agents.claude_code.records import (
     WireUsage,
 )
 
-STREAM_KINDS: dict[str, Becomes] = {
-    **dict.fromkeys(("assistant", "stream_event", "user"), Becomes.MESSAGE),
-    "system/compact_boundary": Becomes.COMPACTION,
-    "system/api_retry": Becomes.ERROR,
+STREAM_KINDS: dict[str, RecordOutcome] = {
+    **dict.fromkeys(("assistant", "stream_event", "user"), RecordOutcome.MESSAGE),
+    "system/compact_boundary": RecordOutcome.COMPACTION,
+    "system/api_retry": RecordOutcome.ERROR,
     **dict.fromkeys(
         (
             "result/error_during_execution",
@@ -38,7 +38,7 @@ STREAM_KINDS: dict[str, Becomes] = {
             "result/success",
             "system/init",
         ),
-        Becomes.RUN_METADATA,
+        RecordOutcome.RUN_METADATA,
     ),
     **dict.fromkeys(
         (
@@ -105,7 +105,7 @@ STREAM_KINDS: dict[str, Becomes] = {
             "tool_progress",
             "tool_use_summary",
         ),
-        Becomes.RECORD,
+        RecordOutcome.RECORD,
     ),
 }
 """Every kind that is known."""
@@ -150,7 +150,7 @@ STREAM_FIELDS: dict[str, tuple[str, ...]] = {
 FIRST_KEYS = ("type", "subtype", "message", "event", "session_id", "parent_tool_use_id", "uuid", "duration_api_ms")
 
 
-class StreamDelta(msgspec.Struct, gc=False):
+class ApiEventDelta(msgspec.Struct, gc=False):
     """A piece of a block, or how the message ended."""
 
     text: str | None = None
@@ -158,14 +158,14 @@ class StreamDelta(msgspec.Struct, gc=False):
     stop_reason: str | None = None
 
 
-class StreamPiece(msgspec.Struct, gc=False):
+class ApiEvent(msgspec.Struct, gc=False):
     """An event of the Messages API's own stream."""
 
     type: str = ""
     index: int | None = None
     message: WireMessage | None = None
     content_block: Block | None = None
-    delta: StreamDelta | None = None
+    delta: ApiEventDelta | None = None
     usage: WireUsage | None = None
 
 
@@ -225,7 +225,7 @@ class StreamRecord(msgspec.Struct, gc=False):
     subtype: str | None = None
     message: WireMessage | str | None = None
     """What a denial says is a text."""
-    event: StreamPiece | str | None = None
+    event: ApiEvent | str | None = None
     """Of a notice for the screen its name."""
     session_id: str | None = None
     uuid: str | None = None

@@ -1,4 +1,4 @@
-"""Claude Code's tools by kind, and what became of a call: its result's status, approval, exit code, spilled output."""
+"""Claude Code's tools by kind, and how its results are worded: status, approval, exit code, spilled output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from turnlog.model import Approval, ResultStatus, ToolKind
 SUBAGENT_TOOLS = frozenset({"Task", "Agent"})
 """`Task` up to 2.1.20, `Agent` since 2.1.100; the old name is still accepted."""
 
-KINDS: dict[str, ToolKind] = {
+TOOL_KINDS: dict[str, ToolKind] = {
     "Agent": ToolKind.SUBAGENT,
     "AskUserQuestion": ToolKind.ASK,
     "Bash": ToolKind.EXECUTE,
@@ -49,83 +49,90 @@ KINDS: dict[str, ToolKind] = {
     "web_fetch": ToolKind.FETCH,
     "web_search": ToolKind.FETCH,
 }
-"""Tools that the versions read offer to the model; any other, MCP's included, is of kind `other`."""
+"""Tools of the recorded versions. Any other tool, MCP's included, has the kind `other`."""
 
 _DENIED = re.compile(
     r"This command requires approval|Claude requested permissions to |Exit plan mode\?\Z"
     r"|Permission (?:to use|for) .* has been denied|PreToolUse:\S+ hook error: |\w+ operation blocked by hook:"
     r"|\w+ in '.*' was blocked\. For security, Claude Code "
 )
-"""How results begin that say no: of a headless run that can ask nobody, of a rule, of a hook."""
-_REFUSED = "The user doesn't want to "
+"""How the results of denied calls begin: in a headless run without anybody to ask, by a rule, by a hook."""
+_REJECTION = "The user doesn't want to "
 _ABORTED = re.compile(
     r"\[Request interrupted by user for tool use\]|\[Tool call interrupted"
     r"|Exit code \d+\n(?:.*\n)?\[Request interrupted by user for tool use\]\Z",
     re.DOTALL,
 )
-"""What was stopped while it ran; a command has its exit code and its output before that (2.1.150)."""
+"""The results of aborted calls; for a command, exit code and output come first (2.1.150)."""
 _EXIT_CODE = re.compile(r"Exit code (\d{1,3})\b")
 _ERROR_TAG = re.compile(r"\A<tool_use_error>(.*)</tool_use_error>\Z", re.DOTALL)
 _SPILL = re.compile(r"\A<persisted-output>\n.*? saved to: ([^\n]+)")
-_EDGE = 128
+_COMPARED_CHARACTERS = 128
+"""Characters at either end of a text, and at the beginning of file data, that the id of a result covers."""
 
 
 class SpilledOutput(NamedTuple):
-    """Where a result says that its whole output lies: names only, never a path that is followed."""
+    """Where a result says that its whole output was written. These are names; the path is never opened."""
 
     session: str
     name: str | None
-    """None when the path is not that of a file in a session's `tool-results` folder."""
+    """File name; None when the path is not in a session's `tool-results` folder."""
 
 
 def result_id(call_id: str, text: str, blocks: list[Block] | None) -> str:
-    """An id that the same result has in every copy of its record, whatever uuid the copy got."""
-    key = f"{len(text)}:{text[:_EDGE]}:{text[-_EDGE:]}"
+    """The id of a result: the same in every copy of its record, though each copy has another uuid."""
+    key = f"{len(text)}:{text[:_COMPARED_CHARACTERS]}:{text[-_COMPARED_CHARACTERS:]}"
     for block in blocks or ():
         data = block.source.data if block.source else None
-        key += f":{block.type}" if data is None else f":{len(data)}:{data[:_EDGE]}"
+        key += f":{block.type}" if data is None else f":{len(data)}:{data[:_COMPARED_CHARACTERS]}"
     return f"{call_id}:{crc32(key.encode(errors='replace')):08x}"
 
 
 def status_of_success(facts: ResultFacts | None) -> ResultStatus:
-    """What became of a call whose result is no error: one that was interrupted says so in its facts."""
+    """The status of a result that is no error: `aborted` when its facts say that the tool was interrupted."""
     return "aborted" if facts is not None and facts.interrupted is True else "success"
 
 
-def status_of_failure(record: Record, text: str, *, no: ResultStatus, no_before_run: ResultStatus) -> ResultStatus:
-    """Error, denied or aborted.
+def status_of_failure(
+    record: Record, text: str, *, rejection: ResultStatus, rejection_before_run: ResultStatus
+) -> ResultStatus:
+    """The status of a result that is an error: `error`, `denied` or `aborted`.
 
-    2.1.329 says it in fields: a denial has a rejecting decision or never ran; `interrupted` and a user's no without
-    either are Esc while the tool ran. Older versions have the same words for both, and those from about 2.1.200 on the
-    same kind.
+    2.1.329 says it in fields: a denied call has a rejecting decision or never ran; `interrupted`, and a rejection by
+    the user without either, mean Esc while the tool ran. Older versions use the same words for both, and since about
+    2.1.200 the same `toolDenialKind`.
 
     Args:
         record: The result's record.
-        text: The words of the result.
-        no: What a user's no means where no field tells: `denied` where somebody was asked for leave, else `aborted`.
-        no_before_run: What it means for a call that never ran: `aborted` where Esc has stopped another of the same
-            answer, for which this one waited, else `denied`.
+        text: The text of the result.
+        rejection: What a rejection by the user means where no field says it: `denied` where the tool needed a
+            permission, else `aborted`.
+        rejection_before_run: What it means for a call that never ran: `aborted` where Esc has aborted another call of
+            the same message, for which this one waited, else `denied`.
     """
     kind, decision = record.tool_denial_kind, record.permission_decision
     if kind == "interrupted" or (kind is None and _ABORTED.match(text)):
         return "aborted"
     if record.tool_denial_before_run and decision is None and kind == "user-rejected":
-        return no_before_run
+        return rejection_before_run
     if record.tool_denial_before_run or (decision is not None and decision.decision == "reject"):
         return "denied"
-    if kind == "user-rejected" or text.startswith(_REFUSED):
-        return no
+    if kind == "user-rejected" or text.startswith(_REJECTION):
+        return rejection
     return "denied" if kind is not None or _DENIED.match(text) else "error"
 
 
-def is_users_no(record: Record, content: object) -> bool:
-    """Whether a result that is no success has the words that a refusal and Escape share, and no field beside them."""
-    told = record.tool_denial_before_run or record.permission_decision is not None
-    return not told and isinstance(content, str) and content.startswith(_REFUSED)
+def is_user_rejection(record: Record, content: object) -> bool:
+    """Whether a failed result has the words that versions use for both a denial and Esc, and no field that says which.
+
+    Up to about 2.1.290 no field says it.
+    """
+    is_decided = record.tool_denial_before_run or record.permission_decision is not None
+    return not is_decided and isinstance(content, str) and content.startswith(_REJECTION)
 
 
 def error_text_of(text: str) -> str:
-    """The words of a failed result, out of their tag."""
+    """The text of a failed result, without the tag around it."""
     match = _ERROR_TAG.match(text)
     return match[1] if match else text
 
@@ -137,7 +144,7 @@ def exit_code_of(text: str) -> int | None:
 
 
 def duration_of(facts: ResultFacts) -> int | None:
-    """Milliseconds that the tool ran, where its result tells."""
+    """Milliseconds that the tool ran; None when its result does not say."""
     value, factor = facts.total_duration_ms, 1
     if value is None:
         value = facts.duration_ms
@@ -147,7 +154,7 @@ def duration_of(facts: ResultFacts) -> int | None:
 
 
 def approval_of(decision: PermissionDecision) -> Approval:
-    """Who allowed or refused the call."""
+    """The approval that a recorded decision is."""
     details = {
         "reason_code": decision.reason_code,
         "rule_source": decision.rule_source,
@@ -163,7 +170,7 @@ def approval_of(decision: PermissionDecision) -> Approval:
 
 
 def spilled_output_of(text: str) -> SpilledOutput | None:
-    """Where the whole output lies, when `text` is only its preview."""
+    """Where the whole output is, when `text` is only its preview; None when it is all."""
     match = _SPILL.match(text)
     if match is None:
         return None

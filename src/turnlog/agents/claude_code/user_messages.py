@@ -10,13 +10,20 @@ import msgspec
 
 from turnlog.agents.changes import MessageChange, Placement
 from turnlog.agents.claude_code import messages_api
-from turnlog.agents.claude_code.assistant_messages import give_up_calls, prompt_key
-from turnlog.agents.claude_code.events import add_interrupt, add_odd_record, add_record, add_rewind
-from turnlog.agents.claude_code.fold_context import SAID, Reading, Session, is_late, late_position, settle_late
+from turnlog.agents.claude_code.assistant_messages import abort_pending_calls, prompt_key
+from turnlog.agents.claude_code.events import add_interrupt, add_malformed_record, add_record_event, add_rewind
+from turnlog.agents.claude_code.fold_context import (
+    TURN_ORIGINS,
+    ClaudeContext,
+    SessionContext,
+    position_before_early_replies,
+    precedes_early_replies,
+    resolve_early_replies,
+)
 from turnlog.agents.claude_code.records import Attachment, Block, FileSource, Record
 from turnlog.agents.claude_code.sources import NAME
-from turnlog.agents.claude_code.state import message_in, record_in
-from turnlog.agents.claude_code.tool_results import add_reports, read_result, settle_answers
+from turnlog.agents.claude_code.state import message_of_node, record_of_node
+from turnlog.agents.claude_code.tool_results import add_task_reports, read_result, settle_rejections
 from turnlog.agents.claude_code.user_text import INTERRUPTS, WARM_UP, command_of, origin_of_text, split_injected
 from turnlog.agents.decoding import raw_at
 from turnlog.model import Message, Origin, Part, TextPart
@@ -26,49 +33,55 @@ _PASTED = re.compile(r"</?pasted_content\b[^>]*>")
 """Tags that 2.1.330 puts around what was pasted."""
 
 
-def read_user(reading: Reading, record: Record) -> None:
+def read_user(context: ClaudeContext, record: Record) -> None:
     """A record of type `user`: results of tool calls, or text that only its flags and tags tell apart."""
     message = record.message
     if message is None:
-        add_odd_record(reading, record)
+        add_malformed_record(context, record)
         return
-    if reading.is_known(record):
+    if context.is_known(record):
         return
-    session = reading.session_of(record)
+    session = context.session_of(record)
     content = message.content or ""
     items = [] if isinstance(content, str) else content
     answers = [(index, block) for index, block in enumerate(items) if block.tool_use_id is not None]
     if answers:
-        _read_results(reading, record, session, items, answers)
-    elif not _read_interrupt(reading, record, session, content):
-        settle_answers(reading)
-        add_message(reading, record, session, content, _flagged_origin(record))
-        reading.changes.counts.messages += 1
+        _read_results(context, record, session, items, answers)
+    elif not _read_interrupt(context, record, session, content):
+        settle_rejections(context)
+        add_message(context, record, session, content, _origin_by_flags(record))
+        context.changes.counts.messages += 1
     else:
-        reading.changes.counts.events += 1
+        context.changes.counts.events += 1
 
 
 def _read_results(
-    reading: Reading, record: Record, session: Session, content: list[Block], answers: list[tuple[int, Block]]
+    context: ClaudeContext,
+    record: Record,
+    session: SessionContext,
+    content: list[Block],
+    answers: list[tuple[int, Block]],
 ) -> None:
     """Mostly one result a record; older versions and imports have several, and text beside them."""
     for index, block in answers:
-        read_result(reading, record, session, block, index)
-    reading.changes.counts.results += 1
-    if len(answers) < len(content) and not _read_interrupt(reading, record, session, content):
-        add_message(reading, record, session, content, _flagged_origin(record))
+        read_result(context, record, session, block, index)
+    context.changes.counts.results += 1
+    if len(answers) < len(content) and not _read_interrupt(context, record, session, content):
+        add_message(context, record, session, content, _origin_by_flags(record))
 
 
-def _read_interrupt(reading: Reading, record: Record, session: Session, content: str | list[Block]) -> bool:
+def _read_interrupt(
+    context: ClaudeContext, record: Record, session: SessionContext, content: str | list[Block]
+) -> bool:
     text = content if isinstance(content, str) else messages_api.text_of(content)
     during = INTERRUPTS.get(text.strip())
     if during is None:
         return False
-    add_interrupt(reading, record, session, during)
+    add_interrupt(context, record, session, during)
     return True
 
 
-def _flagged_origin(record: Record) -> Origin | None:
+def _origin_by_flags(record: Record) -> Origin | None:
     """The origin that a record's own flags tell."""
     if record.is_compact_summary:
         return Origin.COMPACTION
@@ -80,97 +93,99 @@ def _flagged_origin(record: Record) -> Origin | None:
 
 
 def add_message(
-    reading: Reading, record: Record, session: Session, content: str | list[Block], origin: Origin | None
+    context: ClaudeContext, record: Record, session: SessionContext, content: str | list[Block], origin: Origin | None
 ) -> None:
     """Put a message where its record stands; without an `origin` its text tells what it is. Results are no part."""
-    message_id = record.uuid or reading.own_id()
-    parts, spoken = _parts_of(reading, record, content, message_id)
+    message_id = record.uuid or context.position_id()
+    parts, user_text = _parts_of(context, record, content, message_id)
     if origin is None:
-        origin = _origin_of(parts, spoken)
-    if origin is Origin.PROMPT and (reading.is_subagent or record.is_sidechain):
+        origin = _origin_of(parts, user_text)
+    if origin is Origin.PROMPT and (context.is_subagent or record.is_sidechain):
         origin = Origin.SUBAGENT_PROMPT
-    if origin is Origin.PROMPT and _goes_with(reading, record, session, spoken):
+    if origin is Origin.PROMPT and _continues_previous(context, record, session, user_text):
         origin = Origin.HARNESS
     if record.permission_mode is not None:
-        reading.state.unasked = record.permission_mode == "bypassPermissions"
-    late = is_late(record, session)
-    is_first = session.thread.leaf is None
-    parent, branches = (reading.parent_node(record, session), False) if late else reading.attach(record, session)
-    if origin in SAID and late:
-        _begin_early_turn(record, session, spoken)
-    elif origin in SAID:
-        _note_running_calls(reading, session, message_in(parent), message_id)
-        _begin_turn(reading, record, session, spoken, origin, is_first=is_first)
-        session.thread.said_at, session.thread.commanded = record.timestamp, origin is Origin.COMMAND
+        context.state.permissions_bypassed = record.permission_mode == "bypassPermissions"
+    late = precedes_early_replies(record, session)
+    is_first = session.state.leaf is None
+    parent, branches = (context.parent_node(record, session), False) if late else context.attach(record, session)
+    if origin in TURN_ORIGINS and late:
+        _begin_turn_of_early_replies(record, session, user_text)
+    elif origin in TURN_ORIGINS:
+        _note_prompt_during_calls(context, session, message_of_node(parent), message_id)
+        _begin_turn(context, record, session, user_text, origin, is_first=is_first)
+        session.state.prompted_at, session.state.prompted_by_command = record.timestamp, origin is Origin.COMMAND
         if branches:
-            add_rewind(reading, record, session, message_in(parent), record_in(parent))
+            add_rewind(context, record, session, message_of_node(parent), record_of_node(parent))
     message = Message(
         id=message_id,
-        role="user" if origin in SAID else "developer",
+        role="user" if origin in TURN_ORIGINS else "developer",
         parts=parts,
         origin=origin,
         created_at=record.timestamp,
-        metadata=_metadata_of(record, spoken, origin),
+        metadata=_metadata_of(record, user_text, origin),
     )
-    position = late_position(session) if late else reading.position
-    place = _placement_of(reading, record, session, parent, position)
-    reading.order.append(MessageChange(message=message, placement=place))
+    position = position_before_early_replies(session) if late else context.position
+    place = _placement_of(context, record, session, parent, position)
+    context.new_messages.append(MessageChange(message=message, placement=place))
     if late and record.uuid is not None:
-        reading.state.remember_record(record.uuid, message_id)
-        settle_late(reading, record, session, message_id)
+        context.state.remember_record(record.uuid, message_id)
+        resolve_early_replies(context, record, session, message_id)
     else:
-        reading.advance(record, session, message_id, origin)
+        context.advance(record, session, message_id, origin)
     if origin is Origin.NOTIFICATION:
-        add_reports(reading, record, session, spoken)
+        add_task_reports(context, record, session, user_text)
 
 
-def _goes_with(reading: Reading, record: Record, session: Session, spoken: str) -> bool:
+def _continues_previous(context: ClaudeContext, record: Record, session: SessionContext, user_text: str) -> bool:
     """Whether a record goes with what was said just before, at the same time.
 
     Up to 2.0.21 a resume copies each block of a prompt into a record of its own, and what a command stands for without
     the flag that says so.
     """
-    thread = session.thread
-    if record.timestamp is None or record.timestamp != thread.said_at or thread.leaf != thread.anchor:
+    state = session.state
+    if record.timestamp is None or record.timestamp != state.prompted_at or state.leaf != state.anchor:
         return False
-    return (thread.commanded or not spoken.strip()) and reading.parent_node(record, session) == thread.leaf
+    return (state.prompted_by_command or not user_text.strip()) and context.parent_node(record, session) == state.leaf
 
 
-def _placement_of(reading: Reading, record: Record, session: Session, parent: str, position: int) -> Placement:
+def _placement_of(
+    context: ClaudeContext, record: Record, session: SessionContext, parent: str, position: int
+) -> Placement:
     return Placement(
         session_id=session.id,
         position=position,
-        records=((reading.position, reading.length, None),),
+        records=((context.position, context.length, None),),
         record_ids=(record.uuid,) if record.uuid is not None else (),
-        parent_id=message_in(parent),
-        parent_record=record_in(parent),
-        turn=session.thread.turn or None,
+        parent_id=message_of_node(parent),
+        parent_record=record_of_node(parent),
+        turn=session.state.turn or None,
         fate=session.fate,
-        copied=reading.origin_of(record) is not None,
+        copied=context.copied_from(record) is not None,
     )
 
 
 def _parts_of(
-    reading: Reading, record: Record, content: str | list[Block], message_id: str
+    context: ClaudeContext, record: Record, content: str | list[Block], message_id: str
 ) -> tuple[tuple[Part, ...], str]:
     """The parts of a text or of messages_api, and the text without what was glued in front of it."""
     parts: list[Part] = []
-    spoken: list[str] = []
+    user_text: list[str] = []
     for index, block in enumerate([Block(type="text", text=content)] if isinstance(content, str) else content):
         if block.tool_use_id is not None:
             continue
         if block.type != "text" or block.text is None:
-            raw = partial(_exact_block, reading.json, record, block, index)
+            raw = partial(_exact_block, context.json, record, block, index)
             parts.append(messages_api.part_of(block, f"{message_id}.{len(parts)}", raw))
             continue
-        injected, text = split_injected(block.text) if not spoken else ("", block.text)
+        injected, text = split_injected(block.text) if not user_text else ("", block.text)
         if injected:
             metadata = {NAME: {"synthetic": True}}
             parts.append(TextPart(id=f"{message_id}.{len(parts)}", text=injected, metadata=metadata))
         if text:
             parts.append(TextPart(id=f"{message_id}.{len(parts)}", text=text))
-            spoken.append(text)
-    return tuple(parts), "\n".join(spoken)
+            user_text.append(text)
+    return tuple(parts), "\n".join(user_text)
 
 
 def _exact_block(json: bytes, record: Record, block: Block, index: int) -> msgspec.Raw:
@@ -180,16 +195,16 @@ def _exact_block(json: bytes, record: Record, block: Block, index: int) -> msgsp
     return msgspec.Raw(msgspec.json.encode(block))
 
 
-def _origin_of(parts: tuple[Part, ...], spoken: str) -> Origin:
+def _origin_of(parts: tuple[Part, ...], user_text: str) -> Origin:
     """Nothing but wrappers came from the harness; images or files alone are a prompt."""
-    if spoken.strip():
-        return origin_of_text(spoken)
+    if user_text.strip():
+        return origin_of_text(user_text)
     return Origin.HARNESS if parts and all(part.type == "text" for part in parts) else Origin.PROMPT
 
 
-def _metadata_of(record: Record, spoken: str, origin: Origin) -> dict[str, Any]:
+def _metadata_of(record: Record, user_text: str, origin: Origin) -> dict[str, Any]:
     facts: dict[str, Any] = dict(record.others or {})
-    command = command_of(spoken, origin)
+    command = command_of(user_text, origin)
     if command is not None:
         facts["command"] = {"name": command.name, "arguments": command.arguments}
     if record.permission_mode is not None:
@@ -202,64 +217,66 @@ def _metadata_of(record: Record, spoken: str, origin: Origin) -> dict[str, Any]:
 
 
 def _begin_turn(
-    reading: Reading, record: Record, session: Session, spoken: str, origin: Origin, *, is_first: bool
+    context: ClaudeContext, record: Record, session: SessionContext, user_text: str, origin: Origin, *, is_first: bool
 ) -> None:
-    give_up_calls(reading, session)
-    thread = session.thread
-    thread.turn += 1
-    thread.step = 0
-    thread.early = None
+    abort_pending_calls(context, session)
+    state = session.state
+    state.turn += 1
+    state.step = 0
+    state.early_replies = None
     if is_first and origin is Origin.SUBAGENT_PROMPT:
-        thread.warm_up = spoken.strip() == WARM_UP
-        if not reading.is_subagent:
-            _link_sidechain(reading, session, spoken)
+        state.warm_up = user_text.strip() == WARM_UP
+        if not context.is_subagent:
+            _link_sidechain(context, session, user_text)
     if origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
-        _title(record, session, spoken)
+        _set_title(record, session, user_text)
 
 
-def _begin_early_turn(record: Record, session: Session, spoken: str) -> None:
+def _begin_turn_of_early_replies(record: Record, session: SessionContext, user_text: str) -> None:
     """The turn that the answers at the log's very beginning are of: its prompt comes only now."""
-    session.thread.turn += 1
-    _title(record, session, spoken)
+    session.state.turn += 1
+    _set_title(record, session, user_text)
 
 
-def _title(record: Record, session: Session, spoken: str) -> None:
-    if not session.thread.titled:
-        title = " ".join(_PASTED.sub(" ", spoken).split())[:_TITLE_LENGTH]
+def _set_title(record: Record, session: SessionContext, user_text: str) -> None:
+    if not session.state.titled:
+        title = " ".join(_PASTED.sub(" ", user_text).split())[:_TITLE_LENGTH]
         if title:
             session.change.titles["prompt"] = title
             session.change.titled_at = record.timestamp
-            session.thread.titled = True
+            session.state.titled = True
 
 
-def _note_running_calls(reading: Reading, session: Session, parent: str | None, message_id: str) -> None:
+def _note_prompt_during_calls(
+    context: ClaudeContext, session: SessionContext, parent: str | None, message_id: str
+) -> None:
     """A prompt that is sent with Escape stands before the results of the calls that this stops, and beside them."""
     if parent is not None and any(
-        call.message_id == parent and not call.settled for call in reading.state.calls.values()
+        call.message_id == parent and not call.settled for call in context.state.calls.values()
     ):
-        session.thread.meanwhile = parent, message_id
+        session.state.prompt_during_calls = parent, message_id
 
 
-def _link_sidechain(reading: Reading, session: Session, prompt: str) -> None:
+def _link_sidechain(context: ClaudeContext, session: SessionContext, prompt: str) -> None:
     """Up to 1.0.x no record says which call started a sidechain: it is the first open one with the same prompt."""
     key = prompt_key(prompt)
-    for call_id, call in reading.state.calls.items():
+    for call_id, call in context.state.calls.items():
         if call.prompt == key:
             call.prompt = None
-            reading.link_subagent(reading.main.id, session.id, call_id, call.message_id, inferred=True)
+            context.link_subagent(context.main.id, session.id, call_id, call.message_id, inferred=True)
             return
-    reading.link_subagent(reading.main.id, session.id, inferred=True)
+    context.link_subagent(context.main.id, session.id, inferred=True)
 
 
-def read_attachment(reading: Reading, record: Record) -> None:
+def read_attachment(context: ClaudeContext, record: Record) -> None:
     """What was put beside a prompt: a message when the model got it, else an event."""
     attachment = record.attachment
     if attachment is None:
-        add_odd_record(reading, record)
+        add_malformed_record(context, record)
         return
-    if reading.is_known(record):
+    if context.is_known(record):
         return
-    session = reading.session_of(record)
+    session = context.session_of(record)
     content: str | list[Block] = _rendered_blocks(record) or _file_blocks(attachment)
     origin: Origin | None = Origin.HARNESS
     if attachment.type == "queued_command" and attachment.prompt:
@@ -267,10 +284,10 @@ def read_attachment(reading: Reading, record: Record) -> None:
         content = attachment.prompt
         origin = Origin.NOTIFICATION if _is_notification(attachment) else None
     if content:
-        add_message(reading, record, session, content, origin)
-        reading.changes.counts.messages += 1
+        add_message(context, record, session, content, origin)
+        context.changes.counts.messages += 1
     else:
-        add_record(reading, record, session)
+        add_record_event(context, record, session)
 
 
 def _is_notification(attachment: Attachment) -> bool:

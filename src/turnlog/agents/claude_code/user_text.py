@@ -40,7 +40,7 @@ _INJECTED = re.compile(
     r"\s*<(?P<tag>system-reminder|ide_opened_file|ide_selection|ide_diagnostics)\b[^>]*>.*?</(?P=tag)>\s*", re.DOTALL
 )
 _TAG = re.compile(r"<(?P<tag>[a-z-]+)>(?P<text>.*?)</(?P=tag)>", re.DOTALL)
-_BETWEEN_NOTICES = re.compile(r"(?<=</task-notification>)\s+(?=<task-notification>)")
+_BETWEEN_NOTIFICATIONS = re.compile(r"(?<=</task-notification>)\s+(?=<task-notification>)")
 _BARE = re.compile(r"&(?!amp;|lt;|gt;)")
 _BOM = "\ufeff"
 PHRASES: tuple[tuple[str, Origin], ...] = (
@@ -85,9 +85,9 @@ def tags_of(text: str) -> dict[str, str]:
     return found
 
 
-def notices_in(text: str) -> list[dict[str, str]]:
+def notifications_in(text: str) -> list[dict[str, str]]:
     """The tags of each notification in a text: a subagent (2.1.330) gets several in one record."""
-    return [inner_tags(notice, "task-notification") for notice in _BETWEEN_NOTICES.split(text)]
+    return [inner_tags(notice, "task-notification") for notice in _BETWEEN_NOTIFICATIONS.split(text)]
 
 
 def unescaped(text: str) -> str:
