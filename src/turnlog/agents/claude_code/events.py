@@ -91,7 +91,7 @@ def add_interrupt(context: ClaudeContext, record: Record, session: SessionContex
 def add_rewind(
     context: ClaudeContext, record: Record, session: SessionContext, to: str | None, to_record: str | None
 ) -> None:
-    """Add a rewind: a prompt that follows an older message. `to_record` is that message's record when `to` is unknown."""
+    """Add a rewind: a prompt follows an older message, `to`. Where that is unknown, `to_record` is its record."""
     event = RewindEvent(
         id=f"{record.uuid or context.position_id()}.rewind",
         position=context.position,
