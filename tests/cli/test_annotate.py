@@ -81,7 +81,7 @@ def test_people_see_it_in_lines(run: Command) -> None:
 def test_who_waits_for_a_store_is_told_beside_the_output(
     run: Command, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("turnlog.store.waiting.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("turnlog.store.write_lock.SILENT_SECONDS", 0.05)
     with closing(sqlite3.connect(store, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
         end = Timer(1, other.rollback)

@@ -18,7 +18,7 @@ import click
 from turnlog import __version__, paths
 from turnlog.cli.options import STORE, examples
 from turnlog.errors import ConflictError, NotFoundError, StoreBusyError, TurnlogError
-from turnlog.store.waiting import telling
+from turnlog.store.write_lock import reporting_waits
 
 
 class _Entry(NamedTuple):
@@ -107,7 +107,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
         try:
-            with telling(_say_that_it_waits):
+            with reporting_waits(_say_that_it_waits):
                 return super().invoke(ctx)
         except TurnlogError as error:
             _fail(str(error), next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind)))

@@ -13,7 +13,7 @@ import msgspec
 from turnlog.cli.options import examples, store_option
 from turnlog.cli.terminal import plain
 from turnlog.errors import TurnlogError
-from turnlog.store.waiting import telling
+from turnlog.store.write_lock import reporting_waits
 
 if TYPE_CHECKING:
     from turnlog.store.runs import Run
@@ -41,7 +41,7 @@ def run(command: tuple[str, ...], agent_name: str | None, store_path: Path) -> N
     log that the agent wrote is read, and the record names its session.
     """
     # Standard error is the command's.
-    with telling(None):
+    with reporting_waits(None):
         _run(command, agent_name, store_path)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
-from turnlog.store.waiting import begin, is_busy
+from turnlog.store.write_lock import begin, is_busy
 
 BUSY_TIMEOUT_SECONDS = 60.0
 

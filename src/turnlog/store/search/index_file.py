@@ -16,7 +16,7 @@ from zlib import crc32
 
 from turnlog.errors import StoreBusyError, StoreError
 from turnlog.store.connection import file_uri, leave_checkpoints, open_file
-from turnlog.store.waiting import begin
+from turnlog.store.write_lock import begin
 
 Table: TypeAlias = Literal["words", "fresh", "sample", "sparse_sample"]
 

@@ -12,10 +12,10 @@ import pytest
 
 from turnlog.errors import StoreBusyError
 from turnlog.store import connection as connections
-from turnlog.store import waiting
+from turnlog.store import write_lock
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.search.index_file import IndexFile, IndexLockedError
-from turnlog.store.waiting import telling
+from turnlog.store.write_lock import reporting_waits
 
 LONG = 0.5
 """Seconds that somebody else writes."""
@@ -23,7 +23,7 @@ LONG = 0.5
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(waiting, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(write_lock, "SILENT_SECONDS", 0.05)
     return tmp_path / "turnlog.db"
 
 
@@ -40,7 +40,7 @@ def writing(path: Path) -> Generator[None]:
 
 def test_who_waits_is_told_for_what_and_only_once(path: Path) -> None:
     told: list[str] = []
-    with closing(connect(path)) as connection, telling(told.append):
+    with closing(connect(path)) as connection, reporting_waits(told.append):
         for _ in range(2):
             with writing(path), write_transaction(connection):
                 connection.execute("DELETE FROM changes")
@@ -49,15 +49,15 @@ def test_who_waits_is_told_for_what_and_only_once(path: Path) -> None:
 
 def test_who_need_not_wait_is_told_nothing(path: Path) -> None:
     told: list[str] = []
-    with closing(connect(path)) as connection, telling(told.append), write_transaction(connection):
+    with closing(connect(path)) as connection, reporting_waits(told.append), write_transaction(connection):
         pass
     assert told == []
 
 
 def test_who_wants_to_hear_nothing_waits_all_the_same(path: Path) -> None:
     told: list[str] = []
-    with closing(connect(path)) as connection, telling(told.append):
-        with telling(None), writing(path), write_transaction(connection):
+    with closing(connect(path)) as connection, reporting_waits(told.append):
+        with reporting_waits(None), writing(path), write_transaction(connection):
             pass
         assert told == []
         with writing(path), write_transaction(connection):
@@ -70,7 +70,7 @@ def test_waiting_has_an_end_though_it_is_told(path: Path, monkeypatch: pytest.Mo
     told: list[str] = []
     with (
         closing(connect(path)) as connection,
-        telling(told.append),
+        reporting_waits(told.append),
         writing(path),
         pytest.raises(StoreBusyError),
         write_transaction(connection),
@@ -82,7 +82,7 @@ def test_waiting_has_an_end_though_it_is_told(path: Path, monkeypatch: pytest.Mo
 def test_who_does_not_wait_for_the_index_is_told_nothing(path: Path) -> None:
     told: list[str] = []
     index = IndexFile(path, own_checkpoints=True)
-    with closing(sqlite3.connect(path, isolation_level=None)) as other, telling(told.append):
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, reporting_waits(told.append):
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(IndexLockedError), index.locked(wait=False):
             pass

@@ -1,0 +1,73 @@
+"""Taking the write lock of a database, and reporting when another process holds it.
+
+Imports no database: every command asks for the report, also those that open no store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import sqlite3
+
+
+OnWait: TypeAlias = Callable[[str], None]
+"""Called with the path of the database whose lock is awaited."""
+
+SILENT_SECONDS = 1.0
+"""How long a write waits before it reports that it waits."""
+
+_PRIMARY_CODE = 0xFF
+"""The bits of an extended result code of SQLite that name the kind of error."""
+
+_on_wait: ContextVar[OnWait | None] = ContextVar("on_wait", default=None)
+
+
+@contextmanager
+def reporting_waits(on_wait: OnWait | None) -> Generator[None]:
+    """During the `with`, call `on_wait` once when a write of this thread has waited for a second; None: never."""
+    token = _on_wait.set(on_wait)
+    try:
+        yield
+    finally:
+        _on_wait.reset(token)
+
+
+def begin(connection: sqlite3.Connection, seconds: float) -> None:
+    """Begin a writing transaction. Raises sqlite3.OperationalError when the lock is not free within `seconds`."""
+    on_wait = _on_wait.get()
+    if on_wait is not None and seconds > SILENT_SECONDS:
+        if _try_begin(connection, SILENT_SECONDS):
+            _set_busy_timeout(connection, seconds)
+            return
+        _on_wait.set(None)
+        on_wait(connection.execute("PRAGMA database_list").fetchone()[2])
+    _set_busy_timeout(connection, seconds)
+    connection.execute("BEGIN IMMEDIATE")
+
+
+def is_busy(error: sqlite3.OperationalError) -> bool:
+    """Whether the error says that another process holds the lock."""
+    import sqlite3
+
+    return error.sqlite_errorcode & _PRIMARY_CODE == sqlite3.SQLITE_BUSY
+
+
+def _try_begin(connection: sqlite3.Connection, seconds: float) -> bool:
+    import sqlite3
+
+    _set_busy_timeout(connection, seconds)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
+        return False
+    return True
+
+
+def _set_busy_timeout(connection: sqlite3.Connection, seconds: float) -> None:
+    connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
