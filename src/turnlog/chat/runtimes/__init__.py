@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from turnlog.chat.runtimes.codex import CodexCommand
     from turnlog.chat.runtimes.codex_server import CodexServerCommand
     from turnlog.chat.runtimes.command import AgentCommand, AgentStream, SessionPoint
+    from turnlog.chat.runtimes.open_harness import OpenHarnessRuntime, OpenHarnessTransport
+    from turnlog.chat.runtimes.open_harness_events import TransportOptions
     from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
 
 __all__ = [
@@ -24,9 +26,12 @@ __all__ = [
     "ClaudeCodeCommand",
     "CodexCommand",
     "CodexServerCommand",
+    "OpenHarnessRuntime",
+    "OpenHarnessTransport",
     "ProviderRuntime",
     "SessionPoint",
     "Tool",
+    "TransportOptions",
 ]
 
 _MODULES = {
@@ -36,9 +41,12 @@ _MODULES = {
     "ClaudeCodeCommand": "claude_code",
     "CodexCommand": "codex",
     "CodexServerCommand": "codex_server",
+    "OpenHarnessRuntime": "open_harness",
+    "OpenHarnessTransport": "open_harness",
     "ProviderRuntime": "provider",
     "SessionPoint": "command",
     "Tool": "provider",
+    "TransportOptions": "open_harness_events",
 }
 
 

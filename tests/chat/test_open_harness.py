@@ -5,17 +5,29 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from starlette.testclient import TestClient
 
-from turnlog.aisdk import UIMessageReader, encode, parse_ui_message
+from support.chat_script import drain, post, user
+from turnlog.aisdk import UIMessage, UIMessageReader, encode, parse_ui_message, validate_ui_messages
 from turnlog.aisdk.codec import encode_chunk
-from turnlog.aisdk.open_harness import OpenHarnessAdapter, TransportOptions
-from turnlog.aisdk.open_harness_transport import NO_TEXT, NO_USER_MESSAGE, OpenHarnessTransport
-from turnlog.errors import ConversionError, StreamStateError
+from turnlog.aisdk.sse import HEADERS
+from turnlog.chat import Chat, ChatKeeper, MemoryKeeper, NativeKeeper, RunRequest
+from turnlog.chat.http import ChatApp
+from turnlog.chat.runtimes.open_harness import (
+    NO_TEXT,
+    NO_USER_MESSAGE,
+    OpenHarnessAdapter,
+    OpenHarnessRuntime,
+    OpenHarnessTransport,
+)
+from turnlog.chat.runtimes.open_harness_events import TransportOptions
+from turnlog.errors import ConflictError, ConversionError, StreamStateError
 
 Json = dict[str, Any]
 EVERYTHING = TransportOptions(send_flow_metadata=True, send_node_outputs=True)
@@ -299,3 +311,126 @@ def test_a_command_that_fails_is_one_error() -> None:
         assert OpenHarnessTransport(runtime).reconnect_to_stream() is None
 
     asyncio.run(run())
+
+
+# -- behind a chat
+
+
+def tool_run() -> FakeRuntime:
+    done = agent("tool", toolName="Read", toolInput={"a": 1}, toolOutput="x")
+    return FakeRuntime(thinking("R"), text("Look"), done, text("Found"), agent("complete", usage={"inputTokens": 1}))
+
+
+@pytest.fixture(params=["memory", "native"])
+def keeper(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ChatKeeper]:
+    if request.param == "memory":
+        yield MemoryKeeper()
+        return
+    native = NativeKeeper(tmp_path / "turnlog.db")
+    yield native
+    native.close()
+
+
+def shown(message: UIMessage) -> list[str]:
+    parts: list[Json] = json.loads(encode(message))["parts"]
+    return [part.get("text", part["type"]) for part in parts if part["type"] != "step-start"]
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+def test_a_chat_is_answered_and_kept(keeper: ChatKeeper, version: int) -> None:
+    """R-O18, R-O19, R-O25: of each chat by a runtime of its own, and nothing stays subscribed."""
+    harnesses = {f"chat {number}": tool_run() for number in range(10)}
+
+    async def run() -> None:
+        chat = Chat(OpenHarnessRuntime(harnesses.__getitem__), keeper)
+        await asyncio.gather(*[answer(chat, chat_id) for chat_id in harnesses])
+        for chat_id, harness in harnesses.items():
+            question, reply = await chat.messages(chat_id, version=version)
+            assert harness.commands == [{"type": "send", "message": chat_id, "parts": [text_part(chat_id)]}]
+            assert harness.listeners == []
+            assert (question.role, shown(reply)) == ("user", ["R", "Look", "dynamic-tool", "Found"])
+            validate_ui_messages([question, reply], version=version)
+
+    async def answer(chat: Chat, chat_id: str) -> None:
+        body = post(chat_id, message=user("u", chat_id))
+        assert b'"delta":"Found"' in await drain(await chat.post(body, version=version))
+
+    asyncio.run(run())
+
+
+FILE_ALONE: Json = {
+    "id": "u",
+    "role": "user",
+    "parts": [{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,"}],
+}
+
+
+def text_part(words: str) -> Json:
+    return {"type": "text", "text": words}
+
+
+def test_a_page_is_served_as_by_every_other_runtime() -> None:
+    """R-O22, R-O27: the headers of the protocol, and 204 for a stream that does not run."""
+    with TestClient(ChatApp(Chat(OpenHarnessRuntime(lambda chat_id: tool_run())))) as client:
+        reply = client.post("/api/chat", content=post(), headers={"content-type": "application/json"})
+        assert {name: reply.headers[name] for name in HEADERS} == dict(HEADERS)
+        assert reply.content.endswith(b"data: [DONE]\n\n")
+        assert client.get("/api/chat/chat/stream").status_code == 204
+        assert [message["role"] for message in client.get("/api/chat/chat").json()] == ["user", "assistant"]
+
+
+def test_nodes_at_once_never_share_a_part_behind_a_chat() -> None:
+    """R-O16, R-O24."""
+    given = [text("a1", "a"), text("b1", "b"), text("a2", "a"), text("b2", "b")]
+
+    async def run() -> None:
+        flow = [{"type": "flow:start", "flowName": "f"}, *given, {"type": "flow:complete", "status": "complete"}]
+        chat = Chat(OpenHarnessRuntime(lambda chat_id: FakeRuntime(*flow)))
+        await drain(await chat.post(post()))
+        assert shown((await chat.messages("chat"))[1]) == ["a1", "b1", "a2", "b2"]
+
+    asyncio.run(run())
+
+
+def test_a_stop_leaves_the_runtime_and_keeps_what_came() -> None:
+    """R-O20."""
+
+    async def run() -> None:
+        harness = FakeRuntime(text("Half"))
+        chat = Chat(OpenHarnessRuntime(lambda chat_id: harness))
+        reading = asyncio.create_task(drain(await chat.post(post())))
+        while harness.commands == []:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        assert await chat.stop("chat")
+        assert b'"type":"abort"' in await reading
+        assert harness.listeners == []
+        assert shown((await chat.messages("chat"))[1]) == ["Half"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("harness", "message"),
+    [
+        (FakeRuntime(failure=RuntimeError("busy")), user()),
+        (FakeRuntime(agent("complete")), FILE_ALONE),
+    ],
+    ids=["dispatch fails", "no text"],
+)
+def test_what_cannot_be_sent_is_one_error_of_the_page(harness: FakeRuntime, message: Json) -> None:
+    """R-O19, R-O21."""
+
+    async def run() -> None:
+        chat = Chat(OpenHarnessRuntime(lambda chat_id: harness), error_text=str)
+        streamed = await drain(await chat.post(post(message=message)))
+        assert streamed.count(b'"type":"error"') == 1
+        assert b'"busy"' in streamed or NO_TEXT.encode() in streamed
+        assert harness.listeners == []
+
+    asyncio.run(run())
+
+
+def test_a_run_asks_the_page_nothing() -> None:
+    with pytest.raises(ConflictError):
+        asyncio.run(OpenHarnessRuntime(lambda chat_id: tool_run()).resume(RunRequest(chat_id="chat", messages=())))
