@@ -1,6 +1,7 @@
-"""How a value is checked and cleaned of keys that a shape does not name: the small language `shapes` is written in.
+"""Checks of plain JSON values: the functions of which `version_checks` builds the check of every part and chunk.
 
-A check takes a value and gives it back without what is unknown, or raises `ShapeError`; it never changes what it got.
+A check takes a value and returns it without unknown keys, or raises `ShapeError`; it never changes its argument. Each
+mirrors the zod schema of the same kind that ai 5, 6 and 7 use: what it accepts and what it strips.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from turnlog.errors import ShapeError
 
 Check: TypeAlias = Callable[[Any], Any]
-Foreign: TypeAlias = Literal["drop", "keep", "refuse"]
-"""What becomes of keys that a shape does not name."""
+UnknownKeys: TypeAlias = Literal["drop", "keep", "refuse"]
+"""What happens to keys that a shape does not name: zod's `object`, `looseObject`, `strictObject`."""
 
 _LARGEST_SAFE_INTEGER = 2**53 - 1
 
@@ -24,16 +25,12 @@ class Field(NamedTuple):
     name: str
     check: Check
     required: bool = False
-    since: int = 5
-    """The first major version whose validator knows it; for older ones it is a foreign key."""
-    feature: str = "base"
-    """What a release must support to know it in a stream."""
 
 
 Fields: TypeAlias = Mapping[str, Field]
 
 
-def anything(value: Any) -> Any:
+def any_json(value: Any) -> Any:
     """Any JSON, null too."""
     return value
 
@@ -85,12 +82,12 @@ def record(value: Any) -> dict[str, Any]:
 
 def metadata(value: Any) -> dict[str, Any]:
     """Provider metadata: an object of objects."""
-    return {key: at(key, record, item) for key, item in _object(value).items() if key != "__proto__"}
+    return {key: check_at(key, record, item) for key, item in _object(value).items() if key != "__proto__"}
 
 
 def texts(value: Any) -> dict[str, str]:
     """An object of strings."""
-    return {key: at(key, text, item) for key, item in _object(value).items() if key != "__proto__"}
+    return {key: check_at(key, text, item) for key, item in _object(value).items() if key != "__proto__"}
 
 
 def json_value(value: Any) -> Any:
@@ -121,13 +118,13 @@ def array_of(check: Check) -> Check:
     """A list whose items all pass."""
 
     def check_items(value: Any) -> list[Any]:
-        return [at(position, check, item) for position, item in enumerate(_array(value))]
+        return [check_at(position, check, item) for position, item in enumerate(_array(value))]
 
     return check_items
 
 
-def object_of(fields: Fields, foreign: Foreign = "drop") -> Check:
-    """An object with these keys; foreign keys are taken out, kept without a look at them, or an error."""
+def object_of(fields: Fields, unknown_keys: UnknownKeys = "drop") -> Check:
+    """An object with these keys; unknown keys are taken out, kept unchecked, or an error."""
     required = tuple(field.name for field in fields.values() if field.required)
 
     def check_object(value: Any) -> dict[str, Any]:
@@ -139,10 +136,10 @@ def object_of(fields: Fields, foreign: Foreign = "drop") -> Check:
         for name, item in given.items():
             field = fields.get(name)
             if field is not None:
-                cleaned[name] = at(name, field.check, item)
-            elif foreign == "keep":
+                cleaned[name] = check_at(name, field.check, item)
+            elif unknown_keys == "keep":
                 cleaned[name] = item
-            elif foreign == "refuse":
+            elif unknown_keys == "refuse":
                 raise ShapeError("nobody knows this key", json_path=f"$.{name}")
         return cleaned
 
@@ -162,7 +159,7 @@ def chosen_by(key: str, options: Mapping[str, Check], problem: str) -> Check:
     return check
 
 
-def at(place: str | int, check: Check, value: Any) -> Any:
+def check_at(place: str | int, check: Check, value: Any) -> Any:
     """Check what stands at a key or position, and say so when it fails."""
     try:
         return check(value)

@@ -1,124 +1,28 @@
-"""The chunks of a stream that tell of tool calls: their input, who is asked for leave, their output.
+"""`UIMessageChunk`s: the events of a UI message stream, as AI SDK 5, 6 and 7 know them together.
 
-Shapes only, like all of `turnlog.aisdk.chunks`; which order of them a call may take is the writer's knowledge.
+Only what each chunk holds; the annotations of its fields say which release knows what. The reader knows which order of
+chunks makes a message, the writer how to make a valid order.
+
+Mirrors `src/ui-message-stream/ui-message-chunks.ts` of ai 6.0.326 and 7.0.173, and `dist/index.mjs` of 5.0.277.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: reading annotations that are text takes five times as long.
 
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, UnsetType
 
-from turnlog.aisdk.base import Chunk, OptionalFlag, OptionalMetadata, OptionalText, UIValue, type_of
+from turnlog.aisdk.base import (
+    Chunk,
+    OptionalFlag,
+    OptionalMetadata,
+    OptionalText,
+    Since,
+    UIValue,
+    Without,
+    type_of,
+)
 from turnlog.aisdk.parts import FileUIPart, TextUIPart, UICitation
-
-
-class ToolInputStartChunk(Chunk, frozen=True, kw_only=True, tag="tool-input-start"):
-    """A tool call opens; its input follows as text. `dynamic` makes it a `dynamic-tool` part."""
-
-    type: ClassVar[Literal["tool-input-start"]] = "tool-input-start"
-    tool_call_id: str
-    tool_name: str
-    provider_executed: OptionalFlag = UNSET
-    dynamic: OptionalFlag = UNSET
-    title: OptionalText = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-    tool_metadata: dict[str, Any] | UnsetType = UNSET
-    input_encoding: Literal["json", "text"] | UnsetType = UNSET
-
-
-class ToolInputDeltaChunk(Chunk, frozen=True, kw_only=True, tag="tool-input-delta"):
-    """More text of a tool call's input."""
-
-    type: ClassVar[Literal["tool-input-delta"]] = "tool-input-delta"
-    tool_call_id: str
-    input_text_delta: str
-
-
-class ToolInputAvailableChunk(Chunk, frozen=True, kw_only=True, tag="tool-input-available"):
-    """A tool call with its whole input; no start is needed before."""
-
-    type: ClassVar[Literal["tool-input-available"]] = "tool-input-available"
-    tool_call_id: str
-    tool_name: str
-    input: Any
-    provider_executed: OptionalFlag = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-    dynamic: OptionalFlag = UNSET
-    title: OptionalText = UNSET
-    tool_metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class ToolInputErrorChunk(Chunk, frozen=True, kw_only=True, tag="tool-input-error"):
-    """A tool call whose input cannot be used."""
-
-    type: ClassVar[Literal["tool-input-error"]] = "tool-input-error"
-    tool_call_id: str
-    tool_name: str
-    input: Any
-    error_text: str
-    provider_executed: OptionalFlag = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-    dynamic: OptionalFlag = UNSET
-    title: OptionalText = UNSET
-    tool_metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class ToolApprovalRequestChunk(Chunk, frozen=True, kw_only=True, tag="tool-approval-request"):
-    """The tool call waits for a decision."""
-
-    type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
-    approval_id: str
-    tool_call_id: str
-    signature: OptionalText = UNSET
-    approval_descriptor: Any = UNSET
-    input_schema_input: Any = UNSET
-    reason: OptionalText = UNSET
-    is_automatic: OptionalFlag = UNSET
-
-
-class ToolApprovalResponseChunk(Chunk, frozen=True, kw_only=True, tag="tool-approval-response"):
-    """The decision was made on the server."""
-
-    type: ClassVar[Literal["tool-approval-response"]] = "tool-approval-response"
-    approval_id: str
-    approved: bool
-    reason: OptionalText = UNSET
-    provider_executed: OptionalFlag = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-
-
-class ToolOutputAvailableChunk(Chunk, frozen=True, kw_only=True, tag="tool-output-available"):
-    """What a tool answered; a preliminary output is replaced by the next one."""
-
-    type: ClassVar[Literal["tool-output-available"]] = "tool-output-available"
-    tool_call_id: str
-    output: Any
-    provider_executed: OptionalFlag = UNSET
-    dynamic: OptionalFlag = UNSET
-    preliminary: OptionalFlag = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-    tool_metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class ToolOutputErrorChunk(Chunk, frozen=True, kw_only=True, tag="tool-output-error"):
-    """A tool failed."""
-
-    type: ClassVar[Literal["tool-output-error"]] = "tool-output-error"
-    tool_call_id: str
-    error_text: str
-    provider_executed: OptionalFlag = UNSET
-    dynamic: OptionalFlag = UNSET
-    provider_metadata: OptionalMetadata = UNSET
-    tool_metadata: dict[str, Any] | UnsetType = UNSET
-
-
-class ToolOutputDeniedChunk(Chunk, frozen=True, kw_only=True, tag="tool-output-denied"):
-    """The tool was not allowed to run."""
-
-    type: ClassVar[Literal["tool-output-denied"]] = "tool-output-denied"
-    tool_call_id: str
-
 
 FinishReason: TypeAlias = Literal[
     "stop",
@@ -163,6 +67,7 @@ class ResetStepChunk(Chunk, frozen=True, kw_only=True, tag="reset-step"):
     """Everything since the last step began is taken back."""
 
     type: ClassVar[Literal["reset-step"]] = "reset-step"
+    feature: ClassVar[str] = "reset-step"
 
 
 class TextStartChunk(Chunk, frozen=True, kw_only=True, tag="text-start"):
@@ -188,7 +93,7 @@ class TextEndChunk(Chunk, frozen=True, kw_only=True, tag="text-end"):
     type: ClassVar[Literal["text-end"]] = "text-end"
     id: str
     provider_metadata: OptionalMetadata = UNSET
-    citations: tuple[UICitation, ...] | UnsetType = UNSET
+    citations: Annotated[tuple[UICitation, ...] | UnsetType, Since("citations")] = UNSET
 
 
 class ReasoningStartChunk(Chunk, frozen=True, kw_only=True, tag="reasoning-start"):
@@ -214,6 +119,117 @@ class ReasoningEndChunk(Chunk, frozen=True, kw_only=True, tag="reasoning-end"):
     type: ClassVar[Literal["reasoning-end"]] = "reasoning-end"
     id: str
     provider_metadata: OptionalMetadata = UNSET
+
+
+class ToolInputStartChunk(Chunk, frozen=True, kw_only=True, tag="tool-input-start"):
+    """A tool call opens; its input follows as text. `dynamic` makes it a `dynamic-tool` part."""
+
+    type: ClassVar[Literal["tool-input-start"]] = "tool-input-start"
+    tool_call_id: str
+    tool_name: str
+    provider_executed: OptionalFlag = UNSET
+    dynamic: OptionalFlag = UNSET
+    title: Annotated[OptionalText, Since("tool-title")] = UNSET
+    provider_metadata: Annotated[OptionalMetadata, Since("streamed-call-metadata")] = UNSET
+    tool_metadata: Annotated[dict[str, Any] | UnsetType, Since("tool-metadata")] = UNSET
+    input_encoding: Annotated[Literal["json", "text"] | UnsetType, Since("input-encoding")] = UNSET
+
+
+class ToolInputDeltaChunk(Chunk, frozen=True, kw_only=True, tag="tool-input-delta"):
+    """More text of a tool call's input."""
+
+    type: ClassVar[Literal["tool-input-delta"]] = "tool-input-delta"
+    tool_call_id: str
+    input_text_delta: str
+
+
+class ToolInputAvailableChunk(Chunk, frozen=True, kw_only=True, tag="tool-input-available"):
+    """A tool call with its whole input; no start is needed before."""
+
+    type: ClassVar[Literal["tool-input-available"]] = "tool-input-available"
+    tool_call_id: str
+    tool_name: str
+    input: Any
+    provider_executed: OptionalFlag = UNSET
+    provider_metadata: OptionalMetadata = UNSET
+    dynamic: OptionalFlag = UNSET
+    title: Annotated[OptionalText, Since("tool-title")] = UNSET
+    tool_metadata: Annotated[dict[str, Any] | UnsetType, Since("tool-metadata")] = UNSET
+
+
+class ToolInputErrorChunk(Chunk, frozen=True, kw_only=True, tag="tool-input-error"):
+    """A tool call whose input cannot be used."""
+
+    type: ClassVar[Literal["tool-input-error"]] = "tool-input-error"
+    feature: ClassVar[str] = "tool-input-error"
+    tool_call_id: str
+    tool_name: str
+    input: Any
+    error_text: str
+    provider_executed: OptionalFlag = UNSET
+    provider_metadata: OptionalMetadata = UNSET
+    dynamic: OptionalFlag = UNSET
+    title: Annotated[OptionalText, Since("tool-title")] = UNSET
+    tool_metadata: Annotated[dict[str, Any] | UnsetType, Since("tool-metadata")] = UNSET
+
+
+class ToolApprovalRequestChunk(Chunk, frozen=True, kw_only=True, tag="tool-approval-request"):
+    """The tool call waits for a decision."""
+
+    type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
+    feature: ClassVar[str] = "approvals"
+    approval_id: str
+    tool_call_id: str
+    signature: Annotated[OptionalText, Since("approval-signature")] = UNSET
+    approval_descriptor: Annotated[Any, Since("approval-descriptor")] = UNSET
+    input_schema_input: Annotated[Any, Since("approval-schema-input")] = UNSET
+    reason: Annotated[OptionalText, Since("approval-request-reason")] = UNSET
+    is_automatic: Annotated[OptionalFlag, Since("automatic-approvals")] = UNSET
+
+
+class ToolApprovalResponseChunk(Chunk, frozen=True, kw_only=True, tag="tool-approval-response"):
+    """The decision was made on the server."""
+
+    type: ClassVar[Literal["tool-approval-response"]] = "tool-approval-response"
+    feature: ClassVar[str] = "automatic-approvals"
+    approval_id: str
+    approved: bool
+    reason: OptionalText = UNSET
+    provider_executed: OptionalFlag = UNSET
+    provider_metadata: OptionalMetadata = UNSET
+
+
+class ToolOutputAvailableChunk(Chunk, frozen=True, kw_only=True, tag="tool-output-available"):
+    """What a tool answered; a preliminary output is replaced by the next one."""
+
+    type: ClassVar[Literal["tool-output-available"]] = "tool-output-available"
+    tool_call_id: str
+    output: Any
+    provider_executed: OptionalFlag = UNSET
+    dynamic: OptionalFlag = UNSET
+    preliminary: Annotated[OptionalFlag, Since("preliminary-output")] = UNSET
+    provider_metadata: Annotated[OptionalMetadata, Since("result-metadata")] = UNSET
+    tool_metadata: Annotated[dict[str, Any] | UnsetType, Since("tool-metadata")] = UNSET
+
+
+class ToolOutputErrorChunk(Chunk, frozen=True, kw_only=True, tag="tool-output-error"):
+    """A tool failed."""
+
+    type: ClassVar[Literal["tool-output-error"]] = "tool-output-error"
+    tool_call_id: str
+    error_text: str
+    provider_executed: OptionalFlag = UNSET
+    dynamic: OptionalFlag = UNSET
+    provider_metadata: Annotated[OptionalMetadata, Since("result-metadata")] = UNSET
+    tool_metadata: Annotated[dict[str, Any] | UnsetType, Since("tool-metadata")] = UNSET
+
+
+class ToolOutputDeniedChunk(Chunk, frozen=True, kw_only=True, tag="tool-output-denied"):
+    """The tool was not allowed to run."""
+
+    type: ClassVar[Literal["tool-output-denied"]] = "tool-output-denied"
+    feature: ClassVar[str] = "approvals"
+    tool_call_id: str
 
 
 class SourceUrlChunk(Chunk, frozen=True, kw_only=True, tag="source-url"):
@@ -243,13 +259,15 @@ class FileChunk(Chunk, frozen=True, kw_only=True, tag="file"):
     type: ClassVar[Literal["file"]] = "file"
     url: str
     media_type: str
-    provider_metadata: OptionalMetadata = UNSET
+    # 5 accepts it, and its reader drops it.
+    provider_metadata: Annotated[OptionalMetadata, Since("file-metadata", validated=5)] = UNSET
 
 
 class ReasoningFileChunk(Chunk, frozen=True, kw_only=True, tag="reasoning-file"):
     """A file that belongs to reasoning."""
 
     type: ClassVar[Literal["reasoning-file"]] = "reasoning-file"
+    feature: ClassVar[str] = "reasoning-file"
     url: str
     media_type: str
     provider_metadata: OptionalMetadata = UNSET
@@ -259,6 +277,7 @@ class CustomChunk(Chunk, frozen=True, kw_only=True, tag="custom"):
     """Content that only its provider understands."""
 
     type: ClassVar[Literal["custom"]] = "custom"
+    feature: ClassVar[str] = "custom-content"
     kind: str
     provider_metadata: OptionalMetadata = UNSET
 
@@ -267,8 +286,9 @@ class SteeringMessageChunk(Chunk, frozen=True, kw_only=True, tag="steering-messa
     """What the user said in the middle of the run."""
 
     type: ClassVar[Literal["steering-message"]] = "steering-message"
+    feature: ClassVar[str] = "steering-messages"
     id: str
-    parts: tuple[TextUIPart | FileUIPart, ...]
+    parts: Annotated[tuple[TextUIPart | FileUIPart, ...], Without(("state", "citations"))]
 
 
 class DataChunk(UIValue, frozen=True, kw_only=True):
@@ -296,14 +316,20 @@ class AbortChunk(Chunk, frozen=True, kw_only=True, tag="abort"):
     """The run was stopped."""
 
     type: ClassVar[Literal["abort"]] = "abort"
-    reason: OptionalText = UNSET
+    reason: Annotated[OptionalText, Since("abort-reason")] = UNSET
 
 
 class FinishChunk(Chunk, frozen=True, kw_only=True, tag="finish"):
     """The message is complete."""
 
     type: ClassVar[Literal["finish"]] = "finish"
-    finish_reason: FinishReason | UnsetType = UNSET
+    finish_reason: Annotated[
+        FinishReason | UnsetType,
+        Since(
+            "finish-reason",
+            values={"unknown": "finish-reason-unknown", "interrupted": "finish-reason-interrupted"},
+        ),
+    ] = UNSET
     message_metadata: Any = UNSET
 
 

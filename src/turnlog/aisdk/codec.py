@@ -18,8 +18,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.aisdk.base import JSON_PROPERTY, UIValue, type_of
-from turnlog.aisdk.checks import at
-from turnlog.aisdk.chunk_shapes import chunk_check, known_chunks, known_finish_reasons
+from turnlog.aisdk.checks import check_at
 from turnlog.aisdk.chunks import (
     FinishChunk,
     SteeringMessageChunk,
@@ -45,7 +44,7 @@ from turnlog.aisdk.parts import (
     UrlCitationSource,
     part_class,
 )
-from turnlog.aisdk.shapes import message_check
+from turnlog.aisdk.version_checks import chunk_check, known_chunks, known_finish_reasons, message_check
 from turnlog.aisdk.versions import SdkVersion, Version, sdk_version, supports
 from turnlog.errors import ShapeError
 
@@ -81,7 +80,7 @@ def parse_ui_messages(
     def parse(value: Any) -> UIMessage:
         return _message_from(value, release, strict=strict)
 
-    return [at(position, parse, value) for position, value in enumerate(cast("list[Any]", values))]
+    return [check_at(position, parse, value) for position, value in enumerate(cast("list[Any]", values))]
 
 
 def parse_chunk(data: JsonInput, *, version: Version = 7, strict: bool = True) -> UIMessageChunk:

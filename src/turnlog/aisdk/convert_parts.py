@@ -13,7 +13,6 @@ from typing import Any, Final, TypeGuard, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.aisdk.content_shapes import citation as check_citation
 from turnlog.aisdk.json_text import is_json_string, parse_output
 from turnlog.aisdk.metadata import KEY, Marks, marks_of, to_sdk_words
 from turnlog.aisdk.options import View
@@ -31,6 +30,7 @@ from turnlog.aisdk.raw_message import (
     TextPieces,
     UnknownPieces,
 )
+from turnlog.aisdk.version_checks import citation_check
 from turnlog.aisdk.versions import Loss
 from turnlog.errors import ShapeError
 from turnlog.model import BlobRef, Citation
@@ -186,7 +186,7 @@ def add_provider(said: UIPartJson, key: str, provider: ProviderPieces | msgspec.
 def _citation(citation: Citation) -> UIPartJson | None:
     """A citation in AI SDK's words, its own where it said it; None where it has no source that can be named."""
     try:
-        return cast("UIPartJson", check_citation(citation.metadata[KEY]))
+        return cast("UIPartJson", citation_check()(citation.metadata[KEY]))
     except (KeyError, ShapeError):
         pass
     if not citation.url:

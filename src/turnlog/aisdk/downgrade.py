@@ -15,15 +15,12 @@ from msgspec.structs import replace
 
 from turnlog.aisdk import chunks as wire
 from turnlog.aisdk.base import UIValue
-from turnlog.aisdk.chunk_shapes import CHUNKS, FINISH_REASONS, known_chunks
 from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.parts import (
     CustomUIPart,
     DataUIPart,
     DynamicToolUIPart,
-    FileUIPart,
     ReasoningFileUIPart,
-    ReasoningUIPart,
     SteeringMessageUIPart,
     TextUIPart,
     ToolApproval,
@@ -32,44 +29,19 @@ from turnlog.aisdk.parts import (
     UIMessagePart,
     UnknownUIPart,
 )
+from turnlog.aisdk.version_checks import field_features, finish_reason_feature, known_chunks
 from turnlog.aisdk.versions import Loss, SdkVersion, Version, sdk_version, supports
 
 DENIED = "Tool call execution denied."
 """What a release without approvals says of a call that was not allowed and has no reason."""
 
-_TOOL_FIELDS = {
-    "title": "tool-title",
-    "tool_metadata": "tool-metadata",
-    "result_provider_metadata": "result-metadata",
-    "input_encoding": "input-encoding",
-    "preliminary": "preliminary-output",
-}
-_FIELDS: dict[type[UIValue], dict[str, str]] = {
-    TextUIPart: {"citations": "citations"},
-    ReasoningUIPart: {"id": "reasoning-id"},
-    FileUIPart: {"provider_reference": "provider-reference"},
-    ToolUIPart: _TOOL_FIELDS,
-    DynamicToolUIPart: {**_TOOL_FIELDS, "dynamic": "unavailable-tool"},
-    ToolApproval: {
-        "signature": "approval-signature",
-        "descriptor": "approval-descriptor",
-        "input_schema_input": "approval-schema-input",
-        "request_reason": "approval-request-reason",
-        "is_automatic": "automatic-approvals",
-    },
-}
-"""Fields of parts that a release may lack -> the feature that they belong to."""
-
-_STREAMING_FIELDS = {"raw_input": "raw-input", "call_provider_metadata": "streamed-call-metadata"}
-"""The same, only while a tool's input streams in."""
-
-_AS_DATA: dict[type[UIValue], str] = {
-    ReasoningFileUIPart: "reasoning-file",
-    CustomUIPart: "custom-content",
-    wire.ReasoningFileChunk: "reasoning-file",
-    wire.CustomChunk: "custom-content",
-    wire.SteeringMessageChunk: "steering-messages",
-}
+_AS_DATA: tuple[type[UIValue], ...] = (
+    ReasoningFileUIPart,
+    CustomUIPart,
+    wire.ReasoningFileChunk,
+    wire.CustomChunk,
+    wire.SteeringMessageChunk,
+)
 """What becomes `data-<its type>` where its feature is missing."""
 
 
@@ -130,22 +102,20 @@ def _part(part: UIMessagePart, losses: _Losses, path: str) -> UIMessagePart:
     if isinstance(part, UnknownUIPart):
         losses.add("unknown-part", path, "became a data part")
         return DataUIPart(type="data-unknown", data=part.value)
-    feature = _AS_DATA.get(type(part))
-    if feature is not None and losses.lacks(feature):
-        losses.add(feature, path, "became a data part")
+    if isinstance(part, _AS_DATA) and losses.lacks(part.feature):
+        losses.add(part.feature, path, "became a data part")
         return DataUIPart(type=f"data-{part.type}", data=_content(part))
     if isinstance(part, ToolUIPart | DynamicToolUIPart):
         part = _tool(part, losses, path)
-    return _without_fields(part, _FIELDS.get(type(part), {}), losses, path)
+        return _without_fields(part, field_features(type(part), part.state), losses, path)
+    return _without_fields(part, field_features(type(part)), losses, path)
 
 
 def _tool(part: ToolUIPart | DynamicToolUIPart, losses: _Losses, path: str) -> ToolUIPart | DynamicToolUIPart:
-    if part.state == "input-streaming":
-        part = _without_fields(part, _STREAMING_FIELDS, losses, path)
     if part.approval is UNSET:
         return part
     if not losses.lacks("approvals"):
-        approval = _without_fields(part.approval, _FIELDS[ToolApproval], losses, f"{path}.approval")
+        approval = _without_fields(part.approval, field_features(ToolApproval, part.state), losses, f"{path}.approval")
         return replace(part, approval=approval)
     losses.add("approvals", f"{path}.approval", "left out; a call that waited is shown without the question")
     changes: dict[str, Any] = {"approval": UNSET}
@@ -210,9 +180,8 @@ def _empty(message: UIMessage) -> UIMessage:
 
 def _replaced(chunk: wire.TaggedChunk, losses: _Losses) -> tuple[wire.UIMessageChunk, ...]:
     """What to send instead of a chunk whose type the release does not know."""
-    feature = CHUNKS[chunk.type][0]
-    losses.add(feature, "$", _REPLACED_AS.get(type(chunk), "left out"))
-    if type(chunk) in _AS_DATA:
+    losses.add(chunk.feature, "$", _REPLACED_AS.get(type(chunk), "left out"))
+    if isinstance(chunk, _AS_DATA):
         return (wire.DataChunk(type=f"data-{chunk.type}", data=_content(chunk)),)
     replacement = _REPLACEMENTS.get(type(chunk))
     return () if replacement is None else tuple(replacement(chunk, losses))
@@ -245,17 +214,13 @@ _REPLACED_AS: dict[type, str] = {
 }
 
 
-def _known_fields(chunk: Any, losses: _Losses) -> Any:
-    fields = CHUNKS[chunk.type][1] if chunk.type in CHUNKS else ()
-    names = dict(zip(chunk.__struct_encode_fields__, chunk.__struct_fields__, strict=True))
-    chunk = _without_fields(chunk, {names[field.name]: field.feature for field in fields}, losses, "$")
+def _known_fields(chunk: wire.TaggedChunk | wire.DataChunk, losses: _Losses) -> Any:
+    chunk = _without_fields(chunk, field_features(type(chunk)), losses, "$")
     if isinstance(chunk, wire.FinishChunk) and chunk.finish_reason is not UNSET:
-        feature = FINISH_REASONS[chunk.finish_reason]
+        feature = finish_reason_feature(chunk.finish_reason)
         if losses.lacks(feature):
             losses.add(feature, "$.finishReason", "became other")
             return replace(chunk, finish_reason="other")
-    if isinstance(chunk, wire.FileChunk):
-        return _without_fields(chunk, {"provider_metadata": "file-metadata"}, losses, "$")
     return chunk
 
 

@@ -1,16 +1,33 @@
 """`UIMessage` and its parts, as AI SDK 5, 6 and 7 know them together.
 
-A value may hold more than one version can: which field came when stands in `turnlog.aisdk.shapes`, whether a message
-is valid for a version says `validate_ui_messages`, and `downgrade_ui_message` takes out what an older one lacks.
+A value may hold more than one version can; the annotations of its fields say which release knows what.
+`validate_ui_messages` checks a message for a version, and `downgrade_ui_message` takes out what an older one lacks.
+
+Mirrors `src/ui/ui-messages.ts` and `src/ui/validate-ui-messages.ts` of ai 6.0.326 and 7.0.173, and the schemas in
+`dist/index.mjs` of 5.0.277.
 """
 
-from __future__ import annotations
+# No `from __future__ import annotations` here: reading annotations that are text takes five times as long.
 
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
-from turnlog.aisdk.base import OptionalFlag, OptionalMetadata, OptionalText, UIValue, type_of
+from turnlog.aisdk.base import (
+    REFUSED_ELSEWHERE,
+    STRIPPED,
+    CheckedAs,
+    InStates,
+    OptionalFlag,
+    OptionalMetadata,
+    OptionalText,
+    Since,
+    UIValue,
+    Without,
+    type_of,
+)
 
 TextState: TypeAlias = Literal["streaming", "done"]
 UIRole: TypeAlias = Literal["system", "user", "assistant"]
@@ -66,7 +83,7 @@ class TextUIPart(_Part, frozen=True, kw_only=True, tag="text"):
     text: str
     state: TextState | UnsetType = UNSET
     provider_metadata: OptionalMetadata = UNSET
-    citations: tuple[UICitation, ...] | UnsetType = UNSET
+    citations: Annotated[tuple[UICitation, ...] | UnsetType, Since("citations")] = UNSET
 
 
 class ReasoningUIPart(_Part, frozen=True, kw_only=True, tag="reasoning"):
@@ -74,7 +91,7 @@ class ReasoningUIPart(_Part, frozen=True, kw_only=True, tag="reasoning"):
 
     type: ClassVar[Literal["reasoning"]] = "reasoning"
     text: str
-    id: OptionalText = UNSET
+    id: Annotated[OptionalText, Since("reasoning-id")] = UNSET
     state: TextState | UnsetType = UNSET
     provider_metadata: OptionalMetadata = UNSET
 
@@ -108,13 +125,14 @@ class FileUIPart(_Part, frozen=True, kw_only=True, tag="file"):
     url: str
     filename: OptionalText = UNSET
     provider_metadata: OptionalMetadata = UNSET
-    provider_reference: dict[str, str] | UnsetType = UNSET
+    provider_reference: Annotated[dict[str, str] | UnsetType, Since("provider-reference")] = UNSET
 
 
 class ReasoningFileUIPart(_Part, frozen=True, kw_only=True, tag="reasoning-file"):
     """A file that belongs to reasoning."""
 
     type: ClassVar[Literal["reasoning-file"]] = "reasoning-file"
+    feature: ClassVar[str] = "reasoning-file"
     media_type: str
     url: str
     provider_metadata: OptionalMetadata = UNSET
@@ -124,6 +142,7 @@ class CustomUIPart(_Part, frozen=True, kw_only=True, tag="custom"):
     """Content that only its provider understands; `kind` is `<provider>.<type>`."""
 
     type: ClassVar[Literal["custom"]] = "custom"
+    feature: ClassVar[str] = "custom-content"
     kind: str
     provider_metadata: OptionalMetadata = UNSET
 
@@ -138,40 +157,72 @@ class SteeringMessageUIPart(_Part, frozen=True, kw_only=True, tag="steering-mess
     """What the user said while the assistant message was being made."""
 
     type: ClassVar[Literal["steering-message"]] = "steering-message"
+    feature: ClassVar[str] = "steering-messages"
     id: str
-    parts: tuple[TextUIPart | FileUIPart, ...]
+    parts: Annotated[tuple[TextUIPart | FileUIPart, ...], Without(("state", "citations"))]
+
+
+_ANSWERED = ("approval-responded", "output-available", "output-error", "output-denied")
+_CALLED = ("input-available", "approval-requested", "approval-responded", "output-available", "output-denied")
+"""The states in which the input is whole. A failed call may have none: its input may be what failed."""
 
 
 class ToolApproval(UIValue, frozen=True, kw_only=True):
-    """The question whether a tool may run, and its answer; `approved` is UNSET while it is open."""
+    """A permission request for a tool call, and its answer; `approved` is UNSET while it is open."""
 
     id: str
-    approved: OptionalFlag = UNSET
-    reason: OptionalText = UNSET
-    request_reason: OptionalText = UNSET
-    is_automatic: OptionalFlag = UNSET
-    signature: OptionalText = UNSET
-    descriptor: Any = UNSET
-    input_schema_input: Any = UNSET
+    approved: Annotated[
+        OptionalFlag,
+        InStates(("approval-responded",), required=True),
+        InStates(("output-available", "output-error"), required=True, type=Literal[True]),
+        InStates(("output-denied",), required=True, type=Literal[False]),
+        REFUSED_ELSEWHERE,
+    ] = UNSET
+    reason: Annotated[OptionalText, InStates(_ANSWERED), REFUSED_ELSEWHERE] = UNSET
+    request_reason: Annotated[OptionalText, Since("approval-request-reason")] = UNSET
+    is_automatic: Annotated[OptionalFlag, Since("automatic-approvals")] = UNSET
+    signature: Annotated[OptionalText, Since("approval-signature")] = UNSET
+    descriptor: Annotated[Any, Since("approval-descriptor")] = UNSET
+    input_schema_input: Annotated[Any, Since("approval-schema-input")] = UNSET
 
 
 class _ToolFields(UIValue, frozen=True, kw_only=True):
-    """What `tool-<name>` and `dynamic-tool` share; which fields a state allows stands in `shapes.TOOL_STATES`."""
+    """What `tool-<name>` and `dynamic-tool` share (R-S10). A field of another state is left out or an error (R-S11)."""
 
     tool_call_id: str
     state: ToolPartState
-    input: Any = UNSET
-    raw_input: Any = UNSET
-    input_encoding: Literal["json", "text"] | UnsetType = UNSET
-    output: Any = UNSET
-    error_text: OptionalText = UNSET
-    preliminary: OptionalFlag = UNSET
-    approval: ToolApproval | UnsetType = UNSET
+    input: Annotated[Any, InStates(_CALLED, required=True), InStates(("input-streaming", "output-error"))] = UNSET
+    raw_input: Annotated[
+        Any,
+        InStates(("input-streaming",), type=str, since=Since("raw-input")),
+        InStates(("output-error",)),
+    ] = UNSET
+    input_encoding: Annotated[
+        Literal["json", "text"] | UnsetType, InStates(("input-streaming",)), Since("input-encoding")
+    ] = UNSET
+    output: Annotated[Any, InStates(("output-available",), required=True), REFUSED_ELSEWHERE] = UNSET
+    error_text: Annotated[OptionalText, InStates(("output-error",), required=True), REFUSED_ELSEWHERE] = UNSET
+    preliminary: Annotated[OptionalFlag, InStates(("output-available",)), Since("preliminary-output")] = UNSET
+    approval: Annotated[
+        ToolApproval | UnsetType,
+        InStates(("approval-requested", "approval-responded", "output-denied"), required=True),
+        InStates(("output-available", "output-error")),
+        REFUSED_ELSEWHERE,
+        # The validator of 5 accepts approvals of declared tools, although 5 never asks for any.
+        Since("approvals", validated=5),
+    ] = UNSET
     provider_executed: OptionalFlag = UNSET
-    title: OptionalText = UNSET
-    tool_metadata: dict[str, Any] | UnsetType = UNSET
-    call_provider_metadata: OptionalMetadata = UNSET
-    result_provider_metadata: OptionalMetadata = UNSET
+    # 6 shows the title of a tool, and its validator takes it out; 7.0.93 was the first to keep it.
+    title: Annotated[OptionalText, Since("tool-title", validated=7)] = UNSET
+    tool_metadata: Annotated[dict[str, Any] | UnsetType, Since("tool-metadata")] = UNSET
+    call_provider_metadata: Annotated[
+        OptionalMetadata,
+        InStates(("input-streaming",), since=Since("streamed-call-metadata")),
+        InStates((*_CALLED, "output-error")),
+    ] = UNSET
+    result_provider_metadata: Annotated[
+        OptionalMetadata, InStates(("output-available", "output-error")), Since("result-metadata")
+    ] = UNSET
 
 
 class ToolUIPart(_ToolFields, frozen=True, kw_only=True):
@@ -192,8 +243,10 @@ class DynamicToolUIPart(_ToolFields, frozen=True, kw_only=True, tag_field="type"
     """
 
     type: ClassVar[Literal["dynamic-tool"]] = "dynamic-tool"
+    validated: ClassVar[Mapping[str, int]] = MappingProxyType({"approval": 6})
+    """Fields that the validators check from another major version on than in `tool-<name>` parts."""
     tool_name: str
-    dynamic: OptionalFlag = UNSET
+    dynamic: Annotated[OptionalFlag, CheckedAs(Literal[False]), Since("unavailable-tool")] = UNSET
 
 
 class DataUIPart(UIValue, frozen=True, kw_only=True):
@@ -205,7 +258,7 @@ class DataUIPart(UIValue, frozen=True, kw_only=True):
     type: str
     data: Any
     id: OptionalText = UNSET
-    transient: OptionalFlag = UNSET
+    transient: Annotated[OptionalFlag, STRIPPED] = UNSET
 
     @property
     def name(self) -> str:

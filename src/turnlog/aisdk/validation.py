@@ -12,11 +12,11 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
-from turnlog.aisdk.checks import at
+from turnlog.aisdk.checks import check_at
 from turnlog.aisdk.codec import build_message, to_plain
 from turnlog.aisdk.json_text import parse_json, same_json
 from turnlog.aisdk.parts import UIMessage
-from turnlog.aisdk.shapes import message_check
+from turnlog.aisdk.version_checks import message_check
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.errors import ShapeError
 
@@ -89,18 +89,18 @@ class _Validator:
         if not values:
             raise ShapeError("messages must not be empty")
         check = message_check(self._major)
-        messages = [at(position, check, value) for position, value in enumerate(values)]
+        messages = [check_at(position, check, value) for position, value in enumerate(values)]
         for position, message in enumerate(messages):
-            at(position, self._apply_schemas, message)
+            check_at(position, self._apply_schemas, message)
         return messages
 
     def _apply_schemas(self, message: dict[str, Any]) -> None:
         if self._metadata_schema is not None:
             _apply(self._metadata_schema, message, "metadata")
-        message["parts"] = at("parts", self._apply_to_parts, message["parts"])
+        message["parts"] = check_at("parts", self._apply_to_parts, message["parts"])
 
     def _apply_to_parts(self, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [at(position, self._apply_to_part, part) for position, part in enumerate(parts)]
+        return [check_at(position, self._apply_to_part, part) for position, part in enumerate(parts)]
 
     def _apply_to_part(self, part: dict[str, Any]) -> dict[str, Any]:
         kind: str = part["type"]

@@ -1,7 +1,7 @@
 """AI SDK versions, and what came with which: one row a feature, with its first release in every major version.
 
 All three majors are still released and features are ported back, so support is a question of feature and release,
-never of the major alone. What a feature means for parts and chunks stands in `turnlog.aisdk.shapes`.
+never of the major alone. What a feature means for parts and chunks is annotated on their structs (`base.Since`).
 """
 
 from __future__ import annotations
