@@ -16,9 +16,11 @@ from turnlog.store.reconcile.fates import BranchTracker, update_fates
 from turnlog.store.reconcile.forks import place_shared_messages
 from turnlog.store.reconcile.hook_events import supersede_hook_events
 from turnlog.store.reconcile.lineage import attach_parents, settle_shared, sharing
+from turnlog.store.reconcile.precedence import CHAT, HOOKS, STREAM
 from turnlog.store.reconcile.streams import supersede_streams
 from turnlog.store.reconcile.subagents import link_spawn_calls
 from turnlog.store.reconcile.unfinished_calls import abort_in_subagents, find_abandoned_calls
+from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS
 from turnlog.store.writing.events import EventRows
 from turnlog.store.writing.messages import MessageInserts, MessageUpdates
 from turnlog.store.writing.transaction import SourceRow, Transaction
@@ -52,17 +54,47 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     run: Callable[[Reconciliation], None]
     reads: frozenset[str]
-    """Tables whose stored rows it reads, and facts that earlier passes found (names in `FACTS`)."""
+    """Names in `AREAS`."""
     writes: frozenset[str]
-    """Tables in which it inserts or deletes rows, `table.column` where it only changes a column, and facts."""
+    """Names in `AREAS`."""
     follows: tuple[str, ...] = ()
-    """Passes that must have run before."""
+    """Passes that must have run before, besides those that these follow: they write what it reads, or read what it
+    writes."""
     why: str
     """Why it is where it is."""
 
 
-FACTS = ("streamed", "forked", "shared", "relinked", "session drafts", "usage drafts")
-"""What passes hand on in memory: fields of `Reconciliation`, and what `SessionRows` and `UsageRows` have to write."""
+AREAS: dict[str, tuple[str, ...]] = {
+    "messages": ("messages", "messages.key", "messages.agent", "messages.external_id"),
+    "bodies": ("messages.*", "frames", "archived_texts", "blobs", "blob_uses"),
+    "parts": ("parts", "more_paths"),
+    "billing": ("messages.pays_key",),
+    "places": ("memberships", "superseded"),
+    "fates": ("memberships.fate", "memberships.fate_cause", "memberships.parent_id"),
+    "events": ("events",),
+    "links": ("links",),
+    "spawn calls": ("links.found_call_id", "links.found_message_id"),
+    "sessions": ("sessions", "projects"),
+    "parents": ("sessions.parent_key", "sessions.relationship"),
+    "counts": ("usage", *(f"sessions.{name}" for name in ("turns", "events", *MESSAGE_COUNTS, *USAGE_COUNTS))),
+    "changes": ("changes", "gone"),
+    "session drafts": (),
+    "usage drafts": (),
+    "touched": (),
+    "sharing": (),
+    "streamed": (),
+    "forked": (),
+    "shared": (),
+    "relinked": (),
+}
+"""What passes read and write, by name. An area is made of tables: `table` is the rows of one, and its columns that no
+area names; `table.column` one column, `table.*` all columns that no area names.
+
+Without columns are the facts that passes hand on in memory: what `SessionRows` and `UsageRows` have to write, which
+sessions the transaction speaks of (`touched`), which of them share messages (`sharing`), and the fields of
+`Reconciliation`. `changed_seq` is in no area: it only grows, and no pass decides anything by it. A table that is in no
+area (`sources`, `streams`, `answers`, `runs`) is input that no pass may write.
+"""
 
 
 def _finish_messages(work: Reconciliation) -> None:
@@ -103,10 +135,11 @@ def _update_fates(work: Reconciliation) -> None:
 
 def _bill_shared_messages(work: Reconciliation) -> None:
     connection, sessions = work.transaction.connection, work.transaction.sessions
-    work.shared = sessions.shared | sharing(connection, work.linked)
-    if not work.shared:
+    shared = sessions.shared | sharing(connection, work.linked)
+    if not shared:
         return
-    found = settle_shared(connection, work.shared)
+    work.shared = shared
+    found = settle_shared(connection, shared)
     for change in found.billing:
         work.transaction.usage.bill(change.message_key, change.old, change.new)
         # What the message costs in each of the two sessions has changed.
@@ -142,18 +175,121 @@ def _names(*names: str) -> frozenset[str]:
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass(name="finish messages", run=_finish_messages, reads=_names(), writes=_names(), why=""),
-    Pass(name="drop moved events", run=_drop_moved_events, reads=_names(), writes=_names(), why=""),
-    Pass(name="write sessions", run=_flush, reads=_names(), writes=_names(), why=""),
-    Pass(name="supersede streams", run=_supersede_streams, reads=_names(), writes=_names(), why=""),
-    Pass(name="supersede hook events", run=_supersede_hook_events, reads=_names(), writes=_names(), why=""),
-    Pass(name="supersede chat answers", run=_supersede_chat_answers, reads=_names(), writes=_names(), why=""),
-    Pass(name="place shared messages", run=_place_shared_messages, reads=_names(), writes=_names(), why=""),
-    Pass(name="update fates", run=_update_fates, reads=_names(), writes=_names(), why=""),
-    Pass(name="bill shared messages", run=_bill_shared_messages, reads=_names(), writes=_names(), why=""),
-    Pass(name="abort abandoned calls", run=_abort_abandoned_calls, reads=_names(), writes=_names(), why=""),
-    Pass(name="attach parents", run=_attach_parents, reads=_names(), writes=_names(), why=""),
-    Pass(name="link spawn calls", run=_link_spawn_calls, reads=_names(), writes=_names(), why=""),
-    Pass(name="abort in subagents", run=_abort_in_subagents, reads=_names(), writes=_names(), why=""),
-    Pass(name="write differences", run=_flush, reads=_names(), writes=_names(), why=""),
+    Pass(
+        name="finish messages",
+        run=_finish_messages,
+        reads=_names(),
+        writes=_names("messages", "bodies"),
+        why="The last messages may still be being compressed, and every pass looks for messages by SQL.",
+    ),
+    Pass(
+        name="drop moved events",
+        run=_drop_moved_events,
+        reads=_names("events"),
+        writes=_names("events", "session drafts"),
+        why="Only now the newest generation of a rewritten file has all its events. Passes that read events must not"
+        " find one of them twice.",
+    ),
+    Pass(
+        name="write sessions",
+        run=_flush,
+        reads=_names("sessions", "counts", "changes", "session drafts", "usage drafts"),
+        writes=_names("sessions", "counts", "changes", "session drafts", "usage drafts", "touched"),
+        follows=("drop moved events",),
+        why="Passes find sessions, the ends of their branches and their flags by SQL.",
+    ),
+    Pass(
+        name="supersede streams",
+        run=_supersede_streams,
+        reads=_names("messages", "bodies", "billing", "parts", "places", "fates", "events", "links", "sessions")
+        | _names("touched"),
+        writes=_names("billing", "parts", "places", "events", "counts")
+        | _names("session drafts", "usage drafts", "touched", "streamed"),
+        follows=("finish messages", "write sessions"),
+        why=f"A stream is second in precedence: {STREAM.why}. It comes before the lesser sources, which are compared"
+        " with the messages of their session: where there is a log, these must be the log's.",
+    ),
+    Pass(
+        name="supersede hook events",
+        run=_supersede_hook_events,
+        reads=_names("messages", "bodies", "billing", "parts", "places", "fates", "events", "sessions", "touched"),
+        writes=_names("billing", "parts", "places", "events", "session drafts", "usage drafts"),
+        follows=("supersede streams",),
+        why=f"Hooks are third in precedence: {HOOKS.why}.",
+    ),
+    Pass(
+        name="supersede chat answers",
+        run=_supersede_chat_answers,
+        reads=_names("messages", "bodies", "billing", "parts", "places", "fates", "sessions", "touched"),
+        writes=_names("billing", "parts", "places", "session drafts", "usage drafts", "touched"),
+        follows=("supersede hook events",),
+        why=f"Chats come last in precedence: {CHAT.why}.",
+    ),
+    Pass(
+        name="place shared messages",
+        run=_place_shared_messages,
+        reads=_names("messages", "bodies", "places", "fates", "links", "sessions", "touched"),
+        writes=_names("places", "fates", "session drafts", "touched", "sharing", "forked"),
+        follows=("supersede chat answers",),
+        why="A fork shares the places that its parent has in the end: a superseded message is not copied.",
+    ),
+    Pass(
+        name="update fates",
+        run=_update_fates,
+        reads=_names("messages", "places", "fates", "events", "links", "sessions", "streamed", "forked"),
+        writes=_names("fates", "session drafts"),
+        follows=("place shared messages",),
+        why="Fates depend on all messages and events of a session, the shared ones of a fork among them.",
+    ),
+    Pass(
+        name="bill shared messages",
+        run=_bill_shared_messages,
+        reads=_names("messages", "bodies", "billing", "places", "links", "sessions", "sharing"),
+        writes=_names("billing", "links", "session drafts", "usage drafts", "shared", "relinked"),
+        follows=("update fates",),
+        why="Which sessions hold a message is known once superseded places are gone and forks have theirs. The links"
+        " between sessions that it infers must not be there when the compactions of a fork are looked for.",
+    ),
+    Pass(
+        name="abort abandoned calls",
+        run=_abort_abandoned_calls,
+        reads=_names("messages", "bodies", "billing", "parts", "places", "sessions", "shared"),
+        writes=_names("bodies", "billing", "parts", "session drafts", "usage drafts", "touched"),
+        follows=("bill shared messages",),
+        why="A call is abandoned in a session that shares its message. The message changes, which is billed by"
+        " difference to the session that is billed by now.",
+    ),
+    Pass(
+        name="attach parents",
+        run=_attach_parents,
+        reads=_names("links", "parents", "sessions", "relinked"),
+        writes=_names("parents"),
+        follows=("bill shared messages",),
+        why="A session may have only the parent that was just inferred from the messages it shares.",
+    ),
+    Pass(
+        name="link spawn calls",
+        run=_link_spawn_calls,
+        reads=_names("messages", "bodies", "parts", "places", "links", "sessions", "touched"),
+        writes=_names("spawn calls"),
+        follows=("abort abandoned calls",),
+        why="A call of a superseded message starts nothing, and an abandoned call has its last form.",
+    ),
+    Pass(
+        name="abort in subagents",
+        run=_abort_in_subagents,
+        reads=_names("messages", "bodies", "billing", "parts", "places", "links", "spawn calls", "sessions", "touched"),
+        writes=_names("bodies", "billing", "parts", "session drafts", "usage drafts", "touched"),
+        follows=("link spawn calls",),
+        why="A subagent ends with the call that started it, which may have been found only now, or aborted only now.",
+    ),
+    Pass(
+        name="write differences",
+        run=_flush,
+        reads=_names("sessions", "counts", "changes", "session drafts", "usage drafts"),
+        writes=_names("sessions", "counts", "changes", "session drafts", "usage drafts"),
+        follows=("attach parents", "abort in subagents"),
+        why="What the passes changed is written once.",
+    ),
 )
+"""In the order in which they run."""

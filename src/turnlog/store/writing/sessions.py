@@ -144,7 +144,8 @@ class SessionRows:
         self._connection = connection
         self._names = names
         self._now = int(time.time() * 1000)
-        self._drafts: dict[int, SessionDraft] = {}
+        self.drafts: dict[int, SessionDraft] = {}
+        """By key; of sessions that this transaction speaks of, and of those whose messages it changed."""
         self._keys: dict[str, int | None] = {}
         """Key of every session that was asked for; None for one that the user has forgotten."""
         self.leaf_titles = LeafTitles(connection)
@@ -155,32 +156,32 @@ class SessionRows:
     @property
     def ids(self) -> set[str]:
         """Ids of the sessions that this transaction speaks of."""
-        return {draft.session_id for draft in self._drafts.values() if draft.session_id}
+        return {draft.session_id for draft in self.drafts.values() if draft.session_id}
 
     @property
     def keys(self) -> set[int]:
         """Keys of the sessions that this transaction speaks of."""
-        return {draft.key for draft in self._drafts.values() if draft.session_id}
+        return {draft.key for draft in self.drafts.values() if draft.session_id}
 
     @property
     def created(self) -> set[str]:
         """Ids of the sessions that this transaction made."""
-        return {draft.session_id for draft in self._drafts.values() if draft.is_created}
+        return {draft.session_id for draft in self.drafts.values() if draft.is_created}
 
     @property
     def shared(self) -> set[int]:
         """Keys of sessions that share messages with others, and were touched."""
-        return {draft.key for draft in self._drafts.values() if draft.is_shared}
+        return {draft.key for draft in self.drafts.values() if draft.is_shared}
 
     @property
     def without_fates(self) -> set[int]:
         """Keys of sessions whose fates must be worked out anew, because a record says so."""
-        return {draft.key for draft in self._drafts.values() if draft.needs_fates}
+        return {draft.key for draft in self.drafts.values() if draft.needs_fates}
 
     @property
     def last_change(self) -> int:
         """The newest number of the change sequence; 0 when nothing changed."""
-        return max((draft.sequence for draft in self._drafts.values()), default=0)
+        return max((draft.sequence for draft in self.drafts.values()), default=0)
 
     def key(self, session_id: str) -> int | None:
         """The key of a session, made if it is new; None for one that the user has forgotten."""
@@ -190,16 +191,16 @@ class SessionRows:
         if draft is None and session_id not in self._forgotten:
             facts = SessionChange(session_id=session_id)
             draft = SessionDraft(self._next_key, session_id, facts, is_created=True, has_row=False)
-            self._drafts[draft.key] = draft
+            self.drafts[draft.key] = draft
             self._next_key += 1
         key = self._keys[session_id] = None if draft is None else draft.key
         return key
 
     def draft(self, key: int) -> SessionDraft:
         """What this transaction has to write of a session that is stored or was made by `key`."""
-        draft = self._drafts.get(key)
+        draft = self.drafts.get(key)
         if draft is None:
-            draft = self._drafts[key] = SessionDraft(key)
+            draft = self.drafts[key] = SessionDraft(key)
         return draft
 
     def _load(self, session_id: str) -> SessionDraft | None:
@@ -220,7 +221,7 @@ class SessionRows:
         if key is None:
             return
         self.sequence(key)
-        draft = self._drafts[key]
+        draft = self.drafts[key]
         if draft.facts.metadata.get(TOLD_BY) == "hooks":
             # Facts from hooks hold only until another source has any: a log says all of them, in its own words.
             draft.facts = SessionChange(session_id=change.session_id)
@@ -234,7 +235,7 @@ class SessionRows:
         if key is None:
             return
         self.sequence(key)
-        draft = self._drafts[key]
+        draft = self.drafts[key]
         is_unknown = not draft.has_row and not draft.has_new_facts
         if is_unknown or draft.facts.metadata.get(TOLD_BY) == "hooks":
             draft.facts = merge_session_changes(draft.facts, change)
@@ -257,7 +258,7 @@ class SessionRows:
         """The session's own log was written anew: what it says now is newer than anything it said before."""
         key = self.key(session_id)
         if key is not None:
-            self._drafts[key].facts.position = 0
+            self.drafts[key].facts.position = 0
 
     def share(self, keys: Iterable[int]) -> None:
         """These sessions hold a message together."""
@@ -267,7 +268,7 @@ class SessionRows:
 
     def sequence(self, key: int) -> int:
         """This transaction's number in the change sequence, for one session."""
-        draft = self._drafts.get(key) or self.draft(key)
+        draft = self.drafts.get(key) or self.draft(key)
         if not draft.sequence:
             draft.sequence, draft.is_announced = self._next_sequence, False
             self._next_sequence += 1
@@ -278,12 +279,12 @@ class SessionRows:
         departures = [Departure(events, position, id) for position, id in things]
         if departures:
             self.sequence(key)
-            self._drafts[key].departures += departures
+            self.drafts[key].departures += departures
 
     def flush(self) -> None:
         """Write all drafts to their rows. What is added to them later is written by another `flush`."""
         self._retitle()
-        drafts = sorted(self._drafts.values(), key=lambda draft: draft.key)
+        drafts = sorted(self.drafts.values(), key=lambda draft: draft.key)
         connection = self._connection
         connection.executemany(_INSERT, [self._new_row(draft) for draft in drafts if not draft.has_row])
         stored = [draft for draft in drafts if draft.has_row]
@@ -317,7 +318,7 @@ class SessionRows:
                 key = self.key(session_id)
                 if key is not None:
                     self.sequence(key)
-                    self._drafts[key].has_new_facts = True
+                    self.drafts[key].has_new_facts = True
 
     def _write_departures(self, drafts: Iterable[SessionDraft]) -> None:
         rows = [

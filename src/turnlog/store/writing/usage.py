@@ -34,7 +34,8 @@ class UsageRows:
         self._connection = connection
         self._names = names
         self._sessions = sessions
-        self._days: dict[tuple[int, int, int], list[tuple[int, ...]]] = defaultdict(list)
+        self.days: dict[tuple[int, int, int], list[tuple[int, ...]]] = defaultdict(list)
+        """Day, model and session -> `_COLUMNS` of each message that was added, negative of each that was removed."""
 
     def add(self, session_key: int, message: Message, cost: int | None) -> None:
         """Bill a model call to a session: what it used and cost (nano-dollars), on its day."""
@@ -52,7 +53,7 @@ class UsageRows:
         key = (day_of(milliseconds(message.created_at)), model_key, session_key)
         reported = nanos(message.cost.amount) or 0 if message.cost is not None else 0
         added = (*counts, reported)
-        self._days[key].append(added if sign > 0 else tuple([-count for count in added]))
+        self.days[key].append(added if sign > 0 else tuple([-count for count in added]))
 
     def bill(self, message_key: int, old: int | None, new: int | None) -> None:
         """Bill a stored message to session `new` (None: to none) and no longer to `old`."""
@@ -68,12 +69,12 @@ class UsageRows:
 
     def flush(self) -> None:
         """Add the differences to the rows by day, and hand those of each session to its draft."""
-        days = {key: [sum(column) for column in zip(*added, strict=True)] for key, added in self._days.items()}
+        days = {key: [sum(column) for column in zip(*added, strict=True)] for key, added in self.days.items()}
         for (_, _, session_key), (*counts, _reported) in days.items():
             self._sessions.draft(session_key).usage_counts.append(counts)
         self._connection.executemany(_UPSERT, [(*key, *counts) for key, counts in days.items() if any(counts)])
         # A day whose last call was moved to another session or another day is no row at all.
         self._connection.executemany(
-            "DELETE FROM usage WHERE day = ? AND model_key = ? AND session_key = ? AND calls = 0", list(self._days)
+            "DELETE FROM usage WHERE day = ? AND model_key = ? AND session_key = ? AND calls = 0", list(self.days)
         )
-        self._days.clear()
+        self.days.clear()
