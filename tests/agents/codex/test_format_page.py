@@ -8,7 +8,7 @@ import msgspec
 
 from support.format_page import FormatPage, named
 from turnlog.agents.codex import records, responses_api
-from turnlog.agents.codex.record_kinds import KEPT_FIELDS, KINDS
+from turnlog.agents.codex.record_kinds import KEPT_FIELDS, RECORD_KINDS
 from turnlog.agents.codex.stream_records import EVENT_KINDS, EXEC_KINDS
 from turnlog.agents.codex.user_messages import TAGGED
 
@@ -30,7 +30,7 @@ READ = (
 def test_every_record_kind_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23, R-C3"""
     described = {named(kind)[0]: becomes for kind, becomes, *_ in PAGE.rows("## Records")}
-    assert described == {kind: becomes.value for kind, becomes in KINDS.items()}
+    assert described == {kind: becomes.value for kind, becomes in RECORD_KINDS.items()}
 
 
 def test_every_kind_of_a_stream_is_on_the_page_with_what_it_becomes() -> None:
@@ -57,7 +57,7 @@ def test_every_field_that_is_read_is_on_the_page() -> None:
 
 def test_every_piece_of_content_is_on_the_page() -> None:
     described = {name for piece, _ in PAGE.rows("### Pieces of content") for name in named(piece)}
-    assert described == responses_api.TEXT_PIECES | responses_api.IMAGE_PIECES | responses_api.DATA_PIECES
+    assert described == responses_api.TEXT_TYPES | responses_api.IMAGE_TYPES | responses_api.DATA_TYPES
 
 
 def test_every_text_that_tells_an_origin_is_on_the_page() -> None:
@@ -68,4 +68,4 @@ def test_every_text_that_tells_an_origin_is_on_the_page() -> None:
 
 
 def test_fields_are_kept_only_of_known_kinds() -> None:
-    assert set(KEPT_FIELDS) <= set(KINDS)
+    assert set(KEPT_FIELDS) <= set(RECORD_KINDS)

@@ -1,4 +1,4 @@
-"""What single records do to a history: twins, results, borders of responses, rollbacks, damage, hostile input."""
+"""What single records do to a history: duplicates, results, borders of responses, rollbacks, damage, hostile input."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def answers(gathered: Gathered) -> list[Message]:
     return [message for message in gathered.in_order(SESSION) if message.role == "assistant"]
 
 
-# -- twins
+# -- duplicate records
 
 
 def test_what_both_streams_tell_is_told_once_in_either_order() -> None:
@@ -80,7 +80,7 @@ def test_what_both_streams_tell_is_told_once_in_either_order() -> None:
 
 
 def test_what_only_the_user_interface_was_told_is_shown() -> None:
-    """An item that was lost with a damaged line is in its twin."""
+    """An item that was lost with a damaged line is in its duplicate."""
     gathered = fold(
         meta(),
         event("user_message", message="a"),
@@ -195,24 +195,24 @@ def test_the_words_of_an_output_tell_what_became_of_its_call(text: str, state: T
     ],
 )
 def test_the_twin_of_a_call_tells_its_status(status: str, code: int | None, state: ToolState) -> None:
-    twin = completed(
+    duplicate = completed(
         "CommandExecution", id="c1", status=status, exit_code=code, duration={"secs": 1, "nanos": 5 * 10**8}
     )
-    found = the_call(fold(meta(), call("c1"), twin, output("c1", "said")))
+    found = the_call(fold(meta(), call("c1"), duplicate, output("c1", "said")))
     [result] = found.results
     assert (found.state, result.exit_code, result.duration_ms, result.output_text) == (state, code, 1500, "said")
 
 
 def test_a_twin_without_an_output_is_the_result_at_the_end_of_the_turn() -> None:
-    twin = completed("CommandExecution", id="c1", status="completed", exit_code=0, aggregated_output="done")
-    found = the_call(fold(meta(), call("c1"), twin, event("task_complete", turn_id="t1")))
+    duplicate = completed("CommandExecution", id="c1", status="completed", exit_code=0, aggregated_output="done")
+    found = the_call(fold(meta(), call("c1"), duplicate, event("task_complete", turn_id="t1")))
     assert (found.state, found.output_text) == (ToolState.OUTPUT_AVAILABLE, "done")
 
 
 def test_a_command_that_goes_on_ends_later() -> None:
     running = output("c1", "Chunk ID: a\nWall time: 1 seconds\nProcess running with session ID 7\nOutput:\n")
-    twin = completed("CommandExecution", id="c1", status="completed", exit_code=0, aggregated_output="done")
-    found = the_call(fold(meta(), call("c1"), running, twin))
+    duplicate = completed("CommandExecution", id="c1", status="completed", exit_code=0, aggregated_output="done")
+    found = the_call(fold(meta(), call("c1"), running, duplicate))
     assert [result.preliminary for result in found.results] == [True, False]
     assert found.output_text == "done"
 

@@ -1,9 +1,9 @@
-"""What the model said: items of responses -> one message a response.
+"""Assistant messages: the items of a response -> one message a response.
 
-A response's items are records of their own, and nothing names the response. It ends where its tokens are told
-(`token_usage_record` since 0.16x, a changed `token_count` before), at a prompt, or where the model speaks again after
+The items of a response are records of their own, and nothing names the response. It ends with the record of its tokens
+(`token_usage_record` since 0.16x, a changed `token_count` before), with a prompt, or where the model continues after
 an output. Up to about 0.4x the tokens come before the items and each call is written with its output; there
-`turn_context` separates responses, and `record_type: state` in the logs without envelopes.
+`turn_context` separates responses, or `record_type: state` in logs without envelopes.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.codex import identity
 from turnlog.agents.codex.drafts import CallDraft, MessageDraft
-from turnlog.agents.codex.fold_context import Reading, Told
-from turnlog.agents.codex.identity import is_told, next_number, number_of_event, number_of_item
+from turnlog.agents.codex.fold_context import CodexContext, CountedAs
+from turnlog.agents.codex.identity import next_number, number_of_event, number_of_item, was_read
 from turnlog.agents.codex.records import Content, Event, Item, clean
 from turnlog.agents.codex.responses_api import PROVIDER, citations_of, from_base64, reasoning_part, text_of
 from turnlog.agents.codex.sources import NAME
-from turnlog.agents.codex.state import OpenCall, OpenMessage
-from turnlog.agents.codex.tools import CODE_MODE, KINDS, tool_name
+from turnlog.agents.codex.state import CodexPendingCall, CodexPendingMessage
+from turnlog.agents.codex.tools import CODE_MODE, TOOL_KINDS, tool_name
 from turnlog.model import FilePart, Origin, ProviderData, ReasoningPart, TextPart, ToolKind, ToolResult, ToolState
 from turnlog.model.merge import join_mappings
 
 _STATES = {"completed": ToolState.OUTPUT_AVAILABLE, "failed": ToolState.OUTPUT_ERROR}
-"""Of a call that the provider ran, by the word of its item; its result is not logged."""
+"""`status` of a call that the provider ran -> its state; its result is not logged."""
 
-_SPOKEN = (TextPart, ReasoningPart)
-"""Parts that both streams tell."""
+_TEXT_PARTS = (TextPart, ReasoningPart)
+"""Parts that both streams of a rollout have."""
 
-_OWN_WORDS = frozenset({"Compact task completed"})
-"""What Codex (0.39) said of its own when it had compacted."""
+_CODEX_TEXTS = frozenset({"Compact task completed"})
+"""Texts in events of the model's messages that Codex itself wrote (0.39, after a compaction)."""
 
 
-def read_answer(reading: Reading, item: Item, *, origin: Origin | None = None) -> None:
-    """A `message` item of the model; with an origin one that no call of this thread gave."""
+def read_assistant_message(context: CodexContext, item: Item, *, origin: Origin | None = None) -> None:
+    """Read a `message` item of the model. `origin` is given where no model call of this thread wrote it."""
     text = text_of(item.content)
-    draft = draft_for(reading, item.id, text)
+    draft = draft_for(context, item.id, text)
     draft.origin = origin or draft.origin
-    number = number_of_item(reading.state, draft.open, item.id, (text,))
+    number = number_of_item(context.state, draft.pending, item.id, (text,))
     provider = None
     if item.id is not None:
-        provider = ProviderData(name=PROVIDER, model=reading.state.model, opaque={"id": item.id})
+        provider = ProviderData(name=PROVIDER, model=context.state.model, opaque={"id": item.id})
     part = TextPart(
         id=f"{draft.id}.{number}",
         text=text,
@@ -51,41 +51,41 @@ def read_answer(reading: Reading, item: Item, *, origin: Origin | None = None) -
         metadata=_phase(item.phase),
         provider=provider,
     )
-    _put(draft, number, part)
-    reading.state.answer_key = identity.text_key(text)
-    _note_item(reading, draft, number, item)
+    _set_part(draft, number, part)
+    context.state.assistant_text_key = identity.text_key(text)
+    _count_item(context, draft, number, item)
 
 
-def read_reasoning(reading: Reading, item: Item) -> None:
-    """A `reasoning` item."""
+def read_reasoning(context: CodexContext, item: Item) -> None:
+    """Read a `reasoning` item."""
     texts = _texts(item.summary)
-    draft = draft_for(reading, item.id, "\0".join(texts) or item.encrypted_content or "")
-    number = number_of_item(reading.state, draft.open, item.id, texts)
-    _put(draft, number, reasoning_part(item, f"{draft.id}.{number}", reading.state.model))
-    _note_item(reading, draft, number, item)
+    draft = draft_for(context, item.id, "\0".join(texts) or item.encrypted_content or "")
+    number = number_of_item(context.state, draft.pending, item.id, texts)
+    _set_part(draft, number, reasoning_part(item, f"{draft.id}.{number}", context.state.model))
+    _count_item(context, draft, number, item)
 
 
-def read_call(reading: Reading, item: Item) -> None:
-    """A `function_call`, `custom_tool_call`, `local_shell_call` or `tool_search_call` item."""
+def read_call(context: CodexContext, item: Item) -> None:
+    """Read a `function_call`, `custom_tool_call`, `local_shell_call` or `tool_search_call` item."""
     name = tool_name(item.name or item.type.removesuffix("_call"), item.namespace)
-    draft = draft_for(reading, item.call_id or item.id, f"{name}\0{item.input}")
-    call = add_call(reading, draft, item.call_id or item.id, name)
+    draft = draft_for(context, item.call_id or item.id, f"{name}\0{item.input}")
+    call = add_call(context, draft, item.call_id or item.id, name)
     call.input, call.input_text = _input_of(item)
     if item.namespace is not None:
         call.metadata["namespace"] = item.namespace
     if item.id is not None and item.id != call.id:
-        call.provider = ProviderData(name=PROVIDER, model=reading.state.model, opaque={"id": item.id})
-    began = reading.at.timestamp() if name in CODE_MODE and reading.at is not None else None
-    reading.state.remember_call(call.id, OpenCall(draft.id, name, call.number, began=began))
-    _note_item(reading, draft, call.number, item)
+        call.provider = ProviderData(name=PROVIDER, model=context.state.model, opaque={"id": item.id})
+    started_at = context.written_at.timestamp() if name in CODE_MODE and context.written_at is not None else None
+    context.state.remember_call(call.id, CodexPendingCall(draft.id, name, call.number, started_at=started_at))
+    _count_item(context, draft, call.number, item)
 
 
-def read_server_call(reading: Reading, item: Item) -> None:
-    """A `web_search_call` or `image_generation_call` item: the provider ran it, and the item is its end."""
+def read_server_call(context: CodexContext, item: Item) -> None:
+    """Read a `web_search_call` or `image_generation_call` item, which is written when the provider has run it."""
     name = item.type.removesuffix("_call")
-    draft = draft_for(reading, item.id, item.type)
-    number = number_of_item(reading.state, draft.open, item.id, (name,))
-    call = add_call(reading, draft, item.id, name, number)
+    draft = draft_for(context, item.id, item.type)
+    number = number_of_item(context.state, draft.pending, item.id, (name,))
+    call = add_call(context, draft, item.id, name, number)
     call.provider_executed = True
     call.state = _STATES.get(item.status or "", ToolState.INPUT_AVAILABLE)
     if isinstance(item.action, Raw):
@@ -93,29 +93,29 @@ def read_server_call(reading: Reading, item: Item) -> None:
     elif item.revised_prompt is not None:
         call.input = Raw(msgspec.json.encode({"revised_prompt": item.revised_prompt}))
     if item.result is not None:
-        call.add_result(image_result(reading, call.id, item.result))
-    _note_item(reading, draft, number, item)
+        call.add_result(image_result(context, call.id, item.result))
+    _count_item(context, draft, number, item)
 
 
-def image_result(reading: Reading, call_id: str, encoded: str) -> ToolResult:
-    """A generated image."""
+def image_result(context: CodexContext, call_id: str, encoded: str) -> ToolResult:
+    """The result that a generated image in Base64 is."""
     data = from_base64(encoded)
     content = FilePart(media_type="image/png", data=data) if data is not None else TextPart(text=encoded)
-    return ToolResult(id=f"{call_id}:{len(encoded)}", content=(content,), completed_at=reading.at)
+    return ToolResult(id=f"{call_id}:{len(encoded)}", content=(content,), completed_at=context.written_at)
 
 
-# -- the same thing as a user interface was told
+# -- the same texts in the other stream, for a user interface
 
 
-def hear_message(reading: Reading, event: Event) -> Told:
-    """An answer; or what Codex itself said in its place, which no model did."""
+def on_message_event(context: CodexContext, event: Event) -> CountedAs:
+    """Read an `agent_message` event: a text of the model, or of Codex itself in its place."""
     text = event.message or ""
-    return "events" if text in _OWN_WORDS else hear_text(reading, text, None, event.phase)
+    return "events" if text in _CODEX_TEXTS else on_text(context, text, None, event.phase)
 
 
-def hear_text(reading: Reading, text: str, item_id: str | None, phase: str | None) -> Told:
-    """An answer."""
-    place = _place_of_event(reading, item_id, text)
+def on_text(context: CodexContext, text: str, item_id: str | None, phase: str | None) -> CountedAs:
+    """Add a text of the model, when its item has not been read."""
+    place = _part_of_event(context, item_id, text)
     if place is None:
         return "duplicates"
     draft, number = place
@@ -123,9 +123,9 @@ def hear_text(reading: Reading, text: str, item_id: str | None, phase: str | Non
     return "messages"
 
 
-def hear_reasoning(reading: Reading, text: str, item_id: str | None) -> Told:
-    """A thought, or one section of it."""
-    place = _place_of_event(reading, item_id, text, is_section=item_id is None)
+def on_reasoning(context: CodexContext, text: str, item_id: str | None) -> CountedAs:
+    """Add reasoning, or one section of it, when its item has not been read."""
+    place = _part_of_event(context, item_id, text, is_section=item_id is None)
     if place is None:
         return "duplicates"
     draft, number = place
@@ -133,107 +133,111 @@ def hear_reasoning(reading: Reading, text: str, item_id: str | None) -> Told:
     return "messages"
 
 
-def _place_of_event(
-    reading: Reading, item_id: str | None, text: str, *, is_section: bool = False
+def _part_of_event(
+    context: CodexContext, item_id: str | None, text: str, *, is_section: bool = False
 ) -> tuple[MessageDraft, int] | None:
-    """Where to tell it: as the part that its item will be.
+    """The draft and number of the part that an event has, and that its item will have.
 
-    None when the item was read already, or will be: in a copy that was migrated each text has its item.
+    None when the item was read already, or will be read: in a migrated copy every text has its item.
     """
-    newest = reading.state.messages.get(reading.state.answer or "")
+    newest = context.state.messages.get(context.state.assistant_message or "")
     key = item_id or identity.text_key(text)
-    if newest is not None and is_told(newest, key):
+    if newest is not None and was_read(newest, key):
         return None
-    if _is_of_next(reading):
-        reading.close_message()
-    draft = draft_for(reading, item_id, text)
-    if reading.state.layout_open:
-        draft.open.unnumbered.append((key, is_section))
-        draft.records.append((reading.position, reading.length, None))
-        draft.at(reading.at)
+    if _belongs_to_next(context):
+        context.close_message()
+    draft = draft_for(context, item_id, text)
+    if context.state.layout_unknown:
+        draft.pending.unnumbered.append((key, is_section))
+        draft.records.append((context.position, context.length, None))
+        draft.add_time(context.written_at)
         return None
-    number = number_of_event(reading.state, draft.open, key, is_section=is_section)
-    draft.records.append((reading.position, reading.length, number))
-    draft.at(reading.at)
+    number = number_of_event(context.state, draft.pending, key, is_section=is_section)
+    draft.records.append((context.position, context.length, number))
+    draft.add_time(context.written_at)
     return draft, number
 
 
-def _put(draft: MessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
-    """The item's part; where the other stream told more of the text, that text."""
+def _set_part(draft: MessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
+    """Set the part of an item. Where the event had more of the text, that text stays."""
     known = draft.parts.get(number)
-    if isinstance(known, _SPOKEN) and _is_shorter(part.text, known.text):
+    if isinstance(known, _TEXT_PARTS) and _is_shorter(part.text, known.text):
         part = msgspec.structs.replace(part, text=known.text)
     draft.parts[number] = part
 
 
 def _keep_longer(draft: MessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
     known = draft.parts.get(number)
-    if not isinstance(known, _SPOKEN) or _is_shorter(known.text, part.text):
+    if not isinstance(known, _TEXT_PARTS) or _is_shorter(known.text, part.text):
         draft.parts[number] = part
 
 
 def _is_shorter(text: str, other: str) -> bool:
-    """Whether `other` tells more; of two as long the later in the alphabet, so that their order is all the same."""
+    """Whether `other` is longer. Of two equally long texts the later in the alphabet wins, whatever their order."""
     return text != other and (len(text), text) < (len(other), other)
 
 
-# -- the message
+# -- the current message
 
 
-def draft_for(reading: Reading, item_id: str | None, text: str) -> MessageDraft:
-    """The response that an item belongs to; the first item of one begins it and names it."""
-    draft = reading.open_draft()
-    if draft is not None and not _is_over(reading, draft.open):
+def draft_for(context: CodexContext, item_id: str | None, text: str) -> MessageDraft:
+    """The draft of the response that an item belongs to. The first item of a response begins it and names it."""
+    draft = context.current_draft()
+    if draft is not None and not _is_complete(context, draft.pending):
         return draft
     if item_id is not None:
-        return reading.begin_message(identity.named(reading.thread, item_id))
-    state = reading.state
-    return reading.begin_message(identity.made_up(reading.thread, state.turn_key, "assistant", text, state.said))
+        return context.begin_message(identity.id_in_thread(context.thread, item_id))
+    state = context.state
+    return context.begin_message(
+        identity.derived_id(context.thread, state.turn_key, "assistant", text, state.text_counts)
+    )
 
 
 def add_call(
-    reading: Reading, draft: MessageDraft, call_id: str | None, name: str, number: int | None = None
+    context: CodexContext, draft: MessageDraft, call_id: str | None, name: str, number: int | None = None
 ) -> CallDraft:
-    """Put a call behind the parts that the message has; one that is told of again is the same call."""
-    known = reading.calls.get(call_id) if call_id is not None else None
+    """Add a call after the parts that the message has, or return the one with the same id."""
+    known = context.calls.get(call_id) if call_id is not None else None
     if known is not None and known.draft is draft:
         return known
-    told = reading.state.calls.get(call_id) if call_id is not None else None
-    if number is None and told is not None and told.message_id == draft.id:
-        number = told.number
+    pending = context.state.calls.get(call_id) if call_id is not None else None
+    if number is None and pending is not None and pending.message_id == draft.id:
+        number = pending.number
     if number is None:
-        number = next_number(reading.state, draft.open)
+        number = next_number(context.state, draft.pending)
     part_id = f"{draft.id}.{number}"
-    call = CallDraft(draft, number, call_id or part_id, name, KINDS.get(name, ToolKind.OTHER))
-    call.started_at = reading.at
+    call = CallDraft(draft, number, call_id or part_id, name, TOOL_KINDS.get(name, ToolKind.OTHER))
+    call.started_at = context.written_at
     draft.parts[number] = call
-    reading.calls[call.id] = call
+    context.calls[call.id] = call
     return call
 
 
-def _is_over(reading: Reading, place: OpenMessage) -> bool:
+def _is_complete(context: CodexContext, place: CodexPendingMessage) -> bool:
     """Whether the response was complete before this item."""
-    if place.counted and not place.counted_first:
+    if place.has_usage and not place.usage_first:
         return True
-    return place.answered and not (reading.state.pairwise or place.counted_first)
+    # The model continues only after it was sent the output. In the old layouts an output follows its call at once, and
+    # more items of the same response may come after it.
+    return place.has_output and not (context.state.pairwise or place.usage_first)
 
 
-def _is_of_next(reading: Reading) -> bool:
-    """Whether what an event tells is of another response: where all texts of one and its tokens come before its items.
+def _belongs_to_next(context: CodexContext) -> bool:
+    """Whether an event begins another response: in the layout where all texts and the tokens come before the items.
 
-    A copy (0.169) leaves out the `turn_context` of 0.39 that stands between the two.
+    A copy by 0.169 lacks the `turn_context` that 0.39 writes between the two responses.
     """
-    draft = reading.open_draft() if reading.state.told_first else None
-    return draft is not None and draft.open.counted_first and draft.open.items > 0
+    draft = context.current_draft() if context.state.texts_first else None
+    return draft is not None and draft.pending.usage_first and draft.pending.items > 0
 
 
-def _note_item(reading: Reading, draft: MessageDraft, number: int, item: Item) -> None:
+def _count_item(context: CodexContext, draft: MessageDraft, number: int, item: Item) -> None:
     if item.others:
         draft.metadata = join_mappings(draft.metadata, item.others)
-    draft.open.items += 1
-    draft.records.append((reading.position, reading.length, number))
-    draft.at(reading.at)
-    reading.changes.counts.messages += 1
+    draft.pending.items += 1
+    draft.records.append((context.position, context.length, number))
+    draft.add_time(context.written_at)
+    context.changes.counts.messages += 1
 
 
 def _texts(pieces: list[Content] | None) -> list[str]:
@@ -245,7 +249,7 @@ def _phase(phase: str | None) -> dict[str, Any]:
 
 
 def _input_of(item: Item) -> tuple[Raw | UnsetType, str | None]:
-    """A call's input as JSON, or its text where it is none."""
+    """A call's input as JSON, or as text where it is not JSON."""
     if item.input is not None:
         return UNSET, item.input
     if isinstance(item.action, Raw):

@@ -16,11 +16,11 @@ from turnlog.agents.jsonl import whole_lines
 from turnlog.agents.packing import is_packed, unpack
 
 _BEFORE_ENVELOPES = "0.3x or older"
-"""Logs without envelopes name no version."""
+"""The version of logs without envelopes, which name none."""
 
 
 def detect_log(path: Path, head: bytes) -> Detection:
-    """The version is that of the first record which names one."""
+    """Whether a file is a rollout or a sidecar. The version is that of the first record which names one."""
     source = source_of(path)
     if source is not None and source.kind is SourceKind.SIDECAR:
         return Detection(agent=NAME, source=source)
@@ -41,7 +41,7 @@ def _is_ours(record: Line) -> bool:
 
 
 def _is_bare(records: list[Line]) -> bool:
-    """A log without envelopes begins with an id and a time, and goes on with marks and items."""
+    """Whether it is a log without envelopes: an id and a time, then marks and items."""
     first, *others = records
     if first.type or first.id is None or first.timestamp is None or first.payload is not msgspec.UNSET:
         return False
@@ -58,9 +58,9 @@ def _version_in(record: Line) -> str | None:
 
 
 def _source(path: Path, known: Source | None, head: bytes) -> Source:
-    """A log that was copied under another name is that of the thread which its records name.
+    """The source. Of a log that was copied under another name, the records name the thread.
 
-    Where its beginning was lost and none does, its own name is all that tells it from others.
+    When the beginning was lost and no record names a thread, the file's name stands for it.
     """
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""Messages and calls in the making: what one feed brings of them."""
+"""Assistant messages and tool calls while their records are read: what one feed has of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import MessageChange, Placement, RecordRef
 from turnlog.agents.codex.sources import NAME
-from turnlog.agents.codex.state import OpenMessage
+from turnlog.agents.codex.state import CodexPendingMessage
 from turnlog.agents.reading import in_order_of_arrival
 from turnlog.model import (
     Message,
@@ -29,7 +29,7 @@ from turnlog.model.tools import STATE_OF_STATUS, state_after
 
 
 class CallDraft(msgspec.Struct, eq=False):
-    """A call whose results may still come in this feed."""
+    """A tool call in a message draft. Results are added as their records are read."""
 
     draft: MessageDraft
     number: int
@@ -47,12 +47,12 @@ class CallDraft(msgspec.Struct, eq=False):
     results: list[ToolResult] = []
 
     def add_result(self, result: ToolResult) -> None:
-        """One more answer; the same one again changes nothing."""
+        """Add a result. One with the id of a known result changes nothing."""
         if not self.results or all(known.id != result.id for known in self.results):
             self.results.append(result)
 
     def part(self) -> ToolCallPart:
-        """The call with all that came back so far."""
+        """The call with the results so far."""
         results, state = self.results, self.state
         if len(results) == 1:
             state = STATE_OF_STATUS[results[0].status]
@@ -77,11 +77,11 @@ class CallDraft(msgspec.Struct, eq=False):
 
 
 class MessageDraft(msgspec.Struct, eq=False):
-    """What one feed has of an assistant message: a response of the model."""
+    """What one feed has read of an assistant message. `pending` is its place, which outlives the feed."""
 
     id: str
     session_id: str
-    open: OpenMessage
+    pending: CodexPendingMessage
     record_ids: tuple[str, ...]
     parts: dict[int, Part | CallDraft] = {}
     records: list[RecordRef] = []
@@ -97,8 +97,8 @@ class MessageDraft(msgspec.Struct, eq=False):
     usage: Usage | None = None
     metadata: dict[str, Any] = {}
 
-    def at(self, moment: datetime | None) -> None:
-        """A record of the message was written at this moment."""
+    def add_time(self, moment: datetime | None) -> None:
+        """Widen the message's times by that of a record."""
         if moment is None:
             return
         if self.created_at is None or self.completed_at is None:
@@ -109,9 +109,9 @@ class MessageDraft(msgspec.Struct, eq=False):
             self.created_at = moment
 
     def change(self) -> MessageChange:
-        """The message as this feed knows it. Ends the draft."""
-        place = self.open
-        # A draft and its calls name each other: letting go here frees them without a garbage collection.
+        """The message as this feed knows it. The draft cannot be used afterwards."""
+        place = self.pending
+        # A draft and its calls refer to each other. Emptying `parts` frees them without the garbage collector.
         parts, self.parts = self.parts, {}
         numbers = list(parts)
         if numbers != sorted(numbers):
@@ -122,7 +122,7 @@ class MessageDraft(msgspec.Struct, eq=False):
             parts=tuple([part.part() if isinstance(part, CallDraft) else part for part in parts.values()]),
             origin=self.origin,
             created_at=self.created_at,
-            # A copy has the times of its copying: the end, which the latest reading tells, only the original knows.
+            # The records of a copy have the time of the copying. Only the original has the time of the end.
             completed_at=None if place.copied else self.completed_at,
             model=self.model,
             response_id=self.response_id,

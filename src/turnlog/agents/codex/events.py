@@ -1,4 +1,4 @@
-"""What happened around the messages: turns that begin and end, tokens, rollbacks, failures."""
+"""What happens around the messages: turns, rollbacks, token counts, compactions, failures."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from msgspec import Raw, UnsetType
 from turnlog.agents.codex import identity
 from turnlog.agents.codex.assistant_messages import draft_for
 from turnlog.agents.codex.drafts import MessageDraft
-from turnlog.agents.codex.fold_context import TURNS_BEGIN, Reading
-from turnlog.agents.codex.identity import settle_layout
+from turnlog.agents.codex.fold_context import TURN_ORIGINS, CodexContext
+from turnlog.agents.codex.identity import resolve_layout
 from turnlog.agents.codex.records import (
     Compacted,
     Event,
@@ -19,98 +19,99 @@ from turnlog.agents.codex.records import (
     read_usage_record,
 )
 from turnlog.agents.codex.responses_api import counts_key, parts_of, usage_of, usage_of_count
-from turnlog.agents.codex.session import note_turn
-from turnlog.agents.codex.state import OpenCall
+from turnlog.agents.codex.session import read_turn_id
+from turnlog.agents.codex.state import CodexPendingCall
 from turnlog.agents.codex.tool_results import end_calls
-from turnlog.agents.codex.user_messages import origin_of_text, said_text
+from turnlog.agents.codex.user_messages import origin_of_text, prompt_text
 from turnlog.agents.decoding import raw_at
 from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, RewindEvent, TextPart, Usage
 
 _USER_STOPPED = "interrupted"
 
 
-def read_task_started(reading: Reading, event: Event) -> None:
-    """A turn begins: what the turn before left open was killed with its process."""
-    end_calls(reading, aborted=True)
-    if reading.state.in_turn and reading.is_own:
-        reading.end_process()
-    reading.state.in_turn = True
-    if reading.state.is_subagent:
-        reading.state.by_person = _is_by_person(reading)
-    note_turn(reading, event.turn_id)
-    reading.close_message()
-    reading.add_record_event("event_msg/task_started", reading.payload)
+def read_task_started(context: CodexContext, event: Event) -> None:
+    """Read `task_started` or `turn_started`: a turn begins."""
+    # Calls of the turn before that have no output ended with its process.
+    end_calls(context, aborted=True)
+    if context.state.in_turn and context.is_own:
+        context.end_process()
+    context.state.in_turn = True
+    if context.state.is_subagent:
+        context.state.begun_by_user = _is_by_user(context)
+    read_turn_id(context, event.turn_id)
+    context.close_message()
+    context.add_record_event("event_msg/task_started", context.payload)
 
 
-def _is_by_person(reading: Reading) -> bool:
-    """Whether no turn of another thread began this one of a subagent: since 0.16x its first record tells."""
-    attribution = fields_of(reading.payload).get("turn_attribution")
+def _is_by_user(context: CodexContext) -> bool:
+    """Whether a person began this turn of a subagent, and no turn of its parent (`turn_attribution`, since 0.16x)."""
+    attribution = fields_of(context.payload).get("turn_attribution")
     return attribution is not None and bytes(fields_of(attribution).get("parent_turn_id", b"")) == b"null"
 
 
-def read_task_complete(reading: Reading, event: Event) -> None:
-    """A turn is over; failures of the provider are logged here only."""
-    end_calls(reading, aborted=False)
-    reading.state.in_turn = False
-    reading.close_message()
-    reading.add_record_event("event_msg/task_complete", reading.payload)
+def read_task_complete(context: CodexContext, event: Event) -> None:
+    """Read `task_complete` or `turn_complete`: a turn is over. Only this record has the failures of the provider."""
+    end_calls(context, aborted=False)
+    context.state.in_turn = False
+    context.close_message()
+    context.add_record_event("event_msg/task_complete", context.payload)
     error = event.error
     if error is None:
         return
     text = error if isinstance(error, str) else error.message
-    kind = None if isinstance(error, str) else _word(error.codex_error_info)
-    reading.event_beside(
+    kind = None if isinstance(error, str) else _error_word(error.codex_error_info)
+    context.add_extra_event(
         ErrorEvent(
-            id=f"{reading.own_id()}/error",
-            position=reading.position,
-            created_at=reading.at,
+            id=f"{context.position_id()}/error",
+            position=context.position,
+            created_at=context.written_at,
             error_text=text or "",
             kind=kind or "turn",
         )
     )
 
 
-def read_turn_aborted(reading: Reading, event: Event) -> None:
-    """The user stopped the agent, or something else took the turn's place."""
-    state = reading.state
+def read_turn_aborted(context: CodexContext, event: Event) -> None:
+    """Read `turn_aborted`: an interrupt by the user. For any other reason it is only an event."""
+    state = context.state
     state.in_turn = False
-    during_tool = any(_is_cut_off(reading, call) for call in state.calls.values())
-    end_calls(reading, aborted=True)
-    reading.close_message()
+    during_tool = any(_was_interrupted(context, call) for call in state.calls.values())
+    end_calls(context, aborted=True)
+    context.close_message()
     if event.reason not in (None, _USER_STOPPED):
-        reading.add_record_event("event_msg/turn_aborted", reading.payload)
+        context.add_record_event("event_msg/turn_aborted", context.payload)
         return
-    reading.add_event(
+    context.add_event(
         InterruptEvent(
-            id=reading.own_id(),
-            position=reading.position,
-            created_at=reading.at,
+            id=context.position_id(),
+            position=context.position,
+            created_at=context.written_at,
             during="tool" if during_tool else "answer",
-            message_id=state.answer,
+            message_id=state.assistant_message,
         )
     )
 
 
-def _is_cut_off(reading: Reading, call: OpenCall) -> bool:
-    place = reading.state.messages.get(call.message_id)
-    return (not call.answered or call.aborted) and place is not None and place.turn == (reading.state.turn or None)
+def _was_interrupted(context: CodexContext, call: CodexPendingCall) -> bool:
+    place = context.state.messages.get(call.message_id)
+    return (not call.has_output or call.aborted) and place is not None and place.turn == (context.state.turn or None)
 
 
-def read_error(reading: Reading, event: Event) -> None:
-    """`error` and `stream_error`."""
-    reading.add_event(
+def read_error(context: CodexContext, event: Event) -> None:
+    """Read `error` or `stream_error`."""
+    context.add_event(
         ErrorEvent(
-            id=reading.own_id(),
-            position=reading.position,
-            created_at=reading.at,
+            id=context.position_id(),
+            position=context.position,
+            created_at=context.written_at,
             error_text=event.message or "",
-            kind=_word(event.codex_error_info) or event.type,
+            kind=_error_word(event.codex_error_info) or event.type,
         )
     )
 
 
-def _word(info: Raw | UnsetType) -> str | None:
-    """`codex_error_info`: a word, or an object whose only name is the word."""
+def _error_word(info: Raw | UnsetType) -> str | None:
+    """The word of `codex_error_info`, which is a string or an object with one field of that name."""
     if not isinstance(info, Raw):
         return None
     return bytes(info).decode(errors="replace").strip('{"').partition('"')[0] or None
@@ -119,182 +120,187 @@ def _word(info: Raw | UnsetType) -> str | None:
 # -- rollbacks
 
 
-def read_rollback(reading: Reading, event: Event) -> None:
-    """The user went back some turns: what follows hangs under what stood before them."""
-    state = reading.state
+def read_rollback(context: CodexContext, event: Event) -> None:
+    """Read `thread_rolled_back`: the user went back some turns, and the next message follows what was before them."""
+    state = context.state
     count = event.num_turns or 0
-    reading.close_message()
+    context.close_message()
     if count > 0:
         target = state.turns[-count] if count <= len(state.turns) else None
         del state.turns[-count:]
         state.leaf = target
-        state.rolled_back = reading.session.relink = True
-    reading.add_event(
-        RewindEvent(id=reading.own_id(), position=reading.position, created_at=reading.at, to_message_id=state.leaf)
+        state.rolled_back = context.session.relink = True
+    context.add_event(
+        RewindEvent(
+            id=context.position_id(), position=context.position, created_at=context.written_at, to_message_id=state.leaf
+        )
     )
 
 
 # -- tokens
 
 
-def read_token_count(reading: Reading, event: Event) -> None:
-    """`token_count`: the tokens of a response when the total has changed, else the same once more."""
+def read_token_count(context: CodexContext, event: Event) -> None:
+    """Read `token_count`: the tokens of a response when the total has changed, else a repetition."""
     info = event.info
     total = info.total_token_usage if info is not None else None
     if info is None or total is None:
-        reading.add_record_event("event_msg/token_count", reading.payload)
+        context.add_record_event("event_msg/token_count", context.payload)
         return
-    state = reading.state
+    state = context.state
     before, state.totals = state.totals, total
-    usage = usage_of_count(info, before) if total != before and not state.recorded else None
+    usage = usage_of_count(info, before) if total != before and not state.usage_recorded else None
     if usage is None:
-        # Also told, with the totals of before, where a response broke off: another attempt follows.
-        reading.close_message()
-        reading.changes.counts.duplicates += 1
+        # A response that broke off also has this record, with the totals of before. Another attempt follows.
+        context.close_message()
+        context.changes.counts.duplicates += 1
         return
-    _count(reading, usage, total)
+    _add_usage(context, usage, total)
 
 
-def read_token_usage_record(reading: Reading) -> None:
-    """`token_usage_record`: the tokens of one response, exactly; with it the response is complete."""
-    record = read_usage_record(reading.payload, reading.tell)
+def read_token_usage_record(context: CodexContext) -> None:
+    """Read `token_usage_record`: the exact tokens of one response, which is complete with it."""
+    record = read_usage_record(context.payload, context.tell)
     if record.thread_token_usage is not None:
-        reading.state.totals = record.thread_token_usage
+        context.state.totals = record.thread_token_usage
     if record.usage is None:
-        reading.add_record_event("token_usage_record", reading.payload)
+        context.add_record_event("token_usage_record", context.payload)
         return
-    _count(reading, usage_of(record.usage), record.usage, record.response_id)
-    reading.state.recorded = True
-    reading.close_message()
+    _add_usage(context, usage_of(record.usage), record.usage, record.response_id)
+    context.state.usage_recorded = True
+    context.close_message()
 
 
-def _count(reading: Reading, usage: Usage, told: WireUsage, response_id: str | None = None) -> None:
-    """Give tokens to the response that is being written; to one of its own when there is none that lacks them.
+def _add_usage(context: CodexContext, usage: Usage, counts: WireUsage, response_id: str | None = None) -> None:
+    """Give tokens to the current response, or to a new message when there is none without tokens.
 
-    A response of which nothing else is logged (the user stopped it) was paid for all the same.
+    A response of which nothing else is logged, because the user stopped it, is billed too.
     """
-    draft = reading.open_draft()
-    if draft is None or draft.open.counted:
-        if reading.state.is_subagent and not reading.is_own:
-            # Since 0.13x a copy leaves out the calls: their responses are the parent's.
-            reading.changes.counts.duplicates += 1
+    draft = context.current_draft()
+    if draft is None or draft.pending.has_usage:
+        if context.state.is_subagent and not context.is_own:
+            # Since 0.13x the copy for a subagent leaves out calls. Their responses are in the parent's log.
+            context.changes.counts.duplicates += 1
             return
-        reading.close_message()
-        draft = draft_for(reading, response_id, counts_key(told))
-    draft.open.counted = True
-    draft.open.counted_first = draft.open.items == 0
-    settle_layout(reading.state, draft.open, told_first=True)
-    draft.usage = usage if reading.is_own or not reading.state.is_subagent else None
-    draft.response_id = reading.state.answer_response = response_id
-    draft.records.append((reading.position, reading.length, None))
-    draft.at(reading.at)
-    reading.changes.counts.messages += 1
+        context.close_message()
+        draft = draft_for(context, response_id, counts_key(counts))
+    draft.pending.has_usage = True
+    draft.pending.usage_first = draft.pending.items == 0
+    resolve_layout(context.state, draft.pending, texts_first=True)
+    draft.usage = usage if context.is_own or not context.state.is_subagent else None
+    draft.response_id = context.state.assistant_response = response_id
+    draft.records.append((context.position, context.length, None))
+    draft.add_time(context.written_at)
+    context.changes.counts.messages += 1
 
 
-def read_compaction(reading: Reading) -> None:
-    """`compacted`: another history took the place of this one.
+# -- compactions
 
-    The model wrote the summary as an answer, just before; in older logs this record alone has it.
+
+def read_compaction(context: CodexContext) -> None:
+    """Read `compacted`: another history replaces this one.
+
+    The assistant message just before is the summary. In older logs only this record has it.
     """
-    record = read_compacted(reading.payload, reading.tell)
-    state = reading.state
-    summary_id = _summary_of(reading, record)
-    kept = _kept(reading, record)
+    record = read_compacted(context.payload, context.tell)
+    state = context.state
+    summary_id = _summary_of(context, record)
+    kept = _kept(context, record)
     if summary_id is not None:
         kept.append(summary_id)
-    reading.close_message()
-    reading.session.relink = True
-    reading.add_event(
+    context.close_message()
+    context.session.relink = True
+    context.add_event(
         CompactionEvent(
-            id=reading.own_id(),
-            position=reading.position,
-            created_at=reading.at,
+            id=context.position_id(),
+            position=context.position,
+            created_at=context.written_at,
             summary_message_id=summary_id,
             kept_message_ids=tuple(dict.fromkeys(kept)),
-            replacement=_replacement(reading, record),
+            replacement=_replacement(context, record),
         )
     )
-    # What is said from here on may be said in the words of before, in the same turn.
-    state.turn_key, state.said = identity.next_turn_key(state.turn_key, record.message or ""), {}
+    # Texts from here on may repeat texts of before in the same turn, so their ids need another turn key.
+    state.turn_key, state.text_counts = identity.next_turn_key(state.turn_key, record.message or ""), {}
 
 
-def _summary_of(reading: Reading, record: Compacted) -> str | None:
-    state = reading.state
+def _summary_of(context: CodexContext, record: Compacted) -> str | None:
+    state = context.state
     text = record.message or ""
-    if state.answer is not None and _is_summary(reading, record, text):
-        draft = reading.draft_of(state.answer)
+    if state.assistant_message is not None and _is_summary(context, record, text):
+        draft = context.draft_of(state.assistant_message)
         if draft is not None:
             draft.origin = Origin.COMPACTION
-        return state.answer
+        return state.assistant_message
     if not text:
         return None
-    counted = _counted_alone(reading)
+    counted = _usage_only_message(context)
     if counted is not None:
         counted.origin = Origin.COMPACTION
         counted.parts[0] = TextPart(id=f"{counted.id}.0", text=text)
-        counted.open.parts = 1
-        counted.records.append((reading.position, reading.length, None))
+        counted.pending.parts = 1
+        counted.records.append((context.position, context.length, None))
         return counted.id
-    message_id = identity.made_up(reading.thread, state.turn_key, "compaction", text, state.said)
-    reading.add_message(
+    message_id = identity.derived_id(context.thread, state.turn_key, "compaction", text, state.text_counts)
+    context.add_message(
         Message(
             id=message_id,
             role="developer",
             parts=(TextPart(id=f"{message_id}.0", text=text),),
             origin=Origin.COMPACTION,
-            created_at=reading.at,
+            created_at=context.written_at,
         )
     )
     return message_id
 
 
-def _counted_alone(reading: Reading) -> MessageDraft | None:
-    """The newest message, where it is a response of which only the tokens were told: up to 0.14x that of a summary."""
-    answer = reading.state.answer
-    place = reading.state.messages.get(answer) if answer is not None else None
-    if answer is None or place is None or place.parts or answer != reading.state.leaf:
+def _usage_only_message(context: CodexContext) -> MessageDraft | None:
+    """The newest message, when only its tokens are logged: up to 0.14x the response with the summary."""
+    message_id = context.state.assistant_message
+    place = context.state.messages.get(message_id) if message_id is not None else None
+    if message_id is None or place is None or place.parts or message_id != context.state.leaf:
         return None
-    return reading.draft_of(answer)
+    return context.draft_of(message_id)
 
 
-def _is_summary(reading: Reading, record: Compacted, text: str) -> bool:
-    """Whether the newest answer is the summary: by the id of its response, else by its text at the end of `text`."""
-    state = reading.state
-    if record.compaction_response_id is not None and state.answer_response is not None:
-        return record.compaction_response_id == state.answer_response
-    key = state.answer_key
-    length = identity.length_in(key) if key is not None else 0
+def _is_summary(context: CodexContext, record: Compacted, text: str) -> bool:
+    """Whether the newest assistant message is the summary: by its response's id, else because `text` ends with it."""
+    state = context.state
+    if record.compaction_response_id is not None and state.assistant_response is not None:
+        return record.compaction_response_id == state.assistant_response
+    key = state.assistant_text_key
+    length = identity.length_of_key(key) if key is not None else 0
     return length > 0 and identity.text_key(text[-length:]) == key
 
 
-def _kept(reading: Reading, record: Compacted) -> list[str]:
-    """The messages that the model is still given: by their ids; prompts without, or with others, by their text."""
-    known = reading.state.prompts
+def _kept(context: CodexContext, record: Compacted) -> list[str]:
+    """Ids of the messages that the model still gets. Prompts with another id or with none are found by their text."""
+    known = context.state.prompts
     prompts: dict[str, list[str]] = {}
     for message_id, key in known.items():
         prompts.setdefault(key, []).append(message_id)
     found: list[str] = []
     for raw in reversed(record.replacement_history or ()):
-        item = read_item(raw, reading.tell)
-        name = identity.named(reading.thread, item.id) if item.id is not None else None
+        item = read_item(raw, context.tell)
+        name = identity.id_in_thread(context.thread, item.id) if item.id is not None else None
         if item.role == "user" and name not in known:
-            same = prompts.get(identity.text_key(said_text(item.content)))
+            same = prompts.get(identity.text_key(prompt_text(item.content)))
             name = same.pop() if same else name
         if name is not None:
             found.append(name)
         if item.id is not None and name not in known:
-            found.extend(identity.named(base, item.id) for base in reading.state.bases)
+            found.extend(identity.id_in_thread(base, item.id) for base in context.state.base_threads)
     return found[::-1]
 
 
-def _replacement(reading: Reading, record: Compacted) -> tuple[Message, ...]:
-    """The history that the model was given instead."""
+def _replacement(context: CodexContext, record: Compacted) -> tuple[Message, ...]:
+    """The messages that the model gets instead of the history."""
     found: list[Message] = []
     for number, raw in enumerate(record.replacement_history or ()):
-        item = read_item(raw, reading.tell)
+        item = read_item(raw, context.tell)
         if item.type != "message":
             continue
-        message_id = f"{reading.own_id()}.{number}"
+        message_id = f"{context.position_id()}.{number}"
         origin = None
         if item.role != "assistant":
             text = item.content if isinstance(item.content, str) else "".join(p.text or "" for p in item.content or ())
@@ -302,7 +308,7 @@ def _replacement(reading: Reading, record: Compacted) -> tuple[Message, ...]:
         found.append(
             Message(
                 id=message_id,
-                role="assistant" if origin is None else "user" if origin in TURNS_BEGIN else "developer",
+                role="assistant" if origin is None else "user" if origin in TURN_ORIGINS else "developer",
                 origin=origin,
                 parts=parts_of(item.content, message_id, lambda index, raw=raw: raw_at(raw, "content", index)),
             )

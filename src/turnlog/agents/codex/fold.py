@@ -1,9 +1,9 @@
 """The fold of one Codex rollout: records in file order -> changes of the model.
 
-A rollout has two streams in one file: what the model saw and said (`response_item`), and what a user interface was
-told (`event_msg`). The first is the truth of order and content, the second knows how calls ended. Here items become
-messages again, one a response, and what both streams tell is told once. What reaches beyond what is remembered is left
-to the store, by id.
+A rollout has two streams in one file: what the model got and wrote (`response_item`), and what a user interface was
+sent (`event_msg`). The first decides order and content, the second knows how calls ended. Here items become messages
+again, one a response, and what both streams have becomes one part. What refers to records that are no longer remembered
+is left to the store, by id.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from msgspec import UNSET
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
 from turnlog.agents.codex import assistant_messages, events, session, tool_results, user_messages
-from turnlog.agents.codex.fold_context import Reading, Told
-from turnlog.agents.codex.identity import settle_layout
+from turnlog.agents.codex.fold_context import CodexContext, CountedAs
+from turnlog.agents.codex.identity import resolve_layout
 from turnlog.agents.codex.records import (
     EVENTS,
     ITEMS,
@@ -33,30 +33,31 @@ from turnlog.agents.codex.records import (
     thread_named_in,
 )
 from turnlog.agents.codex.sources import NAME
-from turnlog.agents.codex.state import State, decode_state, encode_state
+from turnlog.agents.codex.state import CodexState, decode_state, encode_state
 from turnlog.agents.jsonl import count_lines
 from turnlog.agents.packing import unpack
 from turnlog.model import Origin
 
-_NUMBERED = re.compile(r"item-\d+")
-"""Ids of what had none, in a log that was migrated."""
+_MIGRATED_ITEM = re.compile(r"item-\d+")
+"""Ids that `codex migrate-rollouts` (0.169) gives to items without one."""
 
-_SPAWNED = "You are the newly spawned agent."
-"""How the output of the spawning call begins in the copy that a subagent is given (0.11x)."""
+_SPAWN_OUTPUT = "You are the newly spawned agent."
+"""How the output of the spawning call begins in a subagent's copy of its parent's log (0.11x)."""
 
 
-def _read_output(reading: Reading, item: Item) -> None:
+def _read_output(context: CodexContext, item: Item) -> None:
+    """Read `function_call_output`: a result, injected context, or the end of a subagent's copy."""
     text = item.output
     if item.call_id is None and item.name is not None:
-        user_messages.read_context(reading, item)
-    elif not reading.is_own and isinstance(text, str) and text.startswith(_SPAWNED):
-        session.end_copy(reading)
-        user_messages.read_spawned(reading, text)
+        user_messages.read_context(context, item)
+    elif not context.is_own and isinstance(text, str) and text.startswith(_SPAWN_OUTPUT):
+        session.end_copy(context)
+        user_messages.read_spawned(context, text)
     else:
-        tool_results.read_output(reading, item)
+        tool_results.read_output(context, item)
 
 
-_ITEMS: dict[str, Callable[[Reading, Item], None]] = {
+_ITEM_READERS: dict[str, Callable[[CodexContext, Item], None]] = {
     "reasoning": assistant_messages.read_reasoning,
     "function_call": assistant_messages.read_call,
     "custom_tool_call": assistant_messages.read_call,
@@ -72,7 +73,7 @@ _ITEMS: dict[str, Callable[[Reading, Item], None]] = {
     "agent_message": user_messages.read_agent_message,
 }
 
-_EVENTS: dict[str, Callable[[Reading, Event], None]] = {
+_EVENT_READERS: dict[str, Callable[[CodexContext, Event], None]] = {
     "token_count": events.read_token_count,
     "task_started": events.read_task_started,
     "turn_started": events.read_task_started,
@@ -84,12 +85,12 @@ _EVENTS: dict[str, Callable[[Reading, Event], None]] = {
     "stream_error": events.read_error,
 }
 
-_TWINS: dict[str, Callable[[Reading, Event], Told]] = {
+_DUPLICATE_EVENTS: dict[str, Callable[[CodexContext, Event], CountedAs]] = {
     "user_message": user_messages.read_user_message,
-    "agent_message": assistant_messages.hear_message,
-    "agent_reasoning": lambda reading, event: assistant_messages.hear_reasoning(reading, event.text or "", None),
-    "agent_reasoning_raw_content": lambda reading, event: assistant_messages.hear_reasoning(
-        reading, event.text or "", None
+    "agent_message": assistant_messages.on_message_event,
+    "agent_reasoning": lambda context, event: assistant_messages.on_reasoning(context, event.text or "", None),
+    "agent_reasoning_raw_content": lambda context, event: assistant_messages.on_reasoning(
+        context, event.text or "", None
     ),
     "exec_command_end": tool_results.read_call_event,
     "mcp_tool_call_end": tool_results.read_call_event,
@@ -98,47 +99,49 @@ _TWINS: dict[str, Callable[[Reading, Event], Told]] = {
     "dynamic_tool_call_response": tool_results.read_call_event,
     "collab_agent_spawn_end": tool_results.read_call_event,
 }
-"""Events that tell what an item tells too, and what each of them is counted as then."""
+"""Events that have the same as an item. The readers return what the event is counted as."""
 
 
-def _hear_answer(reading: Reading, item: TurnItem) -> Told:
+def _on_message_item(context: CodexContext, item: TurnItem) -> CountedAs:
     text = "\n".join([piece.text for piece in item.content or () if piece.text is not None])
-    return assistant_messages.hear_text(reading, text, _item_id(item), item.phase)
+    return assistant_messages.on_text(context, text, _item_id(item), item.phase)
 
 
-def _hear_reasoning(reading: Reading, item: TurnItem) -> Told:
-    return assistant_messages.hear_reasoning(
-        reading, "\n\n".join(item.raw_content or item.summary_text or ()), _item_id(item)
+def _on_reasoning_item(context: CodexContext, item: TurnItem) -> CountedAs:
+    return assistant_messages.on_reasoning(
+        context, "\n\n".join(item.raw_content or item.summary_text or ()), _item_id(item)
     )
 
 
 def _item_id(item: TurnItem) -> str | None:
-    """The id that the other stream has too: not one that `codex migrate-rollouts` (0.169) numbered."""
-    return None if item.id is None or _NUMBERED.fullmatch(item.id) is not None else item.id
+    """The id that both streams have; None for one that a migration gave."""
+    return None if item.id is None or _MIGRATED_ITEM.fullmatch(item.id) is not None else item.id
 
 
-_REVIEWS = {"entered_review_mode": True, "exited_review_mode": False}
-"""Events between which a review is made."""
+_REVIEW_EVENTS = {"entered_review_mode": True, "exited_review_mode": False}
+"""Events at the beginning (True) and the end of a review."""
 
 _REVIEW_ITEMS = {"EnteredReviewMode": True, "ExitedReviewMode": False}
-"""The same since 0.146."""
+"""Items at the same places since 0.146."""
 
 
-def _note_review_item(reading: Reading, item: TurnItem) -> None:
-    """What is heard between the two has the reviewer's thread; in a log that was migrated this one's."""
+def _read_review_item(context: CodexContext, item: TurnItem) -> None:
+    """Note the beginning or the end of a review."""
     under_way = _REVIEW_ITEMS[item.type]
+    # Events of the review have the reviewer's thread id and are known by it. In a migrated log they have this thread's,
+    # so only their place tells.
     if _item_id(item) is None:
-        session.note_review(reading, under_way=under_way)
-    reading.state.reviewed = not under_way
+        session.set_review(context, under_way=under_way)
+    context.state.review_ended = not under_way
 
 
-_OF_REVIEWER = frozenset({*_TWINS, "token_count"})
-"""What a log hears of a thread that reviews."""
+_REVIEWER_EVENTS = frozenset({*_DUPLICATE_EVENTS, "token_count"})
+"""Events of a reviewing thread that the log of the thread that asked for the review repeats."""
 
-_ITEM_TWINS: dict[str, Callable[[Reading, TurnItem], Told]] = {
+_DUPLICATE_ITEMS: dict[str, Callable[[CodexContext, TurnItem], CountedAs]] = {
     "UserMessage": user_messages.read_user_item,
-    "AgentMessage": _hear_answer,
-    "Reasoning": _hear_reasoning,
+    "AgentMessage": _on_message_item,
+    "Reasoning": _on_reasoning_item,
     "CommandExecution": tool_results.read_call_item,
     "FileChange": tool_results.read_call_item,
     "McpToolCall": tool_results.read_call_item,
@@ -158,30 +161,30 @@ class CodexFold:
 
     def __init__(self, source: Source, state: bytes | None) -> None:
         self._source = source
-        self._state = decode_state(state) if state is not None else State()
+        self._state = decode_state(state) if state is not None else CodexState()
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
         state = self._state
         data, problem = unpack(self._source.path, data)
-        reading = Reading(self._external_id(data), state)
+        context = CodexContext(self._external_id(data), state)
         if problem is not None:
-            reading.tell(problem, "error")
-        for line, json, position, length, number in read_lines(data, offset, state.lines + 1, reading.changes):
-            reading.json = json
-            reading.position = position
-            reading.length = length
-            reading.line_number = number
-            _read_line(reading, line)
+            context.tell(problem, "error")
+        for line, json, position, length, number in read_lines(data, offset, state.lines + 1, context.changes):
+            context.json = json
+            context.position = position
+            context.length = length
+            context.line_number = number
+            _read_line(context, line)
         state.lines += count_lines(data)
-        return reading.finish()
+        return context.finish()
 
     def state(self) -> bytes:
         """See `turnlog.agents.base.Fold.state`."""
         return encode_state(self._state)
 
     def _external_id(self, data: bytes) -> str:
-        """Whose log this is: told by its path, else by its first record."""
+        """The session of the log: from its path, else from the first record that names a thread."""
         if self._source.session_id is not None:
             return self._source.session_id.removeprefix(f"{NAME}:")
         if self._state.thread is None:
@@ -189,36 +192,36 @@ class CodexFold:
         return self._state.thread or ""
 
 
-def _read_line(reading: Reading, line: Line) -> None:
+def _read_line(context: CodexContext, line: Line) -> None:
     payload = line.payload
     if payload is UNSET:
-        _read_bare(reading, line)
+        _read_without_envelope(context, line)
         return
-    reading.note_time(line.timestamp)
-    reading.number = line.ordinal
-    reading.payload = payload
-    if reading.state.origin is not None:
-        session.note_pause(reading)
+    context.set_time(line.timestamp)
+    context.ordinal = line.ordinal
+    context.payload = payload
+    if context.state.origin is not None:
+        session.check_pause(context)
     kind = line.type
     if kind == "response_item":
         try:
             item = decode_item(payload)
         except UNREADABLE:
-            item = ITEMS.salvage(payload, reading.tell)
-        _read_item(reading, item)
+            item = ITEMS.salvage(payload, context.tell)
+        _read_item(context, item)
     elif kind == "event_msg":
         try:
             event = decode_event(payload)
         except UNREADABLE:
-            event = EVENTS.salvage(payload, reading.tell)
-        _read_event(reading, event)
-    elif kind in _OTHERS:
-        _OTHERS[kind](reading)
+            event = EVENTS.salvage(payload, context.tell)
+        _read_event(context, event)
+    elif kind in _OTHER_READERS:
+        _OTHER_READERS[kind](context)
     else:
-        reading.add_record_event(kind, payload)
+        context.add_record_event(kind, payload)
 
 
-_OTHERS: dict[str, Callable[[Reading], None]] = {
+_OTHER_READERS: dict[str, Callable[[CodexContext], None]] = {
     "session_meta": session.read_session_meta,
     "turn_context": session.read_context,
     "token_usage_record": events.read_token_usage_record,
@@ -227,80 +230,80 @@ _OTHERS: dict[str, Callable[[Reading], None]] = {
 }
 
 
-def _read_bare(reading: Reading, line: Line) -> None:
-    """A record without an envelope: the item itself, or nothing but a mark between two responses."""
-    reading.note_time(line.timestamp)
-    reading.payload = reading.json
+def _read_without_envelope(context: CodexContext, line: Line) -> None:
+    """Read a record without an envelope (up to 0.3x): an item, or only a mark between two responses."""
+    context.set_time(line.timestamp)
+    context.payload = context.json
     if line.record_type is not None:
-        reading.close_message()
-        reading.add_record_event(line.record_type, reading.json)
+        context.close_message()
+        context.add_record_event(line.record_type, context.json)
         return
-    item = read_item(reading.json, reading.tell)
+    item = read_item(context.json, context.tell)
     if item.type:
-        _read_item(reading, item)
-    elif item.id is not None and not reading.state.named:
-        session.read_bare_meta(reading, item)
+        _read_item(context, item)
+    elif item.id is not None and not context.state.named:
+        session.read_bare_meta(context, item)
     else:
-        reading.add_record_event("", reading.json)
+        context.add_record_event("", context.json)
 
 
-def _read_item(reading: Reading, item: Item) -> None:
-    kind, state = item.type, reading.state
+def _read_item(context: CodexContext, item: Item) -> None:
+    kind, state = item.type, context.state
     if state.reviewing:
-        session.note_review(reading, under_way=False)
-    reviewed, state.reviewed = state.reviewed, False
-    if state.layout_open and (draft := reading.open_draft()) is not None:
-        settle_layout(state, draft.open, told_first=False)
+        session.set_review(context, under_way=False)
+    reviewed, state.review_ended = state.review_ended, False
+    if state.layout_unknown and (draft := context.current_draft()) is not None:
+        resolve_layout(state, draft.pending, texts_first=False)
     if item.passthrough is not None and item.passthrough.turn_id is not None:
-        session.note_turn(reading, item.passthrough.turn_id)
+        session.read_turn_id(context, item.passthrough.turn_id)
     if kind == "message":
         if item.role == "assistant":
             if reviewed:
-                reading.close_message()
-            assistant_messages.read_answer(reading, item, origin=Origin.NOTIFICATION if reviewed else None)
+                context.close_message()
+            assistant_messages.read_assistant_message(context, item, origin=Origin.NOTIFICATION if reviewed else None)
         else:
-            user_messages.read_message(reading, item)
+            user_messages.read_message(context, item)
         return
-    reader = _ITEMS.get(kind)
+    reader = _ITEM_READERS.get(kind)
     if reader is not None:
-        reader(reading, item)
+        reader(context, item)
     else:
-        reading.add_record_event(f"response_item/{kind}", reading.payload)
+        context.add_record_event(f"response_item/{kind}", context.payload)
 
 
-def _read_event(reading: Reading, event: Event) -> None:
+def _read_event(context: CodexContext, event: Event) -> None:
     kind = event.type
-    if reading.state.reviewed_apart and kind in _OF_REVIEWER:
-        reading.add_record_event(f"event_msg/{kind}", reading.payload)
+    if context.state.reviewed_elsewhere and kind in _REVIEWER_EVENTS:
+        context.add_record_event(f"event_msg/{kind}", context.payload)
         return
-    reader = _EVENTS.get(kind)
+    reader = _EVENT_READERS.get(kind)
     if reader is not None:
-        reader(reading, event)
+        reader(context, event)
         return
-    told: Told = "events"
+    counted_as: CountedAs = "events"
     if kind == "item_completed" and event.item is not None:
         kind = f"item_completed/{event.item.type}"
-        hear_item = _ITEM_TWINS.get(event.item.type)
-        is_own = reading.is_of_thread(event.thread_id)
-        if is_own and hear_item is not None and not reading.state.reviewed_apart:
-            reading.item_began = event.started_at_ms / 1000 if event.started_at_ms else None
-            told = hear_item(reading, event.item)
+        on_item = _DUPLICATE_ITEMS.get(event.item.type)
+        is_own = context.is_about_this_thread(event.thread_id)
+        if is_own and on_item is not None and not context.state.reviewed_elsewhere:
+            context.item_started = event.started_at_ms / 1000 if event.started_at_ms else None
+            counted_as = on_item(context, event.item)
         elif is_own and event.item.type in _REVIEW_ITEMS:
-            _note_review_item(reading, event.item)
+            _read_review_item(context, event.item)
     else:
-        hear = _TWINS.get(kind)
-        if hear is not None:
-            told = hear(reading, event)
+        on_event = _DUPLICATE_EVENTS.get(kind)
+        if on_event is not None:
+            counted_as = on_event(context, event)
         elif kind == "thread_name_updated" and event.thread_name:
-            reading.session.titles["custom"] = event.thread_name
-        elif kind in _REVIEWS:
-            session.note_review(reading, under_way=_REVIEWS[kind])
-            reading.state.reviewed = not _REVIEWS[kind]
-    if told == "duplicates":
-        reading.changes.counts.duplicates += 1
-    elif told == "messages":
-        reading.changes.counts.messages += 1
-    elif told == "results":
-        reading.changes.counts.results += 1
+            context.session.titles["custom"] = event.thread_name
+        elif kind in _REVIEW_EVENTS:
+            session.set_review(context, under_way=_REVIEW_EVENTS[kind])
+            context.state.review_ended = not _REVIEW_EVENTS[kind]
+    if counted_as == "duplicates":
+        context.changes.counts.duplicates += 1
+    elif counted_as == "messages":
+        context.changes.counts.messages += 1
+    elif counted_as == "results":
+        context.changes.counts.results += 1
     else:
-        reading.add_record_event(f"event_msg/{kind}", reading.payload)
+        context.add_record_event(f"event_msg/{kind}", context.payload)

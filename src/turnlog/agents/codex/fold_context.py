@@ -1,7 +1,7 @@
-"""One reading of a rollout under way: the line, the session, the message being written, and what came of it.
+"""The working object of one feed of a Codex rollout: `CodexContext`.
 
-The readers of the several kinds of records share it and keep nothing of their own. What outlives a feed is `State`;
-the rest begins anew with each.
+It holds the line that is being read, the session, the current assistant message, and the changes found so far. All
+functions that read records take it and keep nothing of their own. What must outlive the feed is in `CodexState`.
 """
 
 from __future__ import annotations
@@ -23,61 +23,60 @@ from turnlog.agents.changes import (
 )
 from turnlog.agents.codex import identity
 from turnlog.agents.codex.drafts import CallDraft, MessageDraft
-from turnlog.agents.codex.record_kinds import KEPT_FIELDS, KINDS, Becomes
+from turnlog.agents.codex.record_kinds import KEPT_FIELDS, RECORD_KINDS, RecordOutcome
 from turnlog.agents.codex.records import fields_of
 from turnlog.agents.codex.sources import session_id, thread_of
-from turnlog.agents.codex.state import OpenMessage, State
+from turnlog.agents.codex.state import CodexPendingMessage, CodexState
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.reading import LineReading, aware
 from turnlog.model import Fate, HistoryEvent, Message, Origin, RecordEvent, RunMetadataEvent
 
-TURNS_BEGIN = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
-"""Origins of what a person (or, to a subagent, the parent) said, which begins a turn."""
-
+TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
+"""Origins of messages that begin a turn: a person wrote them, or for a subagent its parent."""
 
 _SMALL_RECORD = 4096
 """Bytes up to which the event of an unknown record carries the record."""
 
-Told: TypeAlias = Literal["messages", "results", "duplicates", "events"]
-"""What a record is counted as (see `LineCounts`)."""
+CountedAs: TypeAlias = Literal["messages", "results", "duplicates", "events"]
+"""Which field of `LineCounts` counts a record."""
 
 
-class Reading(LineReading):
-    """See the module."""
+class CodexContext(LineReading):
+    """One feed of one rollout. `finish` returns the changes."""
 
-    def __init__(self, external_id: str, state: State) -> None:
+    def __init__(self, external_id: str, state: CodexState) -> None:
         super().__init__(Changes())
         self.state = state
         self.external_id = external_id
         self.session_id = session_id(external_id)
         self.session = SessionChange(session_id=self.session_id)
-        self.order: list[MessageDraft | MessageChange] = []
+        self.new_messages: list[MessageDraft | MessageChange] = []
         self.drafts: dict[str, MessageDraft] = {}
         self.calls: dict[str, CallDraft] = {}
         self.payload: Raw | bytes = b""
-        """The JSON of what the line is about: the line itself where it has no envelope."""
-        self.at: datetime | None = None
+        """The JSON of the line's payload; the line itself where it has no envelope."""
+        self.written_at: datetime | None = None
         """When the line was written."""
-        self.item_began: float | None = None
-        """When what an item tells of began, in seconds."""
-        self.number: int | None = None
-        """The line's number in the thread, where lines have one."""
+        self.item_started: float | None = None
+        """When the call of an `item_completed` began, in Unix seconds."""
+        self.ordinal: int | None = None
+        """The line's ordinal in its thread, where lines have one."""
 
     def finish(self) -> Changes:
-        """All that this feed brought."""
+        """The changes of this feed, messages in the order in which the feed met them first."""
         changes, session = self.changes, self.session
-        changes.messages = [item if isinstance(item, MessageChange) else item.change() for item in self.order]
+        changes.messages = [item if isinstance(item, MessageChange) else item.change() for item in self.new_messages]
         if self.state.rolled_back and session.active_leaf is None:
             session.active_leaf = self.state.leaf
         if session != SessionChange(session_id=self.session_id):
             changes.sessions[self.session_id] = session
         return changes
 
-    def note_time(self, moment: datetime | None) -> None:
-        """The line's time is one of the session's."""
+    def set_time(self, moment: datetime | None) -> None:
+        """Set the time of the line, and widen the session's times by it."""
         if moment is not None and moment.tzinfo is not UTC:
             moment = aware(moment)
-        self.at = moment
+        self.written_at = moment
         session = self.session
         session.position = self.position
         if moment is None:
@@ -91,55 +90,54 @@ class Reading(LineReading):
 
     @property
     def thread(self) -> str:
-        """The thread in which what is being read was first said."""
+        """The thread that wrote the current record first: in a copy, the thread that was copied."""
         return self.state.origin or self.external_id
 
-    def is_of_thread(self, thread: str | None) -> bool:
-        """Whether what a line tells happened here: what a thread that reviews does is in its own log, and told here."""
+    def is_about_this_thread(self, thread: str | None) -> bool:
+        """Whether an event happened in this thread. Events of a review's thread are repeated here."""
         return thread is None or thread in (thread_of(self.external_id), self.thread)
 
-    # Messages
-
-    def place(self, message_id: str) -> OpenMessage:
-        """The place of a new message, behind the newest."""
+    # -- messages
+    def next_place(self, message_id: str) -> CodexPendingMessage:
+        """The place of a new message, after the newest. The message becomes the newest."""
         state = self.state
-        place = OpenMessage(self.position, state.leaf, state.turn or None, None, state.origin is not None)
+        next_place = CodexPendingMessage(self.position, state.leaf, state.turn or None, None, state.origin is not None)
         state.leaf = message_id
-        return place
+        return next_place
 
     @property
     def is_own(self) -> bool:
-        """Whether the line is this thread's own, not a copy of another's."""
+        """Whether the record is this thread's own and not a copy of another thread's."""
         return self.state.origin is None
 
     def add_message(self, message: Message) -> None:
-        """A message that is one record."""
+        """Add a message that is one record."""
         state = self.state
-        if message.origin in TURNS_BEGIN:
+        if message.origin in TURN_ORIGINS:
             state.remember_turn(state.leaf)
             state.turn += 1
             state.step = 0
         self.close_message()
-        place = self.place(message.id)
-        self.order.append(
+        next_place = self.next_place(message.id)
+        self.new_messages.append(
             MessageChange(
                 message=message,
                 placement=Placement(
                     session_id=self.session_id,
-                    position=place.position,
+                    position=next_place.position,
                     records=((self.position, self.length, None),),
                     record_ids=self._record_ids(message.id),
-                    parent_id=place.parent,
-                    turn=place.turn,
+                    parent_id=next_place.parent,
+                    turn=next_place.turn,
                     fate=Fate.ACTIVE,
-                    copied=place.copied,
+                    copied=next_place.copied,
                 ),
             )
         )
 
-    def add_again(self, message: Message, position: int) -> None:
-        """Another reading of a message that began at `position`."""
-        self.order.append(
+    def emit_again(self, message: Message, position: int) -> None:
+        """Emit a message that was emitted before, read from a second record: the store joins both by id."""
+        self.new_messages.append(
             MessageChange(
                 message=message,
                 placement=Placement(
@@ -152,18 +150,18 @@ class Reading(LineReading):
         )
 
     def begin_message(self, message_id: str) -> MessageDraft:
-        """A response of the model begins."""
+        """Begin an assistant message, which is a new response of the model."""
         state = self.state
         state.step += 1
-        state.recorded = False
-        place = self.place(message_id)
-        place.step = state.step
-        forgotten = state.remember_message(message_id, place)
+        state.usage_recorded = False
+        next_place = self.next_place(message_id)
+        next_place.step = state.step
+        forgotten = state.remember_message(message_id, next_place)
         if forgotten is not None:
             self.drafts.pop(forgotten, None)
-        state.open = state.answer = message_id
-        state.answer_key = state.answer_response = None
-        draft = self._draft(message_id, place)
+        state.current_message = state.assistant_message = message_id
+        state.assistant_text_key = state.assistant_response = None
+        draft = self._draft(message_id, next_place)
         draft.record_ids = self._record_ids(message_id)
         draft.model = state.model
         draft.provider = state.provider
@@ -172,36 +170,36 @@ class Reading(LineReading):
         return draft
 
     def draft_of(self, message_id: str) -> MessageDraft | None:
-        """What this feed has of an assistant message; None when it is forgotten."""
+        """The draft of an assistant message; None when the message is no longer remembered."""
         draft = self.drafts.get(message_id)
         if draft is not None:
             return draft
-        place = self.state.messages.get(message_id)
-        return None if place is None else self._draft(message_id, place)
+        next_place = self.state.messages.get(message_id)
+        return None if next_place is None else self._draft(message_id, next_place)
 
-    def _draft(self, message_id: str, place: OpenMessage) -> MessageDraft:
-        draft = MessageDraft(message_id, self.session_id, place, (message_id,))
+    def _draft(self, message_id: str, next_place: CodexPendingMessage) -> MessageDraft:
+        draft = MessageDraft(message_id, self.session_id, next_place, (message_id,))
         self.drafts[message_id] = draft
-        self.order.append(draft)
+        self.new_messages.append(draft)
         return draft
 
-    def open_draft(self) -> MessageDraft | None:
-        """The response that is being written."""
-        message_id = self.state.open
+    def current_draft(self) -> MessageDraft | None:
+        """The draft of the current assistant message; None when the next item begins another."""
+        message_id = self.state.current_message
         if message_id is None:
             return None
         return self.drafts.get(message_id) or self.draft_of(message_id)
 
     def close_message(self) -> None:
-        """What follows is of another response."""
-        self.state.open = None
+        """End the current assistant message: the next item begins another."""
+        self.state.current_message = None
 
     def _record_ids(self, message_id: str) -> tuple[str, ...]:
-        """What later records may call a message: its id, and the number of its first record."""
-        return (message_id,) if self.number is None else (message_id, f"#{self.number}")
+        """The names that later records may use for a message: its id, and the ordinal of its first record."""
+        return (message_id,) if self.ordinal is None else (message_id, f"#{self.ordinal}")
 
-    def begin_turn_key(self, turn_id: str | None, prompt: str | None) -> None:
-        """Another turn: what is said in it is not what was said before."""
+    def set_turn(self, turn_id: str | None, prompt: str | None) -> None:
+        """Begin another turn, if this id or prompt does. Ids that are made of texts contain the turn's key."""
         state = self.state
         if turn_id is not None:
             if turn_id == state.turn_id:
@@ -211,47 +209,46 @@ class Reading(LineReading):
             state.turn_key = identity.next_turn_key(state.turn_key, prompt)
         else:
             return
-        state.said = {}
+        state.text_counts = {}
 
-    # What belongs to no message
-
-    def own_id(self) -> str:
-        """An id for what has none in the log: made of its place."""
+    # -- events and links
+    def position_id(self) -> str:
+        """An id for a record that has none in the log, made of its byte offset."""
         return f"{self.session_id}@{self.position}"
 
     def add_event(self, event: HistoryEvent) -> None:
-        """Put an event where its record stands, and count the record."""
-        self.event_beside(event)
+        """Add the event that a record is, and count the record."""
+        self.add_extra_event(event)
         self.changes.counts.events += 1
 
     def add_record_event(self, kind: str, payload: bytes | Raw) -> None:
-        """Add the event that `KINDS` has for a record; a record of an unknown kind is kept as such."""
-        handling = KINDS.get(kind)
+        """Add the event that `RECORD_KINDS` has for a record; a record of an unknown kind is kept as such."""
+        outcome = RECORD_KINDS.get(kind)
         event: HistoryEvent
-        if handling is Becomes.RUN_METADATA or kind == "event_msg/token_count":
+        if outcome is RecordOutcome.RUN_METADATA or kind == "event_msg/token_count":
             event = RunMetadataEvent(
-                id=self.own_id(),
+                id=self.position_id(),
                 position=self.position,
-                created_at=self.at,
+                created_at=self.written_at,
                 kind=kind,
                 data=_kept_fields(kind, payload),
             )
         else:
             event = RecordEvent(
-                id=self.own_id(),
+                id=self.position_id(),
                 position=self.position,
-                created_at=self.at,
+                created_at=self.written_at,
                 kind=kind,
-                known=handling is not None,
-                data=self._small_record() if handling is None else _kept_fields(kind, payload),
+                known=outcome is not None,
+                data=self._small_record() if outcome is None else _kept_fields(kind, payload),
             )
         self.add_event(event)
 
     def _small_record(self) -> Raw | UnsetType:
         return Raw(clean_json(self.json)) if len(self.json) <= _SMALL_RECORD else UNSET
 
-    def event_beside(self, event: HistoryEvent) -> None:
-        """An event that the line tells beside what it is itself."""
+    def add_extra_event(self, event: HistoryEvent) -> None:
+        """Add a further event of a record that is also something else. The record is not counted."""
         self.changes.events.append(
             EventChange(session_id=self.session_id, event=event, record=(self.position, self.length))
         )
@@ -264,7 +261,7 @@ class Reading(LineReading):
         call_id: str | None = None,
         shares_before: int | None = None,
     ) -> None:
-        """Say that the thread `child` came out of `parent`, and that it shares its records before a number."""
+        """Add a link from thread `parent` to `child`. A fork shares the parent's records before an ordinal."""
         if kind == "subagent" and parent == self.external_id and self.is_own:
             self.state.remember_child(child)
         if parent != child:
@@ -279,18 +276,18 @@ class Reading(LineReading):
             )
 
     def end_process(self) -> None:
-        """Say that the process that wrote the log was gone by now, and with it the threads that it had started."""
+        """Add the time by which this thread's process had ended, and with it the threads that it started."""
         children, self.state.children = self.state.children, []
-        if self.at is None:
+        if self.written_at is None:
             return
-        told = {ENDED_AT: int(self.at.timestamp() * 1000)}
+        ended = {ENDED_AT: int(self.written_at.timestamp() * 1000)}
         for child in children:
             self.changes.links.append(
                 Link(
                     kind="subagent",
                     parent_session_id=self.session_id,
                     child_session_id=session_id(child),
-                    metadata=told,
+                    metadata=ended,
                 )
             )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnlog.agents.codex.sources import NAME
-from turnlog.agents.codex.tools import KINDS
+from turnlog.agents.codex.tools import TOOL_KINDS
 from turnlog.agents.hook_events import take_call, take_prompt, take_question, take_result, take_stop
 from turnlog.agents.hooked import Hooks
 from turnlog.model import ToolKind
@@ -16,4 +16,4 @@ EVENTS = {
     "Stop": take_stop,
 }
 
-HOOKS = Hooks(NAME, EVENTS, {**KINDS, "Bash": ToolKind.EXECUTE}, child="{agent}")
+HOOKS = Hooks(NAME, EVENTS, {**TOOL_KINDS, "Bash": ToolKind.EXECUTE}, child="{agent}")

@@ -1,4 +1,4 @@
-"""Every kind of record that Codex is known to write, and what it becomes.
+"""Every kind of record that Codex is known to write, and what becomes of it.
 
 A kind is the record's `type`, with that of its payload where it has one and that of its item: `response_item/message`,
 `event_msg/item_completed/Plan`. `docs/formats/codex.md` describes each of them, which a test compares with this table.
@@ -9,13 +9,13 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Becomes(StrEnum):
-    """What a record turns into."""
+class RecordOutcome(StrEnum):
+    """What becomes of a record."""
 
     MESSAGE = "message"
     RESULT = "result"
-    TWIN = "twin"
-    """Told in the other stream too: what it adds goes there, and nothing is shown twice."""
+    DUPLICATE = "duplicate"
+    """The other stream has it too. What it adds is joined there, and nothing is shown twice."""
     COMPACTION = "compaction"
     INTERRUPT = "interrupt"
     REWIND = "rewind"
@@ -24,14 +24,14 @@ class Becomes(StrEnum):
     RECORD = "record"
 
 
-def _kinds(prefix: str, becomes: Becomes, *names: str) -> dict[str, Becomes]:
-    return {f"{prefix}{name}": becomes for name in names}
+def _kinds(prefix: str, outcome: RecordOutcome, *names: str) -> dict[str, RecordOutcome]:
+    return {f"{prefix}{name}": outcome for name in names}
 
 
-KINDS: dict[str, Becomes] = {
+RECORD_KINDS: dict[str, RecordOutcome] = {
     **_kinds(
         "response_item/",
-        Becomes.MESSAGE,
+        RecordOutcome.MESSAGE,
         "message",
         "reasoning",
         "function_call",
@@ -44,7 +44,7 @@ KINDS: dict[str, Becomes] = {
     ),
     **_kinds(
         "response_item/",
-        Becomes.RESULT,
+        RecordOutcome.RESULT,
         "function_call_output",
         "custom_tool_call_output",
         "tool_search_output",
@@ -53,7 +53,7 @@ KINDS: dict[str, Becomes] = {
     ),
     **_kinds(
         "response_item/",
-        Becomes.RECORD,
+        RecordOutcome.RECORD,
         "additional_tools",
         "compaction",
         "compaction_summary",
@@ -65,7 +65,7 @@ KINDS: dict[str, Becomes] = {
     ),
     **_kinds(
         "event_msg/",
-        Becomes.TWIN,
+        RecordOutcome.DUPLICATE,
         "user_message",
         "agent_message",
         "agent_reasoning",
@@ -79,7 +79,7 @@ KINDS: dict[str, Becomes] = {
     ),
     **_kinds(
         "event_msg/item_completed/",
-        Becomes.TWIN,
+        RecordOutcome.DUPLICATE,
         "UserMessage",
         "AgentMessage",
         "Reasoning",
@@ -95,16 +95,16 @@ KINDS: dict[str, Becomes] = {
         "FunctionCallOutput",
         "Sleep",
     ),
-    "event_msg/token_count": Becomes.TWIN,
-    "token_usage_record": Becomes.MESSAGE,
-    "compacted": Becomes.COMPACTION,
-    "event_msg/turn_aborted": Becomes.INTERRUPT,
-    "event_msg/thread_rolled_back": Becomes.REWIND,
-    "event_msg/error": Becomes.ERROR,
-    "event_msg/stream_error": Becomes.ERROR,
+    "event_msg/token_count": RecordOutcome.DUPLICATE,
+    "token_usage_record": RecordOutcome.MESSAGE,
+    "compacted": RecordOutcome.COMPACTION,
+    "event_msg/turn_aborted": RecordOutcome.INTERRUPT,
+    "event_msg/thread_rolled_back": RecordOutcome.REWIND,
+    "event_msg/error": RecordOutcome.ERROR,
+    "event_msg/stream_error": RecordOutcome.ERROR,
     **_kinds(
         "event_msg/",
-        Becomes.RUN_METADATA,
+        RecordOutcome.RUN_METADATA,
         "task_started",
         "task_complete",
         "turn_started",
@@ -122,11 +122,11 @@ KINDS: dict[str, Becomes] = {
         "item_completed/ContextCompaction",
         "item_completed/HookPrompt",
     ),
-    "session_meta": Becomes.RUN_METADATA,
-    "turn_context": Becomes.RUN_METADATA,
+    "session_meta": RecordOutcome.RUN_METADATA,
+    "turn_context": RecordOutcome.RUN_METADATA,
     **_kinds(
         "",
-        Becomes.RECORD,
+        RecordOutcome.RECORD,
         "world_state",
         "dynamic_tools_updated",
         "inter_agent_communication",
@@ -138,7 +138,7 @@ KINDS: dict[str, Becomes] = {
     ),
     **_kinds(
         "event_msg/",
-        Becomes.RECORD,
+        RecordOutcome.RECORD,
         "agent_message_content_delta",
         "agent_message_delta",
         "agent_reasoning_delta",
@@ -207,11 +207,13 @@ KINDS: dict[str, Becomes] = {
     ),
 }
 
-TYPES = frozenset(kind.partition("/")[0] for kind in KINDS)
+TYPES = frozenset(kind.partition("/")[0] for kind in RECORD_KINDS)
 """The `type` of every known record."""
 
-ITEM_TYPES = frozenset(kind.removeprefix("response_item/") for kind in KINDS if kind.startswith("response_item/"))
-"""The `type` of every known item: of records that have no envelope too."""
+ITEM_TYPES = frozenset(
+    kind.removeprefix("response_item/") for kind in RECORD_KINDS if kind.startswith("response_item/")
+)
+"""The `type` of every known item, also of items without an envelope."""
 
 KEPT_FIELDS: dict[str, tuple[str, ...]] = {
     "session_meta": (
@@ -248,4 +250,4 @@ KEPT_FIELDS: dict[str, tuple[str, ...]] = {
     "event_msg/warning": ("message",),
     "event_msg/plan_update": ("explanation", "plan"),
 }
-"""Fields of a payload that the record's event carries; of the others it carries none, the record being archived."""
+"""Fields of a payload that its event has. All others are only in the archived record."""

@@ -1,6 +1,6 @@
 """The shapes of Codex's records, as far as they are read: an envelope, and one struct for each family of payloads.
 
-Decoding is typed and skips what is not declared, which is what makes reading fast. Every field has a default and
+Decoding is typed and skips what is not declared, which is what makes context fast. Every field has a default and
 nothing is required, because each version writes another subset. Names follow the log's own.
 """
 
@@ -31,11 +31,11 @@ class Line(msgspec.Struct, gc=False):
 
 
 FIRST_KEYS = ("timestamp", "ordinal", "type", "id", "record_type")
-"""With which of its fields a record begins, in one version or another."""
+"""Fields that a record begins with in the recorded versions."""
 
 
 class Content(msgspec.Struct, gc=False):
-    """A piece of a message, of reasoning or of an output."""
+    """A content of a message, of reasoning or of an output."""
 
     type: str = ""
     text: str | None = None
@@ -60,7 +60,7 @@ class Annotation(msgspec.Struct, gc=False):
 
 
 class Passthrough(msgspec.Struct, gc=False):
-    """What an item's metadata tells: in which turn it is, and who said its pieces (since 0.14x)."""
+    """Metadata of an item: its turn, and who wrote each of its contents (since 0.14x)."""
 
     turn_id: str | None = None
     content_item_kinds: list[str] | None = None
@@ -74,7 +74,7 @@ class OutputObject(msgspec.Struct, gc=False):
 
 
 class Item(msgspec.Struct, gc=False):
-    """`response_item`: what the model saw or said, an item of the Responses API."""
+    """`response_item`: an item of the Responses API that the model got or wrote."""
 
     type: str = ""
     id: str | None = None
@@ -106,10 +106,10 @@ class Item(msgspec.Struct, gc=False):
 
 
 class CompleteItem(Item, gc=False, forbid_unknown_fields=True):
-    """An item with all fields that have been seen: what has another one is no such item."""
+    """An item with all fields that were ever seen. Decoding fails for an item with another one."""
 
     execution: Raw | UnsetType = UNSET
-    """Who looks for tools (`tool_search_call`): not read."""
+    """Who runs a `tool_search_call`. It is not read."""
 
 
 class WireUsage(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
@@ -138,7 +138,7 @@ class Duration(msgspec.Struct, gc=False):
 
 
 class TurnItem(msgspec.Struct, gc=False):
-    """The item of `item_completed`: the same thing as the person saw it, with status and times."""
+    """The item of `item_completed`: an item as a user interface shows it, with status and times."""
 
     type: str = ""
     id: str | None = None
@@ -175,7 +175,7 @@ class TurnItem(msgspec.Struct, gc=False):
 
 
 class Event(msgspec.Struct, gc=False):
-    """`event_msg`: what happened, for a user interface."""
+    """`event_msg`: an event for a user interface."""
 
     type: str = ""
     message: str | None = None
@@ -219,7 +219,7 @@ class TurnError(msgspec.Struct, gc=False):
 
 
 class UsageRecord(msgspec.Struct, gc=False):
-    """`token_usage_record`: what one response cost, and the thread's total so far."""
+    """`token_usage_record`: the tokens of one response, and the thread's total so far."""
 
     response_id: str | None = None
     usage: WireUsage | None = None
@@ -227,7 +227,7 @@ class UsageRecord(msgspec.Struct, gc=False):
 
 
 class Git(msgspec.Struct, gc=False):
-    """The repository when the thread began."""
+    """The repository in which the thread began."""
 
     commit_hash: str | None = None
     branch: str | None = None
@@ -235,14 +235,14 @@ class Git(msgspec.Struct, gc=False):
 
 
 class HistoryBase(msgspec.Struct, gc=False):
-    """Up to where a fork shares the history of another thread."""
+    """How much of another thread's history a fork shares."""
 
     thread_id: str | None = None
     end_ordinal_exclusive: int | None = None
 
 
 class Meta(msgspec.Struct, gc=False):
-    """`session_meta`: whose log it is. Forks by copy hold that of the copied thread too."""
+    """`session_meta`: which thread the log is. A fork by copy also has that of the copied thread."""
 
     id: str | None = None
     timestamp: datetime | None = None
@@ -263,7 +263,7 @@ class Meta(msgspec.Struct, gc=False):
 
 
 class TurnContext(msgspec.Struct, gc=False):
-    """`turn_context`: with which model and settings a turn runs."""
+    """`turn_context`: the model and settings of a turn."""
 
     turn_id: str | None = None
     cwd: str | None = None
@@ -272,7 +272,7 @@ class TurnContext(msgspec.Struct, gc=False):
 
 
 class Compacted(msgspec.Struct, gc=False):
-    """`compacted`: what took the place of the history."""
+    """`compacted`: what replaces the history."""
 
     message: str | None = None
     replacement_history: list[Raw] | None = None
@@ -280,7 +280,7 @@ class Compacted(msgspec.Struct, gc=False):
 
 
 class Communication(msgspec.Struct, gc=False):
-    """What comes before a message between agents."""
+    """`inter_agent_communication_metadata`, which comes before a message between agents."""
 
     trigger_turn: bool | None = None
 
@@ -288,7 +288,7 @@ class Communication(msgspec.Struct, gc=False):
 PayloadT = TypeVar("PayloadT", bound=msgspec.Struct)
 
 Tell: TypeAlias = Callable[[str, Literal["error", "note"], str | None], None]
-"""Takes a problem: what, how bad, where in the record."""
+"""Takes a problem: reason, severity, JSON path in the record."""
 
 
 def _is_record(record: Line) -> bool:
@@ -302,23 +302,23 @@ decode_line = msgspec.json.Decoder(Line).decode
 
 
 class Payload(Generic[PayloadT]):
-    """Decodes the payload of one family of records."""
+    """Decodes payloads of one type of record."""
 
     def __init__(self, kind: type[PayloadT], complete: type[PayloadT] | None = None) -> None:
         self._kind = kind
         self.decode = (msgspec.json.Decoder(kind) if complete is None else KeepingDecoder(kind, complete)).decode
-        """Decodes a sound payload, and raises one of `UNREADABLE` for any other: where every call counts."""
+        """Decodes a valid payload; raises one of `UNREADABLE` for any other. The fold calls it directly, for speed."""
         self._tolerant = JsonLines(kind, first_keys=("type",), plausible=lambda record: True, complete=complete)
 
     def read(self, raw: Raw | bytes, tell: Tell) -> PayloadT:
-        """The payload; what of it cannot be read is told and left out."""
+        """The payload. What cannot be read of it is reported and left out."""
         try:
             return self.decode(raw)
         except UNREADABLE:
             return self.salvage(raw, tell)
 
     def salvage(self, raw: Raw | bytes, tell: Tell) -> PayloadT:
-        """What can be read of a payload that is not sound."""
+        """The readable fields of an invalid payload. The others are reported."""
         found = self._tolerant.decode(bytes(raw))
         if isinstance(found, str):
             tell(found, "error", "$.payload")
@@ -344,14 +344,14 @@ _decode_fields = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def clean(raw: Raw) -> Raw:
-    """JSON that was passed over when its record was decoded, fit to be kept."""
+    """JSON that was not decoded with its record, made fit to be kept: bytes that are not UTF-8 are replaced."""
     data = bytes(raw)
     cleaned = clean_json(data)
     return raw if cleaned is data else Raw(cleaned)
 
 
 def fields_of(json: bytes | Raw) -> dict[str, Raw]:
-    """The fields of an object as exact JSON; none when it is no object."""
+    """The fields of an object as exact JSON; empty when it is no object."""
     try:
         return _decode_fields(clean_json(bytes(json)))
     except msgspec.MsgspecError:
@@ -359,7 +359,7 @@ def fields_of(json: bytes | Raw) -> dict[str, Raw]:
 
 
 def thread_named_in(data: bytes) -> str | None:
-    """The thread that the first record names which names one."""
+    """The thread of the first record that names one; None when no record does."""
     for record, *_ in read_lines(data, 0, 1, Changes()):
         if record.type == "session_meta" and isinstance(record.payload, Raw):
             try:

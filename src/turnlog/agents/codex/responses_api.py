@@ -1,4 +1,7 @@
-"""Pieces of the Responses API -> parts. What a piece is not known to be keeps its exact JSON."""
+"""What a rollout has of OpenAI's Responses API: content -> parts, token counts -> usage.
+
+Content of an unknown type keeps its exact JSON.
+"""
 
 from __future__ import annotations
 
@@ -27,62 +30,65 @@ from turnlog.model import (
 
 PROVIDER = "openai"
 
-TEXT_PIECES = frozenset({"input_text", "output_text", "text", "Text", "summary_text", "reasoning_text", "refusal"})
-IMAGE_PIECES = frozenset({"input_image", "image"})
-DATA_PIECES = frozenset({"input_audio", "input_file", "encrypted_content"})
-"""Pieces that are known but have no part of their own: a `DataPart` holds their JSON."""
+TEXT_TYPES = frozenset({"input_text", "output_text", "text", "Text", "summary_text", "reasoning_text", "refusal"})
+IMAGE_TYPES = frozenset({"input_image", "image"})
+DATA_TYPES = frozenset({"input_audio", "input_file", "encrypted_content"})
+"""Known content without a part type of its own: a `DataPart` holds its JSON."""
 
 IMAGE_MARKS = ("<image name=", "</image>", "<image>")
-"""How the texts before and after an image of a prompt begin."""
+"""How the texts begin that Codex puts before and after an image of a prompt."""
 
-RawPiece = Callable[[], Raw]
-"""Gets the exact JSON of a piece, when it is wanted."""
+RawContent = Callable[[], Raw]
+"""Returns the exact JSON of a content. It is called only where the JSON is kept, because finding it costs a decode."""
 
 
 def parts_of(content: list[Content] | str | None, message_id: str, raw: Callable[[int], Raw]) -> tuple[Part, ...]:
-    """The parts of a message, numbered in their order."""
+    """The parts of a message; their ids are the message's with a number."""
     if isinstance(content, str):
         return (TextPart(id=f"{message_id}.0", text=content),)
     if not content:
         return ()
     parts = [part_of(piece, f"{message_id}.{index}", lambda at=index: raw(at)) for index, piece in enumerate(content)]
-    has_image = any(piece.type in IMAGE_PIECES for piece in content)
+    has_image = any(piece.type in IMAGE_TYPES for piece in content)
     return tuple([_marked(part) for part in parts] if has_image else parts)
 
 
 def _marked(part: Part) -> Part:
-    """The marks around an image are the agent's words."""
+    """The part, marked as synthetic when it is a text that Codex put around an image."""
     if isinstance(part, TextPart) and part.text.startswith(IMAGE_MARKS):
         return msgspec.structs.replace(part, metadata={NAME: {"synthetic": True}})
     return part
 
 
-def part_of(piece: Content, part_id: str | None, raw: RawPiece) -> Part:
-    """The part that a piece becomes, wherever it stands."""
+def part_of(piece: Content, part_id: str | None, raw: RawContent) -> Part:
+    """The part of a content in any message or output."""
     kind = piece.type
-    if kind in TEXT_PIECES and piece.text is not None:
+    if kind in TEXT_TYPES and piece.text is not None:
         return text_part(piece, part_id)
-    if kind in IMAGE_PIECES:
+    if kind in IMAGE_TYPES:
         return _image_part(piece, part_id) or DataPart(id=part_id, name=kind, data=raw())
-    if kind in DATA_PIECES:
+    if kind in DATA_TYPES:
         return DataPart(id=part_id, name=kind, data=raw())
     return UnknownPart(id=part_id, kind=kind, data=raw())
 
 
 def text_part(piece: Content, part_id: str | None) -> TextPart:
-    """Text, with the citations on it."""
+    """The part of a text, with its citations."""
     return TextPart(id=part_id, text=piece.text or "", citations=citations_of([piece]))
 
 
 def citations_of(content: list[Content] | str | None) -> tuple[Citation, ...]:
-    """The citations on a text."""
+    """The citations on the texts of a content."""
     if not isinstance(content, list):
         return ()
     return tuple([_citation(annotation) for piece in content if piece.annotations for annotation in piece.annotations])
 
 
 def reasoning_part(item: Item, part_id: str, model: str | None) -> ReasoningPart:
-    """Thinking: its full text where the log has it, else its summary; the encrypted original is for the provider."""
+    """The part of a `reasoning` item: its full text where the log has it, else its summary.
+
+    `provider` has the encrypted original, which the API accepts when it is sent back.
+    """
     opaque: dict[str, Any] = {}
     if item.id is not None:
         opaque["id"] = item.id
@@ -101,7 +107,7 @@ def reasoning_part(item: Item, part_id: str, model: str | None) -> ReasoningPart
 
 
 def join_texts(pieces: Sequence[Content] | None) -> str:
-    """The paragraphs of a summary or thought."""
+    """The texts of a summary or of reasoning, as paragraphs."""
     if not pieces:
         return ""
     if len(pieces) == 1:
@@ -110,7 +116,7 @@ def join_texts(pieces: Sequence[Content] | None) -> str:
 
 
 def text_of(content: list[Content] | str | None) -> str:
-    """All text of a content, its pieces joined by newlines."""
+    """The text of a content, joined by newlines."""
     if isinstance(content, str):
         return content
     if not content:
@@ -121,7 +127,7 @@ def text_of(content: list[Content] | str | None) -> str:
 
 
 def file_of(url: str, part_id: str | None = None, filename: str | None = None) -> FilePart | None:
-    """An image or other file: bytes when it is a data URL, else by its address."""
+    """The file of a URL: with its bytes when it is a data URL; None when that cannot be decoded."""
     if not url.startswith("data:"):
         return FilePart(id=part_id, media_type=guess_type(url)[0] or "image/*", url=url, filename=filename)
     head, comma, body = url[5:].partition(",")
@@ -133,7 +139,7 @@ def file_of(url: str, part_id: str | None = None, filename: str | None = None) -
 
 
 def from_base64(text: str) -> bytes | None:
-    """The bytes of a Base64 text; None when it is cut or is none."""
+    """The bytes of a Base64 text; None when it is cut off or not Base64."""
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
@@ -159,7 +165,7 @@ def _citation(annotation: Annotation) -> Citation:
 
 
 def usage_of(wire: WireUsage) -> Usage:
-    """Buckets of one response: its input contains what was cached, its output what was thought."""
+    """The usage of one response, in disjoint buckets: the API's input includes cached tokens, its output reasoning."""
     cached, written, reasoning = wire.cached_input_tokens, wire.cache_write_input_tokens, wire.reasoning_output_tokens
     whole, output = wire.input_tokens, wire.output_tokens
     return Usage(
@@ -172,12 +178,12 @@ def usage_of(wire: WireUsage) -> Usage:
 
 
 def counts_key(wire: WireUsage) -> str:
-    """What tells these counts from others, whichever version wrote them: since 0.14x zeros stand where nothing did."""
+    """A text that is equal for equal counts of any version: since 0.14x a count that was missing before is zero."""
     return " ".join([str(getattr(wire, name) or 0) for name in wire.__struct_fields__])
 
 
 def usage_of_count(info: TokenInfo, before: WireUsage | None) -> Usage | None:
-    """What the newest response cost, from a `token_count` whose total is another than before.
+    """The usage of the newest response, from a `token_count` whose total has changed.
 
     That is what it tells of the last response; where it tells nothing, what the total grew by. None when neither
     says anything: after a compaction the total of the last is an estimate of the context, its buckets are zero.
@@ -191,17 +197,17 @@ def usage_of_count(info: TokenInfo, before: WireUsage | None) -> Usage | None:
 
 
 def _difference(now: WireUsage, before: WireUsage) -> WireUsage:
-    """What came in between; all of it when the count began anew."""
+    """The tokens since the total `before`; all of `now` when the total began anew."""
     if (now.total_tokens or 0) < (before.total_tokens or 0):
         return now
     return WireUsage(
-        input_tokens=_grown(now.input_tokens, before.input_tokens),
-        cached_input_tokens=_grown(now.cached_input_tokens, before.cached_input_tokens),
-        cache_write_input_tokens=_grown(now.cache_write_input_tokens, before.cache_write_input_tokens),
-        output_tokens=_grown(now.output_tokens, before.output_tokens),
-        reasoning_output_tokens=_grown(now.reasoning_output_tokens, before.reasoning_output_tokens),
+        input_tokens=_increase(now.input_tokens, before.input_tokens),
+        cached_input_tokens=_increase(now.cached_input_tokens, before.cached_input_tokens),
+        cache_write_input_tokens=_increase(now.cache_write_input_tokens, before.cache_write_input_tokens),
+        output_tokens=_increase(now.output_tokens, before.output_tokens),
+        reasoning_output_tokens=_increase(now.reasoning_output_tokens, before.reasoning_output_tokens),
     )
 
 
-def _grown(now: int | None, before: int | None) -> int | None:
+def _increase(now: int | None, before: int | None) -> int | None:
     return None if now is None else max(now - (before or 0), 0)

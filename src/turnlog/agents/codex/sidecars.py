@@ -1,4 +1,4 @@
-"""Files beside the rollouts: the names that the user gave to threads, and what was typed into the terminal."""
+"""Sidecars: the names that the user gave to threads, and what was typed into the terminal."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _read_lines = JsonLines(
 
 
 class SidecarFold:
-    """Reads `session_index.jsonl` and `history.jsonl`, which grow at their ends: the last name of a thread counts.
+    """Reads `session_index.jsonl` and `history.jsonl`, which are appended to. The last name of a thread counts.
 
-    The prompts of `history.jsonl` stand in the rollouts too: they are archived and told no second time.
+    The prompts of `history.jsonl` are in the rollouts too, so they are only archived.
     """
 
     def __init__(self, source: Source, state: bytes | None) -> None:

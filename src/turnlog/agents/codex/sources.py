@@ -1,6 +1,6 @@
 """Where Codex's files lie: rollouts by day, archived ones, their compressed forms, and the index of thread names.
 
-Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is ever named.
+Folders are listed, nothing is item_of, and no symbolic link is followed, so nothing outside the root is ever named.
 A rollout that lies there compressed and plain is read once: Codex itself goes on writing the plain one.
 """
 
@@ -25,13 +25,13 @@ PROMPTS = "history.jsonl"
 SIDECARS = (INDEX, PROMPTS)
 
 BRANCH = r"_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-"""What the name of a branch has behind its thread: where a prompt is changed, a thread goes on in another file."""
+"""End of a branch's name, after its thread: when a prompt is changed, the thread continues in another file."""
 
 _ROLLOUT = re.compile(
     rf"rollout-(?:\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-)?(?P<id>[^/]+?)\.jsonl(?:{re.escape(ENDING)})?", re.DOTALL
 )
-_DEEPEST = 8
-"""Folders below `sessions` that are looked into: a day lies three deep."""
+_MOST_NESTED = 8
+"""Levels of folders below `sessions` that are searched; a day is three levels deep."""
 
 
 def session_id(thread: str) -> str:
@@ -40,14 +40,14 @@ def session_id(thread: str) -> str:
 
 
 def thread_of(external_id: str) -> str:
-    """The thread that a session is, or is a branch of."""
+    """The thread of a session, which may be a branch of it."""
     return re.sub(f"{BRANCH}$", "", external_id)
 
 
 def find_sources(root: Path) -> Iterator[Source]:
     """Every file of Codex below its home `root`, in the order of their names."""
     for folder in FOLDERS:
-        yield from _rollouts(os.fspath(root / folder), root, _DEEPEST)
+        yield from _rollouts(os.fspath(root / folder), root, _MOST_NESTED)
     for entry in entries(os.fspath(root)):
         if entry.name in SIDECARS and is_file(entry):
             yield _sidecar(entry.path, root)
@@ -67,7 +67,7 @@ def _rollouts(folder: str, root: Path, depth: int) -> Iterator[Source]:
 
 
 def source_of(path: Path) -> Source | None:
-    """What the file at `path` is by its place and name; None when it can be none of ours. Nothing is opened."""
+    """What the file at `path` is by its place and name; None when it is not Codex's. The file is not opened."""
     absolute = path.absolute()
     if absolute.name in SIDECARS:
         return _sidecar(os.fspath(absolute), absolute.parent)
@@ -76,7 +76,7 @@ def source_of(path: Path) -> Source | None:
 
 
 def rollout_source(path: str, root: Path) -> Source | None:
-    """A thread's log, by its name."""
+    """The source of a rollout, by its name; None for any other file."""
     match = _ROLLOUT.fullmatch(PurePath(path).name)
     if match is None:
         return None
@@ -94,5 +94,5 @@ def _sidecar(path: str, root: Path) -> Source:
 
 
 def renamed(source: Source, thread: str | None) -> Source:
-    """The source of another thread than its name says."""
+    """The source with another thread than its name says; None: with no session."""
     return msgspec.structs.replace(source, session_id=None if thread is None else session_id(thread))

@@ -1,7 +1,8 @@
-"""What a fold of a Codex rollout remembers between two reads: the step under way, and a few recent messages and calls.
+"""What a fold of a Codex rollout remembers between two reads: the current step, and recent messages and calls.
 
-Everything is bounded (what is counted within one turn by that turn), and is dropped by the order of records alone, so
-that the same bytes leave the same state however they were cut. What it has forgotten the store still knows.
+Every collection is bounded, those of one turn by that turn. Entries are dropped by the order of records alone, so the
+same bytes always leave the same state, however they were divided into reads. What was dropped here is still in the
+store.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from turnlog.agents.codex.records import WireUsage
 from turnlog.agents.reading import keep_newest
 from turnlog.agents.states import codec_of
 
-_OPEN_MESSAGES = 24
-_OPEN_CALLS = 128
-_TURNS = 64
-_HEARD = 8
-_CHILDREN = 63
+_MOST_MESSAGES = 24
+_MOST_CALLS = 128
+_MOST_TURNS = 64
+_MOST_PROMPTS = 8
+_MOST_CHILDREN = 63
 
 
-class OpenMessage(msgspec.Struct, array_like=True):
-    """An assistant message that may go on in a later record: one response of the model."""
+class CodexPendingMessage(msgspec.Struct, array_like=True):
+    """An assistant message that later records may continue: one response of the model, and its place."""
 
     position: int
     parent: str | None
@@ -28,28 +29,27 @@ class OpenMessage(msgspec.Struct, array_like=True):
     step: int | None
     copied: bool
     parts: int = 0
-    """How many parts it has so far."""
+    """How many part numbers are given so far."""
     items: int = 0
-    """How many items of the response there were: not what only a user interface was told."""
-    counted: bool = False
-    """Its tokens are known."""
-    counted_first: bool = False
-    """They were told before its items, as up to about 0.4x."""
-    answered: bool = False
-    """One of its calls has its output."""
-    newest: int = -1
-    """The number of the newest part that an item told."""
-    section: int = -1
-    """The part that is a thought of which only the other stream has told so far."""
-    twins: dict[str, int] = {}
-    """Stream and item id or checksum of a text -> number of the part, until the other stream tells the same."""
+    """How many items of the response were read; events are not counted."""
+    has_usage: bool = False
+    usage_first: bool = False
+    """Its token counts came before its items, as up to about 0.4x."""
+    has_output: bool = False
+    """The output of one of its calls was read."""
+    newest_part: int = -1
+    """The highest part number that an item has."""
+    open_section: int = -1
+    """The number of a reasoning part that only events have told so far, and whose next section is a further event."""
+    unmatched: dict[str, int] = {}
+    """Stream and item id, or stream and key of a text -> part number, until the other stream has the same."""
     unnumbered: list[tuple[str, bool]] = []
-    """What a text is found again by, and whether it is a section of a thought: told while the order of the log was not
-    known (see `State.layout_open`)."""
+    """Keys of texts, and whether each is a section of reasoning, that events told while the layout was unknown (see
+    `CodexState.layout_unknown`)."""
 
 
-class Outcome(msgspec.Struct, array_like=True, omit_defaults=True):
-    """What `item_completed` or an event told of a call before its output came."""
+class CallOutcome(msgspec.Struct, array_like=True, omit_defaults=True):
+    """How a call ended, from `item_completed` or an event that came before the call's output."""
 
     position: int
     length: int
@@ -57,127 +57,151 @@ class Outcome(msgspec.Struct, array_like=True, omit_defaults=True):
     exit_code: int | None = None
     duration_ms: int | None = None
     output: str | None = None
-    """Only as long as it takes to see whether the output comes at all."""
+    """Kept until the turn ends, in case the output itself never comes."""
 
 
-class OpenCall(msgspec.Struct, array_like=True):
-    """A call that may still be answered."""
+class CodexPendingCall(msgspec.Struct, array_like=True):
+    """A call that may still get a result."""
 
     message_id: str
     name: str
     number: int
-    answered: bool = False
+    has_output: bool = False
     running: bool = False
-    """Its output said that it goes on."""
+    """Its output said that it continues in the background."""
     aborted: bool = False
-    outcome: Outcome | None = None
-    began: float | None = None
-    """When it was logged, in seconds: code only."""
-    ended: float | None = None
-    """When its first output was: code only."""
+    outcome: CallOutcome | None = None
+    started_at: float | None = None
+    """When the call was logged, in Unix seconds; only of calls that run code."""
+    ended_at: float | None = None
+    """When its first output was logged, in Unix seconds; only of calls that run code."""
 
 
-class State(msgspec.Struct, omit_defaults=True):
-    """All of it."""
+_STORED_NAMES = {
+    "created_at": "created",
+    "last_written_at": "last",
+    "texts_first": "told_first",
+    "layout_unknown": "layout_open",
+    "assistant_message": "answer",
+    "assistant_text_key": "answer_key",
+    "assistant_response": "answer_response",
+    "current_message": "open",
+    "text_counts": "said",
+    "unmatched_prompts": "heard",
+    "usage_recorded": "recorded",
+    "reviewed_elsewhere": "reviewed_apart",
+    "review_ended": "reviewed",
+    "attached_images": "attached",
+    "trigger_turn": "trigger",
+    "begun_by_user": "by_person",
+    "base_threads": "bases",
+}
+"""Fields that have another name in stored states. A state is stored with the source's cursor and must stay readable."""
+
+
+class CodexState(msgspec.Struct, omit_defaults=True, rename=_STORED_NAMES):
+    """What is kept between two reads."""
 
     thread: str | None = None
-    """External id of the file's own session, where the path does not tell."""
+    """External id of the file's own session, where the path does not have it."""
     lines: int = 0
+    """Lines read so far."""
     named: bool = False
     """The file's own `session_meta` was read."""
     origin: str | None = None
-    """Thread whose history is being copied; None in what is this thread's own."""
-    bases: tuple[str, ...] = ()
-    """Threads whose history this one goes on from without a copy of it."""
-    created: float | None = None
-    """When the thread began, in seconds."""
-    last: float | None = None
-    """Time of the newest record, in seconds, while a copy is read."""
+    """Thread whose history is being copied; None in this thread's own records."""
+    base_threads: tuple[str, ...] = ()
+    """Threads whose history this one continues without a copy of it."""
+    created_at: float | None = None
+    """When the thread began, in Unix seconds."""
+    last_written_at: float | None = None
+    """Time of the newest record, in Unix seconds, while a copy is read."""
     is_subagent: bool = False
     version: str | None = None
-    """Of the program that began the thread."""
+    """Version of the Codex that began the thread."""
     pairwise: bool = False
-    """Each call is written with its output, before the next call of the same response."""
-    told_first: bool = False
-    """A user interface is told all texts of a response before its items are logged."""
-    layout_open: bool = False
-    """Which of these two holds, no record told yet: a copy in a log that was migrated, where the version is missing."""
+    """Layout: each call is written with its output, before the next call of the same response."""
+    texts_first: bool = False
+    """Layout: events with all texts of a response are logged before its items."""
+    layout_unknown: bool = False
+    """No record has shown yet whether `texts_first` holds: in a migrated log the version of a copy is missing."""
     model: str | None = None
     provider: str | None = None
     effort: str | None = None
     turn_id: str | None = None
     turn_key: str = ""
+    """What ids that are made of texts contain of the turn (see `identity.derived_id`)."""
     turn: int = 0
     step: int = 0
     titled: bool = False
     leaf: str | None = None
-    """The newest message."""
-    answer: str | None = None
-    """The newest assistant message."""
-    answer_key: str | None = None
-    """What its last text is found again by."""
-    answer_response: str | None = None
-    """The id of its response."""
-    open: str | None = None
-    """The assistant message that is being written."""
-    messages: dict[str, OpenMessage] = {}
-    calls: dict[str, OpenCall] = {}
-    said: dict[str, int] = {}
-    """How often a text without an id was said in this turn."""
-    heard: dict[str, str] = {}
-    """Side and checksum of a prompt that only one of the two streams has told -> its message."""
+    """Id of the newest message."""
+    assistant_message: str | None = None
+    """Id of the newest assistant message."""
+    assistant_text_key: str | None = None
+    """Key of its last text (see `identity.text_key`)."""
+    assistant_response: str | None = None
+    """The API's id of its response."""
+    current_message: str | None = None
+    """Id of the assistant message that the next item belongs to."""
+    messages: dict[str, CodexPendingMessage] = {}
+    calls: dict[str, CodexPendingCall] = {}
+    text_counts: dict[str, int] = {}
+    """How often each text without an id occurred in this turn, by its digest."""
+    unmatched_prompts: dict[str, str] = {}
+    """Stream and key of a prompt that only one of the two streams has -> its message."""
     prompts: dict[str, str] = {}
-    """A prompt -> the checksum of its text: a compaction may keep it under another id, or none."""
+    """Id of a prompt -> key of its text: a compaction may keep the prompt under another id, or under none."""
     turns: list[str | None] = []
-    """The message before each turn: where a rollback goes."""
+    """Id of the message before each turn: the target of a rollback."""
     totals: WireUsage | None = None
-    """The thread's running totals, as the log tells them."""
-    recorded: bool = False
-    """The newest response was counted by a `token_usage_record`: a `token_count` tells the same once more."""
+    """The thread's running token totals."""
+    usage_recorded: bool = False
+    """A `token_usage_record` counted the newest response: a `token_count` only repeats it."""
     reviewing: bool = False
-    """A review is under way."""
-    reviewed_apart: bool = False
-    """Another thread makes it, and what the log hears of it is in that one's log."""
-    reviewed: bool = False
-    """A review has just ended: an answer that is the next item is what it found."""
-    attached: int = 0
-    """Images that tools attached and of which the messages have still to come."""
-    trigger: bool = False
+    """A review is going on."""
+    reviewed_elsewhere: bool = False
+    """Another thread makes the review: its records are in its own log, and events here only repeat them."""
+    review_ended: bool = False
+    """A review has just ended: an assistant message that is the next item is its findings."""
+    attached_images: int = 0
+    """Images that tools attached and whose messages were not read yet."""
+    trigger_turn: bool = False
     """The next message between agents begins a turn."""
     rolled_back: bool = False
-    by_person: bool = False
-    """No turn of another thread began the turn that this subagent is in."""
+    begun_by_user: bool = False
+    """A person, and no turn of another thread, began this turn of a subagent."""
     in_turn: bool = False
-    """A turn has begun of which no record told the end yet."""
+    """A turn has begun and no record has ended it yet."""
     children: list[str] = []
     """Threads that this one has started since its process began."""
 
-    def remember_message(self, message_id: str, message: OpenMessage) -> str | None:
-        """Keep a message open; return the id of the one that is open no more."""
-        return keep_newest(self.messages, message_id, message, _OPEN_MESSAGES)
+    def remember_message(self, message_id: str, message: CodexPendingMessage) -> str | None:
+        """Keep a message that may continue; return the id of the one that was dropped for it."""
+        return keep_newest(self.messages, message_id, message, _MOST_MESSAGES)
 
-    def remember_call(self, call_id: str, call: OpenCall) -> None:
+    def remember_call(self, call_id: str, call: CodexPendingCall) -> None:
         """Keep a call until it can get no more results."""
-        keep_newest(self.calls, call_id, call, _OPEN_CALLS)
+        keep_newest(self.calls, call_id, call, _MOST_CALLS)
 
-    def remember_heard(self, key: str, message_id: str) -> None:
-        """Keep a prompt until the other stream tells it too."""
-        keep_newest(self.heard, key, message_id, _HEARD)
+    def remember_unmatched_prompt(self, key: str, message_id: str) -> None:
+        """Keep a prompt until the other stream has it too."""
+        keep_newest(self.unmatched_prompts, key, message_id, _MOST_PROMPTS)
 
     def remember_prompt(self, message_id: str, key: str) -> None:
         """Keep a prompt until a compaction may keep it."""
-        keep_newest(self.prompts, message_id, key, _TURNS)
+        keep_newest(self.prompts, message_id, key, _MOST_TURNS)
 
     def remember_child(self, thread: str) -> None:
-        """Keep a thread that ends with the process of this one."""
+        """Keep a thread that will end when the process of this one ends."""
         if thread not in self.children:
-            self.children = [*self.children[-_CHILDREN:], thread]
+            self.children = [*self.children[-_MOST_CHILDREN:], thread]
 
     def remember_turn(self, parent: str | None) -> None:
-        """Keep what stands before a turn."""
+        """Keep the message before a turn."""
         self.turns.append(parent)
-        if len(self.turns) > _TURNS:
+        if len(self.turns) > _MOST_TURNS:
             del self.turns[0]
 
 
-encode_state, decode_state = codec_of(State)
+encode_state, decode_state = codec_of(CodexState)

@@ -15,7 +15,7 @@ from turnlog.agents.changes import Link
 from turnlog.agents.codex.records import fields_of
 from turnlog.agents.codex.sources import NAME, session_id
 from turnlog.agents.codex.stream_events import (
-    hold_settings,
+    defer_settings,
     is_event,
     is_prompt,
     is_settings,
@@ -27,14 +27,14 @@ from turnlog.agents.codex.stream_records import (
     EXEC_KINDS,
     EXEC_LINES,
     ITEM_STEPS,
+    CodexStreamState,
     ExecItem,
     ExecLine,
-    ExecState,
-    current,
+    current_message,
     forget_run,
     input_of,
+    item_of,
     message_of,
-    opened,
     read_item,
     result_of,
     tool_name_of,
@@ -66,23 +66,23 @@ def _is_ours(line: ExecLine) -> bool:
     return f"item/{item.type}" in EXEC_KINDS
 
 
-def _session_of(state: ExecState, line: ExecLine, json: bytes) -> str | None:
+def _session_of(state: CodexStreamState, line: ExecLine, json: bytes) -> str | None:
     if is_prompt(line):
         return session_of_prompt(state, json)
     return line.thread_id if line.type == "thread.started" else None
 
 
-def _begin_run(state: ExecState, line: ExecLine) -> None:
+def _begin_run(state: CodexStreamState, line: ExecLine) -> None:
     forget_run(state)
 
 
-def _read_line(state: ExecState, printed: Printed, line: ExecLine) -> None:
+def _read_line(state: CodexStreamState, printed: Printed, line: ExecLine) -> None:
     if is_prompt(line) or line.msg is not UNSET:
         read_event_line(state, printed, line)
         return
     kind = line.type
     if kind in ITEM_STEPS and line.item is not UNSET:
-        _read_step(state, printed, line, read_item(line.item, printed.tell))
+        _read_item(state, printed, line, read_item(line.item, printed.tell))
         return
     if kind.startswith("turn."):
         state.open = None
@@ -99,8 +99,8 @@ def _read_line(state: ExecState, printed: Printed, line: ExecLine) -> None:
     printed.changes.counts.events += 1
 
 
-def _add_failure(state: ExecState, printed: Printed, kind: str, text: str) -> None:
-    """The end of a turn repeats the error that ended it."""
+def _add_failure(state: CodexStreamState, printed: Printed, kind: str, text: str) -> None:
+    """Add an error. The end of a turn repeats the error that ended it, which is skipped."""
     if kind == "turn.failed" and text == state.failure:
         printed.changes.counts.duplicates += 1
     else:
@@ -109,7 +109,7 @@ def _add_failure(state: ExecState, printed: Printed, kind: str, text: str) -> No
     state.failure = text
 
 
-def _read_step(state: ExecState, printed: Printed, line: ExecLine, item: ExecItem) -> None:
+def _read_item(state: CodexStreamState, printed: Printed, line: ExecLine, item: ExecItem) -> None:
     counts = printed.changes.counts
     if item.type in ("agent_message", "reasoning"):
         _show_text(state, printed, line, item)
@@ -130,20 +130,20 @@ def _read_step(state: ExecState, printed: Printed, line: ExecLine, item: ExecIte
         counts.events += 1
 
 
-def _show_text(state: ExecState, printed: Printed, line: ExecLine, item: ExecItem) -> None:
-    """Words or thoughts. Those behind a call that the agent ran are of another response."""
-    answer = current(state)
-    open_item = opened(state, printed, item.id, starts_anew=answer is not None and answer.called)
+def _show_text(state: CodexStreamState, printed: Printed, line: ExecLine, item: ExecItem) -> None:
+    """Show text or reasoning. After a call that the agent ran it belongs to another response."""
+    answer = current_message(state)
+    open_item = item_of(state, printed, item.id, starts_anew=answer is not None and answer.called)
     done = "done" if line.type == "item.completed" else "streaming"
     kind = TextPart if item.type == "agent_message" else ReasoningPart
     printed.show(open_item.message, kind(id=open_item.part_id, text=item.text or "", state=done))
 
 
-def _show_call(state: ExecState, printed: Printed, line: ExecLine, item: ExecItem) -> bool:
-    """A call, and whether its end. One that begins behind the end of another is of another response."""
+def _show_call(state: CodexStreamState, printed: Printed, line: ExecLine, item: ExecItem) -> bool:
+    """Show a call; return whether it has ended. After the end of another call it belongs to another response."""
     shape = CALL_ITEMS[item.type]
-    answer = current(state)
-    open_item = opened(state, printed, item.id, starts_anew=answer is not None and answer.answered)
+    answer = current_message(state)
+    open_item = item_of(state, printed, item.id, starts_anew=answer is not None and answer.answered)
     has_ended = line.type == "item.completed" and item.status != "in_progress"
     result = result_of(open_item.call_id, item, has_ended=has_ended)
     message = message_of(state, open_item)
@@ -173,16 +173,16 @@ def _link_children(printed: Printed, item: ExecItem, *, has_ended: bool) -> None
         printed.changes.links.append(link)
 
 
-def _show_plan(state: ExecState, printed: Printed, item: ExecItem) -> None:
-    """Each change of the plan is a call of its own, though one item; its end only repeats it."""
+def _show_plan(state: CodexStreamState, printed: Printed, item: ExecItem) -> None:
+    """Show a change of the plan as a call of its own, though all are one item. The item's end repeats the last one."""
     plan = kept_fields(fields_of(fields_of(printed.json)["item"]), ("items",))
     key = f"{item.id}:{crc32(b'' if plan is UNSET else bytes(plan)):08x}"
     if key == state.plan:
         printed.changes.counts.duplicates += 1
         return
     state.plan = key
-    answer = current(state)
-    open_item = opened(state, printed, key, starts_anew=answer is not None and answer.answered)
+    answer = current_message(state)
+    open_item = item_of(state, printed, key, starts_anew=answer is not None and answer.answered)
     message = message_of(state, open_item)
     message.called = message.answered = True
     result = ToolResult(id=f"{open_item.call_id}:done")
@@ -202,11 +202,11 @@ def _show_plan(state: ExecState, printed: Printed, item: ExecItem) -> None:
 EXEC_JSON = PrintedForm(
     agent=NAME,
     lines=EXEC_LINES,
-    state=ExecState,
+    state=CodexStreamState,
     is_ours=_is_ours,
     session_of=_session_of,
     begin_run=_begin_run,
-    hold=hold_settings,
+    hold=defer_settings,
     time_of=lambda line: None,
     read=_read_line,
 )

@@ -13,16 +13,16 @@ from zlib import crc32
 
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.codex.record_kinds import KINDS as LOG_KINDS
+from turnlog.agents.codex.record_kinds import RECORD_KINDS
 from turnlog.agents.codex.records import Payload, fields_of
 from turnlog.agents.codex.stream_records import (
+    CodexStreamState,
+    DeferredLine,
     ExecEvent,
     ExecLine,
-    ExecState,
-    HeldLine,
     McpOutcome,
-    content_of_pieces,
-    opened,
+    item_of,
+    mcp_content,
 )
 from turnlog.agents.codex.tools import milliseconds_of, status_of
 from turnlog.agents.printed import Printed, kept_fields
@@ -46,36 +46,36 @@ _read_event = Payload(ExecEvent).read
 
 
 def is_event(line: ExecLine) -> bool:
-    """Whether it is an event that nobody else prints."""
-    return line.id is not None and f"event_msg/{_event_of(line).type}" in LOG_KINDS
+    """Whether a line is an event that only Codex prints."""
+    return line.id is not None and f"event_msg/{_event_of(line).type}" in RECORD_KINDS
 
 
 def is_settings(line: ExecLine) -> bool:
-    """Whether it is a run's first line."""
+    """Whether a line is the first of a run."""
     return not line.type and line.workdir is not None and line.sandbox is not None
 
 
 def is_prompt(line: ExecLine) -> bool:
-    """Whether it is a run's second line."""
+    """Whether a line is the second of a run."""
     return not line.type and line.prompt is not None and line.msg is UNSET
 
 
-def hold_settings(state: ExecState, line: ExecLine, json: bytes, position: int) -> bool:
-    """Keep a run's first line until the second tells which session it is of."""
+def defer_settings(state: CodexStreamState, line: ExecLine, json: bytes, position: int) -> bool:
+    """Keep the first line of a run, whose session the second line decides. Returns whether it was one."""
     if not is_settings(line):
         return False
-    state.settings = HeldLine(json.decode(errors="replace"), position, len(json), line.model, line.workdir)
+    state.settings = DeferredLine(json.decode(errors="replace"), position, len(json), line.model, line.workdir)
     return True
 
 
-def session_of_prompt(state: ExecState, json: bytes) -> str:
-    """An id made of the settings, whose fields stand in no fixed order, and the prompt."""
+def session_of_prompt(state: CodexStreamState, json: bytes) -> str:
+    """A session id made of the bytes of the settings and of the prompt."""
     settings = state.settings.json if state.settings is not None else ""
     return f"stream-{hashlib.sha256(settings.encode(errors='replace') + json).hexdigest()[:16]}"
 
 
-def read_event_line(state: ExecState, printed: Printed, line: ExecLine) -> None:
-    """Tell what a line of this form says."""
+def read_event_line(state: CodexStreamState, printed: Printed, line: ExecLine) -> None:
+    """Read a line of this form."""
     if line.msg is UNSET:
         _read_prompt(state, printed, line)
         return
@@ -85,7 +85,7 @@ def read_event_line(state: ExecState, printed: Printed, line: ExecLine) -> None:
         reader(state, printed, event)
         return
     kind = f"event_msg/{event.type}"
-    printed.add_record(kind, known=kind in LOG_KINDS)
+    printed.add_record(kind, known=kind in RECORD_KINDS)
     printed.changes.counts.events += 1
 
 
@@ -93,8 +93,8 @@ def _event_of(line: ExecLine) -> ExecEvent:
     return ExecEvent() if line.msg is UNSET else _read_event(line.msg, lambda reason, severity, json_path: None)
 
 
-def _read_prompt(state: ExecState, printed: Printed, line: ExecLine) -> None:
-    _tell_settings(state, printed)
+def _read_prompt(state: CodexStreamState, printed: Printed, line: ExecLine) -> None:
+    _emit_settings(state, printed)
     text = line.prompt or ""
     message = printed.begin_prompt()
     printed.show(message, TextPart(id=message.next_part(), text=text))
@@ -104,8 +104,8 @@ def _read_prompt(state: ExecState, printed: Printed, line: ExecLine) -> None:
     printed.changes.counts.messages += 1
 
 
-def _tell_settings(state: ExecState, printed: Printed) -> None:
-    """The line that was held back, where it stands."""
+def _emit_settings(state: CodexStreamState, printed: Printed) -> None:
+    """Emit the settings that were kept, at the position of their own line."""
     held, state.settings, state.model = state.settings, None, None
     if held is None:
         return
@@ -121,8 +121,8 @@ def _tell_settings(state: ExecState, printed: Printed) -> None:
 # Words
 
 
-def _read_words(state: ExecState, printed: Printed, event: ExecEvent) -> None:
-    place = opened(state, printed, "")
+def _read_text(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
+    place = item_of(state, printed, "")
     is_thought = event.type != "agent_message"
     text = (event.text if is_thought else event.message) or ""
     part = ReasoningPart(id=place.part_id, text=text) if is_thought else TextPart(id=place.part_id, text=text)
@@ -133,20 +133,20 @@ def _read_words(state: ExecState, printed: Printed, event: ExecEvent) -> None:
 # Calls
 
 
-def _begin(kind: ToolKind, name: str, *fields: str) -> Callable[[ExecState, Printed, ExecEvent], None]:
-    """Reads the beginning of a call: its tool, and which fields are its input."""
+def _begin(kind: ToolKind, name: str, *fields: str) -> Callable[[CodexStreamState, Printed, ExecEvent], None]:
+    """A reader of the event at a call's beginning: its tool, and the fields that are its input."""
 
-    def read(state: ExecState, printed: Printed, event: ExecEvent) -> None:
+    def read(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
         _show(state, printed, event, name, kind, _input_of(printed, fields))
         printed.changes.counts.messages += 1
 
     return read
 
 
-def _end(kind: ToolKind, name: str, *fields: str) -> Callable[[ExecState, Printed, ExecEvent], None]:
-    """Reads the end of a call; one whose beginning was not printed is shown by it."""
+def _end(kind: ToolKind, name: str, *fields: str) -> Callable[[CodexStreamState, Printed, ExecEvent], None]:
+    """A reader of the event at a call's end, which also shows a call whose beginning was not printed."""
 
-    def read(state: ExecState, printed: Printed, event: ExecEvent) -> None:
+    def read(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
         is_known = event.call_id in state.items
         _show(state, printed, event, name, kind, _input_of(printed, fields), _result_of(event))
         printed.changes.counts.results += is_known
@@ -164,7 +164,7 @@ def _input_of(printed: Printed, names: tuple[str, ...]) -> Raw | UnsetType:
 
 
 def _show(
-    state: ExecState,
+    state: CodexStreamState,
     printed: Printed,
     event: ExecEvent,
     name: str,
@@ -172,7 +172,7 @@ def _show(
     given: Raw | UnsetType,
     result: ToolResult | None = None,
 ) -> None:
-    place = opened(state, printed, event.call_id, call_id=event.call_id)
+    place = item_of(state, printed, event.call_id, call_id=event.call_id)
     called = event.invocation
     part = ToolCallPart(
         id=place.part_id,
@@ -205,12 +205,12 @@ def _result_of(event: ExecEvent) -> ToolResult:
 
 
 def _answer_of(outcome: McpOutcome | None) -> tuple[tuple[Part, ...], str | None]:
-    """What a server answered, and why it failed."""
+    """The content of an MCP server's result, and why it failed."""
     if outcome is None:
         return (), None
     if outcome.ok is None:
         return (), outcome.err or ""
-    content = content_of_pieces(outcome.ok.content or [])
+    content = mcp_content(outcome.ok.content or [])
     texts = [part.text for part in content if isinstance(part, TextPart)]
     return content, "\n".join(texts) if outcome.ok.is_error else None
 
@@ -221,10 +221,10 @@ def _status_of(event: ExecEvent, failure: str | None) -> ResultStatus:
     return status_of(None, event.exit_code) or "success"
 
 
-def _read_plan(state: ExecState, printed: Printed, event: ExecEvent) -> None:
-    """The call of a tool that has no other trace: it has succeeded."""
+def _read_plan(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
+    """Show a plan as the call of its tool, which no other event has. It has succeeded."""
     identity = f"plan@{printed.position}"
-    place = opened(state, printed, identity)
+    place = item_of(state, printed, identity)
     result = ToolResult(id=f"{place.call_id}:done")
     part = ToolCallPart(
         id=place.part_id,
@@ -242,34 +242,34 @@ def _read_plan(state: ExecState, printed: Printed, event: ExecEvent) -> None:
 # What belongs to no message
 
 
-def _read_tokens(state: ExecState, printed: Printed, event: ExecEvent) -> None:
-    """The end of a response; said again before and behind it, which ends nothing more."""
+def _read_tokens(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
+    """End a response. The counts are repeated around it; a repetition has nothing more to end."""
     state.open = None
     _read_fact(state, printed, event)
 
 
-def _read_fact(state: ExecState, printed: Printed, event: ExecEvent) -> None:
+def _read_fact(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
     fields = fields_of(fields_of(printed.json).get("msg", Raw(b"{}")))
     fields.pop("type", None)
     printed.add_fact(f"event_msg/{event.type}", kept_fields(fields, tuple(fields)))
     printed.changes.counts.events += 1
 
 
-def _read_error(state: ExecState, printed: Printed, event: ExecEvent) -> None:
+def _read_error(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
     printed.add_error(event.message or "", f"event_msg/{event.type}")
     printed.changes.counts.events += 1
 
 
-def _read_interrupt(state: ExecState, printed: Printed, event: ExecEvent) -> None:
+def _read_interrupt(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
     state.open = None
     printed.add_event(InterruptEvent(id=printed.own_id(), position=printed.position, message_id=printed.state.leaf))
     printed.changes.counts.events += 1
 
 
-_READERS: dict[str, Callable[[ExecState, Printed, ExecEvent], None]] = {
-    "agent_message": _read_words,
-    "agent_reasoning": _read_words,
-    "agent_reasoning_raw_content": _read_words,
+_READERS: dict[str, Callable[[CodexStreamState, Printed, ExecEvent], None]] = {
+    "agent_message": _read_text,
+    "agent_reasoning": _read_text,
+    "agent_reasoning_raw_content": _read_text,
     "exec_command_begin": _begin(ToolKind.EXECUTE, "exec_command", "command", "cwd"),
     "exec_command_end": _end(ToolKind.EXECUTE, "exec_command"),
     "patch_apply_begin": _begin(ToolKind.EDIT, "apply_patch", "changes"),

@@ -8,7 +8,7 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.codex.record_kinds import Becomes
+from turnlog.agents.codex.record_kinds import RecordOutcome
 from turnlog.agents.codex.records import Duration, Payload, fields_of
 from turnlog.agents.codex.responses_api import from_base64
 from turnlog.agents.codex.tools import status_of
@@ -19,59 +19,59 @@ from turnlog.agents.printed_fold import StreamState
 from turnlog.agents.reading import keep_newest
 from turnlog.model import DataPart, FilePart, Part, TextPart, ToolKind, ToolResult, UnknownPart
 
-EXEC_KINDS: dict[str, Becomes] = {
-    "thread.started": Becomes.RUN_METADATA,
-    "turn.started": Becomes.RECORD,
-    "turn.completed": Becomes.RUN_METADATA,
-    "turn.failed": Becomes.ERROR,
-    "error": Becomes.ERROR,
-    "item/agent_message": Becomes.MESSAGE,
-    "item/reasoning": Becomes.MESSAGE,
-    "item/command_execution": Becomes.MESSAGE,
-    "item/file_change": Becomes.MESSAGE,
-    "item/mcp_tool_call": Becomes.MESSAGE,
-    "item/collab_tool_call": Becomes.MESSAGE,
-    "item/web_search": Becomes.MESSAGE,
-    "item/todo_list": Becomes.MESSAGE,
-    "item/error": Becomes.ERROR,
+EXEC_KINDS: dict[str, RecordOutcome] = {
+    "thread.started": RecordOutcome.RUN_METADATA,
+    "turn.started": RecordOutcome.RECORD,
+    "turn.completed": RecordOutcome.RUN_METADATA,
+    "turn.failed": RecordOutcome.ERROR,
+    "error": RecordOutcome.ERROR,
+    "item/agent_message": RecordOutcome.MESSAGE,
+    "item/reasoning": RecordOutcome.MESSAGE,
+    "item/command_execution": RecordOutcome.MESSAGE,
+    "item/file_change": RecordOutcome.MESSAGE,
+    "item/mcp_tool_call": RecordOutcome.MESSAGE,
+    "item/collab_tool_call": RecordOutcome.MESSAGE,
+    "item/web_search": RecordOutcome.MESSAGE,
+    "item/todo_list": RecordOutcome.MESSAGE,
+    "item/error": RecordOutcome.ERROR,
 }
-"""Kind -> what it becomes. An item is the same kind whether it began, went on or ended."""
+"""Kind -> what becomes of it. An item has one kind, whether it began, continued or ended."""
 
-EVENT_KINDS: dict[str, Becomes] = {
-    "settings": Becomes.RUN_METADATA,
-    "prompt": Becomes.MESSAGE,
-    "event_msg/agent_message": Becomes.MESSAGE,
-    "event_msg/agent_reasoning": Becomes.MESSAGE,
-    "event_msg/agent_reasoning_raw_content": Becomes.MESSAGE,
-    "event_msg/exec_command_begin": Becomes.MESSAGE,
-    "event_msg/exec_command_end": Becomes.RESULT,
-    "event_msg/patch_apply_begin": Becomes.MESSAGE,
-    "event_msg/patch_apply_end": Becomes.RESULT,
-    "event_msg/mcp_tool_call_begin": Becomes.MESSAGE,
-    "event_msg/mcp_tool_call_end": Becomes.RESULT,
-    "event_msg/web_search_begin": Becomes.MESSAGE,
-    "event_msg/web_search_end": Becomes.RESULT,
-    "event_msg/view_image_tool_call": Becomes.MESSAGE,
-    "event_msg/plan_update": Becomes.MESSAGE,
-    "event_msg/token_count": Becomes.RUN_METADATA,
-    "event_msg/task_started": Becomes.RUN_METADATA,
-    "event_msg/task_complete": Becomes.RUN_METADATA,
-    "event_msg/turn_aborted": Becomes.INTERRUPT,
-    "event_msg/error": Becomes.ERROR,
-    "event_msg/stream_error": Becomes.ERROR,
+EVENT_KINDS: dict[str, RecordOutcome] = {
+    "settings": RecordOutcome.RUN_METADATA,
+    "prompt": RecordOutcome.MESSAGE,
+    "event_msg/agent_message": RecordOutcome.MESSAGE,
+    "event_msg/agent_reasoning": RecordOutcome.MESSAGE,
+    "event_msg/agent_reasoning_raw_content": RecordOutcome.MESSAGE,
+    "event_msg/exec_command_begin": RecordOutcome.MESSAGE,
+    "event_msg/exec_command_end": RecordOutcome.RESULT,
+    "event_msg/patch_apply_begin": RecordOutcome.MESSAGE,
+    "event_msg/patch_apply_end": RecordOutcome.RESULT,
+    "event_msg/mcp_tool_call_begin": RecordOutcome.MESSAGE,
+    "event_msg/mcp_tool_call_end": RecordOutcome.RESULT,
+    "event_msg/web_search_begin": RecordOutcome.MESSAGE,
+    "event_msg/web_search_end": RecordOutcome.RESULT,
+    "event_msg/view_image_tool_call": RecordOutcome.MESSAGE,
+    "event_msg/plan_update": RecordOutcome.MESSAGE,
+    "event_msg/token_count": RecordOutcome.RUN_METADATA,
+    "event_msg/task_started": RecordOutcome.RUN_METADATA,
+    "event_msg/task_complete": RecordOutcome.RUN_METADATA,
+    "event_msg/turn_aborted": RecordOutcome.INTERRUPT,
+    "event_msg/error": RecordOutcome.ERROR,
+    "event_msg/stream_error": RecordOutcome.ERROR,
 }
-"""What was printed up to 0.43 -> what it becomes. Any other event of the log is a record."""
+"""Kind of what was printed up to 0.43 -> what becomes of it. Any other event of the log is a record."""
 
 ITEM_STEPS = frozenset({"item.started", "item.updated", "item.completed"})
 
 
 class CallShape(NamedTuple):
-    """How an item is a call: what its tool does, and which fields were its input."""
+    """The call that an item is: the kind of its tool, and the fields that are its input."""
 
     kind: ToolKind
     input: tuple[str, ...]
     is_grown: bool = False
-    """The input is whole only when the item has ended."""
+    """The input is complete only when the item has ended."""
     by_provider: bool = False
 
 
@@ -90,8 +90,8 @@ class ExecFailure(msgspec.Struct):
     message: str | None = None
 
 
-class McpPiece(msgspec.Struct, rename="camel"):
-    """A piece of what a server answered."""
+class McpContent(msgspec.Struct, rename="camel"):
+    """A content of an MCP server's result."""
 
     type: str = ""
     text: str | None = None
@@ -100,13 +100,13 @@ class McpPiece(msgspec.Struct, rename="camel"):
 
 
 class McpResult(msgspec.Struct):
-    """What a server answered."""
+    """The result of an MCP server."""
 
     content: list[Raw] | None = None
 
 
 class ExecItem(msgspec.Struct):
-    """A thing that happens in a turn."""
+    """An item: a text, a call, a plan or an error in a turn."""
 
     id: str = ""
     type: str = ""
@@ -125,14 +125,14 @@ class ExecItem(msgspec.Struct):
 
 
 class McpAnswer(msgspec.Struct, rename="camel"):
-    """What a server answered, as events tell it."""
+    """The result of an MCP server, in events."""
 
     content: list[Raw] | None = None
     is_error: bool | None = None
 
 
 class McpOutcome(msgspec.Struct):
-    """How a call of a server ended, as events tell it."""
+    """How the call of an MCP tool ended, in events."""
 
     ok: McpAnswer | None = msgspec.field(name="Ok", default=None)
     err: str | None = msgspec.field(name="Err", default=None)
@@ -186,17 +186,17 @@ def _is_stream_line(line: ExecLine) -> bool:
 EXEC_LINES = JsonLines(ExecLine, first_keys=("type", "id", "prompt"), plausible=_is_stream_line)
 
 
-_PIECES = frozenset({"image", "audio", "resource", "resource_link"})
-"""Pieces of an MCP server's answer that have no part of their own when they hold no bytes."""
+_MCP_TYPES = frozenset({"image", "audio", "resource", "resource_link"})
+"""Types of an MCP server's content that become a `DataPart` when they have no bytes."""
 
 read_item = Payload(ExecItem).read
-"""Reads an item; what of it cannot be read is told and left out."""
+"""Reads an item. What cannot be read of it is reported and left out."""
 
-_read_piece = Payload(McpPiece).read
+_read_mcp_content = Payload(McpContent).read
 
 
 def tool_name_of(item: ExecItem) -> str:
-    """The name of a call's tool: the item's type, where it does not tell another."""
+    """The name of a call's tool; the item's type when the item has no name."""
     if item.type == "mcp_tool_call":
         return f"mcp__{item.server or ''}__{item.tool or ''}"
     if item.type == "collab_tool_call":
@@ -205,7 +205,7 @@ def tool_name_of(item: ExecItem) -> str:
 
 
 def input_of(line: ExecLine, item: ExecItem, shape: CallShape, *, has_ended: bool) -> Raw | UnsetType:
-    """What a call was given, as exact JSON; UNSET as long as that is not whole."""
+    """The input of a call as exact JSON; UNSET while it is not complete."""
     if item.type == "mcp_tool_call":
         return UNSET if item.arguments is UNSET else Raw(clean_json(bytes(item.arguments)))
     if (shape.is_grown and not has_ended) or line.item is UNSET:
@@ -214,7 +214,7 @@ def input_of(line: ExecLine, item: ExecItem, shape: CallShape, *, has_ended: boo
 
 
 def result_of(call_id: str, item: ExecItem, *, has_ended: bool) -> ToolResult | None:
-    """How a call ended, or what it has put out so far."""
+    """The result of a call, preliminary while it runs; None while it has no output."""
     content = _item_content(item)
     text = "\n".join([part.text for part in content if isinstance(part, TextPart)])
     if not has_ended and not text:
@@ -236,28 +236,30 @@ def _item_content(item: ExecItem) -> tuple[Part, ...]:
         return (TextPart(text=item.aggregated_output),)
     if item.result is None or item.result.content is None:
         return ()
-    return content_of_pieces(item.result.content)
+    return mcp_content(item.result.content)
 
 
-def content_of_pieces(pieces: list[Raw]) -> tuple[Part, ...]:
-    """What an MCP server answered."""
-    return tuple([_piece_of(raw) for raw in pieces])
+def mcp_content(pieces: list[Raw]) -> tuple[Part, ...]:
+    """The parts of an MCP server's result."""
+    return tuple([_mcp_part(raw) for raw in pieces])
 
 
-def _piece_of(raw: Raw) -> Part:
-    """A piece of what an MCP server answered."""
+def _mcp_part(raw: Raw) -> Part:
+    """The part of one content of an MCP server's result."""
     exact = Raw(clean_json(bytes(raw)))
-    piece = _read_piece(exact, lambda reason, severity, json_path: None)
+    piece = _read_mcp_content(exact, lambda reason, severity, json_path: None)
     if piece.type == "text" and piece.text is not None:
         return TextPart(text=piece.text)
     data = from_base64(piece.data) if piece.data is not None else None
     if data is not None and piece.mime_type is not None:
         return FilePart(media_type=piece.mime_type, data=data)
-    return DataPart(name=piece.type, data=exact) if piece.type in _PIECES else UnknownPart(kind=piece.type, data=exact)
+    return (
+        DataPart(name=piece.type, data=exact) if piece.type in _MCP_TYPES else UnknownPart(kind=piece.type, data=exact)
+    )
 
 
 def exec_structured_result(record: bytes, tool_call_id: str) -> Raw | None:
-    """The item, up to 0.43 the event, that a line of a stream brought, when it is the call's."""
+    """The item of a stream's line, up to 0.43 the event, when it is the call's; else None."""
     fields = fields_of(record)
     event, raw = fields.get("msg"), fields.get("item")
     if event is not None:
@@ -272,16 +274,16 @@ def exec_structured_result(record: bytes, tool_call_id: str) -> Raw | None:
 _ITEMS = 256
 
 
-class OpenItem(msgspec.Struct, array_like=True):
-    """An item that may go on."""
+class PendingStreamItem(msgspec.Struct, array_like=True):
+    """An item that later lines may continue, and its place."""
 
     message: PrintedMessage
     part_id: str
     call_id: str
 
 
-class HeldLine(msgspec.Struct, array_like=True):
-    """A line whose session only the next one tells."""
+class DeferredLine(msgspec.Struct, array_like=True):
+    """A line that is read when the next one has named its session."""
 
     json: str
     position: int
@@ -290,34 +292,34 @@ class HeldLine(msgspec.Struct, array_like=True):
     folder: str | None = None
 
 
-class ExecState(StreamState):
+class CodexStreamState(StreamState):
     """What a fold of a stream remembers."""
 
     open: str | None = None
     """The message that is being printed."""
     messages: dict[str, PrintedMessage] = {}
-    items: dict[str, OpenItem] = {}
+    items: dict[str, PendingStreamItem] = {}
     plan: str | None = None
-    """The newest plan, by its checksum."""
+    """Item id and checksum of the newest plan."""
     failure: str | None = None
-    """What the newest error said: the end of the turn says it again."""
-    settings: HeldLine | None = None
+    """Text of the newest error, which the end of the turn repeats."""
+    settings: DeferredLine | None = None
     """The first line of a run up to 0.43, until the prompt has come."""
     model: str | None = None
     """The model that the settings name."""
 
 
-def opened(
-    state: ExecState, printed: Printed, identity: str, *, starts_anew: bool = False, call_id: str | None = None
-) -> OpenItem:
-    """Where an item stands: known already, else in the message that is being printed, or in a new one.
+def item_of(
+    state: CodexStreamState, printed: Printed, identity: str, *, starts_anew: bool = False, call_id: str | None = None
+) -> PendingStreamItem:
+    """The place of an item: the known one, else a new part in the current message or in a new message.
 
     `call_id` is that of a call which the stream names itself; the ids of items are numbers of the run.
     """
     known = state.items.get(identity) if identity else None
     if known is not None:
         return known
-    message = current(state)
+    message = current_message(state)
     if message is None or starts_anew:
         message = printed.begin_answer(state.model)
         state.open = message.id
@@ -325,21 +327,21 @@ def opened(
     run = message.id.rpartition(":")[2]
     part_id = message.next_part()
     own_id = f"exec-{run}:{identity or message.parts}"
-    found = OpenItem(msgspec.structs.replace(message), part_id, call_id or own_id)
+    found = PendingStreamItem(msgspec.structs.replace(message), part_id, call_id or own_id)
     keep_newest(state.items, identity, found, _ITEMS)
     return found
 
 
-def current(state: ExecState) -> PrintedMessage | None:
+def current_message(state: CodexStreamState) -> PrintedMessage | None:
     """The message that is being printed."""
     return state.messages.get(state.open) if state.open is not None else None
 
 
-def message_of(state: ExecState, item: OpenItem) -> PrintedMessage:
-    """The message of an item; the one being printed is the same object for all its items."""
+def message_of(state: CodexStreamState, item: PendingStreamItem) -> PrintedMessage:
+    """The message of an item. All items of the current message share one object, and so its flags."""
     return state.messages.get(item.message.id, item.message)
 
 
-def forget_run(state: ExecState) -> None:
-    """Another run begins, whose items are numbered anew."""
+def forget_run(state: CodexStreamState) -> None:
+    """Forget the run before: the items of the next run are numbered anew."""
     state.open, state.messages, state.items, state.plan = None, {}, {}, None

@@ -1,4 +1,4 @@
-"""What Codex's tools do, what they are called, and what became of a call, as its output or its twin tells it."""
+"""Codex's tools by kind and name, and how its outputs and items word the status of a call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from turnlog.agents.codex.records import Duration
 from turnlog.model import ResultStatus, ToolKind
 
-KINDS: dict[str, ToolKind] = {
+TOOL_KINDS: dict[str, ToolKind] = {
     "apply_patch": ToolKind.EDIT,
     "close_agent": ToolKind.SUBAGENT,
     "exec": ToolKind.EXECUTE,
@@ -39,7 +39,7 @@ KINDS: dict[str, ToolKind] = {
     "web_search": ToolKind.SEARCH,
     "write_stdin": ToolKind.EXECUTE,
 }
-"""The tools that the versions read offer to the model; any other, MCP's included, is of kind `other`."""
+"""Tools of the recorded versions. Any other tool, MCP's included, has the kind `other`."""
 
 CODE_MODE = frozenset({"exec", "wait"})
 """Tools whose call runs code that calls other tools."""
@@ -57,7 +57,7 @@ _STATUS: dict[str, ResultStatus] = {
     "aborted": "aborted",
     "interrupted": "aborted",
 }
-"""`status` of an item or an event -> ours. `in_progress` and what is not known say nothing."""
+"""`status` of an item or event -> status of the result. `in_progress` and unknown words have none."""
 
 _KILLED = -1
 """Exit code of a process that Codex itself ended."""
@@ -70,7 +70,7 @@ _DENIED = re.compile(
     r"|Command blocked by PreToolUse hook: "
 )
 _REJECTED = r"""Rejected(\"rejected by user\")" }"""
-"""How the words of a command that could not be begun end where the user refused it."""
+"""How the output of a command that could not be started ends when the user denied it."""
 
 _FAILED = (
     "unsupported call: ",
@@ -89,7 +89,7 @@ _FAILED = (
     "image path ",
 )
 _HEAD = 256
-"""Characters in which an output says what became of its call."""
+"""Characters at the beginning of an output that can say how its call ended."""
 
 _SCRIPT_RUNNING = "Script running "
 
@@ -105,7 +105,7 @@ class _OldOutput(msgspec.Struct):
 
 
 class Verdict(NamedTuple):
-    """What the text of an output tells of its call."""
+    """How a call ended, by the text of its output."""
 
     status: ResultStatus = "success"
     exit_code: int | None = None
@@ -118,14 +118,14 @@ _RUNS = Verdict(running=True)
 
 
 def tool_name(name: str, namespace: str | None) -> str:
-    """The name of a tool; MCP's as older versions wrote it, server and tool in one."""
+    """The name of a tool; for an MCP tool with its server, as older versions wrote it."""
     if namespace is not None and namespace.startswith("mcp__"):
         return f"{namespace}__{name}"
     return name
 
 
 def verdict_of(text: str) -> Verdict:
-    """What became of a call, by the words of its output alone.
+    """How a call ended, by the text of its output alone.
 
     `shell` answers with JSON, newer tools with lines of facts before the output. Refusals and failures that Codex
     itself words stand at the beginning.
@@ -149,7 +149,7 @@ def verdict_of(text: str) -> Verdict:
 
 
 def status_of(word: str | None, exit_code: int | None) -> ResultStatus | None:
-    """The status that an item tells; None when it tells none."""
+    """The status of an item or event by its word or exit code; None when it has neither."""
     status = _STATUS.get(word) if word is not None else None
     if status == "error" and exit_code == _KILLED:
         return "aborted"
@@ -186,5 +186,5 @@ def _old_verdict(text: str) -> Verdict | None:
 
 
 def metadata_of(facts: dict[str, Any]) -> dict[str, Any]:
-    """Those of the facts that are known."""
+    """The facts without those that are None."""
     return {name: value for name, value in facts.items() if value is not None}

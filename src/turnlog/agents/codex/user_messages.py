@@ -1,9 +1,9 @@
-"""Messages that the model did not write: prompts, what the harness injects, messages between agents."""
+"""Messages that the model did not write: prompts, injected context, messages between agents."""
 
 from __future__ import annotations
 
 from turnlog.agents.codex import identity
-from turnlog.agents.codex.fold_context import TURNS_BEGIN, Reading, Told
+from turnlog.agents.codex.fold_context import TURN_ORIGINS, CodexContext, CountedAs
 from turnlog.agents.codex.records import Content, Event, Item, TurnItem
 from turnlog.agents.codex.responses_api import IMAGE_MARKS, file_of, parts_of, text_of
 from turnlog.agents.codex.sources import NAME
@@ -34,12 +34,12 @@ TAGGED: tuple[tuple[str, Origin], ...] = (
     ("Warning: The maximum number of ", Origin.HARNESS),
     ("Another language model started to solve this problem", Origin.COMPACTION),
 )
-"""How texts of user messages begin that no person typed, or not as a prompt, where no metadata says so."""
+"""How texts with role `user` begin that are no prompts, where no metadata says so."""
 
 _TAGS = tuple(start for start, _ in TAGGED)
 
-SAID_KINDS = "user."
-"""Beginning of the `content_item_kinds` of what a person said."""
+USER_KIND_PREFIX = "user."
+"""Beginning of the `content_item_kinds` of what a person wrote."""
 
 ORIGIN_OF_KIND: dict[str, Origin] = {
     "compaction.summary": Origin.COMPACTION,
@@ -47,212 +47,224 @@ ORIGIN_OF_KIND: dict[str, Origin] = {
     "subagent.notification": Origin.NOTIFICATION,
     "user.goal": Origin.COMMAND,
 }
-"""`content_item_kinds` that say more than that a person or the harness wrote it."""
+"""`content_item_kinds` that name the origin. Any other kind only says whether a person or Codex wrote it."""
 
 _ITEM, _EVENT = "item", "event"
+"""Which stream has a prompt that the other one does not have yet: the beginning of keys in `unmatched_prompts`."""
 
 
-def read_message(reading: Reading, item: Item) -> None:
-    """A `message` item that is not the model's."""
+def read_message(context: CodexContext, item: Item) -> None:
+    """Read a `message` item that the model did not write: a prompt or injected context."""
     text = text_of(item.content)
-    origin = _origin_of(reading, item, text)
-    is_said = origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT)
-    role: Role = "system" if item.role == "system" else "user" if origin in TURNS_BEGIN else "developer"
-    said = said_text(item.content)
-    key = identity.text_key(said)
-    message_id = reading.state.heard.pop(f"{_EVENT}:{key}", None) if is_said else None
+    origin = _origin_of(context, item, text)
+    is_prompt = origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT)
+    role: Role = "system" if item.role == "system" else "user" if origin in TURN_ORIGINS else "developer"
+    own_text = prompt_text(item.content)
+    key = identity.text_key(own_text)
+    message_id = context.state.unmatched_prompts.pop(f"{_EVENT}:{key}", None) if is_prompt else None
     known = message_id is not None
     if message_id is None:
-        if is_said:
-            _begin_turn(reading, text)
-        message_id = _id_of(reading, item, role, text)
-        if is_said:
-            reading.state.remember_heard(f"{_ITEM}:{key}", message_id)
-            reading.state.remember_prompt(message_id, key)
+        if is_prompt:
+            _begin_turn(context, text)
+        message_id = _id_of(context, item, role, text)
+        if is_prompt:
+            context.state.remember_unmatched_prompt(f"{_ITEM}:{key}", message_id)
+            context.state.remember_prompt(message_id, key)
     message = Message(
         id=message_id,
         role=role,
-        parts=parts_of(item.content, message_id, lambda index: raw_at(reading.payload, "content", index)),
+        parts=parts_of(item.content, message_id, lambda index: raw_at(context.payload, "content", index)),
         origin=origin,
-        created_at=reading.at,
+        created_at=context.written_at,
         metadata={NAME: item.others} if item.others else {},
     )
     if known:
-        reading.add_again(message, reading.position)
-        reading.changes.counts.duplicates += 1
+        context.emit_again(message, context.position)
+        context.changes.counts.duplicates += 1
         return
-    if is_said:
-        _name_session(reading, said)
-    reading.add_message(message)
-    reading.changes.counts.messages += 1
+    if is_prompt:
+        _set_prompt_title(context, own_text)
+    context.add_message(message)
+    context.changes.counts.messages += 1
 
 
-def read_user_message(reading: Reading, event: Event) -> Told:
-    """`user_message`: a prompt as the person saw it; its item stands before it, from 0.39 to 0.14x."""
-    return _hear(reading, event.message or "", [url for url in event.images or () if url])
+def read_user_message(context: CodexContext, event: Event) -> CountedAs:
+    """Read a `user_message` event: a prompt as the person typed it. From 0.39 to 0.14x its item comes before it."""
+    return _on_prompt(context, event.message or "", [url for url in event.images or () if url])
 
 
-def read_user_item(reading: Reading, item: TurnItem) -> Told:
-    """`UserMessage`: the same in newer logs."""
+def read_user_item(context: CodexContext, item: TurnItem) -> CountedAs:
+    """Read a `UserMessage` item, which newer logs have instead of the event."""
     pieces = item.content or []
     text = "\n".join([piece.text for piece in pieces if piece.text is not None])
-    return _hear(reading, text, [piece.image_url for piece in pieces if piece.image_url])
+    return _on_prompt(context, text, [piece.image_url for piece in pieces if piece.image_url])
 
 
-def _hear(reading: Reading, text: str, images: list[str]) -> Told:
-    """Find the prompt's item; a prompt that has none yet is told by this record."""
-    state = reading.state
+def _on_prompt(context: CodexContext, text: str, images: list[str]) -> CountedAs:
+    """Match a prompt with its item. A prompt whose item was not read becomes a message by this record."""
+    state = context.state
     key = identity.text_key(text)
-    if state.heard.pop(f"{_ITEM}:{key}", None) is not None:
+    if state.unmatched_prompts.pop(f"{_ITEM}:{key}", None) is not None:
         return "duplicates"
-    if _is_of_reviewer(reading):
+    if _is_reviewers_prompt(context):
         return "events"
-    if _forget_newest(state.heard):
+    if _drop_newest_item(state.unmatched_prompts):
         return "duplicates"
-    _begin_turn(reading, text)
-    message_id = identity.made_up(reading.thread, state.turn_key, "user", text, state.said)
-    state.remember_heard(f"{_EVENT}:{key}", message_id)
+    _begin_turn(context, text)
+    message_id = identity.derived_id(context.thread, state.turn_key, "user", text, state.text_counts)
+    state.remember_unmatched_prompt(f"{_EVENT}:{key}", message_id)
     parts: list[Part] = [TextPart(id=f"{message_id}.0", text=text)]
     for number, url in enumerate(images, 1):
         file = file_of(url, f"{message_id}.{number}")
         if file is not None:
             parts.append(file)
-    origin = _who_asked(reading)
-    reading.add_message(Message(id=message_id, role="user", parts=tuple(parts), origin=origin, created_at=reading.at))
-    _name_session(reading, text)
+    origin = _prompt_origin(context)
+    context.add_message(
+        Message(id=message_id, role="user", parts=tuple(parts), origin=origin, created_at=context.written_at)
+    )
+    _set_prompt_title(context, text)
     return "messages"
 
 
-def _is_of_reviewer(reading: Reading) -> bool:
-    """A review's own prompt is told in the log of the thread that asked for it too; up to 0.14x its place says so."""
-    if reading.state.reviewing:
-        reading.state.reviewed_apart = True
-    return reading.state.reviewing
+def _is_reviewers_prompt(context: CodexContext) -> bool:
+    """Whether a prompt is the one of a review by another thread, which has it in its own log.
+
+    Up to 0.14x only its place, within a review, says so.
+    """
+    if context.state.reviewing:
+        context.state.reviewed_elsewhere = True
+    return context.state.reviewing
 
 
-def _begin_turn(reading: Reading, text: str) -> None:
-    """A prompt begins a turn where no record says so; a call that is open then was killed with its process."""
-    if reading.state.turn_id is None and end_calls(reading, aborted=True):
-        reading.end_process()
-    reading.begin_turn_key(None, text)
+def _begin_turn(context: CodexContext, text: str) -> None:
+    """Begin a turn with a prompt, where no record has begun it."""
+    # A call without a result has ended with its process: while a call runs, a prompt waits for it.
+    if context.state.turn_id is None and end_calls(context, aborted=True):
+        context.end_process()
+    context.set_turn(None, text)
 
 
-def _forget_newest(heard: dict[str, str]) -> bool:
-    """Whether the newest prompt waits for its event: the event's words may differ from what the model got."""
-    newest = next(reversed(heard), None)
+def _drop_newest_item(unmatched: dict[str, str]) -> bool:
+    """Match an event with the newest prompt when that waits for one, though the texts differ. Returns whether it did.
+
+    The text that the model got may differ from the text that the person typed.
+    """
+    newest = next(reversed(unmatched), None)
     if newest is None or not newest.startswith(_ITEM):
         return False
-    del heard[newest]
+    del unmatched[newest]
     return True
 
 
-def read_agent_message(reading: Reading, item: Item) -> None:
-    """`agent_message`: what one agent of a team told another (since 0.15x)."""
-    state = reading.state
-    trigger, state.trigger = state.trigger, False
+def read_agent_message(context: CodexContext, item: Item) -> None:
+    """Read `agent_message`: a message from one agent of a team to another (since 0.15x)."""
+    state = context.state
+    trigger, state.trigger_turn = state.trigger_turn, False
     is_task = trigger and state.is_subagent
     text = text_of(item.content)
-    message_id = _id_of(reading, item, "user", f"{item.author}\0{item.recipient}\0{text}")
+    message_id = _id_of(context, item, "user", f"{item.author}\0{item.recipient}\0{text}")
     facts = {**(item.others or {}), "author": item.author, "recipient": item.recipient}
-    reading.add_message(
+    context.add_message(
         Message(
             id=message_id,
             role="user" if is_task else "developer",
-            parts=parts_of(item.content, message_id, lambda index: raw_at(reading.payload, "content", index)),
+            parts=parts_of(item.content, message_id, lambda index: raw_at(context.payload, "content", index)),
             origin=Origin.SUBAGENT_PROMPT if is_task else Origin.NOTIFICATION,
-            created_at=reading.at,
+            created_at=context.written_at,
             metadata={NAME: {name: value for name, value in facts.items() if value is not None}},
         )
     )
-    reading.changes.counts.messages += 1
+    context.changes.counts.messages += 1
 
 
-def read_context(reading: Reading, item: Item) -> None:
-    """An output that no call asked for: what the harness tells the model as if a tool had (since 0.16x, the goal)."""
+def read_context(context: CodexContext, item: Item) -> None:
+    """Read an output without a call: context that Codex injects in the form of one (since 0.16x, the goal)."""
     text = output_text(item.output)
-    message_id = _id_of(reading, item, "developer", text)
+    message_id = _id_of(context, item, "developer", text)
     part = TextPart(id=f"{message_id}.0", text=text)
     facts = metadata_of({**(item.others or {}), "name": item.name, "namespace": item.namespace})
-    reading.add_message(
+    context.add_message(
         Message(
             id=message_id,
             role="developer",
             parts=(part,),
             origin=Origin.HARNESS,
-            created_at=reading.at,
+            created_at=context.written_at,
             metadata={NAME: facts} if facts else {},
         )
     )
-    reading.changes.counts.messages += 1
+    context.changes.counts.messages += 1
 
 
-def read_spawned(reading: Reading, text: str) -> None:
-    """What a subagent is told, in its copy of its parent's log, in the place of the output of the call that made it."""
-    message_id = identity.made_up(reading.external_id, reading.state.turn_key, "developer", text, reading.state.said)
-    part = TextPart(id=f"{message_id}.0", text=text)
-    reading.add_message(
-        Message(id=message_id, role="developer", parts=(part,), origin=Origin.HARNESS, created_at=reading.at)
+def read_spawned(context: CodexContext, text: str) -> None:
+    """Add the text that tells a subagent what it is: in its copy, it is the output of the call that spawned it."""
+    message_id = identity.derived_id(
+        context.external_id, context.state.turn_key, "developer", text, context.state.text_counts
     )
-    reading.changes.counts.messages += 1
+    part = TextPart(id=f"{message_id}.0", text=text)
+    context.add_message(
+        Message(id=message_id, role="developer", parts=(part,), origin=Origin.HARNESS, created_at=context.written_at)
+    )
+    context.changes.counts.messages += 1
 
 
 def origin_of_text(text: str) -> Origin | None:
-    """What a text of the user's role is by its beginning; None when a person may have typed it."""
+    """The origin of a text with role `user` by its beginning; None when a person may have typed it."""
     stripped = text.lstrip()
     if not stripped.startswith(_TAGS):
         return None
     return next((origin for start, origin in TAGGED if stripped.startswith(start)), None)
 
 
-def _origin_of(reading: Reading, item: Item, text: str) -> Origin:
-    if item.role != "user" or _is_attached(reading, item):
+def _origin_of(context: CodexContext, item: Item, text: str) -> Origin:
+    if item.role != "user" or _is_attached_image(context, item):
         return Origin.HARNESS
     kinds = item.passthrough.content_item_kinds if item.passthrough else None
-    told = origin_of_text(text)
+    by_text = origin_of_text(text)
     if kinds:
-        if any(kind.startswith(SAID_KINDS) and kind not in ORIGIN_OF_KIND for kind in kinds):
-            told = told if told is Origin.SHELL else None
+        if any(kind.startswith(USER_KIND_PREFIX) and kind not in ORIGIN_OF_KIND for kind in kinds):
+            by_text = by_text if by_text is Origin.SHELL else None
         else:
-            return next((ORIGIN_OF_KIND[kind] for kind in kinds if kind in ORIGIN_OF_KIND), told or Origin.HARNESS)
-    if told is not None:
-        return told
-    return _who_asked(reading)
+            return next((ORIGIN_OF_KIND[kind] for kind in kinds if kind in ORIGIN_OF_KIND), by_text or Origin.HARNESS)
+    if by_text is not None:
+        return by_text
+    return _prompt_origin(context)
 
 
-def _who_asked(reading: Reading) -> Origin:
-    """What is asked in a subagent's log is its parent's, but in turns that a person began there."""
-    state = reading.state
-    is_parents = state.is_subagent and reading.is_own and not state.by_person
+def _prompt_origin(context: CodexContext) -> Origin:
+    """The origin of a prompt: in a subagent's log its parent wrote it, except in turns that a person began there."""
+    state = context.state
+    is_parents = state.is_subagent and context.is_own and not state.begun_by_user
     return Origin.SUBAGENT_PROMPT if is_parents else Origin.PROMPT
 
 
-def _is_attached(reading: Reading, item: Item) -> bool:
-    """Whether it is the image that a tool has just attached: up to about 0.9x nothing but its place says so."""
-    state = reading.state
-    is_attached = state.attached > 0 and not said_text(item.content)
-    state.attached = state.attached - 1 if is_attached else 0
+def _is_attached_image(context: CodexContext, item: Item) -> bool:
+    """Whether a message is the image that a tool has just attached. Up to about 0.9x only its place says so."""
+    state = context.state
+    is_attached = state.attached_images > 0 and not prompt_text(item.content)
+    state.attached_images = state.attached_images - 1 if is_attached else 0
     if is_attached:
-        state.remember_heard(f"{_ITEM}:", "")
+        state.remember_unmatched_prompt(f"{_ITEM}:", "")
     return is_attached
 
 
-def _id_of(reading: Reading, item: Item, role: str, text: str) -> str:
+def _id_of(context: CodexContext, item: Item, role: str, text: str) -> str:
     if item.id is not None:
-        return identity.named(reading.thread, item.id)
-    return identity.made_up(reading.thread, reading.state.turn_key, role, text, reading.state.said)
+        return identity.id_in_thread(context.thread, item.id)
+    return identity.derived_id(context.thread, context.state.turn_key, role, text, context.state.text_counts)
 
 
-def said_text(content: list[Content] | str | None) -> str:
-    """The words of a prompt, without the marks around its images."""
+def prompt_text(content: list[Content] | str | None) -> str:
+    """The text of a prompt, without the marks around its images."""
     if isinstance(content, str):
         return content
     texts = [piece.text for piece in content or () if piece.text is not None]
     return "\n".join([text for text in texts if not text.startswith(IMAGE_MARKS)])
 
 
-def _name_session(reading: Reading, text: str) -> None:
-    """The first prompt is the title of a session that has no other."""
-    state = reading.state
-    if not state.titled and reading.is_own and text.strip():
+def _set_prompt_title(context: CodexContext, text: str) -> None:
+    """Set the session's title to its first prompt."""
+    state = context.state
+    if not state.titled and context.is_own and text.strip():
         state.titled = True
-        reading.session.titles["prompt"] = text.strip()
+        context.session.titles["prompt"] = text.strip()
