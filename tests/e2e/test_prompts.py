@@ -132,7 +132,7 @@ def test_what_the_agent_asks_leave_for_is_answered_in_the_page(page: Page) -> No
     field = page.get_by_role("textbox", name="Next prompt")
     field.fill("ask")
     field.press("Enter")
-    asked = page.get_by_role("region", name="Waiting for your leave")
+    asked = page.get_by_role("region", name="Waiting for your permission")
     expect(asked.get_by_role("heading")).to_have_text("May it use Edit?")
     expect(page.locator(".session-facts")).to_contain_text("waits for leave")
     expect(page.get_by_text("Waiting for you")).to_be_visible()

@@ -113,7 +113,7 @@ def test_the_agent_goes_on_with_the_session_in_its_folder(page: TestClient, star
         "can_ask": True,
         "running": False,
         "problem": None,
-        "questions": [],
+        "permission_requests": [],
     }
     answer = page.post(f"/api/sessions/{SESSION}/prompt", json={"text": "--help\nand go on, grüßend"})
     assert (answer.status_code, answer.json()["running"]) == (200, True)

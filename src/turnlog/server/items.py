@@ -38,12 +38,12 @@ class SessionItems:
         ]
 
     def _asked(self, session_id: str, state: SessionState) -> SessionState:
-        """The state; of a session whose agent asks leave here, that it waits for it."""
-        questions = () if self._prompts is None else self._prompts.state(session_id).questions
-        if not questions:
+        """The state; `waiting` if the session's agent requests permission here, which no log says."""
+        requests = () if self._prompts is None else self._prompts.state(session_id).permission_requests
+        if not requests:
             return state
-        asked = questions[0]
-        return SessionState("waiting", "approval", detail=asked.tool_name, since=asked.asked_at, doing=state.doing)
+        first = requests[0]
+        return SessionState("waiting", "approval", detail=first.tool_name, since=first.requested_at, doing=state.doing)
 
 
 def prompt_command(session: Session) -> list[str] | None:

@@ -419,6 +419,15 @@ export interface Ownership {
   machine?: string;
 }
 
+/** A tool call for which the agent requests permission. */
+export interface PermissionRequest {
+  id: string;
+  tool_call_id: string;
+  tool_name: string | null;
+  input: Json;
+  reason: string | null;
+}
+
 /** What a session adds to a message. */
 export interface Placement {
   position: number;
@@ -457,7 +466,7 @@ export interface PromptAnswer {
   can_ask: boolean;
   running: boolean;
   problem: string | null;
-  questions: PromptQuestion[];
+  permission_requests: PermissionRequest[];
 }
 
 /** Whether the agent may do what it asks leave for. */
@@ -470,15 +479,6 @@ export interface PromptAnswerBody {
 /** What the agent is asked. */
 export interface PromptBody {
   text: string;
-}
-
-/** A call that the agent asks leave for. */
-export interface PromptQuestion {
-  id: string;
-  tool_call_id: string;
-  tool_name: string | null;
-  input: Json;
-  reason: string | null;
 }
 
 /** Where a record lies: file and byte range, or table and key. */

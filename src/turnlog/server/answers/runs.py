@@ -59,25 +59,25 @@ class PromptAnswer(Answer, frozen=True, kw_only=True):
     can_go_on: bool
     """Whether it may: the server takes prompts, and the agent goes on with sessions."""
     can_ask: bool
-    """Whether its agent can ask for leave here; one that cannot does without what its settings do not allow."""
+    """Whether its agent can request permission here; one that cannot does without what its settings do not allow."""
     running: bool
     """Whether its agent answers a prompt."""
     problem: str | None
     """Why the last prompt failed."""
-    questions: list[PromptQuestion]
-    """What it asks leave for, in the order in which it did."""
+    permission_requests: list[PermissionRequest]
+    """Its open permission requests, oldest first."""
 
 
-class PromptQuestion(Answer, frozen=True, kw_only=True):
-    """A call that the agent asks leave for."""
+class PermissionRequest(Answer, frozen=True, kw_only=True):
+    """A tool call for which the agent requests permission."""
 
     id: str
     tool_call_id: str
     tool_name: str | None
     input: Any
-    """Its arguments; null where it tells none."""
+    """Its arguments; null if the agent gives none."""
     reason: str | None
-    """What the agent says of it."""
+    """Why the agent wants to make the call, in its words."""
 
 
 class RunPage(Answer, frozen=True, kw_only=True):

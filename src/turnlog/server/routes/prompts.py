@@ -9,12 +9,13 @@ from starlette.responses import Response
 from turnlog.errors import ConflictError
 from turnlog.model import Session
 from turnlog.runs.states import session_states
-from turnlog.server.answers.runs import PromptAnswer, PromptQuestion
+from turnlog.server import prompts as running_prompts
+from turnlog.server.answers.runs import PermissionRequest, PromptAnswer
 from turnlog.server.context import Context, ContextOf, write
 from turnlog.server.items import prompt_command
 from turnlog.server.openapi import answers_with
 from turnlog.server.parameters.sessions import PromptAnswerBody, PromptBody
-from turnlog.server.prompts import Prompts, PromptState, Question, can_ask
+from turnlog.server.prompts import Prompts, PromptState, can_ask
 from turnlog.server.routes.sessions import takes_json
 
 router = APIRouter(prefix="/sessions/{session_id}", default_response_class=Response, tags=["sessions"])
@@ -48,7 +49,7 @@ def post_prompt(request: Request, context: ContextOf, session_id: str, body: Pro
 
 @router.post("/prompt/answer", responses=answers_with(PromptAnswer), dependencies=[Depends(takes_json)])
 def post_prompt_answer(request: Request, context: ContextOf, session_id: str, body: PromptAnswerBody) -> Response:
-    """Tell the agent whether it may do what it asks leave for."""
+    """Answer a permission request of the agent."""
     prompts = _prompts(context)
     session = context.store.session(session_id)
     try:
@@ -80,16 +81,16 @@ def _answer(request: Request, context: Context, session: Session, *, can_go_on: 
         can_ask=can_ask(session.agent),
         running=state.is_running,
         problem=state.problem,
-        questions=[_told(question) for question in state.questions],
+        permission_requests=[_request(request) for request in state.permission_requests],
     )
     return write(request, answer)
 
 
-def _told(question: Question) -> PromptQuestion:
-    return PromptQuestion(
-        id=question.id,
-        tool_call_id=question.tool_call_id,
-        tool_name=question.tool_name,
-        input=None if question.input is UNSET else question.input,
-        reason=question.reason,
+def _request(request: running_prompts.PermissionRequest) -> PermissionRequest:
+    return PermissionRequest(
+        id=request.id,
+        tool_call_id=request.tool_call_id,
+        tool_name=request.tool_name,
+        input=None if request.input is UNSET else request.input,
+        reason=request.reason,
     )

@@ -1,7 +1,7 @@
 /** Where the next prompt is written: the session's own agent answers it, and the answer comes by its log. */
 
 import { type KeyboardEvent, useId, useState } from "react";
-import type { PromptAnswer, PromptQuestion, ToolCallPart } from "@/api/types";
+import type { PermissionRequest, PromptAnswer, ToolCallPart } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { useStatus } from "@/shell/use-status";
 import { type Prompt, usePrompt } from "./prompt";
@@ -19,7 +19,7 @@ export function Composer({ sessionId }: { sessionId: string }) {
 }
 
 function Open({
-  state: { can_ask, running, problem, questions },
+  state: { can_ask, running, problem, permission_requests },
   send,
   answer,
   stop,
@@ -47,7 +47,7 @@ function Open({
         submit();
       }}
     >
-      <PromptQuestions questions={questions} answer={answer.mutate} />
+      <PermissionRequests requests={permission_requests} answer={answer.mutate} />
       {failed && (
         <p className="composer-problem" role="alert">
           {failed}
@@ -84,30 +84,30 @@ function Open({
   );
 }
 
-interface PromptQuestionsProps {
-  questions: PromptQuestion[];
+interface PermissionRequestsProps {
+  requests: PermissionRequest[];
   answer: Prompt["answer"]["mutate"];
 }
 
 /** What the agent asks permission for while it answers a prompt of the page: the call, and allow or deny. */
-export function PromptQuestions({ questions, answer }: PromptQuestionsProps) {
-  if (questions.length === 0) return null;
+export function PermissionRequests({ requests, answer }: PermissionRequestsProps) {
+  if (requests.length === 0) return null;
   return (
-    <section className="prompt-questions" aria-label="Waiting for your leave" aria-live="polite">
-      {questions.map((question) => (
-        <Question key={question.id} question={question} answer={answer} />
+    <section className="permission-requests" aria-label="Waiting for your permission" aria-live="polite">
+      {requests.map((request) => (
+        <RequestCard key={request.id} request={request} answer={answer} />
       ))}
     </section>
   );
 }
 
-interface QuestionProps {
-  question: PromptQuestion;
-  answer: PromptQuestionsProps["answer"];
+interface RequestCardProps {
+  request: PermissionRequest;
+  answer: PermissionRequestsProps["answer"];
 }
 
-function Question({ question, answer }: QuestionProps) {
-  const { id, tool_name, reason } = question;
+function RequestCard({ request, answer }: RequestCardProps) {
+  const { id, tool_name, reason } = request;
   const [why, setWhy] = useState("");
   const [told, setTold] = useState(false);
   const tell = (allow: boolean) => {
@@ -115,17 +115,17 @@ function Question({ question, answer }: QuestionProps) {
     answer({ id, allow, ...(why.trim() && { reason: why.trim() }) }, { onError: () => setTold(false) });
   };
   return (
-    <article className="prompt-question">
+    <article className="permission-request">
       <h2>
-        May it use <span className="prompt-question-tool">{tool_name ?? "a tool"}</span>?
+        May it use <span className="permission-request-tool">{tool_name ?? "a tool"}</span>?
       </h2>
-      {reason && <p className="prompt-question-reason">{reason}</p>}
-      {question.input !== null && (
-        <div className="prompt-question-input">
-          <ToolInput part={callOf(question)} messageId="" />
+      {reason && <p className="permission-request-reason">{reason}</p>}
+      {request.input !== null && (
+        <div className="permission-request-input">
+          <ToolInput part={callOf(request)} messageId="" />
         </div>
       )}
-      <div className="prompt-question-answers">
+      <div className="permission-request-answers">
         <button type="button" className="button primary" disabled={told} onClick={() => tell(true)}>
           <Icon name="check" size={14} /> Allow
         </button>
@@ -150,7 +150,7 @@ function Question({ question, answer }: QuestionProps) {
 }
 
 /** The call as its card would show it. What kind of tool it is only the log tells: here its arguments do. */
-function callOf({ tool_call_id, tool_name, input }: PromptQuestion): ToolCallPart {
+function callOf({ tool_call_id, tool_name, input }: PermissionRequest): ToolCallPart {
   const call: ToolCallPart = { type: "tool-call", tool_call_id, tool_name: tool_name ?? "", input };
   if (changesOf(call).length > 0) return { ...call, kind: "edit" };
   return commandOf(call) ? { ...call, kind: "execute" } : call;

@@ -53,8 +53,8 @@ export function usePrompt(sessionId: string, prompts: boolean) {
 /** What the session does now; when its agent asks for permission in this page, it is waiting for that. */
 export function useSessionState(session: SessionItem | undefined): SessionState | undefined {
   const { data } = useQuery<PromptAnswer>({ queryKey: promptKey(session?.id ?? ""), enabled: false });
-  const [question] = data?.questions ?? [];
+  const [request] = data?.permission_requests ?? [];
   const state = session?.state;
-  if (!question || !state) return state;
-  return { ...state, state: "waiting", evidence: "approval", detail: question.tool_name };
+  if (!request || !state) return state;
+  return { ...state, state: "waiting", evidence: "approval", detail: request.tool_name };
 }

@@ -1,4 +1,4 @@
-"""What an agent asks leave for while it answers a prompt of the page: recorded runs of the real programs."""
+"""The permission requests of an agent while it answers a prompt of the page: recorded runs of the real programs."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ class Prompted(NamedTuple):
     def send(self) -> None:
         assert self.client.post(self.address, json={"text": "Do the thing"}).status_code == 200
 
-    def answer(self, question: dict[str, Any], *, allow: bool, reason: str | None = None) -> int:
-        body = {"id": question["id"], "allow": allow, "reason": reason}
+    def answer(self, request: dict[str, Any], *, allow: bool, reason: str | None = None) -> int:
+        body = {"id": request["id"], "allow": allow, "reason": reason}
         return self.client.post(f"{self.address}/answer", json=body).status_code
 
-    def question(self) -> dict[str, Any]:
-        (question,) = self._wait_for(lambda state: state["questions"] != [])["questions"]
-        return question
+    def request(self) -> dict[str, Any]:
+        (request,) = self._wait_for(lambda state: state["permission_requests"] != [])["permission_requests"]
+        return request
 
     def end(self) -> dict[str, Any]:
         return self._wait_for(lambda state: not state["running"])
@@ -130,13 +130,13 @@ def test_what_it_asks_is_told_and_the_answer_goes_back(prompted: Prompted) -> No
     prompted.agent.record(*recorded(prompted.case, "allow.txt"))
     prompted.send()
     for tool_name, words in prompted.case.asks:
-        question = prompted.question()
-        assert (question["tool_name"], question["reason"]) == (tool_name, None)
-        assert words in json.dumps(question["input"])
-        assert prompted.answer(question, allow=True) == 200
-        assert prompted.answer(question, allow=True) == 409, "it is answered once"
+        request = prompted.request()
+        assert (request["tool_name"], request["reason"]) == (tool_name, None)
+        assert words in json.dumps(request["input"])
+        assert prompted.answer(request, allow=True) == 200
+        assert prompted.answer(request, allow=True) == 409, "it is answered once"
     state = prompted.end()
-    assert (state["problem"], state["questions"]) == (None, [])
+    assert (state["problem"], state["permission_requests"]) == (None, [])
     told = json.dumps(prompted.agent.heard[-2:])
     assert told.count('"allow"') + told.count('"accept"') == 2
     (run,) = prompted.client.get("/api/runs").json()["items"]
@@ -147,7 +147,7 @@ def test_a_refusal_goes_back_with_its_reason(prompted: Prompted) -> None:
     prompted.agent.record(*recorded(prompted.case, "deny.txt"))
     prompted.send()
     for _ in range(2):
-        assert prompted.answer(prompted.question(), allow=False, reason="Use the other file") == 200
+        assert prompted.answer(prompted.request(), allow=False, reason="Use the other file") == 200
     assert prompted.end()["problem"] is None
     told = json.dumps(prompted.agent.heard[-2:])
     assert told.count("Use the other file") + told.count('"decline"') == 2
@@ -156,11 +156,11 @@ def test_a_refusal_goes_back_with_its_reason(prompted: Prompted) -> None:
 def test_who_waits_for_leave_can_be_stopped(prompted: Prompted) -> None:
     prompted.agent.record(*recorded(prompted.case, "allow.txt"))
     prompted.send()
-    question = prompted.question()
+    request = prompted.request()
     assert prompted.client.delete(prompted.address).status_code == 200
     state = prompted.end()
-    assert (state["problem"], state["questions"]) == (None, [])
-    assert prompted.answer(question, allow=True) == 409
+    assert (state["problem"], state["permission_requests"]) == (None, [])
+    assert prompted.answer(request, allow=True) == 409
     (run,) = prompted.client.get("/api/runs").json()["items"]
     assert run["status"] == "cancelled"
 
@@ -168,7 +168,7 @@ def test_who_waits_for_leave_can_be_stopped(prompted: Prompted) -> None:
 def test_lists_say_that_a_session_waits_for_leave(prompted: Prompted) -> None:
     prompted.agent.record(*recorded(prompted.case, "allow.txt"))
     prompted.send()
-    tool_name = prompted.question()["tool_name"]
+    tool_name = prompted.request()["tool_name"]
     (item,) = prompted.client.get("/api/sessions").json()["items"]
     state = item["state"]
     assert (state["state"], state["evidence"], state["detail"]) == ("waiting", "approval", tool_name)
@@ -179,7 +179,7 @@ def test_lists_say_that_a_session_waits_for_leave(prompted: Prompted) -> None:
     assert item["state"]["state"] != "waiting"
 
 
-def test_a_call_of_a_subagent_is_told_by_its_question(prompted: Prompted) -> None:
+def test_a_call_of_a_subagent_is_described_by_its_request(prompted: Prompted) -> None:
     if prompted.case is CODEX:
         # Its server asks for threads of their own, which are declined.
         lines = [line.replace('"itemId":"call_w1"', '"itemId":"other"') for line in recorded(CODEX, "allow.txt")]
@@ -189,10 +189,10 @@ def test_a_call_of_a_subagent_is_told_by_its_question(prompted: Prompted) -> Non
         ]
     prompted.agent.record(*lines)
     prompted.send()
-    question = prompted.question()
-    assert (question["tool_name"], question["input"]) == (None, None)
+    request = prompted.request()
+    assert (request["tool_name"], request["input"]) == (None, None)
     if prompted.case is CLAUDE:
-        assert question["reason"].startswith("Write {")
+        assert request["reason"].startswith("Write {")
     prompted.client.delete(prompted.address)
 
 
