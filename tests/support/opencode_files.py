@@ -15,7 +15,7 @@ from support.claude_files import Gathered, gather
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
 from turnlog.agents.opencode import OpenCode
-from turnlog.agents.opencode.ids import session_id
+from turnlog.agents.opencode.rows import session_id
 from turnlog.agents.opencode.snapshot import session_info
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter

@@ -15,7 +15,7 @@ TIMED_OUT = "x\n<shell_metadata>\nshell tool terminated command after exceeding 
 
 def state_of(tool: str, **state: Any) -> ToolState:
     part: dict[str, Any] = {"type": "tool", "tool": tool, "callID": "c1", "state": {"input": {}, **state}}
-    return read_call(part, "p1", None, over=True).part.state
+    return read_call(part, "p1", None, is_over=True).part.state
 
 
 @pytest.mark.parametrize(

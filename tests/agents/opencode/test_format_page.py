@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from support.format_page import FormatPage, named
-from turnlog.agents.opencode.kinds import EVENTS, PARTS, RUN_KINDS, TABLES, becomes
-from turnlog.agents.opencode.tools import KINDS
+from turnlog.agents.opencode.record_kinds import EVENTS, PARTS, RUN_KINDS, TABLES, outcome_of
+from turnlog.agents.opencode.tools import TOOL_KINDS
 
 PAGE = FormatPage("opencode")
 
@@ -26,13 +26,13 @@ def test_every_event_is_on_the_page_with_what_it_becomes() -> None:
     described = {name: result.rstrip(" |") for kinds, result in PAGE.rows("### Events") for name in named(kinds)}
     families = {name for name in described if name.endswith(".*")}
     assert {name: described[name] for name in described.keys() - families} == EVENTS
-    assert {becomes(name.replace("*", "anything")) for name in families} == {"record"}
+    assert {outcome_of(name.replace("*", "anything")) for name in families} == {"record"}
 
 
 def test_every_tool_is_on_the_page_with_its_kind() -> None:
     """R-S23"""
     described = {name: kind.rstrip(" |") for tools, kind in PAGE.rows("### Tool calls", 1) for name in named(tools)}
-    assert described == {name: kind.value for name, kind in KINDS.items()}
+    assert described == {name: kind.value for name, kind in TOOL_KINDS.items()}
 
 
 def test_every_line_of_a_run_is_on_the_page_with_what_it_becomes() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from support.claude_files import calls_of
 from support.opencode_files import AGENT, recorded, write_database
-from turnlog.agents.opencode.usage import usage_of
+from turnlog.agents.opencode.messages import usage_of
 from turnlog.model import Usage
 from turnlog.store import open_store
 from turnlog.sync.syncer import sync

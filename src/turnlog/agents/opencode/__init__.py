@@ -15,11 +15,10 @@ from turnlog import paths
 from turnlog.agents.base import Colour, Detection, Fold, HookSettings, RowAgent, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.commands import SESSION, CommandForm, words
 from turnlog.agents.folders import holds_file
-from turnlog.agents.opencode.database import open_database
-from turnlog.agents.opencode.ids import NAME
-from turnlog.agents.opencode.sources import find_sources, in_database, in_storage, is_home, sources_at
-from turnlog.agents.opencode.storage import FileRows, version_of
-from turnlog.agents.opencode.tables import TableRows, list_sessions
+from turnlog.agents.opencode.database import TableRows, list_sessions, open_database
+from turnlog.agents.opencode.rows import NAME
+from turnlog.agents.opencode.sources import database_session_of, find_sources, is_home, session_files_of, sources_at
+from turnlog.agents.opencode.storage import FileRows, files_version
 from turnlog.agents.turns import TurnMarker
 from turnlog.errors import SourceError
 from turnlog.paths import Folders
@@ -99,7 +98,7 @@ class OpenCode(RowAgent):
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a session's rows, of a spilled output, of a stream or of an export."""
         if source.kind is SourceKind.SPILL:
-            from turnlog.agents.opencode.outputs import OutputFold
+            from turnlog.agents.opencode.sources import OutputFold
 
             return OutputFold(source)
         if source.kind is SourceKind.HOOKS:
@@ -121,13 +120,13 @@ class OpenCode(RowAgent):
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """`state.metadata` of the call's part."""
-        from turnlog.agents.opencode.structured import structured_result
+        from turnlog.agents.opencode.export import structured_result
 
         return structured_result(record, tool_call_id)
 
     def holds_rows(self, source: Source) -> bool:
         """All but exports and spilled outputs."""
-        is_session = in_database(source.path) is not None or in_storage(source) is not None
+        is_session = database_session_of(source.path) is not None or session_files_of(source) is not None
         return is_session or source.kind is SourceKind.SIDECAR
 
     def sources_at(self, path: Path, root: Path) -> Iterator[Source]:
@@ -136,28 +135,28 @@ class OpenCode(RowAgent):
 
     def row_version(self, source: Source) -> Version:
         """See `RowAgent.row_version`."""
-        place = in_database(source.path)
+        place = database_session_of(source.path)
         if place is not None:
             found = list_sessions(place[0], place[1])
             if not found:
                 raise FileNotFoundError(source.path)
             return found[0].version
-        files = in_storage(source)
+        files = session_files_of(source)
         if files is not None:
-            return version_of(files)
+            return files_version(files)
         return (0, 0, 0, 0)
 
     def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
         """See `RowAgent.read_rows`."""
-        from turnlog.agents.opencode.update import update_of
+        from turnlog.agents.opencode.row_log import new_lines
 
-        place = in_database(source.path)
+        place = database_session_of(source.path)
         if place is not None:
             with open_database(place[0]) as connection:
-                return update_of(TableRows(connection, place[1]), log)
-        files = in_storage(source)
+                return new_lines(TableRows(connection, place[1]), log)
+        files = session_files_of(source)
         if files is not None:
-            return update_of(FileRows(files), log)
+            return new_lines(FileRows(files), log)
         try:
             list_sessions(Path(source.path))
         except SourceError as error:
@@ -166,7 +165,7 @@ class OpenCode(RowAgent):
 
     def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
         """See `RowAgent.restore_rows`."""
-        from turnlog.agents.opencode.restore import restore_rows
+        from turnlog.agents.opencode.row_log import restore_rows
 
         return restore_rows(source, log, to)
 

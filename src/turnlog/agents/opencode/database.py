@@ -1,21 +1,47 @@
-"""Opening OpenCode's database so that nothing of it can change, and nothing of it is read but histories.
+"""OpenCode's database: opening it read-only, listing its sessions with their versions, and reading a session's rows.
 
 The connection is read-only and looks at one consistent snapshot. An authorizer refuses every table that is not in
 `TABLES`: those that hold tokens and secrets (`account`, `control_account`, `credential`, `session_share`, …) cannot be
-read even by mistake. Nothing is written beside the database either, as far as SQLite lets us: see `_ways`.
+read even by mistake. Nothing is written beside the database either, as far as SQLite lets us: see `_open_modes`.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
-from turnlog.agents.opencode.rows import Row, as_blob, as_text
+from turnlog.agents.base import Version
+from turnlog.agents.opencode.rows import (
+    EVENT,
+    PROJECT,
+    Row,
+    as_blob,
+    as_text,
+    object_of,
+    text_of,
+    time_of,
+    time_of_later_id,
+    to_int,
+)
+from turnlog.agents.opencode.snapshot import (
+    SESSION_MESSAGE,
+    MessageRows,
+    Snapshot,
+    is_message,
+    list_message,
+    project_facts,
+    session_info,
+)
+from turnlog.agents.opencode.timeline import ListedMessage, MessageCopy
 from turnlog.errors import SourceError
 
 TABLES = frozenset(
@@ -32,23 +58,28 @@ TABLES = frozenset(
         "todo",
     }
 )
-"""All that is ever read."""
+"""The tables that may be read."""
 
 _LISTING = frozenset({"sqlite_master", "sqlite_schema"})
 _HEADER_SIZE = 100
 _MAGIC = b"SQLite format 3\0"
 _WRITE_VERSION = 18
-"""The byte of the header that says which journal the database has; 2 is a write-ahead log."""
-_PATIENCE = 5.0
+"""The byte of the header that names the journal of the database; 2 is a write-ahead log."""
+_BUSY_TIMEOUT = 5.0
 """Seconds to wait for a writer."""
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION})
 
 
 @contextmanager
 def open_database(path: Path) -> Generator[sqlite3.Connection]:
-    """A snapshot of the database. Raises OSError when there is none, SourceError when it cannot be read."""
+    """A connection to one consistent snapshot of the database.
+
+    Raises:
+        OSError: There is no such file.
+        SourceError: It is no database that can be read.
+    """
     with ExitStack() as stack:
-        connection = _first_that_works(path, stack)
+        connection = _open_connection(path, stack)
         stack.callback(connection.close)
         try:
             yield connection
@@ -70,20 +101,20 @@ def select(connection: sqlite3.Connection, statement: str, *parameters: object) 
 
 
 def is_database(head: bytes) -> bool:
-    """Whether a file that begins so is one of SQLite's."""
+    """Whether a file with this beginning is a database of SQLite."""
     return head.startswith(_MAGIC)
 
 
-def _first_that_works(path: Path, stack: ExitStack) -> sqlite3.Connection:
+def _open_connection(path: Path, stack: ExitStack) -> sqlite3.Connection:
     with path.open("rb") as file:
         head = file.read(_HEADER_SIZE)
     if not is_database(head):
         raise SourceError("not an SQLite database", path=path)
     problem: sqlite3.Error | None = None
-    for way in _ways(path, has_log=head[_WRITE_VERSION] == 2):
+    for connect in _open_modes(path, has_log=head[_WRITE_VERSION] == 2):
         connection: sqlite3.Connection | None = None
         try:
-            connection = way(stack)
+            connection = connect(stack)
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         except sqlite3.Error as error:
@@ -95,22 +126,23 @@ def _first_that_works(path: Path, stack: ExitStack) -> sqlite3.Connection:
     raise SourceError(f"the database cannot be opened: {problem}", path=path)
 
 
-def _ways(path: Path, *, has_log: bool) -> list[Callable[[ExitStack], sqlite3.Connection]]:
-    """How to open the database, the way that leaves the least traces first.
+def _open_modes(path: Path, *, has_log: bool) -> list[Callable[[ExitStack], sqlite3.Connection]]:
+    """The ways to open the database, the one that leaves the fewest traces first.
 
-    Without a write-ahead log beside it nobody writes, and the file alone is the database. With one, its index is
-    only read (`readonly_shm`) when it can be. A log without an index was left behind by a crash or a copy: SQLite
-    would have to make an index beside it, so a copy of both is read.
+    - Without a write-ahead log beside it nobody writes, and the file alone is the database.
+    - With a log that has an index, the index is opened read-only (`readonly_shm`).
+    - A log without an index was left behind by a crash or a copy. SQLite would have to create an index beside it, so a
+      copy of both files is read.
     """
     log, index = (path.with_name(f"{path.name}-{ending}") for ending in ("wal", "shm"))
-    ways: list[Callable[[ExitStack], sqlite3.Connection]] = []
+    modes: list[Callable[[ExitStack], sqlite3.Connection]] = []
     if has_log and index.exists():
-        ways = [lambda stack: _connect(path, "mode=ro&readonly_shm=1")]
+        modes = [lambda stack: _connect(path, "mode=ro&readonly_shm=1")]
     elif has_log and log.exists() and log.stat().st_size:
-        ways = [lambda stack: _connect(_copied(path, log, stack), "mode=rw")]
+        modes = [lambda stack: _connect(_copied(path, log, stack), "mode=rw")]
     elif has_log:
-        ways = [lambda stack: _connect(path, "mode=ro&immutable=1")]
-    return [*ways, lambda stack: _connect(path, "mode=ro")]
+        modes = [lambda stack: _connect(path, "mode=ro&immutable=1")]
+    return [*modes, lambda stack: _connect(path, "mode=ro")]
 
 
 def _copied(path: Path, log: Path, stack: ExitStack) -> Path:
@@ -122,7 +154,7 @@ def _copied(path: Path, log: Path, stack: ExitStack) -> Path:
 
 def _connect(path: Path, options: str) -> sqlite3.Connection:
     uri = f"file:{quote(str(path.absolute()))}?{options}"
-    connection = sqlite3.connect(uri, uri=True, timeout=_PATIENCE, isolation_level=None)
+    connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT, isolation_level=None)
     connection.text_factory = as_text
     connection.set_authorizer(_authorize)
     return connection
@@ -132,3 +164,303 @@ def _authorize(action: int, table: str | None, column: str | None, schema: str |
     if action in _ALLOWED or (action == sqlite3.SQLITE_READ and table in TABLES | _LISTING):
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
+
+
+_ROW_SIZE = 1024
+"""Bytes that a row is estimated to have, because counting them would mean to read it."""
+
+_LATEST = 1 << 43
+"""The year 2248 in Unix milliseconds: a time whose nanoseconds a column still holds."""
+
+_LOOKUP_SIZE = 500
+
+_OTHER_TABLES = {
+    "session_message": "id",
+    "session_input": "id",
+    "session_context_epoch": "session_id",
+    "event_sequence": "aggregate_id",
+}
+"""Further tables whose rows belong to a session -> their key."""
+
+
+class SessionListing(NamedTuple):
+    """A session in the database."""
+
+    external_id: str
+    version: Version
+    project: str | None
+
+
+def list_sessions(path: Path, only: str | None = None) -> list[SessionListing]:
+    """Every session of the database at `path`, or only the one with the id `only`.
+
+    A session's version changes with its rows. Where the database has a sequence of events, that counts every change;
+    sessions without one (versions before 1.3) have the times of their rows. Counts and row numbers, which are read from
+    indexes, show rows that were added or removed.
+
+    Raises:
+        OSError: There is no such file.
+        SourceError: It cannot be read, or has another schema.
+    """
+    with open_database(path) as connection:
+        tables = tables_of(connection)
+        if "session" not in tables:
+            return []
+        if missing := {"message", "part"} - tables:
+            raise SourceError(f"a database of another schema: no table {' and '.join(sorted(missing))}", path=path)
+        facts: dict[str, list[object]] = defaultdict(list)
+        sizes: dict[str, int] = defaultdict(int)
+        times: dict[str, int] = {}
+        projects: dict[str, object] = {}
+        for row in select(connection, f"SELECT * FROM session{' WHERE id = ?' if only else ''}", *_given(only)):
+            facts[_key(row, "id")].append(sorted(row.items()))
+            times[_key(row, "id")] = to_int(row.get("time_updated"))
+            projects[_key(row, "id")] = row.get("project_id")
+        for name, found in _projects(connection, tables, projects).items():
+            facts[name].append(found)
+        for name, row in _change_signs(connection, tables, set(facts), only):
+            if name in facts:
+                facts[name].append(sorted(row.items()))
+                sizes[name] += to_int(row.get("count")) * _ROW_SIZE
+        return [
+            SessionListing(name, _version(sizes[name], times[name], facts[name]), text_of(projects[name]))
+            for name in facts
+        ]
+
+
+def _projects(connection: sqlite3.Connection, tables: set[str], of: dict[str, object]) -> dict[str, object]:
+    """Session -> the facts about its project; without its times, which change whenever OpenCode is started there."""
+    if PROJECT not in tables:
+        return {}
+    known = {_key(row, "id"): sorted(project_facts(row).items()) for row in select(connection, "SELECT * FROM project")}
+    return {session: known.get(text_of(project) or "") for session, project in of.items()}
+
+
+def _change_signs(
+    connection: sqlite3.Connection, tables: set[str], names: set[str], only: str | None
+) -> Iterator[tuple[str, Row]]:
+    """Values that change when rows of a session do, each with the session's id."""
+    with_events: set[str] = set()
+    where = " WHERE session_id = ?" if only else ""
+    if "event_sequence" in tables:
+        for row in select(
+            connection, f"SELECT * FROM event_sequence{where.replace('session', 'aggregate')}", *_given(only)
+        ):
+            with_events.add(_key(row, "aggregate_id"))
+            yield _key(row, "aggregate_id"), row
+    for table in ("message", "part"):
+        statement = f"SELECT session_id, count(*) AS count, max(rowid) AS last FROM {table}{where} GROUP BY session_id"
+        yield from ((_key(row, "session_id"), row) for row in select(connection, statement, *_given(only)))
+    for table in tables & {"todo", "session_message"}:
+        statement = (
+            f"SELECT session_id, count(*) AS count, max(time_updated) AS last FROM {table}{where} GROUP BY session_id"
+        )
+        yield from ((_key(row, "session_id"), row) for row in select(connection, statement, *_given(only)))
+    others = sorted(names - with_events)
+    for start in range(0, len(others), _LOOKUP_SIZE):
+        sessions = others[start : start + _LOOKUP_SIZE]
+        for table in ("message", "part"):
+            statement = (
+                f"SELECT session_id, max(time_updated) AS newest, sum(time_updated) AS sum FROM {table}"
+                f" WHERE session_id IN ({', '.join('?' * len(sessions))}) GROUP BY session_id"
+            )
+            yield from ((_key(row, "session_id"), row) for row in select(connection, statement, *sessions))
+
+
+def _key(row: Row, column: str) -> str:
+    """An id. One that is no text, which OpenCode never writes, must not prevent the reading of the others."""
+    value = row.get(column)
+    return value if isinstance(value, str) else repr(value)
+
+
+def _given(only: str | None) -> tuple[str, ...]:
+    return () if only is None else (only,)
+
+
+def _version(size: int, updated: int, facts: object) -> Version:
+    digest = hashlib.blake2b(repr(facts).encode(errors="replace"), digest_size=14).digest()
+    updated = min(max(updated, 0), _LATEST)
+    return size, updated * 1_000_000, int.from_bytes(digest[:7], "big"), int.from_bytes(digest[7:], "big")
+
+
+class TableRows:
+    """One session's rows in a database. See `snapshot.Rows`."""
+
+    def __init__(self, connection: sqlite3.Connection, session: str) -> None:
+        """Use an open connection."""
+        self._connection = connection
+        self._session = session
+        self._tables = tables_of(connection)
+        self._removed_messages: list[tuple[tuple[int, str], ListedMessage]] | None = None
+
+    def read(self, events_after: int) -> Snapshot:
+        """See `snapshot.Rows.read`."""
+        session = next(self._select("SELECT * FROM session WHERE id = ?"), None)
+        messages = list(self._messages())
+        newer = self._newer_messages(messages)
+        messages += newer
+        info = session_info(session) if session else {}
+        return Snapshot(
+            session=session,
+            info=info,
+            messages=messages,
+            removed=list(self._removed({message.key for message in messages}, time_of(info, "created"))),
+            todo=tuple(self._select("SELECT * FROM todo WHERE session_id = ? ORDER BY position"))
+            if "todo" in self._tables
+            else None,
+            others=[
+                *self._project(session),
+                *self._others({message.key for message in newer}),
+                *self._events(events_after),
+            ],
+        )
+
+    def find_originals(self, messages: Sequence[ListedMessage], session: Row) -> dict[str, MessageCopy]:
+        """See `snapshot.Rows.find_originals`. The rows themselves do not say what a fork copied.
+
+        The original is in the oldest of the sessions of the project that have a message of the same millisecond.
+        Of several in one millisecond, the first is the copy of the first, and so on, if role and model are the same.
+        """
+        found: dict[str, MessageCopy] = {}
+        began = time_of(session, "created")
+        for created in sorted({message.created for message in messages}):
+            copies = sorted((message for message in messages if message.created == created), key=lambda copy: copy.key)
+            originals = self._messages_created_at(created, session.get("projectID"), began)
+            for copy, original in zip(copies, originals, strict=False):
+                same = copy.info.get("role") == original.info.get("role")
+                if same and copy.info.get("modelID") == original.info.get("modelID"):
+                    found[copy.key] = MessageCopy(original.key, str(original.info["session_id"]))
+        return found
+
+    def _messages_created_at(self, created: int, project: object, began: int) -> list[ListedMessage]:
+        """Messages of that millisecond, in the oldest session of the project that has or had any."""
+        there = [
+            ((to_int(row["began"]), _key(row, "session_id")), row)
+            for row in select(
+                self._connection,
+                "SELECT s.time_created AS began, m.* FROM session s CROSS JOIN message m ON m.session_id = s.id"
+                " AND m.time_created = ? WHERE s.project_id = ? AND s.id <> ? AND s.time_created < ?",
+                created,
+                project,
+                self._session,
+                began,
+            )
+        ]
+        gone = [found for found in self._removed_before(project, began) if found[1].created == created]
+        oldest = min((session for session, _ in (*there, *gone)), default=None)
+        if oldest is None:
+            return []
+        originals = [list_message(MessageRows(_key(row, "id"), row)) for session, row in there if session == oldest]
+        originals += [message for session, message in gone if session == oldest]
+        return [
+            message._replace(info=message.info | {"session_id": oldest[1]})
+            for message in sorted(originals, key=lambda message: message.key)
+        ]
+
+    def _removed_before(self, project: object, began: int) -> list[tuple[tuple[int, str], ListedMessage]]:
+        """Messages deleted from older sessions of the project: (the session's time and id), the message."""
+        if self._removed_messages is None:
+            sessions = (
+                select(
+                    self._connection,
+                    "SELECT id, time_created FROM session s WHERE project_id = ? AND id <> ? AND time_created < ? AND"
+                    " EXISTS (SELECT 1 FROM event WHERE aggregate_id = s.id AND type LIKE 'message.removed%')",
+                    project,
+                    self._session,
+                    began,
+                )
+                if EVENT in self._tables
+                else ()
+            )
+            self._removed_messages = [
+                ((to_int(row["time_created"]), _key(row, "id")), list_message(message, deleted=True))
+                for row in list(sessions)
+                for message in TableRows(self._connection, _key(row, "id")).removed(to_int(row["time_created"]))
+            ]
+        return self._removed_messages
+
+    def removed(self, began: int) -> Iterator[MessageRows]:
+        """Messages of this session that events have and that have no rows any more; `began` is the session's time."""
+        present = {_key(row, "id") for row in self._select("SELECT id FROM message WHERE session_id = ?")}
+        return self._removed(present, began)
+
+    def _select(self, statement: str, *more: object) -> Iterator[Row]:
+        return select(self._connection, statement, self._session, *more)
+
+    def _messages(self) -> Iterator[MessageRows]:
+        parts: dict[str, list[Row]] = defaultdict(list)
+        for part in self._select("SELECT * FROM part WHERE session_id = ? ORDER BY message_id, id"):
+            parts[_key(part, "message_id")].append(part)
+        for row in self._select("SELECT * FROM message WHERE session_id = ? ORDER BY time_created, id"):
+            key = _key(row, "id")
+            yield MessageRows(key, row, tuple(parts.pop(key, ())))
+        for key, orphans in parts.items():
+            yield MessageRows(key, {}, tuple(orphans))
+
+    def _project(self, session: Row | None) -> Iterator[tuple[str, str, Row]]:
+        if session is not None and "project" in self._tables:
+            for row in select(self._connection, "SELECT * FROM project WHERE id = ?", session.get("project_id")):
+                yield PROJECT, "", row
+
+    def _newer_messages(self, messages: Sequence[MessageRows]) -> list[MessageRows]:
+        """The messages of a session that was begun with rows of `session_message`.
+
+        Another session may have such rows too: they repeat those of `message`.
+        """
+        if SESSION_MESSAGE not in self._tables:
+            return []
+        rows = [row for row in self._select(f"SELECT * FROM {SESSION_MESSAGE} WHERE session_id = ?") if is_message(row)]
+        first = min((to_int(row.get("time_created")) for row in rows), default=0)
+        if any(to_int(message.row.get("time_created")) <= first for message in messages):
+            return []
+        return [MessageRows(_key(row, "id"), row) for row in rows]
+
+    def _others(self, used: Set[str]) -> Iterator[tuple[str, str, Row]]:
+        for table, key in _OTHER_TABLES.items():
+            if table in self._tables:
+                owner = "aggregate_id" if table == "event_sequence" else "session_id"
+                rows = self._select(f"SELECT * FROM {table} WHERE {owner} = ?")
+                # `session_message` has no `seq` in 1.14.
+                for row in sorted(rows, key=lambda row: (to_int(row.get("seq")), str(row[key]))):
+                    if table != SESSION_MESSAGE or row[key] not in used:
+                        yield table, str(row[key]), row
+
+    def _events(self, after: int) -> Iterator[tuple[str, str, Row]]:
+        if EVENT in self._tables:
+            for row in self._select("SELECT * FROM event WHERE aggregate_id = ? AND seq > ? ORDER BY seq", after):
+                yield EVENT, str(row["seq"]), row
+
+    def _removed(self, present: Set[str], began: int) -> Iterator[MessageRows]:
+        """The last version of the messages that were removed, from the session's events.
+
+        They last changed when they were removed, which is the time in the event's id.
+        """
+        if EVENT not in self._tables:
+            return
+        statement = "SELECT * FROM event WHERE aggregate_id = ? AND type LIKE ? ORDER BY seq"
+        removed = {
+            name: time_of_later_id(_key(row, "id"), began)
+            for row in self._select(statement, "message.removed%")
+            if (name := text_of(_fact(row, "messageID"))) is not None and name not in present
+        }
+        if not removed:
+            return
+        bodies: dict[str, Row] = {}
+        parts: dict[str, dict[str, Row]] = defaultdict(dict)
+        for row in self._select(statement, "message.%"):
+            info, part = object_of(_fact(row, "info")), object_of(_fact(row, "part"))
+            if info.get("id") in removed:
+                bodies[info["id"]] = {"data": json.dumps(info), "time_updated": removed[info["id"]]}
+            if part.get("messageID") in removed:
+                parts[part["messageID"]][str(part.get("id"))] = {"id": part.get("id"), "data": json.dumps(part)}
+            if str(row["type"]).startswith("message.part.removed"):
+                parts[str(_fact(row, "messageID"))].pop(str(_fact(row, "partID")), None)
+        for key, row in bodies.items():
+            yield MessageRows(key, row, tuple(parts[key][name] for name in sorted(parts[key])))
+
+
+def _fact(row: Row, name: str) -> object:
+    try:
+        return json.loads(row["data"]).get(name)
+    except (ValueError, AttributeError, TypeError):
+        return None

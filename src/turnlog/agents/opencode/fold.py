@@ -1,37 +1,41 @@
 """The fold of one session's row log: each line is a message with its parts, the session, or something about it.
 
-A line tells all that it needs (`rows.Place`), so nothing has to be remembered between lines.
+A line has all that its reading needs (see `rows.TimelineEntry`). So the state is no more than the version of OpenCode,
+which decides how tokens were counted.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, TypeAlias
 
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes, MessageChange, Placement, RecordRef, SessionChange
-from turnlog.agents.opencode.ids import NAME, moment, session_id, whole
-from turnlog.agents.opencode.kinds import TABLES, becomes, event_kind
-from turnlog.agents.opencode.messages import ABORTED, ReadMessage, newest_time, read_message
-from turnlog.agents.opencode.reading import SessionReading
+from turnlog.agents.opencode.fold_context import OpenCodeContext
+from turnlog.agents.opencode.messages import ABORTED, StepMessage, newest_time, read_message
+from turnlog.agents.opencode.record_kinds import TABLES, event_kind, outcome_of
 from turnlog.agents.opencode.rows import (
     EVENT,
     MESSAGE,
+    NAME,
     PROJECT,
     SESSION,
     TO_DOS,
     Line,
-    Place,
     Row,
+    TimelineEntry,
     decode_line,
     list_of,
     object_of,
+    session_id,
     text_of,
+    to_datetime,
+    to_int,
 )
-from turnlog.agents.opencode.sessions import project_facts, read_session, todo_facts
+from turnlog.agents.opencode.snapshot import project_facts, read_session, todo_facts
 from turnlog.model import (
     CompactionEvent,
     Fate,
@@ -46,199 +50,211 @@ from turnlog.model.session import TitleSource
 
 _TITLE_LENGTH = 100
 _HAS_NO_DIRECTORY = re.compile(r"0\.[0-5]\.")
-"""Versions whose sessions do not say where they ran; their answers do."""
+"""Versions whose sessions do not have their working directory; their answers have it."""
+
+
+_Reader: TypeAlias = Callable[[OpenCodeContext, Line], None]
 
 
 class OpenCodeFold:
     """Reads one session's rows. See `turnlog.agents.base.Fold`."""
 
     def __init__(self, source: Source, state: bytes | None) -> None:
-        """Begin at the start of the log, or where the state left off: the version is all that it says."""
+        """Begin at the start of the log, or where `state` left off: it is the version of OpenCode."""
         self._source = source
         self._version = state.decode() if state else ""
 
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
-        reading = Reading(self._source, self._version)
+        context = OpenCodeContext(self._source, self._version)
         for line in data.split(b"\n"):
             if line:
-                reading.read(line, (offset, len(line)))
+                read_line(context, line, (offset, len(line)))
             offset += len(line) + 1
-        self._version = reading.version
-        return reading.changes
+        self._version = context.version
+        return context.changes
 
     def state(self) -> bytes:
         """See `turnlog.agents.base.Fold.state`."""
         return self._version.encode()
 
 
-class Reading(SessionReading):
-    """What the lines of one feed bring."""
+def read_line(context: OpenCodeContext, data: bytes, record: tuple[int, int]) -> None:
+    """Read one line of the row log.
 
-    def read(self, data: bytes, record: tuple[int, int]) -> None:
-        """One line, and the bytes of the source that it stands in (offset and length)."""
-        self.record = record
-        try:
-            line = decode_line(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            self.cannot_read(str(error))
-            self.changes.counts.unreadable += 1
-            return
-        reader = self._readers.get(line.table)
-        if reader is not None:
-            self._read_by(reader, line)
-        elif TABLES.get(line.table) == "nothing":
-            self.changes.counts.duplicates += 1
-        else:
-            self.keep(line, line.table, known=line.table in TABLES)
+    Args:
+        context: The feed.
+        data: The line's JSON.
+        record: The bytes of the source that hold it: offset and length.
+    """
+    context.record = record
+    try:
+        line = decode_line(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        context.add_diagnostic(str(error))
+        context.changes.counts.unreadable += 1
+        return
+    reader = _READERS.get(line.table)
+    if reader is not None:
+        _read_by(context, reader, line)
+    elif TABLES.get(line.table) == "nothing":
+        context.changes.counts.duplicates += 1
+    else:
+        context.add_record(line, line.table, known=line.table in TABLES)
 
-    def _read_by(self, reader: Callable[[Reading, Line], None], line: Line) -> None:
-        try:
-            reader(self, line)
-        except RecursionError:
-            self.cannot_read("nested too deep")
-            self.changes.counts.unreadable += 1
 
-    # -- messages
+def _read_by(context: OpenCodeContext, reader: _Reader, line: Line) -> None:
+    try:
+        reader(context, line)
+    except RecursionError:
+        context.add_diagnostic("nested too deep")
+        context.changes.counts.unreadable += 1
 
-    def _read_message(self, line: Line) -> None:
-        place = line.place or Place(position=0)
-        info, parts = self.documents(line)
-        parts = parts or [object_of(part) for part in list_of(info.get("parts"))]
-        if info.get("role") not in ("user", "assistant"):
-            self.keep(line, MESSAGE, known=True)
-            return
-        updated = None if place.copy_of else _updated(line) or newest_time(info, parts)
-        for read in read_message(line.key, info, parts, place, version=self.version, updated_at=updated):
-            self._tell(read, line, place)
-        self.changes.counts.messages += 1
-        folder = text_of(object_of(info.get("path")).get("cwd"))
-        if folder is not None and _HAS_NO_DIRECTORY.match(self.version or ""):
-            self.learn(SessionChange(session_id=self.session_id, project_path=folder, cwd=folder))
-        self._tell_of_compaction(line, place, info)
-        self._tell_of_interruption(place, info, parts)
 
-    def _tell(self, read: ReadMessage, line: Line, place: Place) -> None:
-        offset, length = self.record
-        records: list[RecordRef] = [(offset, length, None)]
-        records += [(position, 0, name) for name, position in read.results]
-        fate = Fate.RETRACTED if line.deleted else Fate.ACTIVE
-        placement = Placement(
-            session_id=self.session_id,
-            position=read.position,
-            records=tuple(records),
-            record_ids=(read.message.id,),
-            parent_id=read.parent,
-            turn=place.turn,
-            step=read.step,
-            fate=fate,
-            copied=place.copy_of is not None,
+# -- messages
+
+
+def _read_message(context: OpenCodeContext, line: Line) -> None:
+    entry = line.entry or TimelineEntry(position=0)
+    info, parts = context.documents(line)
+    parts = parts or [object_of(part) for part in list_of(info.get("parts"))]
+    if info.get("role") not in ("user", "assistant"):
+        context.add_record(line, MESSAGE, known=True)
+        return
+    updated = None if entry.copy_of else _updated(line) or newest_time(info, parts)
+    for step in read_message(line.key, info, parts, entry, version=context.version, updated_at=updated):
+        _add_message(context, step, line, entry)
+    context.changes.counts.messages += 1
+    folder = text_of(object_of(info.get("path")).get("cwd"))
+    if folder is not None and _HAS_NO_DIRECTORY.match(context.version or ""):
+        context.merge_session(SessionChange(session_id=context.session_id, project_path=folder, cwd=folder))
+    _add_compaction(context, line, entry, info)
+    _add_interruption(context, entry, info, parts)
+
+
+def _add_message(context: OpenCodeContext, step: StepMessage, line: Line, entry: TimelineEntry) -> None:
+    offset, length = context.record
+    records: list[RecordRef] = [(offset, length, None)]
+    records += [(position, 0, name) for name, position in step.results]
+    fate = Fate.RETRACTED if line.deleted else Fate.ACTIVE
+    placement = Placement(
+        session_id=context.session_id,
+        position=step.position,
+        records=tuple(records),
+        record_ids=(step.message.id,),
+        parent_id=step.parent,
+        turn=entry.turn,
+        step=step.step,
+        fate=fate,
+        copied=entry.copy_of is not None,
+    )
+    context.changes.messages.append(MessageChange(message=step.message, placement=placement))
+    at = step.message.created_at
+    last = step.message.completed_at or at
+    context.merge_session(
+        SessionChange(
+            session_id=context.session_id,
+            position=step.position,
+            first_at=None if entry.copy_of else at,
+            last_at=last,
+            titles=_title(step.message) if entry.turn == 1 else {},
         )
-        self.changes.messages.append(MessageChange(message=read.message, placement=placement))
-        at = read.message.created_at
-        last = read.message.completed_at or at
-        self.learn(
-            SessionChange(
-                session_id=self.session_id,
-                position=read.position,
-                first_at=None if place.copy_of else at,
-                last_at=last,
-                titles=_title(read.message) if place.turn == 1 else {},
-            )
+    )
+    if entry.copied_from is not None:
+        context.link("fork", entry.copied_from, context.session_id, inferred=True)
+    for child in step.children if entry.copy_of is None else ():
+        context.link("subagent", context.session_id, session_id(child.session), child.tool_call_id, step.message.id)
+
+
+def _add_compaction(context: OpenCodeContext, line: Line, entry: TimelineEntry, info: Row) -> None:
+    if entry.compacts is None:
+        return
+    message_id = entry.copy_of or line.key
+    event = CompactionEvent(
+        id=f"{message_id}.compaction",
+        position=entry.compacts,
+        created_at=to_datetime(to_int(object_of(info.get("time")).get("created"))),
+        trigger="auto" if entry.automatic else "manual",
+        summary_message_id=message_id,
+        kept_message_ids=entry.kept,
+        records=context.provenance(line),
+    )
+    context.add_event(event, counted=False)
+    context.merge_session(SessionChange(session_id=context.session_id, relink=True))
+
+
+def _add_interruption(context: OpenCodeContext, entry: TimelineEntry, info: Row, parts: list[Row]) -> None:
+    if object_of(info.get("error")).get("name") != ABORTED:
+        return
+    message = context.changes.messages[-1].message
+    is_at_tool = any(isinstance(part, ToolCallPart) and part.state == "aborted" for part in message.parts)
+    event = InterruptEvent(
+        id=f"{message.id}.interrupt",
+        position=entry.position + 1,
+        created_at=message.completed_at,
+        during="tool" if is_at_tool else "answer",
+        message_id=message.id,
+        derived=True,
+    )
+    context.add_event(event, counted=False)
+
+
+# -- the session and what belongs to it
+
+
+def _read_session(context: OpenCodeContext, line: Line) -> None:
+    context.changes.counts.events += 1
+    found = read_session(line.row, context.session_id)
+    if found is None:
+        context.add_diagnostic("the session's JSON cannot be read")
+        return
+    change, parent = found
+    context.version = change.agent_version or context.version
+    change.position = change.position if line.position is None else line.position
+    change.active_leaf = context.external if line.leaf is None else line.leaf
+    change.relink = line.restored
+    if line.leaf is not None and line.reverted_from is not None:
+        change.relink = True
+        event = RewindEvent(
+            id=f"{context.external}.revert.{line.reverted_from}",
+            position=line.reverted_from,
+            created_at=change.last_at,
+            to_message_id=line.leaf or None,
+            records=context.provenance(line),
         )
-        if place.copied_from is not None:
-            self.link("fork", place.copied_from, self.session_id, inferred=True)
-        for child in read.children if place.copy_of is None else ():
-            self.link("subagent", self.session_id, session_id(child.session), child.tool_call_id, read.message.id)
+        context.add_event(event, counted=False)
+    context.merge_session(change)
+    if parent:
+        context.link("subagent", session_id(parent), context.session_id)
 
-    def _tell_of_compaction(self, line: Line, place: Place, info: Row) -> None:
-        if place.compacts is None:
-            return
-        message_id = place.copy_of or line.key
-        event = CompactionEvent(
-            id=f"{message_id}.compaction",
-            position=place.compacts,
-            created_at=moment(whole(object_of(info.get("time")).get("created"))),
-            trigger="auto" if place.automatic else "manual",
-            summary_message_id=message_id,
-            kept_message_ids=place.kept,
-            records=self.provenance(line),
-        )
-        self.event(event, counted=False)
-        self.learn(SessionChange(session_id=self.session_id, relink=True))
 
-    def _tell_of_interruption(self, place: Place, info: Row, parts: list[Row]) -> None:
-        if object_of(info.get("error")).get("name") != ABORTED:
-            return
-        message = self.changes.messages[-1].message
-        ran = any(isinstance(part, ToolCallPart) and part.state == "aborted" for part in message.parts)
-        event = InterruptEvent(
-            id=f"{message.id}.interrupt",
-            position=place.position + 1,
-            created_at=message.completed_at,
-            during="tool" if ran else "answer",
-            message_id=message.id,
-            derived=True,
-        )
-        self.event(event, counted=False)
+def _read_todo(context: OpenCodeContext, line: Line) -> None:
+    context.changes.counts.events += 1
+    position, facts = todo_facts(line.rows)
+    position = position if line.position is None else line.position
+    context.merge_session(
+        SessionChange(session_id=context.session_id, position=position, metadata={NAME: {"todo": facts}})
+    )
 
-    # -- the session and what belongs to it
 
-    def _read_session(self, line: Line) -> None:
-        self.changes.counts.events += 1
-        read = read_session(line.row, self.session_id)
-        if read is None:
-            self.cannot_read("the session's JSON cannot be read")
-            return
-        change, parent = read
-        self.version = change.agent_version or self.version
-        change.position = change.position if line.at is None else line.at
-        change.active_leaf = self.external if line.leaf is None else line.leaf
-        change.relink = line.restored
-        if line.leaf is not None and line.leaf_at is not None:
-            change.relink = True
-            event = RewindEvent(
-                id=f"{self.external}.revert.{line.leaf_at}",
-                position=line.leaf_at,
-                created_at=change.last_at,
-                to_message_id=line.leaf or None,
-                records=self.provenance(line),
-            )
-            self.event(event, counted=False)
-        self.learn(change)
-        if parent:
-            self.link("subagent", session_id(parent), self.session_id)
+def _read_project(context: OpenCodeContext, line: Line) -> None:
+    context.changes.counts.events += 1
+    facts = {NAME: {"project": project_facts(line.row)}}
+    context.merge_session(SessionChange(session_id=context.session_id, position=line.position or 0, metadata=facts))
 
-    def _read_todo(self, line: Line) -> None:
-        self.changes.counts.events += 1
-        position, facts = todo_facts(line.rows)
-        position = position if line.at is None else line.at
-        self.learn(SessionChange(session_id=self.session_id, position=position, metadata={NAME: {"todo": facts}}))
 
-    def _read_project(self, line: Line) -> None:
-        self.changes.counts.events += 1
-        facts = {NAME: {"project": project_facts(line.row)}}
-        self.learn(SessionChange(session_id=self.session_id, position=line.at or 0, metadata=facts))
-
-    def _read_event(self, line: Line) -> None:
-        kind = event_kind(str(line.row.get("type")))
-        result = becomes(kind)
-        if result == "duplicate" or (result == "row" and self.source.kind is not SourceKind.STREAM):
-            self.changes.counts.duplicates += 1
-        else:
-            self.keep(line, kind, known=result is not None)
-
-    _readers: ClassVar[dict[str, Callable[[Reading, Line], None]]] = {
-        MESSAGE: _read_message,
-        SESSION: _read_session,
-        TO_DOS: _read_todo,
-        PROJECT: _read_project,
-        EVENT: _read_event,
-    }
+def _read_event(context: OpenCodeContext, line: Line) -> None:
+    kind = event_kind(str(line.row.get("type")))
+    outcome = outcome_of(kind)
+    # A stream has no rows but those that its events were put together to: there such an event is all that there is.
+    if outcome == "duplicate" or (outcome == "row" and context.source.kind is not SourceKind.STREAM):
+        context.changes.counts.duplicates += 1
+    else:
+        context.add_record(line, kind, known=outcome is not None)
 
 
 def _title(message: Message) -> dict[TitleSource, str]:
-    """What a session is called that has no title: its first prompt."""
+    """The title of a session that has no other: its first prompt."""
     if message.origin not in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
         return {}
     texts = (part.text for part in message.parts if isinstance(part, TextPart) and not part.metadata)
@@ -247,5 +263,14 @@ def _title(message: Message) -> dict[TitleSource, str]:
 
 
 def _updated(line: Line) -> Any:
-    """When a database last wrote to the message or one of its parts."""
-    return moment(max((whole(row.get("time_updated")) for row in (line.row, *line.parts)), default=0) or None)
+    """When a database last changed the message or one of its parts."""
+    return to_datetime(max((to_int(row.get("time_updated")) for row in (line.row, *line.parts)), default=0) or None)
+
+
+_READERS: dict[str, _Reader] = {
+    MESSAGE: _read_message,
+    SESSION: _read_session,
+    TO_DOS: _read_todo,
+    PROJECT: _read_project,
+    EVENT: _read_event,
+}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from turnlog.agents.hook_events import take_call, take_piece, take_prompt, take_question, take_result
 from turnlog.agents.hooked import Hooks
-from turnlog.agents.opencode.ids import NAME
-from turnlog.agents.opencode.tools import KINDS
+from turnlog.agents.opencode.rows import NAME
+from turnlog.agents.opencode.tools import TOOL_KINDS
 
 EVENTS = {
     "prompt": take_prompt,
@@ -15,4 +15,4 @@ EVENTS = {
     "permission": take_question,
 }
 
-HOOKS = Hooks(NAME, EVENTS, KINDS)
+HOOKS = Hooks(NAME, EVENTS, TOOL_KINDS)

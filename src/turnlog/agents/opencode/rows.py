@@ -1,23 +1,103 @@
-"""The lines that a session's rows are kept as, whichever form OpenCode had them in.
+"""The lines in which a session's rows are kept, the values in a row, and the positions made from them.
 
-A line is one version of one row: `table` and `key` say of what, `row` holds the columns (SQLite) or the file (JSON
-storage) exactly, and a message's line holds its parts too, because a message is read as a whole. Beside them stands
-what only the rows around it tell: `place`, and `leaf` where the session was reverted.
+A line is one version of one row: `table` and `key` say which row, and `row` holds the columns (SQLite) or the file
+(JSON storage) exactly. A message's line holds its parts too, because a message is read as a whole. It also has what
+follows from the other rows of the session: a message's timeline entry, and where the session was reverted.
 """
 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
 
-from turnlog.agents.opencode.ids import whole
 from turnlog.model.codec import parse_json, to_json
 
+NAME = "opencode"
+
+# -- ids, times and positions
+#
+# `msg_` and `prt_` ids begin with 12 hex digits: milliseconds times 4096 plus a counter, modulo 2^48. OpenCode orders
+# messages by (time created, id); a fork's copies have new ids and the old times. So a position is made of the time,
+# with the id's counter for messages of the same millisecond.
+_TIME_AND_COUNTER = re.compile(r"[a-z]+_([0-9a-f]{12})")
+_COUNTER_SIZE = 1 << 12
+_ID_SPAN = 1 << 48
+_EPOCH = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp() * 1000)
+"""The time of position 0, so that the positions of this century are exact in JSON numbers."""
+_LARGEST_EXACT = (1 << 53) - 1
+
+
+def session_id(external: str) -> str:
+    """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
+    return f"{NAME}:{external.replace('/', '_')}"
+
+
+def message_position(created: int, message_id: str) -> int:
+    """The position of a message in its session, from its time (Unix milliseconds) and its id."""
+    return _bounded(time_position(created) + (_id_number(message_id) or 0) % _COUNTER_SIZE)
+
+
+def time_position(milliseconds: int) -> int:
+    """The first position of a millisecond (Unix time)."""
+    return _bounded((milliseconds - _EPOCH) * _COUNTER_SIZE)
+
+
+def part_position(message_position: int, message_id: str, part_id: str, number: int) -> int:
+    """The position of a part: as far behind its message as its id is; else right behind, by its number there."""
+    part, message = _id_number(part_id), _id_number(message_id)
+    if part is not None and message is not None and 0 < (part - message) % _ID_SPAN < _ID_SPAN // 2:
+        return _bounded(message_position + (part - message) % _ID_SPAN)
+    return _bounded(message_position + number + 1)
+
+
+def to_datetime(milliseconds: object) -> datetime | None:
+    """A time from Unix milliseconds; None for anything that is no time."""
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
+        return None
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def to_int(value: object) -> int:
+    """A number of JSON, such as a time in milliseconds, as an integer; 0 for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LARGEST_EXACT:
+        return 0
+    return int(value)
+
+
+def time_of_id(name: str, near: int) -> int:
+    """When an id was made: the last time up to `near` that it fits (Unix milliseconds); `near` when it has no time."""
+    number = _id_number(name)
+    return near if number is None else near - ((near - number // _COUNTER_SIZE) % (_ID_SPAN // _COUNTER_SIZE))
+
+
+def time_of_later_id(name: str, since: int) -> int | None:
+    """When an id was made: the first time from `since` on that it fits (Unix milliseconds); None without one."""
+    number = _id_number(name)
+    return None if number is None else since + (number // _COUNTER_SIZE - since) % (_ID_SPAN // _COUNTER_SIZE)
+
+
+def _id_number(name: str) -> int | None:
+    match = _TIME_AND_COUNTER.match(name)
+    return int(match[1], 16) if match else None
+
+
+def _bounded(position: int) -> int:
+    return min(max(position, 0), _LARGEST_EXACT)
+
+
+# -- lines
+
+
 Row = dict[str, Any]
-"""Columns by name; a file's `file`, `text`, `mode` and `mtime_ns`.
+"""Columns by name; of a file `file`, `text`, `mode` and `mtime_ns`.
 
 Text that is not UTF-8 is `{"$text": …}` and binary data `{"$blob": …}`, both in base64.
 """
@@ -27,50 +107,57 @@ MESSAGE, SESSION, TO_DOS, PROJECT, EVENT = "message", "session", "todo", "projec
 _TEXT, _BLOB = "$text", "$blob"
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a message stands among the others, and what they tell of it."""
+# The row logs of all versions stay readable, so the names in them do not change with those in the code.
+
+
+class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_over": "over"}):
+    """What follows for a message from the other messages of its session; see `timeline`."""
 
     position: int
     turn: int | None = None
     step: int | None = None
     parent: str | None = None
-    """The message before it."""
+    """Id of the message before it."""
     origin: str | None = None
-    """What its role does not tell, see `turnlog.model.Origin`."""
-    over: bool = False
-    """The agent has gone on since: what is open in it stays so."""
+    """A `turnlog.model.Origin`, which the role alone does not decide."""
+    is_over: bool = False
+    """The agent has written another message since: what is unfinished in this one stays unfinished."""
     compacts: int | None = None
     """Of a summary: the position before which the context is compacted, …"""
     automatic: bool | None = None
     kept: tuple[str, ...] = ()
-    """… but for these messages."""
+    """… except for these messages."""
     copy_of: str | None = None
-    """Of a fork's copy: the message it was copied from, …"""
+    """Of a message that a fork copied: the id of the original, …"""
     copied_from: str | None = None
-    """… and the session that one is of."""
+    """… and the session that it belongs to."""
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A version of a row."""
+_LINE_NAMES = {"entry": "place", "reverted_from": "leaf_at", "position": "at"}
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_LINE_NAMES):
+    """One version of a row."""
 
     table: str
     key: str = ""
-    place: Place | None = None
+    entry: TimelineEntry | None = None
+    """Of a message."""
     leaf: str | None = None
     """Of a reverted session: the last message that still counts; "" when none does."""
-    leaf_at: int | None = None
-    """The position of the first that does not."""
+    reverted_from: int | None = None
+    """Of a reverted session: the position of the first message that no longer counts."""
     restored: bool = False
-    """Of a session that once was reverted and is no longer."""
-    at: int | None = None
-    """Of the session, its project and its list of things to do: the position from which on this holds. A later version
-    has a greater one, also where OpenCode does not touch the row's time: a new title does not in 1.18."""
+    """Of a session that was reverted once and is no longer."""
+    position: int | None = None
+    """Of the session, its project and its to-do list: the position from which on this version holds. A later version
+    has a greater one even where OpenCode leaves the row's time unchanged, as 1.18 does for a new title."""
     deleted: bool = False
-    """The row is gone; `row` is how it last was."""
+    """The row is gone; `row` is its last version."""
     row: Row = {}
     parts: tuple[Row, ...] = ()
     rows: tuple[Row, ...] = ()
-    """Of a list that is kept as a whole (`todo`)."""
+    """Of a list that is one line (`todo`)."""
 
 
 class _Key(msgspec.Struct):
@@ -89,12 +176,12 @@ def encode_line(line: Line) -> bytes:
 
 
 def decode_line(data: bytes) -> Line:
-    """The inverse; raises `msgspec.MsgspecError` for what is no such line."""
+    """The inverse of `encode_line`. Raises `msgspec.MsgspecError` for anything that is no such line."""
     return _line_decoder.decode(data)
 
 
 def newest_lines(log: Iterable[bytes]) -> dict[tuple[str, str], bytes]:
-    """The last version of every row in a log, by table and key, in the order in which rows first came."""
+    """The last version of every row in a log, by table and key, in the order in which the rows first appeared."""
     newest: dict[tuple[str, str], bytes] = {}
     for line in split_lines(log):
         try:
@@ -105,19 +192,22 @@ def newest_lines(log: Iterable[bytes]) -> dict[tuple[str, str], bytes]:
     return newest
 
 
-def split_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines with their newlines, out of pieces that are cut anywhere."""
+def split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a log with their newlines, from blocks that end anywhere."""
     pending = b""
-    for piece in pieces:
-        *lines, pending = (pending + piece).split(b"\n")
+    for block in blocks:
+        *lines, pending = (pending + block).split(b"\n")
         for line in lines:
             yield line + b"\n"
     if pending:
         yield pending
 
 
+# -- values
+
+
 def as_text(data: bytes) -> str | dict[str, str]:
-    """Text as a row holds it, from its bytes."""
+    """The value in a row for the bytes of a text."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -125,25 +215,26 @@ def as_text(data: bytes) -> str | dict[str, str]:
 
 
 def as_blob(data: bytes) -> dict[str, str]:
-    """Binary data as a row holds it."""
+    """The value in a row for binary data."""
     return {_BLOB: base64.b64encode(data).decode()}
 
 
 def bytes_of(value: object) -> bytes | None:
-    """The bytes of what `as_text` or `as_blob` made; None for any other value."""
+    """The inverse of `as_text` and `as_blob`; None for any other value."""
     if isinstance(value, str):
         return value.encode()
-    packed = _packed(value)
-    return None if packed is None else base64.b64decode(packed[1])
+    encoded = _encoded_value(value)
+    return None if encoded is None else base64.b64decode(encoded[1])
 
 
 def is_blob(value: object) -> bool:
-    """Whether `as_blob` made it."""
-    packed = _packed(value)
-    return packed is not None and packed[0] == _BLOB
+    """Whether a value is binary data, from `as_blob`."""
+    encoded = _encoded_value(value)
+    return encoded is not None and encoded[0] == _BLOB
 
 
-def _packed(value: object) -> tuple[str, str] | None:
+def _encoded_value(value: object) -> tuple[str, str] | None:
+    """The kind and the base64 of a value that is no plain JSON."""
     found = object_of(value)
     names = found.keys() & {_TEXT, _BLOB}
     if len(found) != 1 or not names:
@@ -163,17 +254,21 @@ def list_of(value: object) -> list[Any]:
 
 
 def text_of(value: object) -> str | None:
-    """A value of JSON that should be a text with something in it; None for anything else."""
+    """A value of JSON that should be a text and not empty; None for anything else."""
     return value if isinstance(value, str) and value else None
 
 
 def time_of(document: Mapping[str, Any], name: str) -> int:
-    """A time in an object's `time` (Unix milliseconds); 0 when it is not there."""
-    return whole(object_of(document.get("time")).get(name))
+    """A time in an object's `time` (Unix milliseconds); 0 when it is missing."""
+    return to_int(object_of(document.get("time")).get(name))
 
 
 def document_of(row: Mapping[str, Any]) -> Row:
-    """The JSON object that a row holds: its `data` column, or the text of its file. Raises ValueError for no object."""
+    """The JSON object in a row: in its `data` column, or in the text of its file.
+
+    Raises:
+        ValueError: The row has no JSON object.
+    """
     data = bytes_of(row.get("data", row.get("text")))
     if data is None:
         raise ValueError("no JSON text")

@@ -1,19 +1,32 @@
-"""All rows of one session, as one look at them found them, in one shape for database and files."""
+"""All rows of one session as one look at them found them, in one shape for databases and files of any version."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from turnlog.agents.opencode.rows import Row
-from turnlog.agents.opencode.session_messages import documents_of
-from turnlog.agents.opencode.timeline import Copy, Listed
+from turnlog.agents.changes import SessionChange
+from turnlog.agents.opencode.rows import (
+    NAME,
+    Row,
+    bytes_of,
+    document_of,
+    list_of,
+    object_of,
+    text_of,
+    time_position,
+    to_datetime,
+    to_int,
+)
+from turnlog.agents.opencode.timeline import SHELL_NOTE, ListedMessage, MessageCopy
+from turnlog.model.codec import to_json
 
 
 class MessageRows(NamedTuple):
-    """A message with its parts, in order."""
+    """The row of a message, and the rows of its parts in order."""
 
     key: str
     row: Row
@@ -21,38 +34,43 @@ class MessageRows(NamedTuple):
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
-    """What there is of a session."""
+    """All rows of a session."""
 
     session: Row | None = None
     info: Row = {}
-    """The session as OpenCode's own JSON tells it."""
+    """The session's JSON, as OpenCode's files and exports have it."""
     messages: list[MessageRows] = []
     removed: list[MessageRows] = []
-    """Messages that the rows no longer have and a record of what happened still tells of."""
+    """Messages that have no rows any more, and that OpenCode's events still have."""
     todo: tuple[Row, ...] | None = None
     others: list[tuple[str, str, Row]] = []
-    """Other rows by table and key, and the row."""
+    """Other rows: table, key, row."""
 
 
 class Rows(Protocol):
-    """Where a session's rows lie."""
+    """The rows of one session, in a database, in files, in an export or in a stream."""
 
     def read(self, events_after: int) -> Snapshot:
-        """The rows as they are now, but only those events whose sequence number is greater."""
+        """The rows as they are now; of the events only those with a greater sequence number."""
         ...
 
-    def find_originals(self, messages: Sequence[Listed], session: Row) -> dict[str, Copy]:
-        """By key, of which other message each of these is a copy."""
+    def find_originals(self, messages: Sequence[ListedMessage], session: Row) -> dict[str, MessageCopy]:
+        """By key, the originals of those messages that a fork copied.
+
+        Args:
+            messages: Messages that are older than their session.
+            session: The session's JSON.
+        """
         ...
 
 
-def listed(message: MessageRows, *, deleted: bool = False) -> Listed:
-    """The message as the others need to know it; what cannot be read of it tells nothing."""
+def list_message(message: MessageRows, *, deleted: bool = False) -> ListedMessage:
+    """The message as the timeline needs it. What of it is no JSON object counts as empty."""
     try:
         info, parts = documents_of(message.row, message.parts)
     except (ValueError, RecursionError):
         info, parts = _document(message.row), [_document(part) for part in message.parts]
-    return Listed(message.key, info, parts, deleted)
+    return ListedMessage(message.key, info, parts, deleted)
 
 
 def _document(row: Row) -> Row:
@@ -62,8 +80,161 @@ def _document(row: Row) -> Row:
         return {}
 
 
+# -- messages in rows of `session_message`
+#
+# OpenCode's next generation keeps a whole message in one row of `session_message`. Such a row becomes the JSON of a
+# message and of its parts as `message` and `part` rows have them, so that one reader serves both. What a row says and
+# that JSON has no place for stays in the message's metadata.
+
+
+SESSION_MESSAGE = "session_message"
+
+_CONVERTED = frozenset(
+    {"content", "model", "text", "files", "agents", "command", "output", "recent", "reason", "summary"}
+)
+"""Fields that are converted to parts or to other fields of the message."""
+
+
+def is_message(row: Row) -> bool:
+    """Whether a row of `session_message` is a message; others say that a setting was changed."""
+    return text_of(row.get("type")) in _READERS
+
+
+def is_session_message(row: Row) -> bool:
+    """Whether the row of a message is of `session_message`: the table `message` has no column `type`."""
+    return is_message(row) and "session_id" in row
+
+
+def documents_of(row: Row, parts: Sequence[Row]) -> tuple[Row, list[Row]]:
+    """The JSON of a message and that of its parts, from rows of either table.
+
+    Raises:
+        ValueError: A row has no JSON object.
+    """
+    if not is_session_message(row):
+        return document_of(row) if row else {}, [document_of(part) for part in parts]
+    data = document_of(row)
+    info, found = _READERS[row["type"]](data)
+    if info["role"] == "user":
+        # A prompt may wait until a step or a turn has ended. Its row is written when the agent goes on with it.
+        info["time"] = {"entered": row.get("time_updated"), **object_of(data.get("time"))}
+    return info, found
+
+
+def _info(role: str, data: Row, **more: Any) -> Row:
+    kept = {name: value for name, value in data.items() if name not in _CONVERTED}
+    return {"role": role, **kept, **more}
+
+
+def _read_user(data: Row) -> tuple[Row, list[Row]]:
+    parts: list[Row] = [{"type": "text", "text": data.get("text")}]
+    parts += [_file(object_of(file)) for file in list_of(data.get("files"))]
+    parts += [{"type": "agent", **object_of(agent)} for agent in list_of(data.get("agents"))]
+    return _info("user", data), parts
+
+
+def _read_injected(data: Row) -> tuple[Row, list[Row]]:
+    return _info("user", data), [{"type": "text", "text": data.get("text"), "synthetic": True}]
+
+
+def _read_shell(data: Row) -> tuple[Row, list[Row]]:
+    """Read a command that the user ran. `message` rows have a prompt for it, and an answer with the call."""
+    shown = f"{data.get('command') or ''}\n{data.get('output') or ''}".rstrip("\n")
+    texts = [SHELL_NOTE, shown]
+    return _info("user", data), [{"type": "text", "text": text, "synthetic": True} for text in texts]
+
+
+def _read_compaction(data: Row) -> tuple[Row, list[Row]]:
+    """Read a compaction: its summary, and a text with the newest messages. From here on the model sees only these."""
+    request: Row = {"type": "compaction", "auto": data.get("reason") == "auto"}
+    texts = [text for text in (data.get("summary"), data.get("recent")) if text]
+    return _info("user", data, compacted=True), [request, *({"type": "text", "text": text} for text in texts)]
+
+
+def _read_assistant(data: Row) -> tuple[Row, list[Row]]:
+    model = object_of(data.get("model"))
+    error = object_of(data.get("error"))
+    info = _info("assistant", data, modelID=model.get("id"), providerID=model.get("providerID"))
+    if model.get("variant") not in (None, "default"):
+        info["variant"] = model["variant"]
+    if error:
+        info["error"] = {"name": error.get("type"), "data": {"message": error.get("message")}}
+    return info, [_part(object_of(part)) for part in list_of(data.get("content"))]
+
+
+_READERS: dict[str, Callable[[Row], tuple[Row, list[Row]]]] = {
+    "user": _read_user,
+    "assistant": _read_assistant,
+    "synthetic": _read_injected,
+    "system": _read_injected,
+    "shell": _read_shell,
+    "compaction": _read_compaction,
+}
+
+
+def _part(part: Row) -> Row:
+    if part.get("type") == "tool":
+        return _call(part)
+    if part.get("type") == "reasoning":
+        return {**part, "metadata": part.get("providerMetadata"), "time": _span(part, "created")}
+    return part
+
+
+def _span(part: Row, start: str) -> Row:
+    """When a part began and ended; `start` is the name of its beginning."""
+    time = object_of(part.get("time"))
+    return {
+        name: time[old]
+        for name, old in (("start", start), ("end", "completed"), ("compacted", "pruned"))
+        if time.get(old)
+    }
+
+
+def _call(part: Row) -> Row:
+    provider, state = object_of(part.get("provider")), object_of(part.get("state"))
+    metadata = {**object_of(provider.get("metadata")), **object_of(provider.get("resultMetadata"))}
+    is_pending = state.get("status") == "pending"
+    call_input: Row = {"raw": state.get("input")} if is_pending else {"input": state.get("input")}
+    return {
+        "type": "tool",
+        "callID": part.get("id"),
+        "tool": part.get("name"),
+        "metadata": {"providerExecuted": provider.get("executed"), **metadata},
+        "state": {"status": state.get("status"), **call_input, **_result(state), "time": _span(part, "ran")},
+    }
+
+
+def _result(state: Row) -> Row:
+    """The result of a call. A tool without any text gives the model its structured result."""
+    content = [object_of(item) for item in list_of(state.get("content"))]
+    texts = [item["text"] for item in content if isinstance(item.get("text"), str)]
+    files = [*(item for item in content if "uri" in item), *map(object_of, list_of(state.get("attachments")))]
+    paths, facts = list_of(state.get("outputPaths")), object_of(state.get("structured"))
+    if not content and facts and state.get("status") == "completed":
+        texts = [bytes(to_json(facts)).decode()]
+    return {
+        "output": "\n".join(texts) if texts else None,
+        "error": text_of(object_of(state.get("error")).get("message")),
+        "attachments": [_file(file) for file in files],
+        "metadata": facts | ({"outputPath": paths[0]} if paths else {}),
+    }
+
+
+def _file(file: Row) -> Row:
+    return {
+        "type": "file",
+        "url": file.get("uri"),
+        "mime": file.get("mime"),
+        "filename": file.get("name"),
+        "source": file.get("source"),
+    }
+
+
+# -- facts about the session
+
+
 def session_info(row: Row) -> Row:
-    """A row of the `session` table in the shape of the JSON that files and exports have."""
+    """The JSON of a session, as files and exports have it, from a row of the table `session`."""
     info: Row = {name: row[column] for column, name in _SESSION_COLUMNS.items() if row.get(column) is not None}
     info["time"] = {name: row[column] for column, name in _SESSION_TIMES.items() if row.get(column) is not None}
     for column in _SESSION_JSON:
@@ -105,3 +276,76 @@ def _parsed(text: Any) -> Any:
         return msgspec.json.decode(text) if isinstance(text, str) else text
     except (msgspec.MsgspecError, RecursionError):
         return text
+
+
+_DEFAULT_TITLE = re.compile(r"(?:New|Child) session - \d{4}-\d\d-\d\dT")
+"""The title of a session until it has one of its own."""
+
+_MODELLED = frozenset({"id", "title", "version", "time", "directory", "cost", "tokens", "parentID"})
+_REMOVABLE = ("revert", "share")
+"""Facts that may disappear again. They are stored as None then, so that a later version replaces an earlier one."""
+
+
+def read_session(row: Row, session_id: str) -> tuple[SessionChange, str | None] | None:
+    """The facts in a session's row or file, and the external id of its parent; None when it cannot be read."""
+    try:
+        info = session_info(row) if "time_created" in row else document_of(row)
+    except (ValueError, RecursionError):
+        return None
+    return _session_change(info, session_id), text_of(info.get("parentID"))
+
+
+def _session_change(info: Row, session_id: str) -> SessionChange:
+    time = object_of(info.get("time"))
+    title, cost = text_of(info.get("title")), info.get("cost")
+    updated = to_int(time.get("updated"))
+    facts = {name: value for name, value in info.items() if name not in _MODELLED}
+    facts |= {name: time[name] for name in ("archived", "compacting") if time.get(name)}
+    facts |= {name: None for name in _REMOVABLE if name not in facts}
+    facts["summary"] = _without_diffs(facts["summary"]) if "summary" in facts else None
+    return SessionChange(
+        session_id=session_id,
+        position=time_position(updated),
+        project_path=text_of(info.get("directory")),
+        cwd=text_of(info.get("directory")),
+        agent_version=text_of(info.get("version")),
+        titles={"generated": title} if title and not _DEFAULT_TITLE.match(title) else {},
+        first_at=to_datetime(to_int(time.get("created")) or None),
+        last_at=to_datetime(updated or None),
+        reported_cost=float(cost) if isinstance(cost, int | float) and cost > 0 else None,
+        metadata={NAME: {name: facts[name] for name in sorted(facts) if facts[name] is not None or name in _REMOVABLE}},
+    )
+
+
+def todo_facts(rows: Sequence[Row]) -> tuple[int, list[Any]]:
+    """The position at which the to-do list was last written, and its items."""
+    items: list[Any] = []
+    for row in rows:
+        if "content" in row:
+            items.append({name: row[name] for name in ("content", "status", "priority") if name in row})
+        else:
+            items += _todo_items(row)
+    return time_position(max((to_int(row.get("time_updated")) for row in rows), default=0)), items
+
+
+def project_facts(row: Row) -> Row:
+    """The facts about a project that its sessions have as metadata."""
+    try:
+        info = row if "worktree" in row else document_of(row)
+    except (ValueError, RecursionError):
+        return {}
+    return {name: info[name] for name in ("id", "worktree", "vcs", "name") if info.get(name) is not None}
+
+
+def _todo_items(row: Row) -> list[Any]:
+    """The items in a file of the JSON storage."""
+    data = bytes_of(row.get("text"))
+    try:
+        found: object = msgspec.json.decode(data or b"[]")
+    except (msgspec.MsgspecError, RecursionError):
+        return []
+    return list_of(found)
+
+
+def _without_diffs(summary: object) -> Row:
+    return {name: value for name, value in object_of(summary).items() if name != "diffs"}

@@ -19,8 +19,8 @@ import msgspec
 from turnlog.agents.base import Version
 from turnlog.agents.folders import entries, folders, holds_file, is_file
 from turnlog.agents.opencode.rows import PROJECT, TO_DOS, Row, as_text, document_of, time_of
-from turnlog.agents.opencode.snapshot import MessageRows, Snapshot, listed
-from turnlog.agents.opencode.timeline import Copy, Listed
+from turnlog.agents.opencode.snapshot import MessageRows, Snapshot, list_message
+from turnlog.agents.opencode.timeline import ListedMessage, MessageCopy
 
 _JSON = ".json"
 
@@ -30,8 +30,7 @@ _LAYOUTS = (
     re.compile(r"(?P<base>project/[^/]+/storage/session)/info/(?P<session>[^/]+)\.json"),
     re.compile(r"(?P<base>project/[^/]+/storage/session)/message/(?P<session>[^/]+)"),
 )
-"""Where a session begins, relative to the data folder: its file, or the folder of its messages when it has none."""
-
+"""Path of a session, relative to the data folder: its file, or the folder of its messages when it has none."""
 
 _FILES = (
     re.compile(r"storage/(?:session/[^/]+|todo|session_diff)/(?P<session>[^/]+)\.json"),
@@ -40,16 +39,16 @@ _FILES = (
     re.compile(r"project/[^/]+/storage/session/info/(?P<session>[^/]+)\.json"),
     re.compile(r"project/[^/]+/storage/session/(?:message|part)/(?P<session>[^/]+)/.+\.json"),
 )
-"""Which session a file is of, or which message."""
+"""Path of any file of a session, with the id of the session or of a message."""
 
 
-class Place(NamedTuple):
-    """Where one session's files lie."""
+class SessionFiles(NamedTuple):
+    """The files of one session."""
 
     root: Path
     session: str
     file: Path | None
-    """None: only its messages are there."""
+    """None when it has only messages."""
     base: Path
     project: str | None
 
@@ -65,7 +64,7 @@ class Place(NamedTuple):
         return self.base / "message" / self.session
 
     def others(self) -> Iterator[tuple[str, str, Path]]:
-        """Further files: table, key, path."""
+        """Further files: table, key and path of each."""
         if self.base.name == "storage":
             if self.project is not None:
                 yield PROJECT, "", self.base / "project" / f"{self.project}{_JSON}"
@@ -73,8 +72,8 @@ class Place(NamedTuple):
             yield "session_diff", "", self.base / "session_diff" / f"{self.session}{_JSON}"
 
 
-def place_of(path: Path, root: Path) -> Place | None:
-    """The session that a path below a data folder is the beginning of."""
+def session_files_at(path: Path, root: Path) -> SessionFiles | None:
+    """The files of the session whose path, below the data folder `root`, this is; None for any other path."""
     try:
         relative = path.relative_to(root).as_posix()
     except ValueError:
@@ -84,12 +83,12 @@ def place_of(path: Path, root: Path) -> Place | None:
         if match:
             found = match.groupdict()
             file = path if relative.endswith(_JSON) else None
-            return Place(root, found["session"], file, root / found["base"], found.get("project"))
+            return SessionFiles(root, found["session"], file, root / found["base"], found.get("project"))
     return None
 
 
-def session_at(path: Path, root: Path) -> str | None:
-    """The session that a file of the JSON storage, which may be gone, is of."""
+def session_of_file(path: Path, root: Path) -> str | None:
+    """The session of a file of the JSON storage, which may be deleted already; None for any other file."""
     try:
         relative = path.relative_to(root).as_posix()
     except ValueError:
@@ -106,24 +105,24 @@ def _session_of_message(base: Path, message: str) -> str | None:
     return next((folder.name for folder in _folders(base) if holds_file(folder, f"{message}{_JSON}")), None)
 
 
-def find_places(root: Path) -> Iterator[tuple[Path, Place]]:
-    """Every session in the JSON storages below a data folder, with the path it is known by."""
+def find_sessions(root: Path) -> Iterator[tuple[Path, SessionFiles]]:
+    """Every session in the JSON storages below a data folder, with its path."""
     for base in (root / "storage", *(folder / "storage" / "session" for folder in _folders(root / "project"))):
-        is_flat = base.name == "session"
-        shelves = [base / "info"] if is_flat else list(_folders(base / "session"))
-        files = {file.stem: file for shelf in shelves for file in _files(shelf)}
-        orphans = {folder.name: folder for folder in _folders(base / "message") if folder.name not in files}
-        for path in (*files.values(), *orphans.values()):
-            place = place_of(path, root)
-            if place is not None:
-                yield path, place
+        is_old_layout = base.name == "session"
+        session_folders = [base / "info"] if is_old_layout else list(_folders(base / "session"))
+        found = {file.stem: file for folder in session_folders for file in _files(folder)}
+        orphans = {folder.name: folder for folder in _folders(base / "message") if folder.name not in found}
+        for path in (*found.values(), *orphans.values()):
+            files = session_files_at(path, root)
+            if files is not None:
+                yield path, files
 
 
-def version_of(place: Place) -> Version:
-    """Of all files of a session: from what a look at each of them tells."""
+def files_version(files: SessionFiles) -> Version:
+    """The version of all files of a session, from their sizes and times. None is opened."""
     digest = hashlib.blake2b(digest_size=14)
     size = newest = 0
-    for path, status in _statuses(place):
+    for path, status in _statuses(files):
         size += status.st_size
         newest = max(newest, status.st_mtime_ns)
         digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}\n".encode(errors="replace"))
@@ -134,60 +133,60 @@ def version_of(place: Place) -> Version:
 class FileRows:
     """One session's files. See `snapshot.Rows`."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, files: SessionFiles) -> None:
         """Nothing is opened yet."""
-        self._place = place
+        self._session_files = files
 
     def read(self, events_after: int) -> Snapshot:
-        """See `snapshot.Rows.read`. A file that goes away meanwhile is left out."""
-        place = self._place
-        session = self._row(place.file) if place.file else None
-        others = {table: self._row(path) for table, _, path in place.others()}
+        """See `snapshot.Rows.read`. A file that is deleted meanwhile is left out."""
+        files = self._session_files
+        session = self._row(files.file) if files.file else None
+        others = {table: self._row(path) for table, _, path in files.others()}
         todo = others.pop(TO_DOS, None)
         return Snapshot(
             session=session,
             info=_document(session) if session else {},
-            messages=list(self._messages(place)),
+            messages=list(self._messages(files)),
             todo=(todo,) if todo else None,
             others=[(table, "", row) for table, row in others.items() if row is not None],
         )
 
-    def find_originals(self, messages: Sequence[Listed], session: Row) -> dict[str, Copy]:
-        """See `TableRows.find_originals`: the same, by reading the other sessions of the project."""
-        wanted = {message.created for message in messages}
-        made: dict[int, tuple[tuple[int, str], list[Listed]]] = {}
+    def find_originals(self, messages: Sequence[ListedMessage], session: Row) -> dict[str, MessageCopy]:
+        """See `TableRows.find_originals`: the same rule, by reading the other sessions of the project."""
+        times = {message.created for message in messages}
+        originals_at: dict[int, tuple[tuple[int, str], list[ListedMessage]]] = {}
         for other in self._older_sessions(session):
             for message in self._messages_of(other):
-                if message.created in wanted:
-                    first, found = made.setdefault(message.created, (_age(other), []))
-                    if first == _age(other):
+                if message.created in times:
+                    oldest, found = originals_at.setdefault(message.created, (_age(other), []))
+                    if oldest == _age(other):
                         found.append(message._replace(info=message.info | {"sessionID": other.get("id")}))
-        copies: dict[str, Copy] = {}
-        for created, (_, originals) in made.items():
-            same_time = sorted((message for message in messages if message.created == created), key=_key)
-            for copy, original in zip(same_time, sorted(originals, key=_key), strict=False):
+        copies: dict[str, MessageCopy] = {}
+        for created, (_, originals) in originals_at.items():
+            candidates = sorted((message for message in messages if message.created == created), key=_key)
+            for copy, original in zip(candidates, sorted(originals, key=_key), strict=False):
                 if all(copy.info.get(name) == original.info.get(name) for name in ("role", "modelID")):
-                    copies[copy.key] = Copy(original.key, str(original.info["sessionID"]))
+                    copies[copy.key] = MessageCopy(original.key, str(original.info["sessionID"]))
         return copies
 
     def _older_sessions(self, session: Row) -> list[Row]:
-        if self._place.file is None:
+        if self._session_files.file is None:
             return []
-        found = [_document(row) for file in _files(self._place.file.parent) if (row := self._row(file))]
+        found = [_document(row) for file in _files(self._session_files.file.parent) if (row := self._row(file))]
         return sorted((other for other in found if _age(other) < _age(session)), key=_age)
 
-    def _messages_of(self, session: Row) -> Iterator[Listed]:
-        place = self._place._replace(session=str(session.get("id")))
-        for file in _files(place.message_folder):
+    def _messages_of(self, session: Row) -> Iterator[ListedMessage]:
+        files = self._session_files._replace(session=str(session.get("id")))
+        for file in _files(files.message_folder):
             row = self._row(file)
             if row is not None:
-                yield listed(MessageRows(file.stem, row))
+                yield list_message(MessageRows(file.stem, row))
 
-    def _messages(self, place: Place) -> Iterator[MessageRows]:
-        for file in _files(place.message_folder):
+    def _messages(self, files: SessionFiles) -> Iterator[MessageRows]:
+        for file in _files(files.message_folder):
             row = self._row(file)
             if row is not None:
-                parts = (self._row(part) for part in _files(place.part_folder(file.stem)))
+                parts = (self._row(part) for part in _files(files.part_folder(file.stem)))
                 yield MessageRows(file.stem, row, tuple(part for part in parts if part is not None))
 
     def _row(self, path: Path) -> Row | None:
@@ -197,7 +196,7 @@ class FileRows:
                 text = as_text(file.read())
         except (FileNotFoundError, IsADirectoryError):
             return None
-        name = path.relative_to(self._place.root).as_posix()
+        name = path.relative_to(self._session_files.root).as_posix()
         return {"file": name, "text": text, "mode": stat.S_IMODE(status.st_mode), "mtime_ns": status.st_mtime_ns}
 
 
@@ -212,20 +211,20 @@ def _age(session: Row) -> tuple[int, str]:
     return time_of(session, "created"), str(session.get("id"))
 
 
-def _key(message: Listed) -> str:
+def _key(message: ListedMessage) -> str:
     return message.key
 
 
-def _statuses(place: Place) -> Iterator[tuple[str, os.stat_result]]:
-    for path in (*((place.file,) if place.file else ()), *(path for _, _, path in place.others())):
+def _statuses(files: SessionFiles) -> Iterator[tuple[str, os.stat_result]]:
+    for path in (*((files.file,) if files.file else ()), *(path for _, _, path in files.others())):
         try:
             yield str(path), path.stat()
         except OSError:
             continue
-    for message in entries(str(place.message_folder)):
+    for message in entries(str(files.message_folder)):
         if message.name.endswith(_JSON):
             yield message.path, message.stat(follow_symlinks=False)
-            for part in entries(str(place.part_folder(message.name.removesuffix(_JSON)))):
+            for part in entries(str(files.part_folder(message.name.removesuffix(_JSON)))):
                 yield part.path, part.stat(follow_symlinks=False)
 
 

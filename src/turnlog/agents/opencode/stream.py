@@ -1,9 +1,9 @@
-"""What OpenCode prints while it runs: `opencode run --format json` (a line an event), and the server's events (SSE).
+"""What OpenCode prints while it runs: `opencode run --format json` (an event per line), and the server's events (SSE).
 
-The events tell of rows, with the ids that the rows have. So they are put together into rows and read as rows are;
-what a database says of a message holds against them, since they do not say which version of it they tell. A stream
-is read whole. `run` prints neither prompts nor, as a rule, thoughts; the time of its messages is that in their ids.
-An export that counts as a stream does, see `detection`, is read as an export.
+Events have rows in them, with the ids that the rows have in a database. So they are put together into rows and read as
+rows are. What a database says of a message takes precedence, because an event does not say which version of the message
+it has. A stream is read whole. `run` prints no prompts and mostly no thoughts; the time of its messages is the one in
+their ids. An export that counts as a stream (see `detection`) is read as an export.
 """
 
 from __future__ import annotations
@@ -17,19 +17,32 @@ import msgspec
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes, Diagnostic, SessionChange
 from turnlog.agents.opencode.export import ExportFold, is_export
-from turnlog.agents.opencode.fold import Reading
-from turnlog.agents.opencode.ids import NAME, session_id, time_of_id, whole
-from turnlog.agents.opencode.kinds import RUN_KINDS, becomes, event_kind
-from turnlog.agents.opencode.rows import EVENT, Line, Row, encode_line, object_of, text_of
+from turnlog.agents.opencode.fold import read_line
+from turnlog.agents.opencode.fold_context import OpenCodeContext
+from turnlog.agents.opencode.record_kinds import RUN_KINDS, event_kind, outcome_of
+from turnlog.agents.opencode.row_log import new_lines
+from turnlog.agents.opencode.rows import (
+    EVENT,
+    NAME,
+    Line,
+    Row,
+    encode_line,
+    object_of,
+    session_id,
+    text_of,
+    time_of_id,
+    to_int,
+)
 from turnlog.agents.opencode.snapshot import MessageRows, Snapshot
-from turnlog.agents.opencode.timeline import Copy, Listed
-from turnlog.agents.opencode.update import update_of
+from turnlog.agents.opencode.timeline import ListedMessage, MessageCopy
 
 _DATA = b"data:"
-_LONG_AGO = 1 << 53
-"""What a stream says of a session counts less than anything that rows say."""
-_NOBODY = "stream"
-_ASSISTANTS = frozenset({"step-start", "step-finish", "tool", "reasoning"})
+_BELOW_LOGS = 1 << 53
+"""Subtracted from positions, so that rows take precedence over whatever a stream says of a session."""
+_UNNAMED = "stream"
+"""The session as long as no event has named it."""
+_ASSISTANT_PARTS = frozenset({"step-start", "step-finish", "tool", "reasoning"})
+"""Parts that only an answer has."""
 
 
 class StreamFold:
@@ -40,19 +53,19 @@ class StreamFold:
         self._source = source
 
     def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`. Every record is the whole file: no row has a place of its own."""
+        """See `turnlog.agents.base.Fold.feed`. The record of every message is the whole file."""
         if is_export(data):
-            return _less_than_rows(ExportFold(self._source).feed(data, offset))
+            return _below_rows(ExportFold(self._source).feed(data, offset))
         changes = Changes()
-        told: dict[str, _Told] = {}
+        sessions: dict[str, _StreamRows] = {}
         position = offset
         for number, line in enumerate(data.splitlines(keepends=True), 1):
-            _read_line(line, told, changes, Diagnostic(offset=position, length=len(line), line=number, reason=""))
+            _read_line(line, sessions, changes, Diagnostic(offset=position, length=len(line), line=number, reason=""))
             position += len(line)
         counts = changes.counts
-        for name, rows in told.items():
+        for name, rows in sessions.items():
             source = msgspec.structs.replace(self._source, session_id=session_id(name))
-            _add(changes, rows.changes(source, (0, len(data))))
+            _append_changes(changes, rows.changes(source, (0, len(data))))
         changes.counts = counts
         return changes
 
@@ -62,26 +75,26 @@ class StreamFold:
 
 
 def detect_stream(path: Path, head: bytes) -> Detection | None:
-    """Whether a file begins as a stream of events does; None when it does not."""
+    """The detection of a file that begins as a stream of events; None for any other file."""
     events = [event for line in head.split(b"\n")[:200] if (event := _event(line)) is not None]
-    if not any(_is_ours(event) for event in events[:50]):
+    if not any(_is_known_event(event) for event in events[:50]):
         return None
     infos = (object_of(object_of(event.get("properties")).get("info")) for event in events)
     version = next((found for info in infos if (found := text_of(info.get("version")))), None)
-    place = path.absolute()
-    source = Source(agent=NAME, path=str(place), root=str(place.parent), kind=SourceKind.STREAM, appendable=False)
+    absolute = path.absolute()
+    source = Source(agent=NAME, path=str(absolute), root=str(absolute.parent), kind=SourceKind.STREAM, appendable=False)
     return Detection(agent=NAME, version=version, source=source)
 
 
-def _is_ours(event: Row) -> bool:
+def _is_known_event(event: Row) -> bool:
     if event.get("type") in RUN_KINDS:
         return str(event.get("sessionID")).startswith("ses") and isinstance(event.get("timestamp"), int)
-    is_known = becomes(event_kind(str(event.get("type")))) is not None
+    is_known = outcome_of(event_kind(str(event.get("type")))) is not None
     return is_known and isinstance(event.get("properties"), dict)
 
 
 def _event(line: bytes) -> Row | None:
-    """The event in a line; None when it is none. Those of all projects stand in an envelope."""
+    """The event in a line; None when it has none. The server's events of all projects stand in an envelope."""
     try:
         found = object_of(msgspec.json.decode(line.strip().removeprefix(_DATA)))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -90,21 +103,21 @@ def _event(line: bytes) -> Row | None:
     return event if isinstance(event.get("type"), str) else None
 
 
-def _read_line(line: bytes, told: dict[str, _Told], changes: Changes, place: Diagnostic) -> None:
+def _read_line(line: bytes, sessions: dict[str, _StreamRows], changes: Changes, unreadable: Diagnostic) -> None:
     if not line.strip() or line.startswith((b":", b"event:", b"id:", b"retry:")):
         changes.counts.blank += 1
         return
     event = _event(line)
     if event is None:
         changes.counts.unreadable += 1
-        changes.diagnostics.append(msgspec.structs.replace(place, reason="no event of OpenCode"))
+        changes.diagnostics.append(msgspec.structs.replace(unreadable, reason="no event of OpenCode"))
         return
-    name = _session_of(event) or next(iter(told), _NOBODY)
-    if name != _NOBODY and _NOBODY in told:
-        told[name] = told.pop(_NOBODY)
-    rows = told.setdefault(name, _Told())
+    name = _session_of(event) or next(iter(sessions), _UNNAMED)
+    if name != _UNNAMED and _UNNAMED in sessions:
+        sessions[name] = sessions.pop(_UNNAMED)
+    rows = sessions.setdefault(name, _StreamRows())
     rows.name = name
-    if rows.take(event):
+    if rows.add_event(event):
         changes.counts.messages += 1
     else:
         changes.counts.events += 1
@@ -117,29 +130,29 @@ def _session_of(event: Row) -> str | None:
     return found or (text_of(inner.get("id")) if str(event.get("type")).startswith("session.") else None)
 
 
-class _Told:
-    """What a stream tells of one session. See `snapshot.Rows`."""
+class _StreamRows:
+    """The rows of one session, put together from events. See `snapshot.Rows`."""
 
     def __init__(self) -> None:
-        self.name = _NOBODY
+        self.name = _UNNAMED
         self._info: Row = {}
         self._messages: dict[str, Row] = {}
         self._parts: dict[str, dict[str, Row]] = {}
         self._removed: set[str] = set()
         self._others: list[Row] = []
 
-    def take(self, event: Row) -> bool:
-        """Take an event in; whether it tells of a message."""
+    def add_event(self, event: Row) -> bool:
+        """Apply an event to the rows; whether it is about a message."""
         kind, facts = event_kind(str(event["type"])), object_of(event.get("properties"))
         part = object_of(event.get("part"))
         if kind in RUN_KINDS and part:
-            self._take_run(part, whole(event.get("timestamp")))
+            self._add_run_part(part, to_int(event.get("timestamp")))
         elif kind == "message.updated":
             self._messages[str(object_of(facts.get("info")).get("id"))] = object_of(facts.get("info"))
         elif kind == "message.part.updated":
-            self._take_part(object_of(facts.get("part")))
+            self._add_part(object_of(facts.get("part")))
         elif kind == "message.part.delta":
-            self._take_delta(facts)
+            self._add_delta(facts)
         elif kind == "message.removed":
             self._removed.add(str(facts.get("messageID")))
         elif kind == "message.part.removed":
@@ -152,22 +165,22 @@ class _Told:
             return False
         return True
 
-    def _take_part(self, part: Row) -> None:
+    def _add_part(self, part: Row) -> None:
         self._parts.setdefault(str(part.get("messageID")), {})[str(part.get("id"))] = part
 
-    def _take_delta(self, facts: Row) -> None:
+    def _add_delta(self, facts: Row) -> None:
         part = self._parts.get(str(facts.get("messageID")), {}).get(str(facts.get("partID")))
         field = str(facts.get("field"))
         if part is not None and isinstance(part.get(field, ""), str):
             part[field] = part.get(field, "") + str(facts.get("delta") or "")
 
-    def _take_run(self, part: Row, at: int) -> None:
-        """A part alone: its message is what its parts tell."""
-        self._take_part(part)
+    def _add_run_part(self, part: Row, at: int) -> None:
+        """Apply a part that `run` prints without its message, whose facts follow from its parts."""
+        self._add_part(part)
         key = str(part.get("messageID"))
         created = {"time": {"created": time_of_id(key, at)}, "role": "user"}
         info = self._messages.setdefault(key, {"id": key, "sessionID": part.get("sessionID"), **created})
-        if str(part.get("type")) in _ASSISTANTS or part.get("synthetic") is not True:
+        if str(part.get("type")) in _ASSISTANT_PARTS or part.get("synthetic") is not True:
             info["role"] = "assistant"
         if part.get("type") == "step-finish":
             info["time"]["completed"] = at
@@ -185,32 +198,32 @@ class _Told:
         )
 
     def _parts_of(self, key: str) -> tuple[Row, ...]:
-        """In the order of their ids, as rows stand: calls are printed as they end."""
+        """The parts of a message, in the order of their ids as in rows: calls are printed as they end."""
         return tuple(_row(part) for _, part in sorted(self._parts.get(key, {}).items()))
 
-    def find_originals(self, messages: Sequence[Listed], session: Row) -> dict[str, Copy]:
-        """A stream does not tell what a fork holds."""
+    def find_originals(self, messages: Sequence[ListedMessage], session: Row) -> dict[str, MessageCopy]:
+        """None: a stream does not have the messages that a fork copied."""
         return {}
 
     def changes(self, source: Source, record: tuple[int, int]) -> Changes:
-        """What the rows bring, each reading of a message without a version, so that a database's holds."""
-        reading = Reading(source, "")
-        lines = [*update_of(self, ()).lines]
+        """The changes that the rows make, below those of a database."""
+        context = OpenCodeContext(source, "")
+        lines = [*new_lines(self, ()).lines]
         for number, event in enumerate(self._others):
             key = text_of(event.get("id")) or f"{self.name}.{number}"
             lines.append(encode_line(Line(table=EVENT, key=key, row=_event_row(event))))
         for line in lines:
-            reading.read(line, record)
-        if self.name != _NOBODY and source.session_id is not None:
-            # Of a run that failed at once nothing but the error is printed.
-            reading.changes.sessions.setdefault(source.session_id, SessionChange(session_id=source.session_id))
-        return _less_than_rows(reading.changes)
+            read_line(context, line, record)
+        if self.name != _UNNAMED and source.session_id is not None:
+            # A run that fails at once prints nothing but the error.
+            context.changes.sessions.setdefault(source.session_id, SessionChange(session_id=source.session_id))
+        return _below_rows(context.changes)
 
 
-def _less_than_rows(changes: Changes) -> Changes:
-    """The same, so that what rows say of sessions and messages holds against it."""
+def _below_rows(changes: Changes) -> Changes:
+    """The same changes, so that rows take precedence over them."""
     for session in changes.sessions.values():
-        session.position -= _LONG_AGO
+        session.position -= _BELOW_LOGS
     changes.messages = [
         msgspec.structs.replace(change, message=msgspec.structs.replace(change.message, updated_at=None))
         for change in changes.messages
@@ -219,7 +232,7 @@ def _less_than_rows(changes: Changes) -> Changes:
 
 
 def _event_row(event: Row) -> Row:
-    """As the table of events has it. What `run` calls an error is an event too."""
+    """The event as a row of the table `event`. What `run` prints as `error` is `session.error` there."""
     kind = "session.error" if event["type"] == "error" else event["type"]
     facts: Any = event.get("properties", {name: value for name, value in event.items() if name != "type"})
     return {"type": kind, "data": msgspec.json.encode(facts).decode(), "time_created": event.get("timestamp")}
@@ -229,7 +242,7 @@ def _row(info: Row) -> Row:
     return {"id": info.get("id"), "data": msgspec.json.encode(info).decode()}
 
 
-def _add(changes: Changes, found: Changes) -> None:
+def _append_changes(changes: Changes, found: Changes) -> None:
     changes.sessions |= found.sessions
     changes.messages += found.messages
     changes.events += found.events

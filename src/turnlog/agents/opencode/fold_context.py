@@ -1,6 +1,7 @@
-"""What one feed of a session's row log has brought so far, and the place of the line that is being read.
+"""The context in which one feed of a session's row log handles its lines.
 
-What a line means is read in `fold`.
+It knows the line that is being read and the session, and collects what was found. What a line means is decided in
+`fold`.
 """
 
 from __future__ import annotations
@@ -9,68 +10,68 @@ from typing import Any
 
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes, Diagnostic, EventChange, Link, SessionChange
-from turnlog.agents.opencode.ids import NAME, session_id, time_position, whole
-from turnlog.agents.opencode.rows import Line, Row, document_of, object_of
-from turnlog.agents.opencode.session_messages import documents_of, is_session_message
+from turnlog.agents.opencode.rows import NAME, Line, Row, document_of, object_of, session_id, time_position, to_int
+from turnlog.agents.opencode.snapshot import documents_of, is_session_message
 from turnlog.model import Provenance, RecordEvent
 from turnlog.model.codec import to_json
 
 
-class SessionReading:
-    """One feed: the line that is being read, and what all lines have brought so far."""
+class OpenCodeContext:
+    """The context of one feed."""
 
     def __init__(self, source: Source, version: str) -> None:
-        """Begin with nothing but the version of OpenCode that made the session."""
+        """Begin before the first line, with the version of OpenCode that made the session ("" when not known)."""
         self.changes = Changes()
         self.version = version
         self.source = source
         self.session_id = source.session_id or ""
         self.external = self.session_id.partition(":")[2]
-        self.record = (0, 0)
+        self.record: tuple[int, int] = (0, 0)
+        """Byte offset and length of the line in its source."""
         self._session: SessionChange | None = None
 
     def documents(self, line: Line) -> tuple[Row, list[Row]]:
-        """A message's JSON and that of its parts."""
+        """The JSON of a message and that of its parts. What has none is empty, and becomes a diagnostic."""
         if not is_session_message(line.row):
-            return self._document(line.row, "row"), [self._part(row, at) for at, row in enumerate(line.parts)]
+            return self._document(line.row, "row"), [self._part(row, number) for number, row in enumerate(line.parts)]
         try:
             return documents_of(line.row, ())
         except (ValueError, RecursionError) as error:
-            self.cannot_read(f"not a JSON object: {error}", "$.row")
+            self.add_diagnostic(f"not a JSON object: {error}", "$.row")
             return {}, []
 
     def _document(self, row: Row, path: str) -> Row:
         try:
             return document_of(row) if row else {}
         except (ValueError, RecursionError) as error:
-            self.cannot_read(f"not a JSON object: {error}", f"$.{path}")
+            self.add_diagnostic(f"not a JSON object: {error}", f"$.{path}")
             return {}
 
-    def _part(self, row: Row, index: int) -> Row:
-        """A part's JSON, with its id, which a database keeps in a column."""
-        part = self._document(row, f"parts[{index}]")
+    def _part(self, row: Row, number: int) -> Row:
+        """The JSON of a part with its id, which a database keeps in a column."""
+        part = self._document(row, f"parts[{number}]")
         return part if "id" in part or "id" not in row else part | {"id": row["id"]}
 
-    def keep(self, line: Line, kind: str, *, known: bool) -> None:
-        """A row that is no message, as it is."""
-        data = object_of(_lenient(line.row)) or line.row
+    def add_record(self, line: Line, kind: str, *, known: bool) -> None:
+        """Add a row that is no message as an event with its JSON."""
+        data = object_of(_document_or_none(line.row)) or line.row
         event = RecordEvent(
             id=f"{line.table}.{line.key}",
             kind=kind,
             known=known,
-            position=_when(line.row, data),
+            position=_position_of_row(line.row, data),
             data=to_json(data),
             records=self.provenance(line),
         )
-        self.event(event, counted=True)
+        self.add_event(event, counted=True)
 
-    def event(self, event: Any, *, counted: bool) -> None:
-        """Put an event into the session; whether the line is counted as one."""
+    def add_event(self, event: Any, *, counted: bool) -> None:
+        """Add an event to the session. `counted`: it is what became of the line, so the line counts as an event."""
         self.changes.events.append(EventChange(session_id=self.session_id, event=event))
         self.changes.counts.events += counted
 
     def provenance(self, line: Line) -> tuple[Provenance, ...]:
-        """Where the line stands, for what was read of it."""
+        """The provenance of what is read from the line."""
         offset, length = self.record
         key = f"{line.table}/{line.key}" if line.key else line.table
         return (Provenance(source=self.source.path, offset=offset, length=length, key=key),)
@@ -85,7 +86,7 @@ class SessionReading:
         *,
         inferred: bool = False,
     ) -> None:
-        """Say that a session came out of another."""
+        """Add that `parent` (an id of the model, or OpenCode's own) led to the session `child` (an id of the model)."""
         parent = parent if parent.startswith(f"{NAME}:") else session_id(parent)
         self.changes.links.append(
             Link(
@@ -98,8 +99,8 @@ class SessionReading:
             )
         )
 
-    def learn(self, change: SessionChange) -> None:
-        """Join a fact into what this feed tells of the session; a later position wins."""
+    def merge_session(self, change: SessionChange) -> None:
+        """Merge facts into the feed's change of the session; those with the greater position win."""
         known = self._session
         if known is None:
             self._session = self.changes.sessions[self.session_id] = change
@@ -116,31 +117,31 @@ class SessionReading:
             first_at=min((at for at in (older.first_at, newer.first_at) if at), default=None),
             last_at=max((at for at in (older.last_at, newer.last_at) if at), default=None),
             relink=older.relink or newer.relink,
-            metadata=_joined(older.metadata, newer.metadata),
+            metadata=_merge_metadata(older.metadata, newer.metadata),
             **joined,
         )
 
-    def cannot_read(self, reason: str, path: str | None = None) -> None:
-        """A diagnostic about the line."""
+    def add_diagnostic(self, reason: str, path: str | None = None) -> None:
+        """Add a diagnostic about the line, with the JSON path in it."""
         offset, length = self.record
         self.changes.diagnostics.append(Diagnostic(offset=offset, length=length, reason=reason, json_path=path))
 
 
-def _when(row: Row, data: Row) -> int:
+def _position_of_row(row: Row, data: Row) -> int:
     known = row.get("time_created") or object_of(data.get("time")).get("created") or data.get("time")
-    return time_position(whole(known))
+    return time_position(to_int(known))
 
 
-def _lenient(row: Row) -> Row | None:
+def _document_or_none(row: Row) -> Row | None:
     try:
         return document_of(row)
     except (ValueError, RecursionError):
         return None
 
 
-def _joined(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+def _merge_metadata(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
     joined = {**older, **newer}
     for name in older.keys() & newer.keys():
         if isinstance(older[name], dict) and isinstance(newer[name], dict):
-            joined[name] = _joined(older[name], newer[name])
+            joined[name] = _merge_metadata(older[name], newer[name])
     return joined

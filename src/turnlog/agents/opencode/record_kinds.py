@@ -1,4 +1,4 @@
-"""Every kind of row, part and event that OpenCode is known to write, and what it becomes.
+"""Every kind of row, part and event that OpenCode is known to write, with its outcome.
 
 `docs/formats/opencode.md` describes each of them, which a test compares with these tables.
 """
@@ -21,8 +21,8 @@ TABLES: dict[str, str] = {
     "session_context_epoch": "record",
     "session_diff": "record",
 }
-"""What the rows of a table become. `part` rows stand in their message's line, `session_message` rows are lines of
-`message` where they hold what was said."""
+"""Table -> outcome of its rows. `part` rows are in the line of their message. `session_message` rows that are messages
+have lines of `message`."""
 
 PARTS: dict[str, str] = {
     "text": "text",
@@ -38,7 +38,7 @@ PARTS: dict[str, str] = {
     "retry": "data",
     "compaction": "data",
 }
-"""What the parts of a message become; `message`: facts of the message itself."""
+"""Type of a part -> outcome; `message` for facts about the message itself."""
 
 _NEXT = (
     *("agent.switched", "model.switched", "prompt.admitted", "prompted", "step.started", "step.ended"),
@@ -73,10 +73,10 @@ EVENTS: dict[str, str] = {
     "question.replied": "record",
     "vcs.branch.updated": "record",
 }
-"""Events by kind without its version: a `duplicate` tells what rows tell too; a `row` became one of `session_message`
-or `session_input`, and is an event where there are only events (a stream)."""
+"""Kind of an event, without its version -> outcome. Rows have what a `duplicate` says. A `row` became a row of
+`session_message` or `session_input`; it is an event where there are no rows (in a stream)."""
 
-_FAMILIES = (
+_KNOWN_PREFIXES = (
     "session.next.",
     "permission.",
     "question.",
@@ -95,16 +95,16 @@ RUN_KINDS: dict[str, str] = {
     "step_finish": "message",
     "error": "record",
 }
-"""What `opencode run --format json` prints."""
+"""Kind of an event that `opencode run --format json` prints -> outcome."""
 
 
 def event_kind(name: str) -> str:
-    """The kind of an event: its type without the version at its end."""
+    """The kind of an event: its type without the version at the end."""
     return _EVENT_VERSION.sub("", name)
 
 
-def becomes(kind: str) -> str | None:
-    """What an event of a kind becomes; None when the kind is not known."""
-    if kind.startswith(_FAMILIES):
+def outcome_of(kind: str) -> str | None:
+    """The outcome of events of a kind; None when the kind is not known."""
+    if kind.startswith(_KNOWN_PREFIXES):
         return EVENTS.get(kind, "record")
     return EVENTS.get(kind)
