@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from turnlog.aisdk import raw_message
-from turnlog.aisdk.raw_message import parse_pieces
+from turnlog.aisdk.raw_message import parse_raw_message
 from turnlog.model import (
     Approval,
     DataPart,
@@ -24,18 +24,18 @@ from turnlog.model import (
 from turnlog.model.codec import decode_message, encode
 
 PIECES_OF: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
-    Message: raw_message.MessagePieces,
-    TextPart: raw_message.TextPieces,
-    ReasoningPart: raw_message.ReasoningPieces,
-    ToolCallPart: raw_message.CallPieces,
-    ToolResult: raw_message.ResultPieces,
-    FilePart: raw_message.FilePieces,
-    SourceUrlPart: raw_message.SourceUrlPieces,
-    SourceDocumentPart: raw_message.SourceDocumentPieces,
-    DataPart: raw_message.DataPieces,
-    UnknownPart: raw_message.UnknownPieces,
-    Approval: raw_message.ApprovalPieces,
-    ProviderData: raw_message.ProviderPieces,
+    Message: raw_message.RawMessage,
+    TextPart: raw_message.RawText,
+    ReasoningPart: raw_message.RawReasoning,
+    ToolCallPart: raw_message.RawToolCall,
+    ToolResult: raw_message.RawToolResult,
+    FilePart: raw_message.RawFile,
+    SourceUrlPart: raw_message.RawSourceUrl,
+    SourceDocumentPart: raw_message.RawSourceDocument,
+    DataPart: raw_message.RawData,
+    UnknownPart: raw_message.RawUnknown,
+    Approval: raw_message.RawApproval,
+    ProviderData: raw_message.RawProvider,
 }
 
 
@@ -51,7 +51,7 @@ def test_what_is_unknown_is_kept() -> None:
         b'{"id":"m","role":"assistant","mood":"good","parts":[{"type":"hologram","depth":3},'
         b'{"type":"text","text":"hi","font":"serif"}]}'
     )
-    again = decode_message(msgspec.json.encode(parse_pieces(body)))
+    again = decode_message(msgspec.json.encode(parse_raw_message(body)))
     assert encode(again) == encode(decode_message(body))
     for kept in (b"hologram", b"serif", b"mood"):
         assert kept in encode(again)
@@ -59,4 +59,4 @@ def test_what_is_unknown_is_kept() -> None:
 
 def test_what_is_no_message_is_refused() -> None:
     with pytest.raises(msgspec.ValidationError):
-        parse_pieces(b'{"id":"m"}')
+        parse_raw_message(b'{"id":"m"}')

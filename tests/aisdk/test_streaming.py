@@ -113,7 +113,7 @@ def test_the_source_waits_where_much_is_not_taken() -> None:
 
 def test_nothing_is_no_frame() -> None:
     frames = Frames(lambda: None)
-    frames.grow(TextDeltaChunk(id="a", delta=""))
+    frames.start_deltas(TextDeltaChunk(id="a", delta=""))
     assert frames.take() == (0, b"")
     assert not frames
 

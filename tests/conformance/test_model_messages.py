@@ -12,7 +12,7 @@ from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it
 from support.ai_sdk_messages import message
 from support.ai_sdk_values import flag
 from turnlog.aisdk import encode, validate_ui_messages
-from turnlog.aisdk.model_messages import ToModelOutput, ToolAnswer, to_model_messages
+from turnlog.aisdk.model_messages import FinishedToolCall, ToModelOutput, to_model_messages
 from turnlog.errors import ConversionError, ShapeError
 
 CHATS = 2000
@@ -95,7 +95,7 @@ def test_generated_chats(judge: Judge, version: int, validated: bool) -> None:
 def as_the_judge_says_it(version: int) -> ToModelOutput:
     """What the judge's tools make of their output: what they were given."""
 
-    def say(answer: ToolAnswer) -> dict[str, Any]:
+    def say(answer: FinishedToolCall) -> dict[str, Any]:
         whole = {"toolCallId": answer.tool_call_id, "input": answer.input, "output": answer.output}
         return {"type": "json", "value": answer.output if version == 5 else whole}
 

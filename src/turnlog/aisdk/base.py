@@ -1,9 +1,9 @@
-"""What all values of the AI SDK have in common: frozen, keyword-only, JSON names in camel case, no foreign key lost.
+"""What all values of the AI SDK have in common: frozen, keyword-only, JSON names in camel case, no unknown key lost.
 
 A field that may be missing is `UNSET` when it is; `None` is JSON's null, which only fields of any JSON may hold. So
 a required null is always written and an optional one never.
 
-The structs hold what all versions know together. What a version lacks stands on the field as an annotation (`Since`,
+The structs hold what all versions know together. What a version lacks is an annotation of the field (`Since`,
 `InStates`) or on the class (`feature`); `turnlog.aisdk.version_checks` makes the checks of every version from these.
 """
 
@@ -24,7 +24,7 @@ OptionalFlag: TypeAlias = bool | UnsetType
 OptionalMetadata: TypeAlias = ProviderMetadata | UnsetType
 
 JSON_PROPERTY = "$extra"
-"""The JSON name of `extra`: one that nobody uses, so that a foreign key called `extra` is just another one."""
+"""The JSON name of `extra`: one that nobody uses, so that an unknown key called `extra` is like any other."""
 
 
 class Since(NamedTuple):
@@ -79,7 +79,7 @@ class UIValue(
     forbid_unknown_fields=True,
     rename="camel",
 ):
-    """A frozen value; `extra` keeps the keys that it does not know, and they are written back where they stood.
+    """A frozen value; `extra` keeps the keys that it does not know, and they are written back.
 
     Fields of any JSON hold plain Python values, or `msgspec.Raw` where the exact JSON is at hand.
     """

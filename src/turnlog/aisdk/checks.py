@@ -160,7 +160,7 @@ def chosen_by(key: str, options: Mapping[str, Check], problem: str) -> Check:
 
 
 def check_at(place: str | int, check: Check, value: Any) -> Any:
-    """Check what stands at a key or position, and say so when it fails."""
+    """Check the value at a key or position; a failure names the place."""
     try:
         return check(value)
     except ShapeError as error:

@@ -64,7 +64,7 @@ class FinishStepChunk(Chunk, frozen=True, kw_only=True, tag="finish-step"):
 
 
 class ResetStepChunk(Chunk, frozen=True, kw_only=True, tag="reset-step"):
-    """Everything since the last step began is taken back."""
+    """The parts since the last step began are removed."""
 
     type: ClassVar[Literal["reset-step"]] = "reset-step"
     feature: ClassVar[str] = "reset-step"
@@ -200,7 +200,7 @@ class ToolApprovalResponseChunk(Chunk, frozen=True, kw_only=True, tag="tool-appr
 
 
 class ToolOutputAvailableChunk(Chunk, frozen=True, kw_only=True, tag="tool-output-available"):
-    """What a tool answered; a preliminary output is replaced by the next one."""
+    """The output of a tool; a preliminary output is replaced by the next one."""
 
     type: ClassVar[Literal["tool-output-available"]] = "tool-output-available"
     tool_call_id: str
@@ -283,7 +283,7 @@ class CustomChunk(Chunk, frozen=True, kw_only=True, tag="custom"):
 
 
 class SteeringMessageChunk(Chunk, frozen=True, kw_only=True, tag="steering-message"):
-    """What the user said in the middle of the run."""
+    """A user message that was sent during the run."""
 
     type: ClassVar[Literal["steering-message"]] = "steering-message"
     feature: ClassVar[str] = "steering-messages"
@@ -375,7 +375,7 @@ TaggedChunk: TypeAlias = (
     | AbortChunk
     | FinishChunk
 )
-"""The chunks whose type is one word; the rest are `data-<name>` and what nobody knows."""
+"""The chunks whose type is one word; the others are `data-<name>` and unknown ones."""
 
 UIMessageChunk: TypeAlias = TaggedChunk | DataChunk | UnknownChunk
 

@@ -93,7 +93,7 @@ def parse_chunk(data: JsonInput, *, version: Version = 7, strict: bool = True) -
         ShapeError: It is no JSON (as AI SDK reads it), or, strictly, the client would refuse it.
     """
     release = sdk_version(version)
-    chunk = _quick_chunk(data, release) if supports(release, "unknown-keys") else None
+    chunk = _decode_common_chunk(data, release) if supports(release, "unknown-keys") else None
     if chunk is not None:
         return chunk
     value = _plain_input(data)
@@ -108,7 +108,7 @@ def encode(value: UIValue | Sequence[UIValue]) -> bytes:
         if not isinstance(value, list | tuple):
             raise TypeError(f"expected messages, parts or chunks, not {type(value).__name__}: parse JSON first")
         return b"[" + b",".join([encode(item) for item in value]) + b"]"
-    if not has_foreign_keys(value):
+    if not has_unknown_keys(value):
         try:
             return _encode_exactly(value)
         except UnicodeEncodeError:
@@ -142,8 +142,8 @@ def _plain_input(data: Any, *, unsafe_keys: bool = False) -> Any:
         raise ShapeError(f"not JSON: {error}") from error
 
 
-def _quick_chunk(data: JsonInput, release: SdkVersion) -> UIMessageChunk | None:
-    """The chunk if it is of the common shape, in one go; None where it takes a closer look to tell."""
+def _decode_common_chunk(data: JsonInput, release: SdkVersion) -> UIMessageChunk | None:
+    """The chunk if it is of the common shape, in one go; None where that is not certain."""
     if isinstance(data, dict):
         return None
     if isinstance(data, str):
@@ -154,10 +154,10 @@ def _quick_chunk(data: JsonInput, release: SdkVersion) -> UIMessageChunk | None:
         chunk = _chunk_decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return chunk if _is_plainly_valid(chunk, release) else None
+    return chunk if _is_surely_valid(chunk, release) else None
 
 
-def _is_plainly_valid(chunk: TaggedChunk, release: SdkVersion) -> bool:
+def _is_surely_valid(chunk: TaggedChunk, release: SdkVersion) -> bool:
     """Whether the client of this release surely takes a chunk that has the shape of the newest."""
     if chunk.type not in known_chunks(release):
         return False
@@ -195,7 +195,7 @@ def build(struct: type[ValueT], fields: dict[str, Any]) -> ValueT:
         except ValueError:
             # Also what msgspec cannot even look at, such as a lone surrogate in a key.
             pass
-    return _build_careful(struct, fields)
+    return _build_field_by_field(struct, fields)
 
 
 def build_part(value: Any) -> UIMessagePart:
@@ -247,7 +247,7 @@ def to_plain(value: Any) -> Any:
 
 
 def _needs_unwrapping(value: Any) -> bool:
-    """Whether anything inside is more than plain JSON; asked without recursion, since JSON may be very deep."""
+    """Whether anything inside is more than plain JSON; without recursion, since JSON may be very deep."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -260,20 +260,20 @@ def _needs_unwrapping(value: Any) -> bool:
     return False
 
 
-def has_foreign_keys(value: UIValue) -> bool:
-    """Whether it holds what only `to_plain` can put where it stood."""
+def has_unknown_keys(value: UIValue) -> bool:
+    """Whether it holds unknown keys, which only `to_plain` writes back in their places."""
     if value.extra:
         return True
     nested = _NESTED_NAMES.get(type(value), ())
     if not nested:
         return nested is None
-    return any([_holds_foreign_keys(getattr(value, name)) for name in nested])
+    return any([_holds_unknown_keys(getattr(value, name)) for name in nested])
 
 
-def _holds_foreign_keys(value: Any) -> bool:
+def _holds_unknown_keys(value: Any) -> bool:
     if isinstance(value, tuple | list):
-        return any(has_foreign_keys(item) for item in cast("tuple[UIValue, ...]", value))
-    return isinstance(value, UIValue) and has_foreign_keys(value)
+        return any(has_unknown_keys(item) for item in cast("tuple[UIValue, ...]", value))
+    return isinstance(value, UIValue) and has_unknown_keys(value)
 
 
 def _plain_fields(value: UIValue) -> Any:
@@ -302,7 +302,7 @@ def _json_fields(struct: type[UIValue]) -> dict[str, msgspec.structs.FieldInfo]:
     return {field.encode_name: field for field in msgspec.structs.fields(struct) if field.encode_name != JSON_PROPERTY}
 
 
-def _build_careful(struct: type[ValueT], fields: dict[str, Any]) -> ValueT:
+def _build_field_by_field(struct: type[ValueT], fields: dict[str, Any]) -> ValueT:
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     infos = _json_fields(struct)
@@ -390,4 +390,4 @@ _NESTED_NAMES: dict[type[UIValue], tuple[str, ...] | None] = {
     UnknownUIPart: None,
     UnknownChunk: None,
 }
-"""The fields that hold other values; None for what is foreign altogether."""
+"""The fields that hold other values; None for values of unknown shape."""

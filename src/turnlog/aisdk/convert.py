@@ -1,8 +1,8 @@
 """Canonical history -> UI messages, for a page of `useChat` or for a model (R-H1 to R-H12).
 
 `to_ui_json` makes the JSON of UI messages from stored bodies without decoding their contents; `to_ui_messages` does
-the same for values. What AI SDK cannot say stands in `metadata.turnlog.messages`, one entry a canonical message:
-that message without what the UI message says; `turnlog.aisdk.restore` makes the history of it again. What is lost
+the same for values. What AI SDK has no field for is in `metadata.turnlog.messages`, one entry a canonical message:
+that message without what the UI message holds; `turnlog.aisdk.restore` makes the history of it again. What is lost
 all the same is returned beside the result.
 """
 
@@ -16,11 +16,11 @@ from msgspec import UNSET, Raw
 
 from turnlog.aisdk.codec import parse_ui_messages
 from turnlog.aisdk.convert_parts import OWN_MESSAGE, CallWriter, UIPartJson
-from turnlog.aisdk.message_grouping import Bubbles, ui_message_id
-from turnlog.aisdk.metadata import marks_of
+from turnlog.aisdk.message_grouping import MessageGrouping, ui_message_id
+from turnlog.aisdk.metadata import sdk_extras_of
 from turnlog.aisdk.options import UIMessageOptions, View
 from turnlog.aisdk.parts import UIMessage
-from turnlog.aisdk.raw_message import CallPieces, MessagePieces, ReasoningPieces, parse_pieces
+from turnlog.aisdk.raw_message import RawMessage, RawReasoning, RawToolCall, parse_raw_message
 from turnlog.aisdk.versions import Loss
 from turnlog.model import HistoryEvent, Message, MessageEvent, ToolCallPart, ToolResultEvent
 from turnlog.model.codec import decode_message, encode
@@ -38,7 +38,7 @@ History: TypeAlias = Iterable[Message | HistoryEvent]
 
 
 class UIConversion(NamedTuple):
-    """UI messages, and what they cannot say."""
+    """UI messages, and what they do not hold."""
 
     messages: list[UIMessage]
     losses: list[Loss]
@@ -53,7 +53,7 @@ def to_ui_messages(history: History, **options: Unpack[UIMessageOptions]) -> UIC
     Raises:
         ValueError: The version is not supported.
     """
-    messages, orphans = join_results(history)
+    messages, orphans = with_results(history)
     made = to_ui_json([encode(message) for message in messages], **options)
     losses = [
         Loss(feature="orphan-result", path="$", reason=f"no call {orphan.tool_call_id} is known that it could answer")
@@ -62,7 +62,7 @@ def to_ui_messages(history: History, **options: Unpack[UIMessageOptions]) -> UIC
     return UIConversion(parse_ui_messages(made.to_json(), strict=False), [*made.losses, *losses])
 
 
-def join_results(history: History) -> tuple[list[Message], list[ToolResultEvent]]:
+def with_results(history: History) -> tuple[list[Message], list[ToolResultEvent]]:
     """Messages with the results of their calls, whenever those came; and the results whose call is not there."""
     messages: list[Message] = []
     arrived: dict[str, list[ToolResultEvent]] = {}
@@ -117,7 +117,7 @@ def to_ui_json(
     """The JSON of UI messages from canonical bodies (JSON of `turnlog.model.Message`), in the order of a history.
 
     Args:
-        bodies: Each as its own records say it.
+        bodies: Each as its own records have it.
         first_index: Number of the first UI message among all of the session, for `generate_id`.
         children: Tool call id -> id of the session that the call started.
         options: See `UIMessageOptions`.
@@ -132,10 +132,10 @@ def to_ui_json(
     return converter.finish()
 
 
-class _Bubble:
+class _UIMessageDraft:
     """A UI message in the making."""
 
-    __slots__ = ("body", "id", "metadata", "parts", "remains", "role")
+    __slots__ = ("body", "id", "metadata", "parts", "raw_messages", "role")
 
     def __init__(self) -> None:
         self.id: str | None = None
@@ -143,7 +143,7 @@ class _Bubble:
         self.body = b""
         """The canonical message that it is named after."""
         self.parts: list[Any] = []
-        self.remains: list[MessagePieces] = []
+        self.raw_messages: list[RawMessage] = []
         self.metadata: Raw | None = None
 
 
@@ -152,8 +152,8 @@ class _Converter:
         self._view = view
         self._first_index = first_index
         self._children = children
-        self._bubbles = Bubbles(view)
-        self._open = _Bubble()
+        self._grouping = MessageGrouping(view)
+        self._open = _UIMessageDraft()
         self._done: list[dict[str, Any]] = []
         self._losses: list[Loss] = []
         self._writer = CallWriter(view, self._losses)
@@ -162,108 +162,108 @@ class _Converter:
     def add(self, body: bytes) -> None:
         """Add the next message of the history."""
         self._number += 1
-        pieces = parse_pieces(body)
-        role = pieces.role
-        if not self._bubbles.shows(role):
-            self._lose("developer-messages", "left out, as asked for")
+        message = parse_raw_message(body)
+        role = message.role
+        if not self._grouping.includes(role):
+            self._add_loss("developer-messages", "left out, as asked for")
             return
-        if self._bubbles.begins(role, pieces.id):
+        if self._grouping.starts_ui_message(role, message.id):
             self._close()
         if role == "developer":
             if self._view.developer == "data":
-                self._open.parts.append({"type": OWN_MESSAGE, "id": pieces.id, "data": Raw(body)})
-                self._name(pieces, body, None)
+                self._open.parts.append({"type": OWN_MESSAGE, "id": message.id, "data": Raw(body)})
+                self._set_identity(message, body, None)
                 return
             role = self._view.developer
-        self._name(pieces, body, role)
-        self._say(pieces, role)
+        self._set_identity(message, body, role)
+        self._add_message(message, role)
 
     def finish(self) -> UIJson:
         """Close the last UI message."""
         self._close()
         return UIJson(self._done, self._losses)
 
-    def _name(self, pieces: MessagePieces, body: bytes, role: str | None) -> None:
-        """Name a UI message after its first message that is one, or else after the first that only stands in it."""
-        bubble = self._open
-        if bubble.id is None or (role is not None and not bubble.remains):
-            bubble.id, bubble.body = pieces.id, body
+    def _set_identity(self, message: RawMessage, body: bytes, role: str | None) -> None:
+        """The id is that of the first message, or of the first developer message where there is no other."""
+        draft = self._open
+        if draft.id is None or (role is not None and not draft.raw_messages):
+            draft.id, draft.body = message.id, body
         if role is not None:
-            bubble.role = role
+            draft.role = role
 
-    def _say(self, pieces: MessagePieces, role: str) -> None:
-        bubble = self._open
-        if pieces.parts is not UNSET:
-            self._leave_out(pieces)
+    def _add_message(self, message: RawMessage, role: str) -> None:
+        draft = self._open
+        if message.parts is not UNSET:
+            self._drop_reasoning(message)
         if role == "assistant":
-            bubble.parts.append(_STEP_START)
-        elif not pieces.parts:
-            bubble.parts.append({"type": "text", "text": ""})
-        if pieces.parts is not UNSET:
-            self._say_parts(pieces)
-        if pieces.metadata is not UNSET:
-            self._take_metadata(pieces)
-        bubble.remains.append(pieces)
+            draft.parts.append(_STEP_START)
+        elif not message.parts:
+            draft.parts.append({"type": "text", "text": ""})
+        if message.parts is not UNSET:
+            self._add_parts(message)
+        if message.metadata is not UNSET:
+            self._keep_metadata(message)
+        draft.raw_messages.append(message)
 
-    def _leave_out(self, pieces: MessagePieces) -> None:
-        parts = pieces.parts
+    def _drop_reasoning(self, message: RawMessage) -> None:
+        parts = message.parts
         if self._view.include_reasoning or parts is UNSET:
             return
-        kept = [part for part in parts if type(part) is not ReasoningPieces]
+        kept = [part for part in parts if type(part) is not RawReasoning]
         if len(kept) < len(parts):
-            self._lose("reasoning", "left out, as asked for")
-            pieces.parts = kept
+            self._add_loss("reasoning", "left out, as asked for")
+            message.parts = kept
 
-    def _say_parts(self, pieces: MessagePieces) -> None:
-        said, writer = self._open.parts, self._writer
-        for number, part in enumerate(pieces.parts or ()):
+    def _add_parts(self, message: RawMessage) -> None:
+        ui_parts, writer = self._open.parts, self._writer
+        for number, part in enumerate(message.parts or ()):
             writer.place = (self._number, number)
-            if type(part) is CallPieces and self._children:
+            if type(part) is RawToolCall and self._children:
                 self._add_child(part)
-            said.append(writer.part(part))
+            ui_parts.append(writer.part(part))
 
-    def _add_child(self, part: CallPieces) -> None:
+    def _add_child(self, part: RawToolCall) -> None:
         if part.tool_call_id is not UNSET and part.child_session_id is UNSET:
             child = self._children.get(msgspec.json.decode(part.tool_call_id, type=str))
             if child is not None:
                 part.child_session_id = Raw(msgspec.json.encode(child))
 
-    def _take_metadata(self, pieces: MessagePieces) -> None:
-        assert pieces.metadata is not UNSET
-        marked = marks_of(pieces.metadata).metadata
-        if marked is not UNSET:
-            self._open.metadata = marked
+    def _keep_metadata(self, message: RawMessage) -> None:
+        assert message.metadata is not UNSET
+        metadata = sdk_extras_of(message.metadata).metadata
+        if metadata is not UNSET:
+            self._open.metadata = metadata
 
     def _close(self) -> None:
-        bubble, self._open = self._open, _Bubble()
-        if bubble.id is None:
+        draft, self._open = self._open, _UIMessageDraft()
+        if draft.id is None:
             return
-        message: dict[str, Any] = {"id": self._id(bubble), "role": bubble.role}
-        metadata = self._metadata(bubble)
+        ui_message: dict[str, Any] = {"id": self._id(draft), "role": draft.role}
+        metadata = self._metadata(draft)
         if metadata is not None:
-            message["metadata"] = metadata
-        message["parts"] = bubble.parts
-        self._done.append(message)
+            ui_message["metadata"] = metadata
+        ui_message["parts"] = draft.parts
+        self._done.append(ui_message)
 
-    def _id(self, bubble: _Bubble) -> str:
+    def _id(self, draft: _UIMessageDraft) -> str:
         index = self._first_index + len(self._done)
         if self._view.generate_id is not None:
-            return self._view.generate_id(index, decode_message(bubble.body))
-        assert bubble.id is not None
-        return bubble.id if bubble.role != "assistant" else ui_message_id(bubble.id) or bubble.id
+            return self._view.generate_id(index, decode_message(draft.body))
+        assert draft.id is not None
+        return draft.id if draft.role != "assistant" else ui_message_id(draft.id) or draft.id
 
-    def _metadata(self, bubble: _Bubble) -> Any:
-        own = {METADATA: {"messages": bubble.remains}}
+    def _metadata(self, draft: _UIMessageDraft) -> Any:
+        own = {METADATA: {"messages": draft.raw_messages}}
         if not self._view.include_metadata:
-            self._lose("metadata", "left out, as asked for")
-            return bubble.metadata
-        if bubble.metadata is None:
+            self._add_loss("metadata", "left out, as asked for")
+            return draft.metadata
+        if draft.metadata is None:
             return own
         try:
-            return msgspec.json.decode(bubble.metadata, type=dict[str, Raw]) | own
+            return msgspec.json.decode(draft.metadata, type=dict[str, Raw]) | own
         except msgspec.ValidationError:
-            self._lose("metadata", "a page's metadata that is no object has no place for ours")
+            self._add_loss("metadata", "a page's metadata that is no object has no place for ours")
             return own
 
-    def _lose(self, feature: str, reason: str) -> None:
+    def _add_loss(self, feature: str, reason: str) -> None:
         self._losses.append(Loss(feature=feature, path=f"$[{self._number}]", reason=reason))

@@ -14,21 +14,21 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.aisdk.json_text import is_json_string, parse_output
-from turnlog.aisdk.metadata import KEY, Marks, marks_of, to_sdk_words
+from turnlog.aisdk.metadata import KEY, SdkExtras, sdk_extras_of, to_sdk_keys
 from turnlog.aisdk.options import View
 from turnlog.aisdk.raw_message import (
-    ApprovalPieces,
-    CallPieces,
-    DataPieces,
-    FilePieces,
-    PartPieces,
-    ProviderPieces,
-    ReasoningPieces,
-    ResultPieces,
-    SourceDocumentPieces,
-    SourceUrlPieces,
-    TextPieces,
-    UnknownPieces,
+    RawApproval,
+    RawData,
+    RawFile,
+    RawPart,
+    RawProvider,
+    RawReasoning,
+    RawSourceDocument,
+    RawSourceUrl,
+    RawText,
+    RawToolCall,
+    RawToolResult,
+    RawUnknown,
 )
 from turnlog.aisdk.version_checks import citation_check
 from turnlog.aisdk.versions import Loss
@@ -63,103 +63,103 @@ class PartWriter:
         """Numbers of the message and of its part."""
         self._citations = "citations" in view.features
 
-    def lose(self, feature: str, reason: str) -> None:
-        """Note a loss where the writer stands."""
+    def add_loss(self, feature: str, reason: str) -> None:
+        """Note a loss at the part that is being written."""
         message, part = self.place
         self.losses.append(Loss(feature=feature, path=f"$[{message}].parts[{part}]", reason=reason))
 
-    def text(self, part: TextPieces) -> UIPartJson:
+    def text(self, part: RawText) -> UIPartJson:
         """Text; a preview where the whole is a blob."""
-        said: UIPartJson = {"type": "text", "text": part.text}
+        ui_part: UIPartJson = {"type": "text", "text": part.text}
         if part.citations is not UNSET:
-            self._add_citations(said, part.citations)
-        return self._finish_text(part, said)
+            self._add_citations(ui_part, part.citations)
+        return self._finish_text(part, ui_part)
 
-    def reasoning(self, part: ReasoningPieces) -> UIPartJson:
+    def reasoning(self, part: RawReasoning) -> UIPartJson:
         """Reasoning, with the signature that its provider wants back."""
         return self._finish_text(part, {"type": "reasoning", "text": part.text})
 
-    def file(self, part: FilePieces) -> UIPartJson:
+    def file(self, part: RawFile) -> UIPartJson:
         """A file by its address, or with its bytes in a data URL."""
         address = self._address(part)
         if address is None:
-            self.lose("file-address", "AI SDK takes http(s) and data URLs only; the file is told of as data")
+            self.add_loss("file-address", "AI SDK takes http(s) and data URLs only; the file is told of as data")
             return self.own_part(part)
-        said: UIPartJson = {"type": "file", "mediaType": part.media_type, "url": address}
+        ui_part: UIPartJson = {"type": "file", "mediaType": part.media_type, "url": address}
         if part.filename is not UNSET:
-            said["filename"] = part.filename
-        add_provider(said, "providerMetadata", part.provider)
-        return said
+            ui_part["filename"] = part.filename
+        add_provider(ui_part, "providerMetadata", part.provider)
+        return ui_part
 
-    def source_url(self, part: SourceUrlPieces) -> UIPartJson:
+    def source_url(self, part: RawSourceUrl) -> UIPartJson:
         """A web page."""
-        said: UIPartJson = {"type": "source-url", "sourceId": part.source_id, "url": part.url}
+        ui_part: UIPartJson = {"type": "source-url", "sourceId": part.source_id, "url": part.url}
         if part.title is not UNSET:
-            said["title"] = part.title
+            ui_part["title"] = part.title
         part.source_id = part.url = part.title = UNSET
-        add_provider(said, "providerMetadata", part.provider)
-        return said
+        add_provider(ui_part, "providerMetadata", part.provider)
+        return ui_part
 
-    def source_document(self, part: SourceDocumentPieces) -> UIPartJson:
+    def source_document(self, part: RawSourceDocument) -> UIPartJson:
         """A document."""
-        said: UIPartJson = {
+        ui_part: UIPartJson = {
             "type": "source-document",
             "sourceId": part.source_id,
             "mediaType": part.media_type,
             "title": part.title,
         }
         if part.filename is not UNSET:
-            said["filename"] = part.filename
+            ui_part["filename"] = part.filename
         part.source_id = part.media_type = part.title = part.filename = UNSET
-        add_provider(said, "providerMetadata", part.provider)
-        return said
+        add_provider(ui_part, "providerMetadata", part.provider)
+        return ui_part
 
-    def data(self, part: DataPieces) -> UIPartJson:
+    def data(self, part: RawData) -> UIPartJson:
         """An application's data under its name."""
         if part.name is UNSET or part.name.startswith(RESERVED):
             return self.own_part(part)
-        said: UIPartJson = {"type": f"data-{part.name}", "data": part.data}
+        ui_part: UIPartJson = {"type": f"data-{part.name}", "data": part.data}
         if part.id is not UNSET:
-            said["id"] = part.id
+            ui_part["id"] = part.id
         part.name = part.data = UNSET
-        return said
+        return ui_part
 
-    def unknown(self, part: UnknownPieces) -> UIPartJson:
-        """A kind that only a newer AI SDK has, or that nobody knows."""
-        if part.metadata is not UNSET and part.data is not UNSET and marks_of(part.metadata).ui_part:
+    def unknown(self, part: RawUnknown) -> UIPartJson:
+        """A part of a newer AI SDK, or of an unknown kind."""
+        if part.metadata is not UNSET and part.data is not UNSET and sdk_extras_of(part.metadata).ui_part:
             feature = _UI_PARTS.get(str(part.kind), str(part.kind))
             if feature in self.view.features:
                 return cast("UIPartJson", part.data)
-            self.lose(feature, f"AI SDK {self.view.version} does not know it; it is told of as data")
+            self.add_loss(feature, f"AI SDK {self.view.version} does not know it; it is told of as data")
         return self.own_part(part)
 
-    def own_part(self, part: PartPieces) -> UIPartJson:
+    def own_part(self, part: RawPart) -> UIPartJson:
         """Any part as data of ours, whole."""
         whole = Raw(msgspec.json.encode(part))
         for name in part.__struct_fields__:
             setattr(part, name, UNSET)
         return {"type": OWN_PART, "data": whole}
 
-    def _finish_text(self, part: TextPieces | ReasoningPieces, said: UIPartJson) -> UIPartJson:
+    def _finish_text(self, part: RawText | RawReasoning, ui_part: UIPartJson) -> UIPartJson:
         part.text = UNSET
         if part.state is not UNSET:
-            said["state"] = part.state
+            ui_part["state"] = part.state
         if part.provider is not UNSET:
-            add_provider(said, "providerMetadata", part.provider)
+            add_provider(ui_part, "providerMetadata", part.provider)
         if part.blob is not UNSET:
-            self.lose("large-text", "only a preview is shown; the whole is a blob of the store")
-        return said
+            self.add_loss("large-text", "only a preview is shown; the whole is a blob of the store")
+        return ui_part
 
-    def _add_citations(self, said: UIPartJson, citations: Raw) -> None:
+    def _add_citations(self, ui_part: UIPartJson, citations: Raw) -> None:
         if not self._citations:
-            self.lose("citations", f"AI SDK {self.view.version} has no citations on text")
+            self.add_loss("citations", f"AI SDK {self.view.version} has no citations on text")
             return
         found = [_citation(citation) for citation in msgspec.json.decode(citations, type=list[Citation])]
-        told = [citation for citation in found if citation is not None]
-        if told:
-            said["citations"] = told
+        known = [citation for citation in found if citation is not None]
+        if known:
+            ui_part["citations"] = known
 
-    def _address(self, part: FilePieces) -> Raw | str | None:
+    def _address(self, part: RawFile) -> Raw | str | None:
         if part.data is not UNSET and part.media_type is not UNSET:
             data, part.data = memoryview(part.data)[1:], Raw(b'""')
             return Raw(b'"data:%b;base64,%b' % (bytes(memoryview(part.media_type)[1:-1]), data))
@@ -171,20 +171,20 @@ class PartWriter:
         return None
 
 
-def add_provider(said: UIPartJson, key: str, provider: ProviderPieces | msgspec.UnsetType) -> None:
-    """Say what the provider wants back under its name; taken out of the pieces where it can be put back."""
+def add_provider(ui_part: UIPartJson, key: str, provider: RawProvider | msgspec.UnsetType) -> None:
+    """Write what the provider wants back under its name; removed from the raw part where `restore` can rebuild it."""
     if provider is UNSET or not provider.opaque:
         return
-    words = to_sdk_words(provider.name, provider.opaque)
-    if words is None:
-        words = provider.opaque
+    fields = to_sdk_keys(provider.name, provider.opaque)
+    if fields is None:
+        fields = provider.opaque
     else:
         provider.opaque = UNSET
-    said[key] = {provider.name: words}
+    ui_part[key] = {provider.name: fields}
 
 
 def _citation(citation: Citation) -> UIPartJson | None:
-    """A citation in AI SDK's words, its own where it said it; None where it has no source that can be named."""
+    """A citation as AI SDK has it, unchanged where it came from there; None for one without a source."""
     try:
         return cast("UIPartJson", citation_check()(citation.metadata[KEY]))
     except (KeyError, ShapeError):
@@ -194,29 +194,29 @@ def _citation(citation: Citation) -> UIPartJson | None:
     source: UIPartJson = {"type": "source", "sourceType": "url", "id": citation.url, "url": citation.url}
     if citation.title is not None:
         source["title"] = citation.title
-    said: UIPartJson = {"source": source}
+    ui_part: UIPartJson = {"source": source}
     optional = {
         "startIndex": citation.start_index,
         "endIndex": citation.end_index,
         "citedText": citation.cited_text,
     }
-    return said | {name: value for name, value in optional.items() if value is not None}
+    return ui_part | {name: value for name, value in optional.items() if value is not None}
 
 
 _NULL: Final = Raw(b"null")
-"""An output that is not told; among the pieces that remain: the input that is shown is none that the log told."""
+"""An output that is not shown. In the raw part that remains: the input shown is not from the log."""
 
 _NO_INPUT: Final = Raw(b"{}")
 """The input of a call without arguments: AI SDK demands one, and providers an object."""
 
 _STATUS_OF_STATE = {state.value: status for status, state in STATE_OF_STATUS.items()}
 
-_UNMARKED: Final = Marks()
+_NO_EXTRAS: Final = SdkExtras()
 
 _OPEN_STATES = frozenset({"input-streaming", "input-available", "approval-requested", "approval-responded"})
 _NEEDS_APPROVALS = frozenset({"approval-requested", "approval-responded", "output-denied"})
 
-_SAID_BY_DEFAULT = {
+_DEFAULT_ERROR_TEXTS = {
     "error": "The tool failed.",
     "aborted": "The tool call was aborted.",
     "denied": "The tool call was denied.",
@@ -237,146 +237,149 @@ _APPROVAL_FIELDS = {
 class CallWriter(PartWriter):
     """Makes every kind of UI part, tool parts among them."""
 
-    def part(self, part: PartPieces) -> UIPartJson:
+    def part(self, part: RawPart) -> UIPartJson:
         """The UI part of any part."""
         return _WRITERS[type(part)](self, part)
 
-    def call(self, part: CallPieces) -> UIPartJson:
+    def call(self, part: RawToolCall) -> UIPartJson:
         """A tool call with what came of it."""
-        marks = _UNMARKED if part.metadata is UNSET else marks_of(part.metadata)
-        said = self._head(part, marks)
+        extras = _NO_EXTRAS if part.metadata is UNSET else sdk_extras_of(part.metadata)
+        ui_part = self._head(part, extras)
         state = self._state(part)
-        said["state"] = state
+        ui_part["state"] = state
         if state == "input-streaming":
-            self._streaming_input(part, said)
+            self._streaming_input(part, ui_part)
         else:
-            said["input"] = self._input(part)
+            ui_part["input"] = self._input(part)
         if state == "output-available":
-            self._output(part, said)
+            self._output(part, ui_part)
         elif state == "output-error":
-            said["errorText"] = error_text(part)
-        self._approval(part, said, state)
-        self._metadata(part, said, marks)
-        return said
+            ui_part["errorText"] = error_text(part)
+        self._approval(part, ui_part, state)
+        self._metadata(part, ui_part, extras)
+        return ui_part
 
-    def _head(self, part: CallPieces, marks: Marks) -> UIPartJson:
+    def _head(self, part: RawToolCall, extras: SdkExtras) -> UIPartJson:
         name, part.tool_name = part.tool_name, UNSET
-        if marks.named or self.view.tools == "named":
+        if extras.named or self.view.tools == "named":
             kind = Raw(b'"tool-' + bytes(memoryview(name if name is not UNSET else b'""')[1:]))
-            said: UIPartJson = {"type": kind, "toolCallId": part.tool_call_id}
+            ui_part: UIPartJson = {"type": kind, "toolCallId": part.tool_call_id}
         else:
-            said = {"type": "dynamic-tool", "toolName": name, "toolCallId": part.tool_call_id}
+            ui_part = {"type": "dynamic-tool", "toolName": name, "toolCallId": part.tool_call_id}
         if part.title is not UNSET:
             if "tool-title" in self.view.features:
-                said["title"] = part.title
+                ui_part["title"] = part.title
             else:
-                self.lose("tool-title", f"AI SDK {self.view.version} has no title on tool parts")
+                self.add_loss("tool-title", f"AI SDK {self.view.version} has no title on tool parts")
         if part.provider_executed is True:
-            said["providerExecuted"] = True
-        return said
+            ui_part["providerExecuted"] = True
+        return ui_part
 
-    def _state(self, part: CallPieces) -> str:
+    def _state(self, part: RawToolCall) -> str:
         state = part.state
         if not self.view.merge_tool_results and state not in _OPEN_STATES:
             if part.results:
-                self.lose("tool-results", "left out, as asked for")
+                self.add_loss("tool-results", "left out, as asked for")
             part.results = UNSET
             return "input-available"
         if state == "aborted":
             return "output-error"
         if state in _NEEDS_APPROVALS and "approvals" not in self.view.features:
-            self.lose("approvals", f"AI SDK {self.view.version} knows no approvals")
+            self.add_loss("approvals", f"AI SDK {self.view.version} knows no approvals")
             return "output-error" if state == "output-denied" else "input-available"
         return state
 
-    def _input(self, part: CallPieces) -> Raw:
+    def _input(self, part: RawToolCall) -> Raw:
         if part.input_blob is not UNSET:
-            self.lose("large-text", "only a preview of the input is shown; the whole is a blob of the store")
+            self.add_loss("large-text", "only a preview of the input is shown; the whole is a blob of the store")
         if part.input is not UNSET:
             value, part.input = part.input, UNSET
             return value
         part.input = _NULL
-        return part.input_text if _says_something(part.input_text) else _NO_INPUT
+        return part.input_text if _has_text(part.input_text) else _NO_INPUT
 
-    def _streaming_input(self, part: CallPieces, said: UIPartJson) -> None:
+    def _streaming_input(self, part: RawToolCall, ui_part: UIPartJson) -> None:
         if part.input is not UNSET:
-            said["input"], part.input = part.input, UNSET
+            ui_part["input"], part.input = part.input, UNSET
         elif part.input_text is not UNSET:
             if "raw-input" in self.view.features:
-                said["rawInput"] = part.input_text
+                ui_part["rawInput"] = part.input_text
             else:
-                self.lose("raw-input", f"AI SDK {self.view.version} keeps no input that is not complete")
+                self.add_loss("raw-input", f"AI SDK {self.view.version} keeps no input that is not complete")
 
-    def _output(self, part: CallPieces, said: UIPartJson) -> None:
+    def _output(self, part: RawToolCall, ui_part: UIPartJson) -> None:
         result = shown_result(part)
         if result is None:
-            said["output"] = _NULL
+            ui_part["output"] = _NULL
             return
-        said["output"] = self._content(result)
+        ui_part["output"] = self._content(result)
         if result.preliminary is True:
-            said["preliminary"] = True
+            ui_part["preliminary"] = True
 
-    def _content(self, result: ResultPieces) -> Raw | list[UIPartJson]:
+    def _content(self, result: RawToolResult) -> Raw | list[UIPartJson]:
         content = result.content
         if content is UNSET or not content:
             return _NULL
-        if len(content) == 1 and isinstance(content[0], TextPieces) and content[0].citations is UNSET:
+        if len(content) == 1 and isinstance(content[0], RawText) and content[0].citations is UNSET:
             return self._text_output(content[0], result)
         return [self.part(part) for part in content]
 
-    def _text_output(self, part: TextPieces, result: ResultPieces) -> Raw:
+    def _text_output(self, part: RawText, result: RawToolResult) -> Raw:
         text = part.text
         if text is UNSET:
             return _NULL
         if part.blob is not UNSET:
-            self.lose("large-text", "only a preview of the output is shown; the whole is a blob of the store")
+            self.add_loss("large-text", "only a preview of the output is shown; the whole is a blob of the store")
             part.text = UNSET
             return text
         found = parse_output(text)
-        if found is None or (result.metadata is not UNSET and marks_of(result.metadata).text_output):
+        if found is None or (result.metadata is not UNSET and sdk_extras_of(result.metadata).text_output):
             part.text = UNSET
             return text
         if found.exact:
             part.text = UNSET
         return found.value
 
-    def _approval(self, part: CallPieces, said: UIPartJson, state: str) -> None:
+    def _approval(self, part: RawToolCall, ui_part: UIPartJson, state: str) -> None:
         approval = part.approval
         if "approvals" not in self.view.features:
             return
         if state in _NEEDS_APPROVALS:
-            said["approval"] = _answer(part, approval, state)
-        elif state in ("output-available", "output-error") and _was_asked(approval):
-            said["approval"] = _answer(part, approval, "approval-responded")
+            ui_part["approval"] = _approval_json(part, approval, state)
+        elif state in ("output-available", "output-error") and _was_approved(approval):
+            ui_part["approval"] = _approval_json(part, approval, "approval-responded")
         else:
             return
         if approval is not UNSET and approval.metadata is not UNSET:
-            self._add_fields(said["approval"], marks_of(approval.metadata), _APPROVAL_FIELDS)
+            self._add_fields(ui_part["approval"], sdk_extras_of(approval.metadata), _APPROVAL_FIELDS)
 
-    def _metadata(self, part: CallPieces, said: UIPartJson, marks: Marks) -> None:
-        if said["state"] != "input-streaming" or "streamed-call-metadata" in self.view.features:
-            add_provider(said, "callProviderMetadata", part.provider)
+    def _metadata(self, part: RawToolCall, ui_part: UIPartJson, extras: SdkExtras) -> None:
+        if ui_part["state"] != "input-streaming" or "streamed-call-metadata" in self.view.features:
+            add_provider(ui_part, "callProviderMetadata", part.provider)
         if part.state == "aborted":
-            said["callProviderMetadata"] = {**said.get("callProviderMetadata", {}), "turnlog": {"state": "aborted"}}
-        if marks.fields:
-            self._add_fields(said, marks, _CALL_FIELDS)
+            ui_part["callProviderMetadata"] = {
+                **ui_part.get("callProviderMetadata", {}),
+                "turnlog": {"state": "aborted"},
+            }
+        if extras.fields:
+            self._add_fields(ui_part, extras, _CALL_FIELDS)
 
-    def _add_fields(self, said: UIPartJson, marks: Marks, features: dict[str, str]) -> None:
-        """Say again what AI SDK said and the model has no field for, as far as the version knows it."""
-        for name, value in marks.fields.items():
+    def _add_fields(self, ui_part: UIPartJson, extras: SdkExtras, features: dict[str, str]) -> None:
+        """Write the fields of AI SDK that the model has not, as far as the version knows them."""
+        for name, value in extras.fields.items():
             if features.get(name) in self.view.features:
-                said[name] = value
+                ui_part[name] = value
             elif name in features:
-                self.lose(features[name], f"AI SDK {self.view.version} does not know {name}")
+                self.add_loss(features[name], f"AI SDK {self.view.version} does not know {name}")
 
 
-def _says_something(written: Raw | UnsetType) -> TypeGuard[Raw]:
+def _has_text(written: Raw | UnsetType) -> TypeGuard[Raw]:
     """Whether a text is not blank: some servers write the arguments of a call that has none as an empty one."""
     return is_json_string(written) and bool(msgspec.json.decode(written, type=str).strip())
 
 
-def shown_result(part: CallPieces) -> ResultPieces | None:
-    """The result that a tool part shows: the last that brought its state about, a final one before a preliminary."""
+def shown_result(part: RawToolCall) -> RawToolResult | None:
+    """The result that a tool part shows: the last one that led to its state, a final one before a preliminary."""
     if not part.results:
         return None
     if len(part.results) == 1:
@@ -387,14 +390,14 @@ def shown_result(part: CallPieces) -> ResultPieces | None:
     return (final or found or part.results)[-1]
 
 
-def error_text(part: CallPieces) -> Raw | str:
-    """What a call says that failed, was aborted or denied: never empty."""
+def error_text(part: RawToolCall) -> Raw | str:
+    """The error text of a call that failed, was aborted or denied: never empty."""
     status = _STATUS_OF_STATE.get(part.state, "error")
-    return _said_by(part) or _SAID_BY_DEFAULT.get(status, _SAID_BY_DEFAULT["error"])
+    return _result_text(part) or _DEFAULT_ERROR_TEXTS.get(status, _DEFAULT_ERROR_TEXTS["error"])
 
 
-def _said_by(part: CallPieces) -> Raw | str:
-    """The words of the result that a call shows; empty where it has none."""
+def _result_text(part: RawToolCall) -> Raw | str:
+    """The text of the result that a call shows; empty where it has none."""
     result = shown_result(part)
     if result is None:
         return ""
@@ -403,40 +406,40 @@ def _said_by(part: CallPieces) -> Raw | str:
     texts = [
         msgspec.json.decode(item.text, type=str)
         for item in result.content or ()
-        if isinstance(item, TextPieces) and item.text is not UNSET
+        if isinstance(item, RawText) and item.text is not UNSET
     ]
     return "\n".join(texts)
 
 
-def _was_asked(approval: ApprovalPieces | UnsetType) -> bool:
-    """Whether somebody was asked, and said yes; what a rule allowed without asking is no approval to AI SDK."""
+def _was_approved(approval: RawApproval | UnsetType) -> bool:
+    """Whether a person approved the call; AI SDK has no approval for what a rule allowed without a request."""
     return approval is not UNSET and approval.approved is True and is_json_string(approval.id)
 
 
-def _answer(part: CallPieces, approval: ApprovalPieces | UnsetType, state: str) -> UIPartJson:
-    """The approval of a part; a log that gives it no id means the call."""
-    known = ApprovalPieces() if approval is UNSET else approval
-    said: UIPartJson = {"id": known.id if is_json_string(known.id) else part.tool_call_id}
+def _approval_json(part: RawToolCall, approval: RawApproval | UnsetType, state: str) -> UIPartJson:
+    """The approval of a part; without an id in the log it gets that of the call."""
+    known = RawApproval() if approval is UNSET else approval
+    ui_part: UIPartJson = {"id": known.id if is_json_string(known.id) else part.tool_call_id}
     if state == "approval-responded":
-        said["approved"] = known.approved is True
+        ui_part["approved"] = known.approved is True
     elif state == "output-denied":
-        said["approved"] = False
-        words = _said_by(part)
-        if words:
-            said["reason"] = words
+        ui_part["approved"] = False
+        text = _result_text(part)
+        if text:
+            ui_part["reason"] = text
     if state != "approval-requested" and is_json_string(known.reason):
-        said["reason"] = known.reason
-    return said
+        ui_part["reason"] = known.reason
+    return ui_part
 
 
-# Each writer takes the kind under which it stands, which no type of a mapping can say: the check is off at its end.
-_WRITERS: dict[type[PartPieces], Callable[[CallWriter, PartPieces], UIPartJson]] = {
-    TextPieces: CallWriter.text,
-    ReasoningPieces: CallWriter.reasoning,
-    CallPieces: CallWriter.call,
-    FilePieces: CallWriter.file,
-    SourceUrlPieces: CallWriter.source_url,
-    SourceDocumentPieces: CallWriter.source_document,
-    DataPieces: CallWriter.data,
-    UnknownPieces: CallWriter.unknown,
-}  # pyright: ignore[reportAssignmentType]  # each writer takes the kind under which it stands
+# Each method takes the kind of part of its key, which the type of a mapping cannot express: the check is off below.
+_WRITERS: dict[type[RawPart], Callable[[CallWriter, RawPart], UIPartJson]] = {
+    RawText: CallWriter.text,
+    RawReasoning: CallWriter.reasoning,
+    RawToolCall: CallWriter.call,
+    RawFile: CallWriter.file,
+    RawSourceUrl: CallWriter.source_url,
+    RawSourceDocument: CallWriter.source_document,
+    RawData: CallWriter.data,
+    RawUnknown: CallWriter.unknown,
+}  # pyright: ignore[reportAssignmentType]  # each method takes the kind of its key

@@ -1,7 +1,7 @@
-"""A message or chunk for an older AI SDK: what that release lacks is said in another way or left out, and reported.
+"""A message or chunk for an older AI SDK: what that release lacks is replaced or left out, and reported.
 
 Never an error: the result is valid for the release, and each feature that it could not carry is exactly one loss,
-however often the message uses it. Keys that nobody knows are no feature; releases ignore them or, once, refused them.
+however often the message uses it. Unknown keys are no feature; releases ignore them or, once, refused them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from turnlog.aisdk.version_checks import field_features, finish_reason_feature, 
 from turnlog.aisdk.versions import Loss, SdkVersion, Version, sdk_version, supports
 
 DENIED = "Tool call execution denied."
-"""What a release without approvals says of a call that was not allowed and has no reason."""
+"""The error text, in a release without approvals, of a call that was not allowed and has no reason."""
 
 _AS_DATA: tuple[type[UIValue], ...] = (
     ReasoningFileUIPart,
@@ -46,14 +46,14 @@ _AS_DATA: tuple[type[UIValue], ...] = (
 
 
 class DowngradedMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """One message, or several where what the user said in the middle had to become a message of its own."""
+    """One message, or several where a steering message had to become a message of its own."""
 
     messages: tuple[UIMessage, ...]
     losses: tuple[Loss, ...] = ()
 
 
 class DowngradedChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """The chunks to send instead; none where the release has no word for it."""
+    """The chunks to send instead; none where the release has nothing like it."""
 
     chunks: tuple[wire.UIMessageChunk, ...]
     losses: tuple[Loss, ...] = ()
@@ -64,7 +64,7 @@ def downgrade_ui_message(message: UIMessage, *, version: Version) -> DowngradedM
     losses = _Losses(sdk_version(version))
     parts = [_part(part, losses, f"$.parts[{index}]") for index, part in enumerate(message.parts)]
     messages = _split_at_steering(replace(message, parts=tuple(parts)), losses)
-    return DowngradedMessage(messages=messages, losses=losses.told())
+    return DowngradedMessage(messages=messages, losses=losses.all())
 
 
 def downgrade_chunk(chunk: wire.UIMessageChunk, *, version: Version) -> DowngradedChunk:
@@ -73,12 +73,12 @@ def downgrade_chunk(chunk: wire.UIMessageChunk, *, version: Version) -> Downgrad
     losses = _Losses(release)
     if isinstance(chunk, wire.UnknownChunk):
         losses.add("unknown-chunk", "$", "left out")
-        return DowngradedChunk(chunks=(), losses=losses.told())
+        return DowngradedChunk(chunks=(), losses=losses.all())
     if not isinstance(chunk, wire.DataChunk) and chunk.type not in known_chunks(release):
         chunks = _replaced(chunk, losses)
     else:
-        chunks = (_without_foreign_keys(_known_fields(chunk, losses), losses),)
-    return DowngradedChunk(chunks=chunks, losses=losses.told())
+        chunks = (_without_unknown_keys(_known_fields(chunk, losses), losses),)
+    return DowngradedChunk(chunks=chunks, losses=losses.all())
 
 
 class _Losses:
@@ -86,16 +86,16 @@ class _Losses:
 
     def __init__(self, release: SdkVersion) -> None:
         self.release = release
-        self._told: dict[str, Loss] = {}
+        self._by_feature: dict[str, Loss] = {}
 
     def lacks(self, feature: str) -> bool:
         return not supports(self.release, feature)
 
     def add(self, feature: str, path: str, reason: str) -> None:
-        self._told.setdefault(feature, Loss(feature=feature, path=path, reason=reason))
+        self._by_feature.setdefault(feature, Loss(feature=feature, path=path, reason=reason))
 
-    def told(self) -> tuple[Loss, ...]:
-        return tuple(self._told.values())
+    def all(self) -> tuple[Loss, ...]:
+        return tuple(self._by_feature.values())
 
 
 def _part(part: UIMessagePart, losses: _Losses, path: str) -> UIMessagePart:
@@ -145,28 +145,28 @@ def _content(value: UIValue) -> dict[str, Any]:
 
 
 def _split_at_steering(message: UIMessage, losses: _Losses) -> tuple[UIMessage, ...]:
-    """The message in pieces, what the user said between them; their ids are made of its own."""
+    """The message split at its steering messages, which stand between; the new ids are made of its own."""
     if not losses.lacks("steering-messages"):
         return (message,)
     messages: list[UIMessage] = []
-    piece: list[UIMessagePart] = []
+    segment: list[UIMessagePart] = []
     for index, part in enumerate(message.parts):
         if not isinstance(part, SteeringMessageUIPart):
-            piece.append(part)
+            segment.append(part)
             continue
         losses.add("steering-messages", f"$.parts[{index}]", "became a message of its own")
-        messages.extend(_piece(message, piece, len(messages)))
-        # Keys that nobody knows here might mean something in a message of its own.
-        known = [replace(said, extra={}) for said in part.parts]
-        said = [_part(said, losses, f"$.parts[{index}].parts[{place}]") for place, said in enumerate(known)]
+        messages.extend(_segment(message, segment, len(messages)))
+        # Keys that are unknown here might mean something in a message of its own.
+        known = [replace(steered, extra={}) for steered in part.parts]
+        parts = [_part(steered, losses, f"$.parts[{index}].parts[{place}]") for place, steered in enumerate(known)]
         # A user's message without parts is valid nowhere.
-        messages.extend([UIMessage(id=part.id, role="user", parts=tuple(said))] if said else [])
-        piece = []
-    messages.extend(_piece(message, piece, len(messages)))
+        messages.extend([UIMessage(id=part.id, role="user", parts=tuple(parts))] if parts else [])
+        segment = []
+    messages.extend(_segment(message, segment, len(messages)))
     return tuple(messages) or (_empty(message),)
 
 
-def _piece(message: UIMessage, parts: list[UIMessagePart], before: int) -> list[UIMessage]:
+def _segment(message: UIMessage, parts: list[UIMessagePart], before: int) -> list[UIMessage]:
     if not parts:
         return []
     name = message.id if before == 0 else f"{message.id}-{before}"
@@ -224,7 +224,7 @@ def _known_fields(chunk: wire.TaggedChunk | wire.DataChunk, losses: _Losses) -> 
     return chunk
 
 
-def _without_foreign_keys(chunk: Any, losses: _Losses) -> Any:
+def _without_unknown_keys(chunk: Any, losses: _Losses) -> Any:
     if not chunk.extra or not losses.lacks("unknown-keys"):
         return chunk
     losses.add("unknown-keys", f"$.{next(iter(chunk.extra))}", "left out")

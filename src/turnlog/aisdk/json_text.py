@@ -30,13 +30,13 @@ def parse_json(text: str | bytes, *, unsafe_keys: bool = False) -> Any:
     try:
         value = _decoder.decode(text)
     except (ValueError, RecursionError):
-        value = _parse_careful(text)
+        value = _parse_leniently(text)
     if not unsafe_keys and may_hold_unsafe_key(text) and holds_unsafe_key(value):
         raise ValueError("object contains a forbidden prototype property")
     return value
 
 
-def _parse_careful(text: str | bytes) -> Any:
+def _parse_leniently(text: str | bytes) -> Any:
     if isinstance(text, bytes):
         # As browsers and servers decode a body: what is no UTF-8 becomes U+FFFD and is no error.
         text = text.decode("utf-8", "replace")
@@ -58,7 +58,7 @@ def _parse_int(digits: str) -> int | float:
 
 
 def may_hold_unsafe_key(text: str | bytes) -> bool:
-    """Whether it is worth looking inside: a cheap question that is never wrongly answered with no.
+    """Whether it is worth looking inside: a cheap test without false negatives.
 
     Each such key holds `proto`: `__proto__`, and the `prototype` of a `constructor`.
     """
@@ -83,13 +83,13 @@ def holds_unsafe_key(value: Any) -> bool:
     return False
 
 
-def ends_torn(text: str) -> bool:
+def ends_in_half_character(text: str) -> bool:
     """Whether it ends in the first half of a character whose second half may follow."""
     return "\ud800" <= text[-1:] <= "\udbff"
 
 
 def join_surrogates(text: str) -> str:
-    """The text with both halves of a character made one, where a stream had torn them apart."""
+    """The text with both halves of a character made one, where a stream had split them."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
@@ -134,7 +134,7 @@ _SCALAR = re.compile(rb'"' + _SPACE + rb"(?:true|false|null|" + _NUMBER + rb'|\\
 
 _CLOSED = re.compile(rb'[\]}](?:\\[nrt]| )*"$')
 _TAIL = 64
-"""Bytes at the end of a text in which its last bracket must stand."""
+"""Bytes at the end of a text that must hold its last bracket."""
 
 _FRAGILE = re.compile(r'\d[.eE]|\d{16}|"\d+":')
 """What may come back differently from a JavaScript program: some numbers, and the order of keys that are numbers."""
@@ -152,7 +152,7 @@ class Parsed(NamedTuple):
 
 
 def parse_output(text: Raw) -> Parsed | None:
-    """The JSON that stands in a JSON string; None when the text in it is none."""
+    """The JSON inside a JSON string; None when its text is no JSON."""
     if not _may_be_json(text):
         return None
     try:

@@ -25,30 +25,30 @@ def ui_message_id(message_id: str) -> str | None:
     return None if found is None else found[1]
 
 
-class Bubbles:
+class MessageGrouping:
     """Tells for each message of a history, in order, whether a UI message begins with it."""
 
     def __init__(self, view: View) -> None:
         """Follow the options of a view."""
         self._view = view
         self._open: str | None = None
-        """The role whose UI message is open; `developer` while only data of ours stands in it."""
+        """The role whose UI message is open; `developer` while it holds only our own data parts."""
         self._source: str | None = None
 
-    def shows(self, role: str) -> bool:
+    def includes(self, role: str) -> bool:
         """Whether messages of a role are shown at all."""
         return role != "developer" or self._view.developer != "omit"
 
-    def begins(self, role: str, message_id: str) -> bool:
+    def starts_ui_message(self, role: str, message_id: str) -> bool:
         """Whether the next message, which is shown, begins a UI message."""
         if role == "developer" and self._view.developer == "data":
-            begins = self._open is None
+            starts_ui_message = self._open is None
             self._open = self._open or "developer"
-            return begins
+            return starts_ui_message
         source = ui_message_id(message_id) if role == "assistant" else None
-        begins = not self._joins(role, source)
+        starts_ui_message = not self._joins(role, source)
         self._open, self._source = role, source
-        return begins
+        return starts_ui_message
 
     def _joins(self, role: str, source: str | None) -> bool:
         if self._open == "developer" and self._view.developer == "data":

@@ -20,7 +20,7 @@ from turnlog.model import ProviderData
 KEY = "aisdk"
 
 
-class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SdkExtras(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The marks on one message, part or result."""
 
     metadata: Raw | UnsetType = UNSET
@@ -28,59 +28,59 @@ class Marks(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     named: bool = False
     """The call was a `tool-<name>` part."""
     ui_part: bool = False
-    """The unknown part is a UI part, valid as it stands."""
+    """The unknown part is a valid UI part."""
     text_output: bool = False
     """The output was a string that happens to be JSON."""
     fields: dict[str, Raw] = {}
-    """Keys of a UI part that nothing else stands for."""
+    """Keys of a UI part for which the model has no field."""
 
     def to_metadata(self) -> dict[str, Any]:
         """The canonical `metadata` with these marks; empty where nothing is marked."""
-        marks: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return {KEY: marks} if marks else {}
+        extras: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return {KEY: extras} if extras else {}
 
 
 class _Metadata(msgspec.Struct, frozen=True):
-    aisdk: Marks = Marks()
+    aisdk: SdkExtras = SdkExtras()
 
 
 _decoder = msgspec.json.Decoder(_Metadata)
 
 
-def marks_of(metadata: Raw) -> Marks:
-    """The marks in a canonical `metadata`; none where somebody else wrote something else there."""
+def sdk_extras_of(metadata: Raw) -> SdkExtras:
+    """The extras in a canonical `metadata`; none where the key holds something else."""
     try:
         return _decoder.decode(metadata).aisdk
     except msgspec.ValidationError:
-        return Marks()
+        return SdkExtras()
 
 
 ValueT = TypeVar("ValueT")
 
-_SDK_WORDS: dict[str, dict[str, str]] = {
+_SDK_KEYS: dict[str, dict[str, str]] = {
     "anthropic": {"data": "redactedData"},
     "openai": {"id": "itemId", "encrypted_content": "reasoningEncryptedContent"},
     "google": {"thought_signature": "thoughtSignature"},
 }
-"""Provider -> its own word -> AI SDK's."""
+"""Provider -> its own key -> AI SDK's."""
 
-_OWN_WORDS = {name: {theirs: own for own, theirs in words.items()} for name, words in _SDK_WORDS.items()}
+_PROVIDER_KEYS = {name: {theirs: own for own, theirs in keys.items()} for name, keys in _SDK_KEYS.items()}
 
 
-def to_sdk_words(provider: str, opaque: Mapping[str, ValueT]) -> dict[str, ValueT] | None:
-    """`opaque` in AI SDK's words; None where it could not be turned back, which only foreign words bring about."""
-    words = _SDK_WORDS.get(provider)
-    if words is None:
+def to_sdk_keys(provider: str, opaque: Mapping[str, ValueT]) -> dict[str, ValueT] | None:
+    """`opaque` under AI SDK's keys; None where the way back would be ambiguous, because it has such a key already."""
+    keys = _SDK_KEYS.get(provider)
+    if keys is None:
         return dict(opaque)
-    if any(theirs in opaque for theirs in words.values()):
+    if any(theirs in opaque for theirs in keys.values()):
         return None
-    return {words.get(word, word): value for word, value in opaque.items()}
+    return {keys.get(key, key): value for key, value in opaque.items()}
 
 
-def to_own_words(provider: str, metadata: Mapping[str, ValueT]) -> dict[str, ValueT]:
-    """AI SDK's `providerMetadata` of one provider in the provider's own words."""
-    words = _OWN_WORDS.get(provider, {})
-    return {words.get(word, word): value for word, value in metadata.items()}
+def to_provider_keys(provider: str, metadata: Mapping[str, ValueT]) -> dict[str, ValueT]:
+    """AI SDK's `providerMetadata` of one provider under the provider's own keys."""
+    keys = _PROVIDER_KEYS.get(provider, {})
+    return {keys.get(key, key): value for key, value in metadata.items()}
 
 
 def provider_of(metadata: ProviderMetadata | UnsetType) -> ProviderData | None:
@@ -93,5 +93,5 @@ def provider_of(metadata: ProviderMetadata | UnsetType) -> ProviderData | None:
     name = next((name for name in metadata if name != "turnlog"), None)
     if name is None:
         return None
-    opaque = {word: to_plain(value) for word, value in to_own_words(name, metadata[name]).items()}
+    opaque = {key: to_plain(value) for key, value in to_provider_keys(name, metadata[name]).items()}
     return ProviderData(name=name, opaque=opaque)

@@ -51,7 +51,7 @@ def to_model_messages(
     converter = _Converter(rules, tools or {}, convert_data_part)
     plain = [_plain(message) for message in messages]
     if rules.looks_for_raw_input:
-        look_for_raw_input(plain)
+        warn_of_raw_input(plain)
     for message in kept_parts(plain, rules, ignore_incomplete=ignore_incomplete_tool_calls):
         converter.add(message)
     return converter.done
@@ -63,7 +63,7 @@ class _Converter:
     ) -> None:
         self._rules = rules
         self._calls = Calls(rules, tools)
-        self._convert_data_part = convert_data_part or _leave_out
+        self._convert_data_part = convert_data_part or _drop_reasoning
         self.done: list[Fields] = []
 
     def add(self, message: Fields) -> None:
@@ -118,7 +118,7 @@ class _Converter:
         content = [made for part in block for made in self._assistant_parts(part)]
         if content or self._rules.empty_messages:
             self.done.append({"role": "assistant", "content": content})
-        tools = [part for part in block if is_tool(part) and self._calls.answers_apart(part)]
+        tools = [part for part in block if is_tool(part) and self._calls.has_tool_message(part)]
         answers = [made for part in tools for made in self._calls.answers(part)]
         if answers or (tools and self._rules.empty_messages):
             self.done.append({"role": "tool", "content": answers})
@@ -169,7 +169,7 @@ def _fields(value: Any) -> Fields:
     return cast("Fields", value) if isinstance(value, dict) else {}
 
 
-def _leave_out(part: Fields) -> None:
+def _drop_reasoning(part: Fields) -> None:
     """What becomes of data parts where nobody says it."""
 
 
@@ -189,7 +189,7 @@ _DENIED: Final = "Tool call execution denied."
 _OUTPUTS = ("output-available", "output-error")
 
 
-class ToolAnswer(NamedTuple):
+class FinishedToolCall(NamedTuple):
     """What a tool was asked and answered, for a tool's own way to tell a model."""
 
     tool_call_id: str
@@ -197,7 +197,7 @@ class ToolAnswer(NamedTuple):
     output: Any
 
 
-ToModelOutput: TypeAlias = Callable[[ToolAnswer], Fields]
+ToModelOutput: TypeAlias = Callable[[FinishedToolCall], Fields]
 """A tool's `toModelOutput`: the answer as a `ToolResultOutput` such as `{"type": "text", "value": …}`."""
 
 
@@ -222,11 +222,11 @@ class Calls:
         made = [call | self._call_options(part)]
         if self._rules.approvals and part.get("approval") is not None:
             made.append(self._approval_request(part))
-        if self._answers_inline(part):
+        if self._has_inline_result(part):
             made.append(self._result(part, self._output(part, "json"), self._inline_options(part)))
         return made
 
-    def answers_apart(self, part: Fields) -> bool:
+    def has_tool_message(self, part: Fields) -> bool:
         """Whether a tool's answer is in a message of its own."""
         if part.get("providerExecuted") is not True or self._is_plain_dynamic(part):
             return True
@@ -241,7 +241,7 @@ class Calls:
             made.append(_approval_response(part))
         reason = pick(approval, reason="reason")
         own = options(part, "callProviderMetadata")
-        if self._rules.answers_denials and state_of(part) == "approval-responded" and approved is False:
+        if self._rules.has_denial_results and state_of(part) == "approval-responded" and approved is False:
             made.append(self._result(part, {"type": "execution-denied", **reason}, own))
         if part.get("providerExecuted") is True and not self._is_plain_dynamic(part):
             return made
@@ -286,7 +286,7 @@ class Calls:
             made |= pick(approval, isAutomatic="isAutomatic") | pick_set(approval, reason="requestReason")
         return made
 
-    def _answers_inline(self, part: Fields) -> bool:
+    def _has_inline_result(self, part: Fields) -> bool:
         executed = part.get("providerExecuted") is True and not self._is_plain_dynamic(part)
         return executed and state_of(part) in _OUTPUTS
 
@@ -303,7 +303,7 @@ class Calls:
             return {"type": "text", "value": _UNAVAILABLE}
         own = self._tools[cast("str", name)] if known else None
         if own is not None:
-            return own(ToolAnswer(part["toolCallId"], part.get("input"), output))
+            return own(FinishedToolCall(part["toolCallId"], part.get("input"), output))
         return {"type": "text" if isinstance(output, str) else "json", "value": output}
 
 
@@ -349,7 +349,7 @@ class Rules(NamedTuple):
     """Whether a block without content is a message all the same."""
     urls: bool = False
     """Whether addresses are parsed and files are tagged."""
-    answers_denials: bool = False
+    has_denial_results: bool = False
     drops_old_requests: bool = False
     looks_for_raw_input: bool = False
     """Whether parts are looked for a field that will go, before anything else."""
@@ -370,7 +370,7 @@ RULES = {
         _CONTENT | {"custom", "reasoning-file"},
         _COMPLETE,
         urls=True,
-        answers_denials=True,
+        has_denial_results=True,
         drops_old_requests=True,
         looks_for_raw_input=True,
     ),
@@ -399,7 +399,7 @@ def is_tool(part: Any) -> bool:
     return kind == "dynamic-tool" or kind.startswith("tool-")
 
 
-def look_for_raw_input(messages: list[Fields]) -> None:
+def warn_of_raw_input(messages: list[Fields]) -> None:
     """Raise ConversionError where a message has no parts: up to the first that holds the old `rawInput`."""
     for message in messages:
         if any(_has_raw_input(part) for part in parts_of(message)):

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET
 
-from turnlog.aisdk.json_text import ends_torn, join_surrogates, parse_json
+from turnlog.aisdk.json_text import ends_in_half_character, join_surrogates, parse_json
 from turnlog.aisdk.versions import Version, sdk_version
 
 
@@ -85,7 +85,7 @@ class PartialJson:
         self._valid = 0
         self._literal = ""
         self._hex_digits = 0
-        self._torn = False
+        self._is_split = False
         self.feed(text)
 
     @property
@@ -96,7 +96,7 @@ class PartialJson:
     def feed(self, text: str) -> None:
         """Take the text that follows."""
         self._pieces.append(text)
-        self._torn = self._torn or ends_torn(text)
+        self._is_split = self._is_split or ends_in_half_character(text)
         position = 0
         while position < len(text):
             if self._stack[-1] is _State.STRING:
@@ -124,7 +124,7 @@ class PartialJson:
         return self._pieces[0] if self._pieces else ""
 
     def _whole(self, text: str) -> str:
-        return join_surrogates(text) if self._torn else text
+        return join_surrogates(text) if self._is_split else text
 
     def _fixed(self, text: str) -> str:
         closers = [self._closer(state) for state in reversed(self._stack)]

@@ -14,173 +14,166 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.model.codec import decode_message, encode_known
 
-Piece: TypeAlias = Raw | UnsetType
+RawField: TypeAlias = Raw | UnsetType
 """Exact JSON of one field; UNSET where it is not there."""
 
 
-class _Pieces(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    extra: Piece = msgspec.field(default=UNSET, name="$extra")
+class _RawStruct(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    extra: RawField = msgspec.field(default=UNSET, name="$extra")
 
 
-class ProviderPieces(_Pieces, kw_only=True):
+class RawProvider(_RawStruct, kw_only=True):
     """A `ProviderData`."""
 
     name: str
-    model: Piece = UNSET
+    model: RawField = UNSET
     opaque: dict[str, Raw] | UnsetType = UNSET
 
 
-class _PartPieces(_Pieces, kw_only=True, tag_field="type"):
-    id: Piece = UNSET
-    provider: ProviderPieces | UnsetType = UNSET
-    metadata: Piece = UNSET
+class _RawPartFields(_RawStruct, kw_only=True, tag_field="type"):
+    id: RawField = UNSET
+    provider: RawProvider | UnsetType = UNSET
+    metadata: RawField = UNSET
 
 
-class TextPieces(_PartPieces, kw_only=True, tag="text"):
+class RawText(_RawPartFields, kw_only=True, tag="text"):
     """A `TextPart`."""
 
-    text: Piece = UNSET
-    citations: Piece = UNSET
+    text: RawField = UNSET
+    citations: RawField = UNSET
     state: str | UnsetType = UNSET
-    blob: Piece = UNSET
+    blob: RawField = UNSET
 
 
-class ReasoningPieces(_PartPieces, kw_only=True, tag="reasoning"):
+class RawReasoning(_RawPartFields, kw_only=True, tag="reasoning"):
     """A `ReasoningPart`."""
 
-    text: Piece = UNSET
-    redacted: Piece = UNSET
+    text: RawField = UNSET
+    redacted: RawField = UNSET
     state: str | UnsetType = UNSET
-    duration_ms: Piece = UNSET
-    blob: Piece = UNSET
+    duration_ms: RawField = UNSET
+    blob: RawField = UNSET
 
 
-class FilePieces(_PartPieces, kw_only=True, tag="file"):
+class RawFile(_RawPartFields, kw_only=True, tag="file"):
     """A `FilePart`; `data` is a JSON string of base64."""
 
-    media_type: Piece = UNSET
-    filename: Piece = UNSET
-    url: Piece = UNSET
-    data: Piece = UNSET
-    blob: Piece = UNSET
+    media_type: RawField = UNSET
+    filename: RawField = UNSET
+    url: RawField = UNSET
+    data: RawField = UNSET
+    blob: RawField = UNSET
 
 
-class SourceUrlPieces(_PartPieces, kw_only=True, tag="source-url"):
+class RawSourceUrl(_RawPartFields, kw_only=True, tag="source-url"):
     """A `SourceUrlPart`."""
 
-    source_id: Piece = UNSET
-    url: Piece = UNSET
-    title: Piece = UNSET
+    source_id: RawField = UNSET
+    url: RawField = UNSET
+    title: RawField = UNSET
 
 
-class SourceDocumentPieces(_PartPieces, kw_only=True, tag="source-document"):
+class RawSourceDocument(_RawPartFields, kw_only=True, tag="source-document"):
     """A `SourceDocumentPart`."""
 
-    source_id: Piece = UNSET
-    media_type: Piece = UNSET
-    title: Piece = UNSET
-    filename: Piece = UNSET
+    source_id: RawField = UNSET
+    media_type: RawField = UNSET
+    title: RawField = UNSET
+    filename: RawField = UNSET
 
 
-class DataPieces(_PartPieces, kw_only=True, tag="data"):
+class RawData(_RawPartFields, kw_only=True, tag="data"):
     """A `DataPart`."""
 
     name: str | UnsetType = UNSET
-    data: Piece = UNSET
+    data: RawField = UNSET
 
 
-class UnknownPieces(_PartPieces, kw_only=True, tag="unknown"):
+class RawUnknown(_RawPartFields, kw_only=True, tag="unknown"):
     """An `UnknownPart`."""
 
     kind: str | UnsetType = UNSET
-    data: Piece = UNSET
+    data: RawField = UNSET
 
 
-class ApprovalPieces(_Pieces, kw_only=True):
+class RawApproval(_RawStruct, kw_only=True):
     """An `Approval`."""
 
-    id: Piece = UNSET
+    id: RawField = UNSET
     approved: bool | UnsetType | None = UNSET
-    source: Piece = UNSET
-    reason: Piece = UNSET
-    metadata: Piece = UNSET
+    source: RawField = UNSET
+    reason: RawField = UNSET
+    metadata: RawField = UNSET
 
 
-class CallPieces(_PartPieces, kw_only=True, tag="tool-call"):
+class RawToolCall(_RawPartFields, kw_only=True, tag="tool-call"):
     """A `ToolCallPart`."""
 
-    tool_call_id: Piece = UNSET
-    tool_name: Piece = UNSET
-    kind: Piece = UNSET
-    input: Piece = UNSET
-    input_text: Piece = UNSET
-    input_blob: Piece = UNSET
+    tool_call_id: RawField = UNSET
+    tool_name: RawField = UNSET
+    kind: RawField = UNSET
+    input: RawField = UNSET
+    input_text: RawField = UNSET
+    input_blob: RawField = UNSET
     state: str = "input-available"
-    title: Piece = UNSET
-    approval: ApprovalPieces | UnsetType = UNSET
+    title: RawField = UNSET
+    approval: RawApproval | UnsetType = UNSET
     provider_executed: bool | UnsetType = UNSET
-    parent_tool_call_id: Piece = UNSET
-    started_at: Piece = UNSET
-    child_session_id: Piece = UNSET
-    results: list[ResultPieces] | UnsetType = UNSET
+    parent_tool_call_id: RawField = UNSET
+    started_at: RawField = UNSET
+    child_session_id: RawField = UNSET
+    results: list[RawToolResult] | UnsetType = UNSET
 
 
-PartPieces: TypeAlias = (
-    TextPieces
-    | ReasoningPieces
-    | CallPieces
-    | FilePieces
-    | SourceUrlPieces
-    | SourceDocumentPieces
-    | DataPieces
-    | UnknownPieces
+RawPart: TypeAlias = (
+    RawText | RawReasoning | RawToolCall | RawFile | RawSourceUrl | RawSourceDocument | RawData | RawUnknown
 )
 
 
-class ResultPieces(_Pieces, kw_only=True):
+class RawToolResult(_RawStruct, kw_only=True):
     """A `ToolResult`."""
 
-    id: Piece = UNSET
+    id: RawField = UNSET
     status: str = "success"
-    content: list[PartPieces] | UnsetType = UNSET
-    structured: Piece = UNSET
-    error_text: Piece = UNSET
-    exit_code: Piece = UNSET
+    content: list[RawPart] | UnsetType = UNSET
+    structured: RawField = UNSET
+    error_text: RawField = UNSET
+    exit_code: RawField = UNSET
     preliminary: bool | UnsetType = UNSET
-    completed_at: Piece = UNSET
-    duration_ms: Piece = UNSET
-    spilled_to: Piece = UNSET
-    sequence: Piece = UNSET
-    metadata: Piece = UNSET
+    completed_at: RawField = UNSET
+    duration_ms: RawField = UNSET
+    spilled_to: RawField = UNSET
+    sequence: RawField = UNSET
+    metadata: RawField = UNSET
 
 
-class MessagePieces(_Pieces, kw_only=True):
+class RawMessage(_RawStruct, kw_only=True):
     """A `Message`."""
 
     id: str
     role: str
-    parts: list[PartPieces] | UnsetType = UNSET
-    origin: Piece = UNSET
-    created_at: Piece = UNSET
-    completed_at: Piece = UNSET
-    updated_at: Piece = UNSET
-    model: Piece = UNSET
-    requested_model: Piece = UNSET
-    response_id: Piece = UNSET
-    request_id: Piece = UNSET
-    stop_reason: Piece = UNSET
-    raw_stop_reason: Piece = UNSET
-    usage: Piece = UNSET
-    cost: Piece = UNSET
-    error: Piece = UNSET
-    provider: Piece = UNSET
-    metadata: Piece = UNSET
+    parts: list[RawPart] | UnsetType = UNSET
+    origin: RawField = UNSET
+    created_at: RawField = UNSET
+    completed_at: RawField = UNSET
+    updated_at: RawField = UNSET
+    model: RawField = UNSET
+    requested_model: RawField = UNSET
+    response_id: RawField = UNSET
+    request_id: RawField = UNSET
+    stop_reason: RawField = UNSET
+    raw_stop_reason: RawField = UNSET
+    usage: RawField = UNSET
+    cost: RawField = UNSET
+    error: RawField = UNSET
+    provider: RawField = UNSET
+    metadata: RawField = UNSET
 
 
-_decoder = msgspec.json.Decoder(MessagePieces)
+_decoder = msgspec.json.Decoder(RawMessage)
 
 
-def parse_pieces(body: bytes | Raw) -> MessagePieces:
+def parse_raw_message(body: bytes | Raw) -> RawMessage:
     """Take a canonical body apart; raise msgspec.ValidationError when it is none.
 
     A body with fields or kinds of parts that this version does not know takes the careful way through the model,
@@ -192,9 +185,9 @@ def parse_pieces(body: bytes | Raw) -> MessagePieces:
         return _decoder.decode(encode_known(decode_message(body)))
 
 
-_part_decoder = msgspec.json.Decoder(PartPieces)
+_part_decoder = msgspec.json.Decoder(RawPart)
 
 
-def parse_part_pieces(part: bytes | Raw) -> PartPieces:
+def parse_raw_part(part: bytes | Raw) -> RawPart:
     """Take the canonical JSON of one part apart; raise msgspec.ValidationError when it is none."""
     return _part_decoder.decode(part)

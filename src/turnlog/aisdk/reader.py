@@ -252,7 +252,7 @@ def _merge(base: Any, update: Any) -> dict[str, Any]:
     if changes and not isinstance(base, dict | list):
         key = min(changes, key=_javascript_order)
         raise StreamStateError(
-            f"Cannot use 'in' operator to search for '{key}' in {_shown(base)}", chunk_type="message-metadata"
+            f"Cannot use 'in' operator to search for '{key}' in {_javascript_text(base)}", chunk_type="message-metadata"
         )
     for key, item in changes.items():
         before = merged.get(key)
@@ -282,14 +282,14 @@ def _utf16_units(text: str) -> list[str]:
     return [data[start : start + 2].decode("utf-16-le", "surrogatepass") for start in range(0, len(data), 2)]
 
 
-def _shown(value: Any) -> str:
+def _javascript_text(value: Any) -> str:
     """A value as JavaScript shows it in a message."""
     if isinstance(value, bool):
         return str(value).lower()
-    return value if isinstance(value, str) else _shown_number(float(value))
+    return value if isinstance(value, str) else _javascript_number(float(value))
 
 
-def _shown_number(value: float) -> str:
+def _javascript_number(value: float) -> str:
     if value == 0 or 1e-6 <= abs(value) < 1e21:
         return f"{Decimal(repr(value + 0.0)).normalize():f}"
     if math.isinf(value):

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from turnlog.aisdk import chunks as wire
-from turnlog.aisdk.json_text import ends_torn, join_surrogates
+from turnlog.aisdk.json_text import ends_in_half_character, join_surrogates
 from turnlog.aisdk.parts import (
     CustomUIPart,
     DataUIPart,
@@ -31,10 +31,10 @@ from turnlog.aisdk.parts import (
 from turnlog.errors import StreamStateError
 
 
-class Pending(Protocol):
+class PendingChange(Protocol):
     """Something that will change a part."""
 
-    def settle(self, part: Any) -> Any:
+    def apply(self, part: Any) -> Any:
         """The part with everything that came in."""
         ...
 
@@ -44,7 +44,7 @@ class PartList:
 
     def __init__(self, parts: Iterable[UIMessagePart] = ()) -> None:
         self._parts = list(parts)
-        self._pending: dict[int, Pending] = {}
+        self._pending: dict[int, PendingChange] = {}
         starts = [index for index, part in enumerate(self._parts) if isinstance(part, StepStartUIPart)]
         self.step_start = starts[-1] + 1 if starts else 0
 
@@ -53,19 +53,19 @@ class PartList:
 
     def __getitem__(self, index: int) -> UIMessagePart:
         if index in self._pending:
-            self._parts[index] = self._pending.pop(index).settle(self._parts[index])
+            self._parts[index] = self._pending.pop(index).apply(self._parts[index])
         return self._parts[index]
 
     def __setitem__(self, index: int, part: UIMessagePart) -> None:
         self._pending.pop(index, None)
         self._parts[index] = part
 
-    def unsettled(self, index: int) -> UIMessagePart:
+    def without_pending(self, index: int) -> UIMessagePart:
         """The part as it is, without what is pending."""
         return self._parts[index]
 
-    def defer(self, index: int, pending: Pending) -> None:
-        """Let `pending` change the part when somebody looks."""
+    def defer(self, index: int, pending: PendingChange) -> None:
+        """Let `pending` change the part when it is read."""
         self._pending[index] = pending
 
     def push(self, part: UIMessagePart) -> int:
@@ -78,7 +78,7 @@ class PartList:
         self.step_start = self.push(StepStartUIPart()) + 1
 
     def reset_step(self) -> bool:
-        """Take back the parts of the current step; say whether there were any."""
+        """Remove the parts of the current step; return whether there were any."""
         dropped = len(self._parts) > self.step_start
         del self._parts[self.step_start :]
         self._pending = {index: pending for index, pending in self._pending.items() if index < self.step_start}
@@ -87,7 +87,7 @@ class PartList:
     def snapshot(self) -> tuple[UIMessagePart, ...]:
         """All parts as they are now."""
         for index, pending in self._pending.items():
-            self._parts[index] = pending.settle(self._parts[index])
+            self._parts[index] = pending.apply(self._parts[index])
         self._pending.clear()
         return tuple(self._parts)
 
@@ -95,28 +95,28 @@ class PartList:
 class OpenText:
     """A text or reasoning part that has begun, with the deltas that are not yet in it."""
 
-    __slots__ = ("_pieces", "_torn", "index")
+    __slots__ = ("_deltas", "_is_split", "index")
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self._pieces: list[str] = []
-        self._torn = False
+        self._deltas: list[str] = []
+        self._is_split = False
 
     def add(self, delta: str) -> None:
         """Take a delta."""
-        self._pieces.append(delta)
-        if ends_torn(delta):
-            self._torn = True
+        self._deltas.append(delta)
+        if ends_in_half_character(delta):
+            self._is_split = True
 
-    def settle(self, part: Any) -> Any:
+    def apply(self, part: Any) -> Any:
         """The part with all deltas."""
-        text = part.text + "".join(self._pieces)
-        self._pieces.clear()
-        return replace(part, text=join_surrogates(text) if self._torn else text)
+        text = part.text + "".join(self._deltas)
+        self._deltas.clear()
+        return replace(part, text=join_surrogates(text) if self._is_split else text)
 
 
 class ContentReader:
-    """The parts of a message that is being read, but for its tools. Every method says whether the message changed."""
+    """The parts of a message that is being read, except its tools. Every method returns whether the message changed."""
 
     def __init__(self, parts: PartList, major: int) -> None:
         self._parts = parts
@@ -159,7 +159,7 @@ class ContentReader:
             raise self._missing_start(chunk)
         changes: dict[str, Any] = {"state": "done"}
         if self._major >= 7 and chunk.citations is not UNSET:
-            changes["citations"] = tuple(_without_foreign_keys(citation) for citation in chunk.citations)
+            changes["citations"] = tuple(_without_unknown_keys(citation) for citation in chunk.citations)
         if chunk.provider_metadata is not UNSET:
             changes["provider_metadata"] = chunk.provider_metadata
         self._change(opened, **changes)
@@ -216,7 +216,7 @@ class ContentReader:
         return True
 
     def steering_message(self, chunk: wire.SteeringMessageChunk) -> bool:
-        """Add what the user said meanwhile."""
+        """Add a steering message."""
         self._parts.push(SteeringMessageUIPart(id=chunk.id, parts=chunk.parts))
         return True
 
@@ -235,7 +235,7 @@ class ContentReader:
 
     def _data_part(self, chunk: wire.DataChunk) -> int | None:
         for index in range(len(self._parts)):
-            part = self._parts.unsettled(index)
+            part = self._parts.without_pending(index)
             if isinstance(part, DataUIPart) and part.type == chunk.type and part.id == chunk.id:
                 return index
         return None
@@ -267,6 +267,6 @@ _MISSING_START_5 = {
 """5 does not look before it writes."""
 
 
-def _without_foreign_keys(citation: UICitation) -> UICitation:
+def _without_unknown_keys(citation: UICitation) -> UICitation:
     """What the client makes of a citation; other chunks keep what it does not know."""
     return replace(citation, source=replace(citation.source, extra={}), extra={})

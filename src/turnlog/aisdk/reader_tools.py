@@ -26,7 +26,7 @@ _OUTPUT_STATES = ("output-available", "output-error")
 
 
 class ToolUpdate(msgspec.Struct, kw_only=True):
-    """What a chunk makes of a tool part. Everything that is not told is taken away, but for the last four."""
+    """What a chunk makes of a tool part. A field that is not set is removed from the part, except for the last four."""
 
     tool_call_id: str
     tool_name: str
@@ -126,7 +126,7 @@ class _PartialCall:
         """The input so far."""
         return self.json.text if self.input_encoding == "text" else self.json.value()
 
-    def settle(self, part: Any) -> Any:
+    def apply(self, part: Any) -> Any:
         """The part with the input so far."""
         self.part = replace(part, input=self.input(), raw_input=self.json.text)
         return self.part
@@ -175,7 +175,7 @@ class ToolReader:
             raise self._missing_start(chunk.tool_call_id)
         call.json.feed(chunk.input_text_delta)
         index = call.index
-        if index is not None and index >= self._parts.step_start and self._parts.unsettled(index) is call.part:
+        if index is not None and index >= self._parts.step_start and self._parts.without_pending(index) is call.part:
             self._parts.defer(index, call)
             return True
         call.index = self._put(
@@ -192,7 +192,7 @@ class ToolReader:
             dynamic=call.dynamic,
         )
         # A part that a delta has made anew has no rawInput, so it must not be settled with one before the next delta.
-        part = self._parts.unsettled(call.index)
+        part = self._parts.without_pending(call.index)
         call.part = part if isinstance(part, ToolPart) else None
         return True
 
@@ -236,7 +236,7 @@ class ToolReader:
 
     def approval_request(self, chunk: wire.ToolApprovalRequestChunk) -> bool:
         """Ask whether a call may run."""
-        index, part = self._called(chunk.tool_call_id)
+        index, part = self._call_part(chunk.tool_call_id)
         approval = ToolApproval(
             id=chunk.approval_id,
             descriptor=UNSET if chunk.approval_descriptor is None else chunk.approval_descriptor,
@@ -249,8 +249,8 @@ class ToolReader:
         return True
 
     def approval_response(self, chunk: wire.ToolApprovalResponseChunk) -> bool:
-        """Answer a question by its id."""
-        index, part, approval = self._asked(chunk.approval_id)
+        """Answer an approval request by its id."""
+        index, part, approval = self._by_approval_id(chunk.approval_id)
         changes: dict[str, Any] = {"approved": chunk.approved}
         if chunk.reason is not UNSET:
             changes["reason"] = chunk.reason
@@ -264,13 +264,13 @@ class ToolReader:
 
     def output_denied(self, chunk: wire.ToolOutputDeniedChunk) -> bool:
         """Show a call that may not run."""
-        index, part = self._called(chunk.tool_call_id)
+        index, part = self._call_part(chunk.tool_call_id)
         self._parts[index] = replace(part, state="output-denied")
         return True
 
     def output_available(self, chunk: wire.ToolOutputAvailableChunk) -> bool:
-        """Show what a call gave."""
-        index, part = self._answered(chunk)
+        """Show the output of a call."""
+        index, part = self._result_part(chunk)
         update = self._result(part, "output-available", chunk)
         update.output = chunk.output
         update.preliminary = chunk.preliminary
@@ -281,7 +281,7 @@ class ToolReader:
 
     def output_error(self, chunk: wire.ToolOutputErrorChunk) -> bool:
         """Show that a call failed."""
-        index, part = self._answered(chunk)
+        index, part = self._result_part(chunk)
         update = self._result(part, "output-error", chunk)
         update.error_text = chunk.error_text
         if isinstance(part, ToolUIPart):
@@ -303,7 +303,7 @@ class ToolReader:
         )
 
     def _put(self, update: ToolUpdate, *, dynamic: bool) -> int:
-        """Change the part of this kind and call in the current step, or append one; return where it stands."""
+        """Change the part of this kind and call in the current step, or append one; return its position."""
         index = self._in_step(update.tool_call_id, DynamicToolUIPart if dynamic else ToolUIPart)
         if index is None:
             return self._parts.push(new_part(update, self._major, dynamic=dynamic))
@@ -313,9 +313,9 @@ class ToolReader:
         return index
 
     def _in_step(self, tool_call_id: str, kind: _Kind) -> int | None:
-        """Where the first part of this kind and call stands in the current step."""
+        """The position of the first part of this kind and call in the current step."""
         for index in range(self._parts.step_start, len(self._parts)):
-            part = self._parts.unsettled(index)
+            part = self._parts.without_pending(index)
             if isinstance(part, kind) and part.tool_call_id == tool_call_id:
                 return index
         return None
@@ -326,12 +326,12 @@ class ToolReader:
         if index is not None:
             return index
         for index in range(len(self._parts) - 1, -1, -1):
-            part = self._parts.unsettled(index)
+            part = self._parts.without_pending(index)
             if isinstance(part, kind) and part.tool_call_id == tool_call_id:
                 return index
         return None
 
-    def _called(self, tool_call_id: str, kind: _Kind = _BOTH) -> tuple[int, ToolPart]:
+    def _call_part(self, tool_call_id: str, kind: _Kind = _BOTH) -> tuple[int, ToolPart]:
         index = self._anywhere(tool_call_id, kind)
         if index is None:
             reason = _NO_CALL_5 if self._major == 5 else f'No tool invocation found for tool call ID "{tool_call_id}".'
@@ -340,13 +340,13 @@ class ToolReader:
         assert isinstance(part, ToolPart)
         return index, part
 
-    def _answered(self, chunk: wire.ToolOutputAvailableChunk | wire.ToolOutputErrorChunk) -> tuple[int, ToolPart]:
-        """The call that a result belongs to. 5 must be told again that it is dynamic."""
+    def _result_part(self, chunk: wire.ToolOutputAvailableChunk | wire.ToolOutputErrorChunk) -> tuple[int, ToolPart]:
+        """The call that a result belongs to. In 5 the chunk has to repeat that it is dynamic."""
         if self._major > 5:
-            return self._called(chunk.tool_call_id)
-        return self._called(chunk.tool_call_id, DynamicToolUIPart if chunk.dynamic is True else ToolUIPart)
+            return self._call_part(chunk.tool_call_id)
+        return self._call_part(chunk.tool_call_id, DynamicToolUIPart if chunk.dynamic is True else ToolUIPart)
 
-    def _asked(self, approval_id: str) -> tuple[int, ToolPart, ToolApproval]:
+    def _by_approval_id(self, approval_id: str) -> tuple[int, ToolPart, ToolApproval]:
         for index in range(len(self._parts)):
             part = self._parts[index]
             if isinstance(part, ToolPart) and part.approval is not UNSET and part.approval.id == approval_id:

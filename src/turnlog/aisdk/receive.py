@@ -21,7 +21,7 @@ from turnlog.aisdk.codec import encode, to_plain
 from turnlog.aisdk.convert_parts import RESERVED
 from turnlog.aisdk.json_text import parse_output
 from turnlog.aisdk.message_grouping import step_id
-from turnlog.aisdk.metadata import Marks, provider_of
+from turnlog.aisdk.metadata import SdkExtras, provider_of
 from turnlog.aisdk.parts import (
     DataUIPart,
     DynamicToolUIPart,
@@ -71,15 +71,15 @@ class Received(NamedTuple):
 
 
 def from_ui_messages(messages: Iterable[UIMessage], *, trusted: bool = False) -> Received:
-    """The canonical messages that UI messages tell of, one for each model call.
+    """The canonical messages of UI messages, one for each model call.
 
     Args:
-        messages: As `parse_ui_messages` gives them.
-        trusted: Whether they come from a place of our own (a file of `to_ui_messages`), so that what
-            `metadata.turnlog` says of them is believed. Of a browser nothing is.
+        messages: As `parse_ui_messages` returns them.
+        trusted: Whether they come from a place of our own (a file of `to_ui_messages`), so that
+            `metadata.turnlog` is trusted. Nothing from a browser is.
     """
     losses: list[Loss] = []
-    reader = ForeignReader(losses)
+    reader = UntrustedReader(losses)
     found: list[Message] = []
     for number, message in enumerate(messages):
         restored = _restore(message, number, losses) if trusted else None
@@ -100,8 +100,8 @@ _DATA_URL: Final = re.compile(r"data:[^,]*;base64,([A-Za-z0-9+/]*={0,2})", re.IG
 _ADDRESS: Final = re.compile(r"(https?:|data:)", re.IGNORECASE)
 
 
-class ForeignReader:
-    """Reads UI messages that nobody vouches for; losses are added to the list."""
+class UntrustedReader:
+    """Reads UI messages from untrusted programs; losses are added to the list."""
 
     def __init__(self, losses: list[Loss]) -> None:
         """Note losses in this list."""
@@ -116,24 +116,26 @@ class ForeignReader:
             number: Its place among those that came, for the losses.
         """
         self._place = f"$[{number}]"
-        marks = self._marks(message)
+        extras = self._sdk_extras(message)
         if message.role != "assistant":
             origin = Origin.PROMPT if message.role == "user" else None
             parts = tuple(self._parts(message.parts))
-            return [Message(id=message.id, role=message.role, origin=origin, parts=parts, metadata=marks.to_metadata())]
-        return self._steps(message, marks)
+            return [
+                Message(id=message.id, role=message.role, origin=origin, parts=parts, metadata=extras.to_metadata())
+            ]
+        return self._steps(message, extras)
 
-    def _marks(self, message: UIMessage) -> Marks:
+    def _sdk_extras(self, message: UIMessage) -> SdkExtras:
         metadata = message.metadata
         if isinstance(metadata, dict) and "turnlog" in metadata:
-            self._lose("metadata", "only turnlog itself may say this")
+            self._add_loss("metadata", "only turnlog itself may say this")
             metadata = {key: value for key, value in cast("dict[str, Any]", metadata).items() if key != "turnlog"}
         if metadata is UNSET or metadata == {}:
-            return Marks()
-        return Marks(metadata=Raw(to_json(to_plain(metadata))))
+            return SdkExtras()
+        return SdkExtras(metadata=Raw(to_json(to_plain(metadata))))
 
-    def _steps(self, message: UIMessage, marks: Marks) -> list[Message]:
-        """One message a model call, and what the user said between them."""
+    def _steps(self, message: UIMessage, extras: SdkExtras) -> list[Message]:
+        """One message a model call, and the steering messages between them."""
         found: list[Message] = []
         parts: list[UIMessagePart] = []
         number = 0
@@ -143,7 +145,7 @@ class ForeignReader:
             if parts or not number:
                 number += 1
                 made = tuple(self._parts(parts))
-                metadata = marks.to_metadata() if number == 1 else {}
+                metadata = extras.to_metadata() if number == 1 else {}
                 found.append(Message(id=step_id(message.id, number), role="assistant", parts=made, metadata=metadata))
                 parts.clear()
 
@@ -154,8 +156,8 @@ class ForeignReader:
             elif isinstance(part, SteeringMessageUIPart):
                 if parts:
                     close()
-                said = tuple(self._parts(part.parts))
-                found.append(Message(id=part.id, role="user", origin=Origin.PROMPT, parts=said))
+                steered = tuple(self._parts(part.parts))
+                found.append(Message(id=part.id, role="user", origin=Origin.PROMPT, parts=steered))
             else:
                 parts.append(part)
         if parts or not found:
@@ -174,28 +176,28 @@ class ForeignReader:
 
     def _part(self, part: UIMessagePart) -> Part | None:
         if part.extra:
-            self._lose("unknown-keys", f"{', '.join(sorted(part.extra))} of a {part.type} part")
+            self._add_loss("unknown-keys", f"{', '.join(sorted(part.extra))} of a {part.type} part")
         if isinstance(part, ToolUIPart | DynamicToolUIPart):
             if part.raw_input is not UNSET and part.input is not UNSET:
-                self._lose("raw-input", "the text of an input whose JSON is told")
+                self._add_loss("raw-input", "the text of an input whose JSON is told")
             if part.input_encoding is not UNSET:
-                self._lose("input-encoding", "how the text of an input is to be read")
-            return call_of(part)
+                self._add_loss("input-encoding", "how the text of an input is to be read")
+            return tool_call_of(part)
         if isinstance(part, DataUIPart):
             return self._data(part)
         reader = _READERS.get(type(part))
         if reader is None:
-            marks = Marks(ui_part=not isinstance(part, UnknownUIPart))
-            return UnknownPart(kind=part.type, data=to_json(to_plain(part)), metadata=marks.to_metadata())
+            extras = SdkExtras(ui_part=not isinstance(part, UnknownUIPart))
+            return UnknownPart(kind=part.type, data=to_json(to_plain(part)), metadata=extras.to_metadata())
         return reader(part)
 
     def _data(self, part: DataUIPart) -> Part | None:
         if part.name.startswith(RESERVED):
-            self._lose("own-data", f"only turnlog itself may say {part.type}")
+            self._add_loss("own-data", f"only turnlog itself may say {part.type}")
             return None
         return DataPart(id=value_or_none(part.id), name=part.name, data=to_json(to_plain(part.data)))
 
-    def _lose(self, feature: str, reason: str) -> None:
+    def _add_loss(self, feature: str, reason: str) -> None:
         self._losses.append(Loss(feature=feature, path=self._place, reason=reason))
 
 
@@ -244,8 +246,8 @@ def _file(part: FileUIPart) -> Part:
     provider = provider_of(part.provider_metadata)
     name = value_or_none(part.filename)
     if not _ADDRESS.match(part.url) or part.provider_reference is not UNSET:
-        marks = Marks(ui_part=part.provider_reference is not UNSET)
-        return UnknownPart(kind="file", data=to_json(to_plain(part)), metadata=marks.to_metadata())
+        extras = SdkExtras(ui_part=part.provider_reference is not UNSET)
+        return UnknownPart(kind="file", data=to_json(to_plain(part)), metadata=extras.to_metadata())
     data = _inline_bytes(part)
     if data is None:
         return FilePart(media_type=part.media_type, filename=name, url=part.url, provider=provider)
@@ -253,7 +255,7 @@ def _file(part: FileUIPart) -> Part:
 
 
 def _inline_bytes(part: FileUIPart) -> bytes | None:
-    """The bytes in a data URL that says nothing but them and the part's own media type."""
+    """The bytes in a data URL that holds only them and the part's own media type."""
     found = _DATA_URL.fullmatch(part.url)
     if found is None or not part.url.startswith(f"data:{part.media_type};base64,"):
         return None
@@ -302,8 +304,8 @@ _STATUS_OF_STATE: dict[str, ResultStatus] = {
 }
 
 
-def call_of(part: ToolPart) -> ToolCallPart:
-    """The call that a tool part tells of, with its result where it has one."""
+def tool_call_of(part: ToolPart) -> ToolCallPart:
+    """The call of a tool part, with its result where it has one."""
     status = "aborted" if _is_aborted(part) else _STATUS_OF_STATE.get(part.state)
     text, value = _input(part)
     return ToolCallPart(
@@ -312,20 +314,20 @@ def call_of(part: ToolPart) -> ToolCallPart:
         input=value,
         input_text=text,
         state=ToolState.ABORTED if status == "aborted" else ToolState(part.state),
-        title=_or_none(part.title),
+        title=value_or_none(part.title),
         approval=None if part.approval is UNSET else _approval(part.approval),
         provider_executed=part.provider_executed is True,
         results=() if status is None else (_result(part, status),),
         provider=provider_of(part.call_provider_metadata),
-        metadata=_marks(part).to_metadata(),
+        metadata=_sdk_extras(part).to_metadata(),
     )
 
 
 def _is_aborted(part: ToolPart) -> bool:
     """Whether `convert_parts` or the writer marked a failed call as aborted; anybody may say so."""
-    told = (part.call_provider_metadata, part.result_provider_metadata)
+    sources = (part.call_provider_metadata, part.result_provider_metadata)
     return part.state == "output-error" and any(
-        metadata is not UNSET and metadata.get("turnlog") == {"state": "aborted"} for metadata in told
+        metadata is not UNSET and metadata.get("turnlog") == {"state": "aborted"} for metadata in sources
     )
 
 
@@ -341,27 +343,27 @@ def _input(part: ToolPart) -> tuple[str | None, Raw | UnsetType]:
 def _result(part: ToolPart, status: ResultStatus) -> ToolResult:
     name = f"{part.tool_call_id}:result"
     if status in ("error", "aborted"):
-        return ToolResult(id=name, status=status, error_text=_or_none(part.error_text))
+        return ToolResult(id=name, status=status, error_text=value_or_none(part.error_text))
     if status == "denied":
-        reason = None if part.approval is UNSET else _or_none(part.approval.reason)
+        reason = None if part.approval is UNSET else value_or_none(part.approval.reason)
         return ToolResult(id=name, status=status, error_text=reason)
-    text, marks = _output_text(to_plain(part.output))
+    text, extras = _output_text(to_plain(part.output))
     return ToolResult(
         id=name,
         content=() if text is None else (TextPart(text=text),),
         preliminary=part.preliminary is True,
-        metadata=marks.to_metadata(),
+        metadata=extras.to_metadata(),
     )
 
 
-def _output_text(output: Any) -> tuple[str | None, Marks]:
-    """The text that stands for an output; marked where it would be taken for JSON and is none, or the reverse."""
+def _output_text(output: Any) -> tuple[str | None, SdkExtras]:
+    """The text of an output; marked where it looks like JSON and was a string."""
     if output is None or output is UNSET:
-        return None, Marks()
+        return None, SdkExtras()
     if isinstance(output, str):
         text = repair_text(output)
-        return text, Marks(text_output=parse_output(Raw(msgspec.json.encode(text))) is not None)
-    return bytes(to_json(output)).decode(), Marks()
+        return text, SdkExtras(text_output=parse_output(Raw(msgspec.json.encode(text))) is not None)
+    return bytes(to_json(output)).decode(), SdkExtras()
 
 
 def _approval(approval: ToolApproval) -> Approval:
@@ -374,20 +376,16 @@ def _approval(approval: ToolApproval) -> Approval:
     }
     return Approval(
         id=approval.id,
-        approved=_or_none(approval.approved),
-        reason=_or_none(approval.reason),
-        metadata=Marks(fields=_set(fields)).to_metadata(),
+        approved=value_or_none(approval.approved),
+        reason=value_or_none(approval.reason),
+        metadata=SdkExtras(fields=_set(fields)).to_metadata(),
     )
 
 
-def _marks(part: ToolPart) -> Marks:
+def _sdk_extras(part: ToolPart) -> SdkExtras:
     fields = {"toolMetadata": part.tool_metadata, "resultProviderMetadata": part.result_provider_metadata}
-    return Marks(named=isinstance(part, ToolUIPart), fields=_set(fields))
+    return SdkExtras(named=isinstance(part, ToolUIPart), fields=_set(fields))
 
 
 def _set(fields: dict[str, Any]) -> dict[str, Raw]:
     return {name: to_json(to_plain(value)) for name, value in fields.items() if value is not UNSET}
-
-
-def _or_none(value: ValueT | UnsetType) -> ValueT | None:
-    return None if value is UNSET else value

@@ -1,8 +1,8 @@
 """UI messages of ours -> the canonical history that they were made of: the inverse of `turnlog.aisdk.convert`.
 
-Believes what `metadata.turnlog` and our data parts say, so it is only for messages that came out of a place of our
-own; what comes from a browser is `turnlog.aisdk.receive`'s. Part by part, what the UI message says is put back into
-the pieces that remained.
+Trusts `metadata.turnlog` and our data parts, so it is only for messages from a file or store of our own;
+`turnlog.aisdk.receive` reads what comes from a browser. Part by part, what the UI message holds is put back into the
+raw message that remained.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.aisdk.convert_parts import OWN_MESSAGE, OWN_PART, shown_result
 from turnlog.aisdk.json_text import output_text
-from turnlog.aisdk.metadata import to_own_words
+from turnlog.aisdk.metadata import to_provider_keys
 from turnlog.aisdk.raw_message import (
-    CallPieces,
-    DataPieces,
-    FilePieces,
-    MessagePieces,
-    PartPieces,
-    ProviderPieces,
-    ReasoningPieces,
-    SourceDocumentPieces,
-    SourceUrlPieces,
-    TextPieces,
-    UnknownPieces,
-    parse_part_pieces,
+    RawData,
+    RawFile,
+    RawMessage,
+    RawPart,
+    RawProvider,
+    RawReasoning,
+    RawSourceDocument,
+    RawSourceUrl,
+    RawText,
+    RawToolCall,
+    RawUnknown,
+    parse_raw_part,
 )
 from turnlog.model import Message
 from turnlog.model.codec import decode_message
@@ -41,15 +41,15 @@ Fields = dict[str, Raw]
 
 
 class MismatchError(Exception):
-    """The message does not say what its metadata was written for: somebody changed one of them."""
+    """Message and metadata do not belong together: one of them was changed."""
 
 
-class _Own(msgspec.Struct):
-    messages: list[MessagePieces]
+class _TurnlogMetadata(msgspec.Struct):
+    messages: list[RawMessage]
 
 
 class _Metadata(msgspec.Struct):
-    turnlog: _Own | UnsetType = UNSET
+    turnlog: _TurnlogMetadata | UnsetType = UNSET
 
 
 class _UIMessage(msgspec.Struct):
@@ -80,73 +80,73 @@ def restore_messages(ui_message: bytes | Raw) -> list[Message] | None:
         raise MismatchError(f"its parts are not those of its metadata: {error}") from error
 
 
-def _restore(said: list[Fields], remains: list[MessagePieces]) -> Iterator[Message]:
-    """Messages in the order of their parts; data of ours stands between them."""
-    place = 0
-    for message in remains:
-        while _type(said[place]) == OWN_MESSAGE:
-            yield decode_message(said[place]["data"])
-            place += 1
-        if _type(said[place]) == "step-start" or not message.parts:
-            # A part that only says where a message begins, or stands in for the parts it has not.
-            place += 1
+def _restore(ui_parts: list[Fields], raw_messages: list[RawMessage]) -> Iterator[Message]:
+    """Messages in the order of their parts; our own data parts are between them."""
+    position = 0
+    for message in raw_messages:
+        while _type(ui_parts[position]) == OWN_MESSAGE:
+            yield decode_message(ui_parts[position]["data"])
+            position += 1
+        if _type(ui_parts[position]) == "step-start" or not message.parts:
+            # A part that only marks where a message begins, or replaces the parts of an empty one.
+            position += 1
         if message.parts:
-            mine = said[place : place + len(message.parts)]
-            message.parts = [_put(part, fields) for part, fields in zip(message.parts, mine, strict=True)]
-            place += len(mine)
+            mine = ui_parts[position : position + len(message.parts)]
+            message.parts = [_restore_part(part, fields) for part, fields in zip(message.parts, mine, strict=True)]
+            position += len(mine)
         yield decode_message(_encoder.encode(message))
-    for fields in said[place:]:
+    for fields in ui_parts[position:]:
         if _type(fields) != OWN_MESSAGE:
             raise MismatchError("there are more parts than the metadata tells of")
         yield decode_message(fields["data"])
 
 
-def _put(part: PartPieces, fields: Fields) -> PartPieces:
+def _restore_part(part: RawPart, fields: Fields) -> RawPart:
     kind = _type(fields)
     if kind == OWN_PART:
-        return parse_part_pieces(fields["data"])
-    expected, put = _PUTTERS[type(part)]
+        return parse_raw_part(fields["data"])
+    expected, restore = _RESTORERS[type(part)]
     if not kind.startswith(expected):
         raise MismatchError(f"a part {kind} stands where another should")
-    put(part, fields)
+    restore(part, fields)
     return part
 
 
-def _put_text(part: TextPieces | ReasoningPieces, fields: Fields) -> None:
+def _restore_text(part: RawText | RawReasoning, fields: Fields) -> None:
     part.text = fields["text"]
-    _put_provider(part.provider, fields.get("providerMetadata"))
+    _restore_provider(part.provider, fields.get("providerMetadata"))
 
 
-def _put_file(part: FilePieces, fields: Fields) -> None:
-    _put_provider(part.provider, fields.get("providerMetadata"))
+def _restore_file(part: RawFile, fields: Fields) -> None:
+    _restore_provider(part.provider, fields.get("providerMetadata"))
     if part.data is not UNSET and part.data == _NO_BYTES:
         part.data = Raw(b'"' + bytes(fields["url"]).partition(_BASE64)[2])
     elif part.data is UNSET and part.blob is UNSET:
         part.url = fields["url"]
 
 
-def _put_source_url(part: SourceUrlPieces, fields: Fields) -> None:
+def _restore_source_url(part: RawSourceUrl, fields: Fields) -> None:
     part.source_id, part.url = fields["sourceId"], fields["url"]
     part.title = fields.get("title", UNSET)
-    _put_provider(part.provider, fields.get("providerMetadata"))
+    _restore_provider(part.provider, fields.get("providerMetadata"))
 
 
-def _put_source_document(part: SourceDocumentPieces, fields: Fields) -> None:
+def _restore_source_document(part: RawSourceDocument, fields: Fields) -> None:
     part.source_id, part.media_type, part.title = fields["sourceId"], fields["mediaType"], fields["title"]
     part.filename = fields.get("filename", UNSET)
-    _put_provider(part.provider, fields.get("providerMetadata"))
+    _restore_provider(part.provider, fields.get("providerMetadata"))
 
 
-def _put_data(part: DataPieces, fields: Fields) -> None:
+def _restore_data(part: RawData, fields: Fields) -> None:
     part.name, part.data = _type(fields).removeprefix("data-"), fields["data"]
 
 
-def _put_unknown(part: UnknownPieces, fields: Fields) -> None:
+def _restore_unknown(part: RawUnknown, fields: Fields) -> None:
     if part.data is UNSET:
         raise MismatchError(f"{_type(fields)} stands where nothing is known of it")
 
 
-def _put_call(part: CallPieces, fields: Fields) -> None:
+def _restore_call(part: RawToolCall, fields: Fields) -> None:
     if part.tool_call_id != fields["toolCallId"]:
         raise MismatchError("the call has another id")
     part.tool_name = fields["toolName"] if "toolName" in fields else _named(fields)
@@ -154,30 +154,30 @@ def _put_call(part: CallPieces, fields: Fields) -> None:
         part.input = UNSET
     elif "input" in fields:
         part.input = fields["input"]
-    _put_provider(part.provider, fields.get("callProviderMetadata"))
+    _restore_provider(part.provider, fields.get("callProviderMetadata"))
     if "output" in fields:
-        _put_output(part, fields["output"])
+        _restore_output(part, fields["output"])
 
 
-def _put_output(part: CallPieces, output: Raw) -> None:
+def _restore_output(part: RawToolCall, output: Raw) -> None:
     result = shown_result(part)
     if result is None or not result.content:
         return
     content = result.content
-    if len(content) == 1 and isinstance(content[0], TextPieces) and content[0].citations is UNSET:
+    if len(content) == 1 and isinstance(content[0], RawText) and content[0].citations is UNSET:
         if content[0].text is UNSET:
             content[0].text = output_text(output)
         return
-    said = msgspec.json.decode(output, type=list[Fields])
-    result.content = [_put(piece, fields) for piece, fields in zip(content, said, strict=True)]
+    ui_parts = msgspec.json.decode(output, type=list[Fields])
+    result.content = [_restore_part(part, fields) for part, fields in zip(content, ui_parts, strict=True)]
 
 
-def _put_provider(provider: ProviderPieces | UnsetType, metadata: Raw | None) -> None:
+def _restore_provider(provider: RawProvider | UnsetType, metadata: Raw | None) -> None:
     if provider is UNSET or provider.opaque is not UNSET or metadata is None:
         return
-    words = msgspec.json.decode(metadata, type=dict[str, Fields]).get(provider.name)
-    if words is not None:
-        provider.opaque = to_own_words(provider.name, words)
+    keys = msgspec.json.decode(metadata, type=dict[str, Fields]).get(provider.name)
+    if keys is not None:
+        provider.opaque = to_provider_keys(provider.name, keys)
 
 
 def _type(fields: Fields) -> str:
@@ -188,14 +188,14 @@ def _named(fields: Fields) -> Raw:
     return Raw(msgspec.json.encode(_type(fields).removeprefix("tool-")))
 
 
-_PUTTERS: dict[type[PartPieces], tuple[str | tuple[str, ...], Callable[[Any, Fields], None]]] = {
-    TextPieces: ("text", _put_text),
-    ReasoningPieces: ("reasoning", _put_text),
-    CallPieces: (("dynamic-tool", "tool-"), _put_call),
-    FilePieces: ("file", _put_file),
-    SourceUrlPieces: ("source-url", _put_source_url),
-    SourceDocumentPieces: ("source-document", _put_source_document),
-    DataPieces: ("data-", _put_data),
-    UnknownPieces: ("", _put_unknown),
+_RESTORERS: dict[type[RawPart], tuple[str | tuple[str, ...], Callable[[Any, Fields], None]]] = {
+    RawText: ("text", _restore_text),
+    RawReasoning: ("reasoning", _restore_text),
+    RawToolCall: (("dynamic-tool", "tool-"), _restore_call),
+    RawFile: ("file", _restore_file),
+    RawSourceUrl: ("source-url", _restore_source_url),
+    RawSourceDocument: ("source-document", _restore_source_document),
+    RawData: ("data-", _restore_data),
+    RawUnknown: ("", _restore_unknown),
 }
-"""Kind of piece -> the UI part that says it, and how what that says is put back; a type ending in - is a prefix."""
+"""Kind of raw part -> the type of its UI part, and what restores it; a type ending in - is a prefix."""

@@ -66,7 +66,7 @@ class SseEncoder:
         if chunk.extra:
             return _encode_event(chunk)
         if part_id != self._id or type(chunk) is not self._kind:
-            self._turn_to(chunk, part_id)
+            self._use_part(chunk, part_id)
         if type(delta) is not str:
             raise ShapeError(f"a {chunk.type} chunk without text", json_path="$.delta")
         try:
@@ -74,7 +74,7 @@ class SseEncoder:
         except UnicodeEncodeError:  # half a character, whose other half is in the next delta
             return _encode_event(chunk)
 
-    def _turn_to(self, chunk: TextDeltaChunk | ReasoningDeltaChunk | ToolInputDeltaChunk, part_id: str) -> None:
+    def _use_part(self, chunk: TextDeltaChunk | ReasoningDeltaChunk | ToolInputDeltaChunk, part_id: str) -> None:
         if type(part_id) is not str:
             raise ShapeError(f"a {chunk.type} chunk without an id", json_path="$.id")
         key = type(chunk), part_id
@@ -104,7 +104,7 @@ class SseDecoder:
     """Takes a stream of bytes, cut anywhere, and gives the data of each event that is complete.
 
     Comments, other fields, every kind of line end and data of several lines are read as the standard says. What
-    stands after the last blank line is no event. A carriage return at the end waits for what follows, as it does in
+    comes after the last blank line is no event. A carriage return at the end waits for what follows, as it does in
     the real client.
     """
 
@@ -153,8 +153,8 @@ async def read_chunks(
 ) -> AsyncGenerator[UIMessageChunk, None]:
     """The chunks of a stream of bytes; raise ShapeError where the client of this release would give up."""
     decoder = SseDecoder()
-    async for piece in data:
-        for event in decoder.feed(piece):
+    async for received in data:
+        for event in decoder.feed(received):
             if event != _DONE_DATA:
                 yield parse_chunk(event, version=version, strict=strict)
 
@@ -166,7 +166,7 @@ def decode_chunks(data: bytes, *, version: Version = 7, strict: bool = True) -> 
     ]
 
 
-Growing: TypeAlias = TextDeltaChunk | ReasoningDeltaChunk
+DeltaChunk: TypeAlias = TextDeltaChunk | ReasoningDeltaChunk
 """A delta of the part that grows."""
 
 _TAIL: Final = b"}\n\n"
@@ -185,7 +185,7 @@ class Frames:
         self._encoded: list[bytes] = []
         self._number = self._size = 0
         """Of what is encoded: frames and bytes."""
-        self._part: Growing = TextDeltaChunk(id="", delta="")
+        self._part: DeltaChunk = TextDeltaChunk(id="", delta="")
         self._head = self._between = b""
         """What stands before its delta in a frame, and between two deltas."""
         self._grown = 0
@@ -212,14 +212,14 @@ class Frames:
             self._begin()
         return self._size
 
-    def grow(self, part: Growing) -> int:
+    def start_deltas(self, part: DeltaChunk) -> int:
         """Let the deltas from here on be of this part; return the size of a frame beside its delta."""
         self._part = part
         self._head = b"data: " + encode_chunk(part).removesuffix(b'""}')
         self._between = _TAIL + self._head
         return len(self._between) + len(b'""')
 
-    def stop_growing(self) -> int:
+    def end_deltas(self) -> int:
         """The part gets no more deltas: return how many it got."""
         self._settle()
         grown, self._grown = self._grown, 0

@@ -30,19 +30,19 @@ MOST_BYTES: Final = 16_384
 ErrorText: TypeAlias = Callable[[Exception], str]
 
 
-def no_details(error: Exception) -> str:
+def generic_error_text(error: Exception) -> str:
     """What a client reads of an error in the server: nothing of it."""
     return FAILED
 
 
 async def stream_chunks(
-    source: AsyncIterable[StreamEvent], writer: ChunkWriter, *, error_text: ErrorText = no_details
+    source: AsyncIterable[StreamEvent], writer: ChunkWriter, *, error_text: ErrorText = generic_error_text
 ) -> AsyncGenerator[UIMessageChunk, None]:
     """The chunks of a live source, to the end of the stream, which comes with its last event at the latest.
 
     Args:
         source: Events as they arrive. Nothing is read from it after a terminal event.
-        writer: Decides what a client is told; its `losses` tell what it was not told.
+        writer: Decides what is sent; its `losses` hold what could not be.
         error_text: What the client reads where the source raises; the error itself is logged.
     """
     try:
@@ -87,7 +87,7 @@ def stream_events(
     *,
     keep_alive: float | None = 15.0,
     coalesce: bool = True,
-    error_text: ErrorText = no_details,
+    error_text: ErrorText = generic_error_text,
 ) -> AsyncGenerator[bytes, None]:
     """The bytes of a response straight from events: `stream_sse(stream_chunks(source, writer))` in half the time."""
     pipe = _Pipe()
@@ -145,7 +145,7 @@ class _Pipe:
             await close_source(chunks)
 
     async def fill_from(self, source: AsyncIterable[StreamEvent], writer: ChunkWriter, error_text: ErrorText) -> None:
-        """Encode everything that a source tells, waiting where the reader is slow."""
+        """Encode every event of a source, waiting where the reader is slow."""
         try:
             await pump(source, writer, self, error_text=error_text)
         finally:
@@ -213,7 +213,7 @@ class Sink(Protocol):
 
     @property
     def frames(self) -> Frames:
-        """Those that nobody has taken yet. It calls whoever sees to it that somebody takes them."""
+        """The encoded frames that were not taken yet."""
         ...
 
     @property
@@ -227,13 +227,13 @@ class Sink(Protocol):
 
 
 async def pump(
-    source: AsyncIterable[StreamEvent], writer: ChunkWriter, sink: Sink, *, error_text: ErrorText = no_details
+    source: AsyncIterable[StreamEvent], writer: ChunkWriter, sink: Sink, *, error_text: ErrorText = generic_error_text
 ) -> None:
     """Put every frame of a live source, to the end of the stream, which comes with its last event at the latest.
 
     Args:
         source: Events as they arrive. Nothing is read from it after a terminal event; it is closed however this ends.
-        writer: Decides what a client is told.
+        writer: Decides what is sent.
         sink: Takes the frames.
         error_text: What the client reads where the source raises; the error itself is logged.
 
@@ -261,7 +261,7 @@ async def _pump(source: AsyncIterable[StreamEvent], writer: ChunkWriter, sink: S
     text_id = reasoning_id = _NONE
     size, overhead, is_full = 0, 0, False
     async for event in source:
-        # An open part can only end by what the writer is told: until then it need not see the part's deltas.
+        # Only the writer ends an open part, so until the next other event it need not see the part's deltas.
         if (
             (type(event) is TextDelta and event.id == text_id)
             or (type(event) is ReasoningDelta and event.id == reasoning_id)
@@ -271,12 +271,12 @@ async def _pump(source: AsyncIterable[StreamEvent], writer: ChunkWriter, sink: S
             deltas.append(delta)
             size += len(delta) + overhead
         else:
-            writer.pass_by(frames.stop_growing())
+            writer.count_deltas(frames.end_deltas())
             for chunk in writer.write(event):
                 size = frames.put(chunk)
             if writer.closed:
                 return []
-            text_id, reasoning_id, overhead = _let_grow(frames, writer, event)
+            text_id, reasoning_id, overhead = _start_deltas(frames, writer, event)
             is_full = sink.is_full
         if size >= MOST_BYTES or is_full:
             await sink.wait()
@@ -284,12 +284,12 @@ async def _pump(source: AsyncIterable[StreamEvent], writer: ChunkWriter, sink: S
     return writer.close()
 
 
-def _let_grow(frames: Frames, writer: ChunkWriter, event: StreamEvent) -> tuple[object, object, int]:
+def _start_deltas(frames: Frames, writer: ChunkWriter, event: StreamEvent) -> tuple[object, object, int]:
     """The source's id of the text and of the reasoning that an event leaves open, and what a frame adds to a delta."""
-    part = writer.growing(event) if isinstance(event, Start | Delta) else None
+    part = writer.open_delta(event) if isinstance(event, Start | Delta) else None
     if part is None or not isinstance(event, Start | Delta):
         return _NONE, _NONE, 0
-    overhead = frames.grow(part)
+    overhead = frames.start_deltas(part)
     return (event.id, _NONE, overhead) if isinstance(part, TextDeltaChunk) else (_NONE, event.id, overhead)
 
 

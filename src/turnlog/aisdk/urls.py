@@ -24,7 +24,7 @@ _DIGITS = {10: re.compile("[0-9]+"), 8: re.compile("[0-7]*"), 16: re.compile("[0
 
 
 class InvalidHost(ValueError):
-    """What stands for a host is none."""
+    """The host of an address is not valid."""
 
 
 def percent_encoded(text: str, unsafe: re.Pattern[str]) -> str:
@@ -105,12 +105,12 @@ def _ipv6(host: str) -> str:
         value = int(ipaddress.IPv6Address(host[1:-1]))
     except ValueError as error:
         raise InvalidHost("no IPv6 address") from error
-    pieces = [f"{value >> shift & 0xFFFF:x}" for shift in range(112, -1, -16)]
-    runs = [list(run) for is_zero, run in groupby(range(8), lambda place: pieces[place] == "0") if is_zero]
+    groups = [f"{value >> shift & 0xFFFF:x}" for shift in range(112, -1, -16)]
+    runs = [list(run) for is_zero, run in groupby(range(8), lambda place: groups[place] == "0") if is_zero]
     longest = max(runs, key=len, default=list[int]())
     if len(longest) < 2:
-        return f"[{':'.join(pieces)}]"
-    return f"[{':'.join(pieces[: longest[0]])}::{':'.join(pieces[longest[-1] + 1 :])}]"
+        return f"[{':'.join(groups)}]"
+    return f"[{':'.join(groups[: longest[0]])}::{':'.join(groups[longest[-1] + 1 :])}]"
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
@@ -133,7 +133,7 @@ _DRIVE = re.compile(r"[A-Za-z][:|]")
 
 
 class _Place(NamedTuple):
-    """What stands before the query."""
+    """An address up to its query."""
 
     authority: str | None
     """With its slashes; None where there is none."""
@@ -154,8 +154,8 @@ def normalize_url(url: str) -> str:
         place = _place(scheme, rest)
     except InvalidHost as error:
         raise ConversionError(f"Invalid URL: {url[:200]}") from error
-    asked = question_mark + percent_encoded(query, _SPECIAL_QUERY if scheme in _DEFAULT_PORTS else _QUERY)
-    return f"{scheme}:{place.authority or ''}{place.path}{asked}{hash_sign}{percent_encoded(fragment, _FRAGMENT)}"
+    query_text = question_mark + percent_encoded(query, _SPECIAL_QUERY if scheme in _DEFAULT_PORTS else _QUERY)
+    return f"{scheme}:{place.authority or ''}{place.path}{query_text}{hash_sign}{percent_encoded(fragment, _FRAGMENT)}"
 
 
 def _place(scheme: str, rest: str) -> _Place:
@@ -186,7 +186,7 @@ def _file(rest: str) -> _Place:
 
 
 def _split(rest: str, slash: re.Pattern[str]) -> tuple[str, str]:
-    """What stands before the first slash, and the rest."""
+    """The text before the first slash, and the rest."""
     found = slash.search(rest)
     return (rest, "") if found is None else (rest[: found.start()], rest[found.start() :])
 

@@ -2,7 +2,7 @@
 
 Keys that a version does not know are taken out at every level, as the real one does; to keep them, parse instead
 (`parse_ui_messages`). Schemas are plain callables that return the value (or a changed one) or raise ValueError, so
-that msgspec, pydantic (its ValidationError is a ValueError) or jsonschema behind three lines can stand there.
+that msgspec, pydantic (its ValidationError is a ValueError) or jsonschema behind three lines can be used.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _apply_data_schema(schemas: Mapping[str, Schema], part: dict[str, Any]) -> N
 
 
 def _apply(schema: Schema, owner: dict[str, Any], name: str) -> None:
-    """Put what the schema returns where the value stood."""
+    """Replace a value by what the schema returns."""
     result = _check_schema(schema, owner.get(name, msgspec.UNSET), name)
     if result is msgspec.UNSET:
         owner.pop(name, None)

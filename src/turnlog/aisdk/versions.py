@@ -119,6 +119,6 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     feature: str
     """Its name: for a missing feature of a release the one in `FEATURES`."""
     path: str
-    """Where it stood in the value that was converted, as in `$.parts[3].title`."""
+    """Its place in the value that was converted, as in `$.parts[3].title`."""
     reason: str
     """What became of it, for people."""

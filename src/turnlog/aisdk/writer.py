@@ -48,8 +48,8 @@ from turnlog.aisdk.writer_tools import ABORTED, ToolCalls
 from turnlog.aisdk.writer_values import (
     FAILED,
     FINISH_REASONS,
+    AddLoss,
     Chunks,
-    Lose,
     RefusedEvent,
     UnusableValue,
     check_fields,
@@ -75,7 +75,7 @@ def generate_message_id() -> str:
 class ChunkWriter:
     """Turns the events of one stream into the chunks of one message.
 
-    `write` an event, send its chunks, and `close` at the end; `closed` tells that a terminal event has done it. A
+    `write` an event, send its chunks, and `close` at the end; `closed` is set when a terminal event has done it. A
     *lane* is a source of its own inside the stream (a node of a flow, a subagent): one part is open at a time in each.
     """
 
@@ -94,21 +94,21 @@ class ChunkWriter:
         Args:
             version: The client's: 5, 6, 7 or an exact release. A client of another major may refuse the stream.
             message_id: Wins over the id that the source names; without both, `generate_id` makes one.
-            generate_id: Makes the id of the message where nobody gave one.
+            generate_id: Makes the id of a message that has none.
             continued: The assistant message at the end of the client's request, whose id and calls go on.
             tools: `dynamic-tool` parts, or `tool-<name>` parts for pages that declare their tools.
             strict: Raise StreamStateError where an event would be skipped (R-O23).
         """
         self.release = sdk_version(version)
         self.losses: list[Loss] = []
-        """What could not be told to the client, at the number of its event; at most `MOST_LOSSES`."""
+        """What could not be sent, at the number of its event; at most `MOST_LOSSES`."""
         self.skipped = 0
         """How many events made no sense."""
         self._strict = strict
         self._event = -1
-        self._message = MessageTeller(
+        self._message = MessageWriter(
             self.release,
-            self._lose,
+            self._add_loss,
             message_id=message_id,
             generate_id=generate_id,
             continued=continued,
@@ -127,7 +127,7 @@ class ChunkWriter:
         return self._message.message_id
 
     def write(self, event: StreamEvent, lane: str = "") -> Chunks:
-        """The chunks of one event; none for one that is skipped or says nothing new."""
+        """The chunks of one event; none for one that is skipped or brings nothing new."""
         message = self._message
         if type(event) is TextDelta and not message.closed:
             part = message.parts.text(event.id, lane)
@@ -136,20 +136,20 @@ class ChunkWriter:
                 return [TextDeltaChunk(id=part.chunk_id, delta=event.delta)]
         return self._write_any(event, lane)
 
-    def growing(self, event: Start | Delta) -> TextDeltaChunk | ReasoningDeltaChunk | None:
-        """A delta without text of the part of an event, if it is open now: others tell the same of its next deltas."""
-        return None if self.closed else self._message.parts.growing(event)
+    def open_delta(self, event: Start | Delta) -> TextDeltaChunk | ReasoningDeltaChunk | None:
+        """A delta without text for the part of an event, if it is open: a pattern for its next deltas."""
+        return None if self.closed else self._message.parts.open_delta(event)
 
-    def pass_by(self, number: int) -> None:
-        """So many deltas of an open part were told without `write`."""
+    def count_deltas(self, number: int) -> None:
+        """Count deltas of an open part that were sent without `write`."""
         self._event += number
 
     def close(self) -> Chunks:
         """End the stream whose source is exhausted; does nothing where it has ended already."""
         if self.closed:
             return []
-        self._message.exhausted()
-        return self._message.taken()
+        self._message.source_ended()
+        return self._message.take_chunks()
 
     def fail(self, error_text: str = FAILED) -> Chunks:
         """End the stream whose source has broken down."""
@@ -176,7 +176,7 @@ class ChunkWriter:
             self._refuse(event, str(refusal))
         except Exception as error:  # A source may build anything; no event may end the stream.
             self._refuse(event, f"{type(error).__name__}: {error}")
-        return self._message.taken()
+        return self._message.take_chunks()
 
     def _refuse(self, event: object, reason: str) -> None:
         name = type(event).__name__
@@ -184,9 +184,9 @@ class ChunkWriter:
         self.skipped += 1
         if self._strict:
             raise StreamStateError(f"event {self._event} ({name}): {reason}", chunk_type=name)
-        self._lose("event", f"{name} was skipped: {reason}")
+        self._add_loss("event", f"{name} was skipped: {reason}")
 
-    def _lose(self, feature: str, reason: str) -> None:
+    def _add_loss(self, feature: str, reason: str) -> None:
         if len(self.losses) < MOST_LOSSES:
             self.losses.append(Loss(feature=feature, path=f"$[{self._event}]", reason=reason))
 
@@ -200,13 +200,13 @@ def write_chunks(stream: Iterable[StreamEvent], writer: ChunkWriter) -> Iterator
     yield from writer.close()
 
 
-class MessageTeller:
+class MessageWriter:
     """The state of one message; each method takes an event and its lane, and raises RefusedEvent for nonsense."""
 
     def __init__(
         self,
         release: SdkVersion,
-        lose: Lose,
+        add_loss: AddLoss,
         *,
         message_id: str | None,
         generate_id: Callable[[], str],
@@ -217,15 +217,15 @@ class MessageTeller:
         """Tell a message to a release; the arguments are those of `ChunkWriter`."""
         self.closed = False
         """Whether the stream has ended."""
-        self.parts = OpenParts(lose, strict=strict)
-        self._lose = lose
+        self.parts = OpenParts(add_loss, strict=strict)
+        self._add_loss = add_loss
         self._message_id = message_id if continued is None else continued.id
         self._generate_id = generate_id
-        self._tools = ToolCalls(release, lose, dynamic=dynamic, continued=continued)
+        self._tools = ToolCalls(release, add_loss, dynamic=dynamic, continued=continued)
         self._features = frozenset(name for name in _FEATURES if supports(release, name))
         self._out: Chunks = []
         self._started = self._in_step = self._failed = False
-        self._content = Content(release, lose)
+        self._content = Content(release, add_loss)
         self._steps = Steps(continued)
 
     @property
@@ -233,13 +233,13 @@ class MessageTeller:
         """The id of the message, once the stream has begun."""
         return self._message_id if self._started else None
 
-    def taken(self) -> Chunks:
+    def take_chunks(self) -> Chunks:
         """The chunks that were not taken yet."""
         out, self._out = self._out, []
         return out
 
-    def exhausted(self) -> None:
-        """The source has ended without a word."""
+    def source_ended(self) -> None:
+        """The source has ended without a terminal event."""
         interrupted = "interrupted" if "finish-reason-interrupted" in self._features else "other"
         self._finish("error" if self._failed else interrupted, self._steps.metadata())
 
@@ -262,7 +262,7 @@ class MessageTeller:
             self._begin(metadata)
             return
         if event.message_id not in (None, self._message_id):
-            self._lose("message-id", "the message has another id already; what follows goes on in it")
+            self._add_loss("message-id", "the message has another id already; what follows goes on in it")
         if metadata:
             self._send(MessageMetadataChunk(message_metadata=metadata))
 
@@ -283,18 +283,18 @@ class MessageTeller:
 
     def pause(self, event: events.Pause, lane: str) -> None:
         """The run waits for the client."""
-        self._finish("tool-calls" if self._tools.any_waiting else "other", self._steps.metadata(), waits=True)
+        self._finish("tool-calls" if self._tools.has_open_calls else "other", self._steps.metadata(), waits=True)
 
     def _finish(self, reason: FinishReason | None, metadata: dict[str, Any], *, waits: bool = False) -> None:
         self._settle(waits=waits)
-        told = UNSET if reason is None or "finish-reason" not in self._features else reason
-        self._send(FinishChunk(finish_reason=told, message_metadata=metadata or UNSET))
+        shown_reason = UNSET if reason is None or "finish-reason" not in self._features else reason
+        self._send(FinishChunk(finish_reason=shown_reason, message_metadata=metadata or UNSET))
         self.closed = True
 
     def stream_error(self, event: events.StreamError, lane: str) -> None:
         """The client reads nothing after an error, so everything is closed before; a run may go on nevertheless."""
         self._send_all(self.parts.end_all())
-        self._send_all(self._tools.abort_waiting())
+        self._send_all(self._tools.abort_open_calls())
         self._failed = True
         self._send(ErrorChunk(error_text=event.error_text or FAILED))
 
@@ -311,7 +311,7 @@ class MessageTeller:
 
     def _settle(self, *, waits: bool) -> None:
         self._send_all(self.parts.end_all())
-        self._send_all(self._tools.keep_waiting() if waits else self._tools.abort_waiting())
+        self._send_all(self._tools.leave_open_calls() if waits else self._tools.abort_open_calls())
         self._end_step()
 
     # Steps
@@ -375,7 +375,7 @@ class MessageTeller:
         self._send(chunk)
 
     def data(self, event: events.DataEvent, lane: str) -> None:
-        """The application tells something of its own."""
+        """Data of the application."""
         chunk, is_part = self._content.data(event)
         if is_part:
             self._send_all(self.parts.end_lane(lane))
@@ -387,29 +387,29 @@ _FEATURES = ("abort-reason", "finish-reason", "finish-reason-interrupted")
 _TOOL_STEPS: dict[type, Callable[[ToolCalls, Any], Chunks]] = {
     events.ToolInputDelta: ToolCalls.add_input,
     events.ToolOutput: ToolCalls.add_output,
-    events.ApprovalRequest: ToolCalls.ask,
-    events.ApprovalResponse: ToolCalls.answer,
+    events.ApprovalRequest: ToolCalls.request,
+    events.ApprovalResponse: ToolCalls.respond,
 }
 """Events that change a call and leave the open parts alone."""
 
-HANDLERS: dict[type, Callable[[MessageTeller, Any, str], None]] = {
-    events.RunStart: MessageTeller.run_start,
-    events.RunFinish: MessageTeller.run_finish,
-    events.StepStart: MessageTeller.step_start,
-    events.StepFinish: MessageTeller.step_finish,
-    **dict.fromkeys((events.TextStart, events.ReasoningStart), MessageTeller.part_start),
-    **dict.fromkeys((events.TextDelta, events.ReasoningDelta), MessageTeller.part_delta),
-    **dict.fromkeys((events.TextEnd, events.ReasoningEnd), MessageTeller.part_end),
-    **dict.fromkeys((events.ToolInputStart, events.ToolInputAvailable), MessageTeller.tool_input),
-    **dict.fromkeys(_TOOL_STEPS, MessageTeller.tool_step),
-    events.FileEvent: MessageTeller.file,
-    events.SourceEvent: MessageTeller.source,
-    events.DataEvent: MessageTeller.data,
-    events.StreamError: MessageTeller.stream_error,
-    events.Abort: MessageTeller.abort,
-    events.Pause: MessageTeller.pause,
+HANDLERS: dict[type, Callable[[MessageWriter, Any, str], None]] = {
+    events.RunStart: MessageWriter.run_start,
+    events.RunFinish: MessageWriter.run_finish,
+    events.StepStart: MessageWriter.step_start,
+    events.StepFinish: MessageWriter.step_finish,
+    **dict.fromkeys((events.TextStart, events.ReasoningStart), MessageWriter.part_start),
+    **dict.fromkeys((events.TextDelta, events.ReasoningDelta), MessageWriter.part_delta),
+    **dict.fromkeys((events.TextEnd, events.ReasoningEnd), MessageWriter.part_end),
+    **dict.fromkeys((events.ToolInputStart, events.ToolInputAvailable), MessageWriter.tool_input),
+    **dict.fromkeys(_TOOL_STEPS, MessageWriter.tool_step),
+    events.FileEvent: MessageWriter.file,
+    events.SourceEvent: MessageWriter.source,
+    events.DataEvent: MessageWriter.data,
+    events.StreamError: MessageWriter.stream_error,
+    events.Abort: MessageWriter.abort,
+    events.Pause: MessageWriter.pause,
 }
-"""Every event of the vocabulary -> what tells it."""
+"""Every type of event -> what writes it."""
 
 
 _ENDS = {TextStartChunk: TextEndChunk, ReasoningStartChunk: ReasoningEndChunk}
@@ -420,7 +420,7 @@ def closing_chunks(chunks: Iterable[UIMessageChunk], version: Version = 7) -> li
     """What must follow these chunks of a writer so that the stream ends; nothing where it has ended.
 
     Parts end, calls without an output become errors that say so, and the message finishes as interrupted. A call that
-    was refused is denied, and a question that nobody has answered stays open.
+    was refused is denied, and a question without an answer stays open.
     """
     unfinished = _Unfinished()
     for chunk in chunks:
@@ -437,8 +437,8 @@ class _Unfinished:
         self._parts: dict[tuple[type, str], UIMessageChunk] = {}
         self._calls: dict[str, bool | UnsetType] = {}
         """Call without an output -> whether its part is dynamic."""
-        self._asked: dict[str, str] = {}
-        """Approval that nobody has answered -> its call."""
+        self._by_approval_id: dict[str, str] = {}
+        """Open approval -> its call."""
         self._refused = set[str]()
 
     def see(self, chunk: UIMessageChunk) -> None:
@@ -454,9 +454,9 @@ class _Unfinished:
         elif isinstance(chunk, _ANSWERS):
             self._calls.pop(chunk.tool_call_id, None)
         elif isinstance(chunk, ToolApprovalRequestChunk):
-            self._asked[chunk.approval_id] = chunk.tool_call_id
+            self._by_approval_id[chunk.approval_id] = chunk.tool_call_id
         elif isinstance(chunk, ToolApprovalResponseChunk):
-            call = self._asked.pop(chunk.approval_id, None)
+            call = self._by_approval_id.pop(chunk.approval_id, None)
             if call is not None and not chunk.approved:
                 self._refused.add(call)
         elif isinstance(chunk, StartStepChunk | FinishStepChunk):
@@ -476,7 +476,7 @@ class _Unfinished:
         ]
 
     def _ends_of_calls(self) -> Iterator[UIMessageChunk]:
-        open_ = set(self._asked.values())
+        open_ = set(self._by_approval_id.values())
         for call, dynamic in self._calls.items():
             if call in self._refused:
                 yield ToolOutputDeniedChunk(tool_call_id=call)

@@ -27,7 +27,7 @@ from turnlog.aisdk.chunks import (
 from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import SdkVersion, supports
-from turnlog.aisdk.writer_values import Chunks, Lose, RefusedEvent, address_of, metadata_of, plain_json, usage_json
+from turnlog.aisdk.writer_values import AddLoss, Chunks, RefusedEvent, address_of, metadata_of, plain_json, usage_json
 from turnlog.model.parts import SourceUrlPart
 from turnlog.model.stream import (
     DataEvent,
@@ -51,41 +51,41 @@ class Steps:
     def __init__(self, continued: UIMessage | None = None) -> None:
         """Begin behind the steps of a message that goes on."""
         metadata: Any = None if continued is None else to_plain(continued.metadata)
-        told = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
-        steps = told.get("steps")
+        before = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
+        steps = before.get("steps")
         self._before = cast("list[Any]", steps) if isinstance(steps, list) else []
-        self._usage_before = _usage(told.get("usage"))
+        self._usage_before = _usage(before.get("usage"))
         self._steps: list[dict[str, Any]] = []
 
     def start(self, event: StepStart) -> None:
         """A model call begins."""
-        told = {"model": event.model, "responseId": event.response_id}
-        self._steps.append({name: value for name, value in told.items() if value is not None})
+        fields = {"model": event.model, "responseId": event.response_id}
+        self._steps.append({name: value for name, value in fields.items() if value is not None})
 
     def finish(self, event: StepFinish) -> None:
         """The newest call ends; raise RefusedEvent where there is none, and for a usage that cannot be counted."""
         if not self._steps:
             raise RefusedEvent("no step has begun")
         if event.usage is not None:
-            # It is told and counted when the message ends, where nothing can be refused any more.
+            # It is written and counted when the message ends, where nothing can be refused any more.
             usage_json(event.usage)
             try:
                 sum_usage([event.usage])
             except (KeyError, TypeError) as error:
                 raise RefusedEvent(f"no usage: {error}") from error
-        told = {"stopReason": event.stop_reason, "rawStopReason": event.raw_stop_reason, "usage": event.usage}
-        self._steps[-1] |= {name: value for name, value in told.items() if value is not None}
+        fields = {"stopReason": event.stop_reason, "rawStopReason": event.raw_stop_reason, "usage": event.usage}
+        self._steps[-1] |= {name: value for name, value in fields.items() if value is not None}
 
     def abort(self) -> None:
-        """The newest call was stopped from outside, whatever it said of itself (R-K10)."""
+        """The newest call was stopped from outside, whatever it reported (R-K10)."""
         if self._steps:
             self._steps[-1]["stopReason"] = "aborted"
 
     def metadata(self, of_run: Usage | None = None) -> dict[str, Any]:
-        """`steps`, the last `model` and the `usage` of the whole message, of each what was told.
+        """`steps`, the last `model` and the `usage` of the whole message, as far as they are known.
 
         Args:
-            of_run: The usage of the run, where it told its own; otherwise that of its steps.
+            of_run: The usage of the run, where it reported its own; otherwise that of its steps.
         """
         usage = self._usage(of_run)
         found: dict[str, Any] = {} if usage is None else {"usage": usage_json(usage)}
@@ -107,9 +107,9 @@ def _plain(value: Any) -> Any:
     return usage_json(value) if isinstance(value, Usage) else value
 
 
-def _usage(told: Any) -> Usage | None:
+def _usage(value: Any) -> Usage | None:
     try:
-        return msgspec.convert(told, Usage | None)
+        return msgspec.convert(value, Usage | None)
     except msgspec.ValidationError:
         return None
 
@@ -118,7 +118,7 @@ Start: TypeAlias = TextStart | ReasoningStart
 Delta: TypeAlias = TextDelta | ReasoningDelta
 End: TypeAlias = TextEnd | ReasoningEnd
 _Key: TypeAlias = tuple[str, str]
-"""Kind of part and the id that its source gave it."""
+"""Kind of part and its id in the source."""
 
 
 class _Kind(NamedTuple):
@@ -152,11 +152,11 @@ class OpenPart:
 
 
 class OpenParts:
-    """The open parts of one stream; each method gives the chunks of one event or raises RefusedEvent."""
+    """The open parts of one stream; each method returns the chunks of one event or raises RefusedEvent."""
 
-    def __init__(self, lose: Lose, *, strict: bool) -> None:
+    def __init__(self, add_loss: AddLoss, *, strict: bool) -> None:
         """Start with none; `strict` refuses what could be mended: a delta without a start, a start without an end."""
-        self._lose = lose
+        self._add_loss = add_loss
         self._strict = strict
         self._by_key: dict[_Key, OpenPart] = {}
         self._by_lane: dict[str, OpenPart] = {}
@@ -170,7 +170,7 @@ class OpenParts:
         part = self._by_key.get(("text", source_id)) if type(source_id) is str else None
         return part if part is not None and part.lane == lane else None
 
-    def growing(self, event: Start | Delta) -> TextDeltaChunk | ReasoningDeltaChunk | None:
+    def open_delta(self, event: Start | Delta) -> TextDeltaChunk | ReasoningDeltaChunk | None:
         """A delta without text of the open part of an event, in the main lane."""
         key = (_KIND_OF[type(event)], event.id)
         part = self._by_key.get(key) if type(event.id) is str else None
@@ -210,7 +210,7 @@ class OpenParts:
         if key not in self._cut_short:
             raise RefusedEvent(f"{key[0]} {event.id!r} is not open")
         if metadata is not UNSET:
-            self._lose("part-metadata", "the part had to end before its provider told what it wants back")
+            self._add_loss("part-metadata", "the part had to end before its provider told what it wants back")
         return []
 
     def end_lane(self, lane: str) -> Chunks:
@@ -242,7 +242,7 @@ class OpenParts:
 
     def _end(self, part: OpenPart, metadata: ProviderMetadata | UnsetType = UNSET) -> Chunks:
         if metadata is not UNSET and part.metadata is not UNSET:
-            # The client replaces what the start said.
+            # The client replaces the metadata of the start.
             before = part.metadata
             metadata = {name: before.get(name, {}) | metadata.get(name, {}) for name in before | metadata}
         del self._by_key[part.key]
@@ -250,7 +250,7 @@ class OpenParts:
         return [_KINDS[part.key[0]].end(id=part.chunk_id, provider_metadata=metadata)]
 
 
-class ToldData(NamedTuple):
+class DataUpdate(NamedTuple):
     """A data chunk, and whether it is a new part of the message."""
 
     chunk: DataChunk
@@ -260,9 +260,9 @@ class ToldData(NamedTuple):
 class Content:
     """Makes the chunks of one stream; each method raises RefusedEvent for what a client cannot use."""
 
-    def __init__(self, release: SdkVersion, lose: Lose) -> None:
+    def __init__(self, release: SdkVersion, add_loss: AddLoss) -> None:
         """Write for a release."""
-        self._lose = lose
+        self._add_loss = add_loss
         self._has_file_metadata = supports(release, "file-metadata")
         self._data_ids = set[tuple[str, str]]()
 
@@ -273,9 +273,9 @@ class Content:
             raise RefusedEvent("a client cannot reach the file: neither bytes nor an http(s) or data URL")
         metadata = metadata_of(event.file.provider)
         if event.file.filename is not None:
-            self._lose("file-name", "a stream has no field for the name of a file")
+            self._add_loss("file-name", "a stream has no field for the name of a file")
         if metadata is not UNSET and not self._has_file_metadata:
-            self._lose("file-metadata", "this release keeps no metadata on streamed files")
+            self._add_loss("file-metadata", "this release keeps no metadata on streamed files")
             metadata = UNSET
         return FileChunk(url=address, media_type=event.file.media_type, provider_metadata=metadata)
 
@@ -293,7 +293,7 @@ class Content:
             provider_metadata=metadata,
         )
 
-    def data(self, event: DataEvent) -> ToldData:
+    def data(self, event: DataEvent) -> DataUpdate:
         """Data of the application; what comes again under its id takes the place of what was there."""
         data = plain_json(event.data)
         name = None if event.id is None else (event.name, event.id)
@@ -306,4 +306,4 @@ class Content:
             id=UNSET if event.id is None else event.id,
             transient=True if event.transient else UNSET,
         )
-        return ToldData(chunk, is_part)
+        return DataUpdate(chunk, is_part)

@@ -25,7 +25,7 @@ from turnlog.aisdk.chunks import (
 )
 from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage
 from turnlog.aisdk.versions import SdkVersion, supports
-from turnlog.aisdk.writer_values import Chunks, Lose, RefusedEvent, input_of, metadata_of, output_of
+from turnlog.aisdk.writer_values import AddLoss, Chunks, RefusedEvent, input_of, metadata_of, output_of
 from turnlog.model.parts import ToolResult
 from turnlog.model.stream import (
     ApprovalRequest,
@@ -41,7 +41,17 @@ from turnlog.model.tools import OPEN_STATES, STATE_OF_STATUS, ToolState, can_adv
 class Call:
     """One call as the client sees it."""
 
-    __slots__ = ("approval_id", "approved", "asked", "dynamic", "final", "name", "provider_executed", "state", "text")
+    __slots__ = (
+        "approval_id",
+        "approved",
+        "dynamic",
+        "final",
+        "name",
+        "provider_executed",
+        "request_sent",
+        "state",
+        "text",
+    )
 
     def __init__(self, name: str, *, dynamic: bool, provider_executed: bool, state: ToolState) -> None:
         self.name = name
@@ -52,34 +62,34 @@ class Call:
         self.final = False
         """Whether an output came that is not preliminary."""
         self.approval_id: str | None = None
-        self.asked = False
-        """Whether the client has been told of the question."""
+        self.request_sent = False
+        """Whether the client has received the approval request."""
         self.approved: bool | None = None
 
 
 class ToolInputs:
-    """The calls of one stream; each method gives the chunks of one event or raises RefusedEvent."""
+    """The calls of one stream; each method returns the chunks of one event or raises RefusedEvent."""
 
     def __init__(
-        self, release: SdkVersion, lose: Lose, *, dynamic: bool = True, continued: UIMessage | None = None
+        self, release: SdkVersion, add_loss: AddLoss, *, dynamic: bool = True, continued: UIMessage | None = None
     ) -> None:
         """Write for a release and a kind of tool parts, going on with the calls of a message that is continued."""
         self._dynamic = dynamic
-        self._lose = lose
+        self._add_loss = add_loss
         self._calls: dict[str, Call] = {}
         self._by_approval: dict[str, str] = {}
         self._has_approvals = supports(release, "approvals")
-        self._answers_live = supports(release, "automatic-approvals")
+        self._has_live_approvals = supports(release, "automatic-approvals")
         self._has_reasons = supports(release, "approval-request-reason")
         self._has_preliminary = supports(release, "preliminary-output")
         self._has_result_metadata = supports(release, "result-metadata")
-        # Only clients of 5 must be told again with each output.
+        # The client of 5 needs the flag again with each output.
         self._output_is_dynamic = release.major == 5
         for part in () if continued is None else continued.parts:
             if isinstance(part, ToolUIPart | DynamicToolUIPart):
-                self._take_over(part)
+                self._continue_call(part)
 
-    def _take_over(self, part: ToolUIPart | DynamicToolUIPart) -> None:
+    def _continue_call(self, part: ToolUIPart | DynamicToolUIPart) -> None:
         state = ToolState(part.state)
         call = Call(
             part.tool_name,
@@ -91,13 +101,13 @@ class ToolInputs:
         if isinstance(part.raw_input, str):
             call.text.append(part.raw_input)
         if part.approval is not UNSET:
-            call.approval_id, call.asked = part.approval.id, True
+            call.approval_id, call.request_sent = part.approval.id, True
             call.approved = None if part.approval.approved is UNSET else part.approval.approved
             self._by_approval[part.approval.id] = part.tool_call_id
         self._calls[part.tool_call_id] = call
 
     @property
-    def any_waiting(self) -> bool:
+    def has_open_calls(self) -> bool:
         """Whether a call has neither an output nor an end."""
         return any(call.state in OPEN_STATES for call in self._calls.values())
 
@@ -105,7 +115,7 @@ class ToolInputs:
 
     def start_input(self, event: ToolInputStart) -> Chunks:
         """The arguments begin to arrive."""
-        self._refuse_known(event.tool_call_id)
+        self._refuse_repeated(event.tool_call_id)
         call = self._begin(event.tool_call_id, event.tool_name, event.provider_executed, ToolState.INPUT_STREAMING)
         return [
             ToolInputStartChunk(
@@ -169,27 +179,27 @@ class ToolInputs:
 
     # Approvals
 
-    def ask(self, event: ApprovalRequest) -> Chunks:
-        """The agent asks; a client that cannot hear the answer in the same stream is asked when the stream pauses."""
+    def request(self, event: ApprovalRequest) -> Chunks:
+        """The agent requests an approval. Where no response can follow in the stream, it is sent at the end (pause)."""
         call = self._known(event.tool_call_id)
         if event.approval_id in self._by_approval:
             raise RefusedEvent(f"approval {event.approval_id!r} was asked for before")
         if call.state not in (ToolState.INPUT_STREAMING, ToolState.INPUT_AVAILABLE) or call.approval_id is not None:
             raise RefusedEvent(f"call {event.tool_call_id!r} waits for no approval")
-        chunks = self._with_whole_input(event.tool_call_id, call)
+        chunks = self._completed_input(event.tool_call_id, call)
         if not self._has_approvals:
-            self._lose("approvals", "this release cannot ask whether a call may run")
+            self._add_loss("approvals", "this release cannot ask whether a call may run")
             return chunks
         call.approval_id = event.approval_id
         self._by_approval[event.approval_id] = event.tool_call_id
         if event.reason is not None and not self._has_reasons:
-            self._lose("approval-request-reason", "this release has no field for why the agent asks")
-        if self._answers_live:
-            chunks.append(self._ask(event.tool_call_id, call, event.reason))
+            self._add_loss("approval-request-reason", "this release has no field for why the agent asks")
+        if self._has_live_approvals:
+            chunks.append(self._send_request(event.tool_call_id, call, event.reason))
         return chunks
 
-    def _ask(self, tool_call_id: str, call: Call, reason: str | None = None) -> UIMessageChunk:
-        call.state, call.asked = ToolState.APPROVAL_REQUESTED, True
+    def _send_request(self, tool_call_id: str, call: Call, reason: str | None = None) -> UIMessageChunk:
+        call.state, call.request_sent = ToolState.APPROVAL_REQUESTED, True
         approval_id = call.approval_id = call.approval_id or tool_call_id
         self._by_approval[approval_id] = tool_call_id
         return ToolApprovalRequestChunk(
@@ -198,26 +208,26 @@ class ToolInputs:
             reason=reason if reason is not None and self._has_reasons else UNSET,
         )
 
-    def answer(self, event: ApprovalResponse) -> Chunks:
-        """Somebody decided."""
+    def respond(self, event: ApprovalResponse) -> Chunks:
+        """The request was answered."""
         tool_call_id = self._by_approval.get(event.approval_id)
         if tool_call_id is None:
             if not self._has_approvals:
-                return []  # The loss was told with the question.
+                return []  # The loss was noted at the request.
             raise RefusedEvent(f"approval {event.approval_id!r} was never asked for")
         call = self._calls[tool_call_id]
         if call.state not in (ToolState.INPUT_AVAILABLE, ToolState.APPROVAL_REQUESTED) or call.approved is not None:
             raise RefusedEvent(f"approval {event.approval_id!r} is no longer waited for")
         call.approved = event.approved
-        if not self._answers_live:
-            if not call.asked:
-                self._lose(
+        if not self._has_live_approvals:
+            if not call.request_sent:
+                self._add_loss(
                     "automatic-approvals", "this release cannot be told of an answer; it never sees the question"
                 )
             return []
-        return [self._respond(call, event.approved, event.reason)]
+        return [self._send_response(call, event.approved, event.reason)]
 
-    def _respond(self, call: Call, approved: bool, reason: str | None) -> UIMessageChunk:
+    def _send_response(self, call: Call, approved: bool, reason: str | None) -> UIMessageChunk:
         call.state, call.approved = ToolState.APPROVAL_RESPONDED, approved
         return ToolApprovalResponseChunk(
             approval_id=call.approval_id or "",
@@ -225,7 +235,7 @@ class ToolInputs:
             reason=UNSET if reason is None else reason,
         )
 
-    def _with_whole_input(self, tool_call_id: str, call: Call) -> Chunks:
+    def _completed_input(self, tool_call_id: str, call: Call) -> Chunks:
         return [self._complete(tool_call_id, call)] if call.state is ToolState.INPUT_STREAMING else []
 
     def _known(self, tool_call_id: str) -> Call:
@@ -234,13 +244,13 @@ class ToolInputs:
             raise RefusedEvent(f"there is no call {tool_call_id!r}")
         return call
 
-    def _refuse_known(self, tool_call_id: str) -> None:
+    def _refuse_repeated(self, tool_call_id: str) -> None:
         if tool_call_id in self._calls:
             raise RefusedEvent(f"call {tool_call_id!r} has begun before")
 
 
 def if_true(flag: bool) -> bool | UnsetType:
-    """A flag as a field that says nothing where it is not set."""
+    """A flag as a field that is left out where it is not set."""
     return True if flag else UNSET
 
 
@@ -261,7 +271,7 @@ class ToolCalls(ToolInputs):
         if result.preliminary and (call.final or result.status != "success"):
             raise RefusedEvent(f"call {event.tool_call_id!r} can have no preliminary {result.status} now")
         if result.preliminary and not self._has_preliminary:
-            self._lose("preliminary-output", "this release shows final outputs only")
+            self._add_loss("preliminary-output", "this release shows final outputs only")
             return []
         return self._outputs[result.status](self, event.tool_call_id, call, result)
 
@@ -269,9 +279,11 @@ class ToolCalls(ToolInputs):
         if call.approved is False:
             raise RefusedEvent(f"call {tool_call_id!r} was not allowed to run")
         output = output_of(result)
-        chunks = [*self._with_whole_input(tool_call_id, call), *self._settle_question(call)]
+        chunks = [*self._completed_input(tool_call_id, call), *self._settle_approval(call)]
         if call.final:
-            self._lose("several-results", "a call shows its last result; this one takes the place of an earlier one")
+            self._add_loss(
+                "several-results", "a call shows its last result; this one takes the place of an earlier one"
+            )
         call.state, call.final = ToolState.OUTPUT_AVAILABLE, not result.preliminary
         chunks.append(
             ToolOutputAvailableChunk(
@@ -288,7 +300,7 @@ class ToolCalls(ToolInputs):
         if call.approved is False:
             return self._denial(tool_call_id, call, result)
         if len(result.content) > sum(part.type == "text" for part in result.content):
-            self._lose("error-content", "an error holds text only")
+            self._add_loss("error-content", "an error holds text only")
         return self._fail(tool_call_id, call, _said(result, FAILED), ToolState.OUTPUT_ERROR)
 
     def _abortion(self, tool_call_id: str, call: Call, result: ToolResult) -> Chunks:
@@ -297,30 +309,32 @@ class ToolCalls(ToolInputs):
         return self._fail(tool_call_id, call, _said(result, ABORTED), ToolState.ABORTED)
 
     def _denial(self, tool_call_id: str, call: Call, result: ToolResult) -> Chunks:
-        """A refusal; where the client cannot be told who refused, it is an error that says so."""
+        """A denial; in a release that cannot show one, an error with its text."""
         if call.state is ToolState.OUTPUT_DENIED:
             raise RefusedEvent(f"call {tool_call_id!r} was denied already")
-        told = call.asked and call.approved is False
-        if call.state not in OPEN_STATES or not (told or self._answers_live):
+        is_shown = call.request_sent and call.approved is False
+        if call.state not in OPEN_STATES or not (is_shown or self._has_live_approvals):
             feature = "automatic-approvals" if self._has_approvals else "approvals"
-            self._lose(feature, "this release cannot be told that a call was denied; it is shown as an error")
+            self._add_loss(feature, "this release cannot be told that a call was denied; it is shown as an error")
             return self._fail(tool_call_id, call, _said(result, DENIED), ToolState.OUTPUT_ERROR)
-        chunks = self._with_whole_input(tool_call_id, call)
-        if not call.asked:
-            chunks.append(self._ask(tool_call_id, call))
+        chunks = self._completed_input(tool_call_id, call)
+        if not call.request_sent:
+            chunks.append(self._send_request(tool_call_id, call))
         if call.approved is not False:
-            chunks.append(self._respond(call, False, _said(result, DENIED)))
+            chunks.append(self._send_response(call, False, _said(result, DENIED)))
         call.state, call.final = ToolState.OUTPUT_DENIED, True
         chunks.append(ToolOutputDeniedChunk(tool_call_id=tool_call_id))
         return chunks
 
     def _fail(self, tool_call_id: str, call: Call, text: str, state: ToolState) -> Chunks:
-        chunks = [*self._with_whole_input(tool_call_id, call), *self._settle_question(call)]
+        chunks = [*self._completed_input(tool_call_id, call), *self._settle_approval(call)]
         aborted = state is ToolState.ABORTED
         if aborted and not self._has_result_metadata:
-            self._lose("result-metadata", "this release cannot be told that a call was aborted and did not fail")
+            self._add_loss("result-metadata", "this release cannot be told that a call was aborted and did not fail")
         if call.final:
-            self._lose("several-results", "a call shows its last result; this one takes the place of an earlier one")
+            self._add_loss(
+                "several-results", "a call shows its last result; this one takes the place of an earlier one"
+            )
         call.state, call.final = state, True
         chunks.append(
             ToolOutputErrorChunk(
@@ -333,36 +347,36 @@ class ToolCalls(ToolInputs):
         )
         return chunks
 
-    def _settle_question(self, call: Call) -> Chunks:
-        """An output says that the call was allowed; a part may not have one while its question is open."""
-        if not call.asked or call.approved is not None:
+    def _settle_approval(self, call: Call) -> Chunks:
+        """An output implies that the call was approved; a part may not have one while its request is open."""
+        if not call.request_sent or call.approved is not None:
             return []
-        if self._answers_live:
-            return [self._respond(call, True, None)]
+        if self._has_live_approvals:
+            return [self._send_response(call, True, None)]
         raise RefusedEvent(
             "the client was asked whether the call may run, and this release hears the answer only there"
         )
 
     # The end
 
-    def keep_waiting(self) -> Chunks:
-        """The run waits, or left calls to the client: inputs are whole, open questions are asked."""
+    def leave_open_calls(self) -> Chunks:
+        """The run waits, or left calls to the client: complete inputs and send open approval requests."""
         chunks = self.complete_inputs()
         for key, call in self._calls.items():
             if call.state is ToolState.INPUT_AVAILABLE and call.approval_id is not None and call.approved is None:
-                chunks.append(self._ask(key, call))
+                chunks.append(self._send_request(key, call))
         return chunks
 
-    def abort_waiting(self) -> Chunks:
+    def abort_open_calls(self) -> Chunks:
         """The run is over: what waits will never have an output."""
         aborted = ToolResult(id="", status="aborted")
         waiting = [(key, call) for key, call in self._calls.items() if call.state in OPEN_STATES]
         return [chunk for key, call in waiting for chunk in self._abort(key, call, aborted)]
 
     def _abort(self, tool_call_id: str, call: Call, aborted: ToolResult) -> Chunks:
-        if call.asked and call.approved is None:
-            # Nobody has decided, and no release has a word for a question that is moot.
-            return self._denial(tool_call_id, call, aborted) if self._answers_live else []
+        if call.request_sent and call.approved is None:
+            # The request is open, and no release can show that it is obsolete.
+            return self._denial(tool_call_id, call, aborted) if self._has_live_approvals else []
         return self._abortion(tool_call_id, call, aborted)
 
     _outputs: ClassVar[dict[str, Callable[[ToolCalls, str, Call, ToolResult], Chunks]]] = {
@@ -371,7 +385,7 @@ class ToolCalls(ToolInputs):
         "aborted": _abortion,
         "denied": _denial,
     }
-    """Status of a result -> what tells it."""
+    """Status of a result -> what writes it."""
 
 
 ABORTED_METADATA: ProviderMetadata = {"turnlog": {"state": "aborted"}}

@@ -19,7 +19,7 @@ from turnlog.aisdk.base import ProviderMetadata
 from turnlog.aisdk.chunks import FinishReason, UIMessageChunk
 from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.json_text import holds_unsafe_key, may_hold_unsafe_key, parse_json, parse_output, without_unsafe_keys
-from turnlog.aisdk.metadata import to_sdk_words
+from turnlog.aisdk.metadata import to_sdk_keys
 from turnlog.model.base import ProviderData, RawJson
 from turnlog.model.codec import encode
 from turnlog.model.message import StopReason
@@ -27,16 +27,16 @@ from turnlog.model.parts import FilePart, Part, TextPart, ToolResult
 from turnlog.model.usage import Usage
 
 FAILED: Final = "An error occurred."
-"""What a client reads of an error whose text is empty or nobody's business."""
+"""The error text for a client where there is none, or none that it may see."""
 
 Chunks: TypeAlias = list[UIMessageChunk]
 
-Lose: TypeAlias = Callable[[str, str], None]
+AddLoss: TypeAlias = Callable[[str, str], None]
 """Notes a loss at the event that is being written: feature, reason."""
 
 
 class RefusedEvent(Exception):
-    """An event that makes no sense where it stands."""
+    """An event that is not possible in its place."""
 
 
 FINISH_REASONS: dict[StopReason, FinishReason] = {
@@ -50,7 +50,7 @@ FINISH_REASONS: dict[StopReason, FinishReason] = {
     "refusal": "content-filter",
     "content_filter": "content-filter",
 }
-"""Why a model stopped, in AI SDK's words; its own five hold less, so that `metadata.steps` keeps ours."""
+"""Stop reason -> AI SDK's finish reason. These are fewer, so `metadata.steps` keeps ours."""
 
 _ADDRESS = re.compile(r"https?://[^/\s]|data:[^,]*,", re.IGNORECASE)
 
@@ -103,7 +103,7 @@ def input_of(exact: RawJson, text: str | None, streamed: str) -> Any:
 
 
 def output_of(result: ToolResult) -> Any:
-    """What a tool answered: JSON is parsed, other text stays as it is, several contents are a list of UI parts (R-H8).
+    """The output of a tool: JSON is parsed, other text stays as it is, several contents are a list of UI parts (R-H8).
 
     A result without content is its structured outcome.
     """
@@ -128,11 +128,11 @@ def _content_of(part: Part) -> dict[str, Any]:
 
 
 def metadata_of(provider: ProviderData | None) -> ProviderMetadata | UnsetType:
-    """What a provider wants back, under its name in AI SDK's words."""
+    """What a provider wants back, under its name, with AI SDK's keys."""
     if provider is None or not provider.opaque:
         return UNSET
-    words = to_sdk_words(provider.name, provider.opaque)
-    return cast("ProviderMetadata", plain_json({provider.name: provider.opaque if words is None else words})) or UNSET
+    fields = to_sdk_keys(provider.name, provider.opaque)
+    return cast("ProviderMetadata", plain_json({provider.name: provider.opaque if fields is None else fields})) or UNSET
 
 
 def address_of(file: FilePart) -> str | None:
@@ -143,12 +143,12 @@ def address_of(file: FilePart) -> str | None:
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """What a usage tells, also in fields that this version does not know; raise UnusableValue where that is no JSON."""
+    """A usage as JSON, also with fields that this version does not know; raise UnusableValue where that is no JSON."""
     return cast("dict[str, Any]", to_plain(plain_json(Raw(encode(usage)))))
 
 
 def check_fields(event: msgspec.Struct) -> None:
-    """Raise UnusableValue for a field of another type than its declaration, at any depth: anybody builds events."""
+    """Raise UnusableValue for a field of another type than its declaration, at any depth. Others build events."""
     for name, classes, holds_values in _field_classes(type(event)):
         value = getattr(event, name)
         if not isinstance(value, classes):

@@ -26,7 +26,7 @@ from turnlog.aisdk.parts import (
     UIMessagePart,
 )
 from turnlog.aisdk.reader import UIMessageReader
-from turnlog.aisdk.streaming import ErrorText, no_details
+from turnlog.aisdk.streaming import ErrorText, generic_error_text
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, generate_message_id
 from turnlog.aisdk.writer_tools import ABORTED, ABORTED_METADATA
@@ -58,7 +58,7 @@ class Chat:
         streams: Streams | None = None,
         *,
         tools: Literal["dynamic", "named"] = "dynamic",
-        error_text: ErrorText = no_details,
+        error_text: ErrorText = generic_error_text,
     ) -> None:
         """Put a backend together.
 

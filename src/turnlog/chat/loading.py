@@ -16,7 +16,7 @@ import msgspec
 
 from turnlog.aisdk.codec import parse_ui_messages
 from turnlog.aisdk.convert import UIJson, to_ui_json
-from turnlog.aisdk.message_grouping import Bubbles
+from turnlog.aisdk.message_grouping import MessageGrouping
 from turnlog.aisdk.options import UIMessageOptions, View
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import Loss
@@ -136,9 +136,9 @@ def load_ui_json(
         raise ValueError("a page begins at an offset or at a cursor, not at both")
     start = _parse_cursor(cursor)
     shown = frozenset(fates)
-    bubbles = _iter_bubbles(store, session_id, shown, start, View.of(**options))
-    page = list(islice(bubbles, offset, offset + limit)) if limit else []
-    following = next(bubbles, None)
+    groups = _iter_groups(store, session_id, shown, start, View.of(**options))
+    page = list(islice(groups, offset, offset + limit)) if limit else []
+    following = next(groups, None)
     index = start.number + offset
     made = to_ui_json(
         _iter_bodies(store, session_id, page, shown, resolve_blobs=resolve_blobs),
@@ -171,22 +171,24 @@ class UIMessageStore:
 # -- which messages make one UI message
 
 
-def _iter_bubbles(
+def _iter_groups(
     store: Store, session_id: str, fates: frozenset[Fate], start: _Start, view: View
 ) -> Iterator[list[MessagePlace]]:
     """The messages of one UI message after another."""
-    bubbles = Bubbles(view)
+    grouping = MessageGrouping(view)
     open_: list[MessagePlace] = []
     for place in _iter_places(store, session_id, fates, start):
-        if not bubbles.shows(place.role):
+        if not grouping.includes(place.role):
             # It stands where it stood, so that what is left out is told of with the page that leaves it out.
             open_.append(place)
             continue
-        if bubbles.begins(place.role, place.message_id) and any(bubbles.shows(known.role) for known in open_):
+        if grouping.starts_ui_message(place.role, place.message_id) and any(
+            grouping.includes(known.role) for known in open_
+        ):
             yield open_
             open_ = []
         open_.append(place)
-    if any(bubbles.shows(known.role) for known in open_):
+    if any(grouping.includes(known.role) for known in open_):
         yield open_
 
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from turnlog.aisdk.chunks import UIMessageChunk
 from turnlog.aisdk.sse import DONE, KEEP_ALIVE, Frames, SseEncoder, decode_chunks
-from turnlog.aisdk.streaming import ErrorText, no_details, pump
+from turnlog.aisdk.streaming import ErrorText, generic_error_text, pump
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, closing_chunks
 from turnlog.chat.stream_stores import MemoryStreamStore, StoredFrames, StreamState, StreamStore
@@ -288,7 +288,7 @@ class Streams:
         source: AsyncIterable[StreamEvent],
         writer: ChunkWriter,
         *,
-        error_text: ErrorText = no_details,
+        error_text: ErrorText = generic_error_text,
     ) -> None:
         """Run a source to its end, in the background, as the stream that was reserved for it.
 
