@@ -23,7 +23,7 @@ from support.agent_chats import (
 from support.fake_agent import FakeAgent, printed
 from turnlog.aisdk.parts import UIMessage
 from turnlog.chat.runtimes import AgentRuntime, CodexServerCommand
-from turnlog.chat.runtimes.codex_items import ItemTeller
+from turnlog.chat.runtimes.codex import ItemTranslator
 from turnlog.model.stream import (
     Abort,
     ReasoningDelta,
@@ -183,7 +183,7 @@ def test_what_the_app_server_asks_and_nobody_here_can_answer_is_refused(agent: F
     ],
 )
 def test_every_kind_of_item_is_a_call(item: dict[str, Any], name: str, status: str) -> None:
-    teller = ItemTeller()
+    teller = ItemTranslator()
     told = [*teller.started({**item, "id": "c"}), *teller.completed({**item, "id": "c"})]
     assert kinds(told) == ["ToolInputStart", "ToolInputAvailable", "ToolOutput"]
     start, available, output = told

@@ -26,7 +26,7 @@ def plain(chat: Chat) -> ASGIApp:
     async def key(scope: Scope, chat_id: str) -> str:
         return _key(dict(scope["headers"]).get(b"user", b"").decode(), chat_id)
 
-    return ChatApp(chat, most_bytes=1000, key=key)
+    return ChatApp(chat, max_bytes=1000, key=key)
 
 
 def fastapi(chat: Chat) -> ASGIApp:
@@ -34,7 +34,7 @@ def fastapi(chat: Chat) -> ASGIApp:
         return _key(request.headers.get("user", ""), chat_id)
 
     app = FastAPI()
-    app.include_router(chat_endpoint(chat, most_bytes=1000, key=key))
+    app.include_router(chat_endpoint(chat, max_bytes=1000, key=key))
     return app
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from turnlog.aisdk import parse_ui_messages
-from turnlog.chat import AnswerRuntime, RunRequest
+from turnlog.chat import FunctionRuntime, RunRequest
 from turnlog.errors import ConflictError
 from turnlog.model.stream import Abort, RunFinish, RunStart, StreamEvent, TextDelta
 
@@ -16,14 +16,14 @@ HI = '[{"id":"u","role":"user","parts":[{"type":"text","text":"hi"},{"type":"tex
 REQUEST = RunRequest(chat_id="chat", messages=tuple(parse_ui_messages(HI)))
 
 
-async def listen(runtime: AnswerRuntime, chat_id: str, told: list[StreamEvent], ready: asyncio.Event) -> None:
+async def listen(runtime: FunctionRuntime, chat_id: str, told: list[StreamEvent], ready: asyncio.Event) -> None:
     async with runtime.subscribe(chat_id) as events:
         ready.set()
         async for event in events:
             told.append(event)
 
 
-async def answered(answer: AnswerRuntime, request: RunRequest = REQUEST) -> list[StreamEvent]:
+async def answered(answer: FunctionRuntime, request: RunRequest = REQUEST) -> list[StreamEvent]:
     async with answer.subscribe(request.chat_id) as events:
         await answer.send(request)
         return [event async for event in events]
@@ -39,7 +39,7 @@ def test_who_subscribed_before_is_told_everything_in_order() -> None:
         yield RunFinish()
 
     async def run() -> None:
-        told = await answered(AnswerRuntime(answer))
+        told = await answered(FunctionRuntime(answer))
         assert told == [RunStart(), TextDelta(id="t", delta="hi"), TextDelta(id="t", delta="you"), RunFinish()]
 
     asyncio.run(run())
@@ -54,7 +54,7 @@ def test_a_second_listener_gets_the_rest_and_leaving_does_not_end_the_run() -> N
             await gate.wait()
             yield RunFinish()
 
-        runtime = AnswerRuntime(answer)
+        runtime = FunctionRuntime(answer)
         async with runtime.subscribe("chat") as events:
             await runtime.send(REQUEST)
             assert await anext(events) == RunStart()
@@ -84,7 +84,7 @@ def test_an_abort_closes_the_answer_and_says_so(wait: float) -> None:
             closed.append(True)
 
     async def run() -> None:
-        runtime = AnswerRuntime(answer)
+        runtime = FunctionRuntime(answer)
         async with runtime.subscribe("chat") as events:
             await runtime.send(REQUEST)
             if wait:
@@ -94,7 +94,7 @@ def test_an_abort_closes_the_answer_and_says_so(wait: float) -> None:
         assert told[-1] == Abort()
         assert closed == ([True] if wait else [])
         await runtime.abort("chat")
-        assert (await answered(AnswerRuntime(briefly)))[-1] == RunFinish()
+        assert (await answered(FunctionRuntime(briefly)))[-1] == RunFinish()
 
     asyncio.run(run())
 
@@ -111,13 +111,13 @@ def test_what_an_answer_raises_reaches_its_listeners() -> None:
     async def run() -> None:
         told: list[StreamEvent] = []
         with pytest.raises(ValueError, match="broken"):
-            await gather(AnswerRuntime(answer), told)
+            await gather(FunctionRuntime(answer), told)
         assert told == [RunStart()]
 
     asyncio.run(run())
 
 
-async def gather(runtime: AnswerRuntime, told: list[StreamEvent]) -> None:
+async def gather(runtime: FunctionRuntime, told: list[StreamEvent]) -> None:
     async with runtime.subscribe("chat") as events:
         await runtime.send(REQUEST)
         async for event in events:
@@ -133,7 +133,7 @@ def test_a_hundred_chats_at_once_do_not_mix() -> None:
             await asyncio.sleep(0)
 
     async def run() -> None:
-        runtime = AnswerRuntime(answer)
+        runtime = FunctionRuntime(answer)
         requests = [RunRequest(chat_id=f"chat {number}", messages=REQUEST.messages) for number in range(100)]
         told = await asyncio.gather(*[answered(runtime, request) for request in requests])
         for request, events in zip(requests, told, strict=True):

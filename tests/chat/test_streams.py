@@ -343,7 +343,7 @@ def test_streams_change_owners_when_their_lease_runs_out_and_are_forgotten_when_
 
 
 def test_a_source_waits_for_a_store_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "MOST_UNSAVED", 50_000)
+    monkeypatch.setattr(streams, "MAX_UNSAVED_BYTES", 50_000)
     made = 0
 
     class Slow(MemoryStreamStore):

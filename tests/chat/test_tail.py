@@ -210,7 +210,7 @@ def test_an_unknown_session_is_not_found(store: Store) -> None:
 
 def test_what_was_followed_is_what_is_stored(growing: Growing, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-O24, R-O26: each thing once, in order, as it comes; results also of calls that are long past."""
-    monkeypatch.setattr(tail, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(tail, "POLL_SECONDS", 0.001)
 
     def steps() -> Iterator[None]:
         growing.message("a1", "assistant", TextPart(text="Let"))

@@ -26,7 +26,7 @@ from turnlog.model.codec import to_json
 from turnlog.model.stream import StreamEvent
 
 Telling = AsyncGenerator[StreamEvent, None]
-MOST_BYTES = 100_000
+MAX_BYTES = 100_000
 
 
 async def full(request: RunRequest) -> Telling:
@@ -101,10 +101,10 @@ def main(folder: Path, form: str) -> None:
         keeper = NativeKeeper(folder / "turnlog.db")
         chat = Chat(answer, keeper, Streams(SqliteStreamStore(folder / "streams.db"), keep_alive=1.0))
         # An ASGI server has one path; each test of the form has its own version.
-        app = ChatApp(chat, f"/{form}/chat", version=int(form), most_bytes=MOST_BYTES) if form else FastAPI()
+        app = ChatApp(chat, f"/{form}/chat", version=int(form), max_bytes=MAX_BYTES) if form else FastAPI()
         if isinstance(app, FastAPI):
             for version in (5, 6, 7):
-                app.include_router(chat_endpoint(chat, f"/{version}/chat", version=version, most_bytes=MOST_BYTES))
+                app.include_router(chat_endpoint(chat, f"/{version}/chat", version=version, max_bytes=MAX_BYTES))
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
         print(f"http://127.0.0.1:{port}", flush=True)
         await uvicorn.Server(config).serve(sockets=[listener])

@@ -1,7 +1,7 @@
-"""What a chat page needs beside the messages themselves: a backend, stored sessions, resumable streams.
+"""Chats: a backend for `useChat` pages, resumable streams, and stored sessions as UI messages.
 
-`Chat` puts a runtime, a keeper and streams together; its routes are in `turnlog.chat.http` and `turnlog.chat.fastapi`.
-The messages and chunks are `turnlog.aisdk`'s; nothing here knows an agent.
+`Chat` combines a runtime, a keeper and streams; its routes are in `turnlog.chat.http` and `turnlog.chat.fastapi`.
+Messages and chunks are those of `turnlog.aisdk`. Only `turnlog.chat.runtimes` knows agents.
 """
 
 from turnlog.chat.endpoint import Chat
@@ -14,19 +14,19 @@ from turnlog.chat.loading import (
     load_ui_messages,
 )
 from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
-from turnlog.chat.runtime import Answer, AnswerRuntime, Listeners, RunRequest, Runtime
+from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, Listeners, RunRequest, Runtime
 from turnlog.chat.runtimes.provider import ProviderRuntime, Tool
 from turnlog.chat.stream_stores import MemoryStreamStore, RedisStreamStore, SqliteStreamStore, StoredFrames, StreamStore
 from turnlog.chat.streams import Streams
 from turnlog.chat.tail import Tail, open_tail
 
 __all__ = [
-    "Answer",
+    "AnswerFunction",
     "AnswerPlan",
-    "AnswerRuntime",
     "Chat",
     "ChatKeeper",
     "ChatRequest",
+    "FunctionRuntime",
     "Listeners",
     "MemoryKeeper",
     "MemoryStreamStore",

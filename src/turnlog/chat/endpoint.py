@@ -33,7 +33,7 @@ from turnlog.aisdk.writer_tools import ABORTED, ABORTED_METADATA
 from turnlog.chat.conversion import without_own_metadata
 from turnlog.chat.keepers import ChatKeeper, MemoryKeeper
 from turnlog.chat.requests import AnswerPlan, ChatRequest, parse_chat_request, plan_answer
-from turnlog.chat.runtime import Answer, AnswerRuntime, RunRequest, Runtime
+from turnlog.chat.runtime import AnswerFunction, FunctionRuntime, RunRequest, Runtime
 from turnlog.chat.streams import Streams
 from turnlog.model.stream import StreamEvent
 
@@ -53,7 +53,7 @@ class Chat:
 
     def __init__(
         self,
-        runtime: Runtime | Answer,
+        runtime: Runtime | AnswerFunction,
         keeper: ChatKeeper | None = None,
         streams: Streams | None = None,
         *,
@@ -70,7 +70,7 @@ class Chat:
             tools: `dynamic-tool` parts, or `tool-<name>` parts for pages that declare their tools.
             error_text: What the page is sent for an exception of the runtime; "An error occurred." by default.
         """
-        self._runtime: Runtime = AnswerRuntime(runtime) if callable(runtime) else runtime
+        self._runtime: Runtime = FunctionRuntime(runtime) if callable(runtime) else runtime
         self._keeper: ChatKeeper = MemoryKeeper() if keeper is None else keeper
         self._streams = Streams() if streams is None else streams
         self._tools: Literal["dynamic", "named"] = tools

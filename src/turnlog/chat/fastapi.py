@@ -12,11 +12,11 @@ from starlette.responses import Response
 from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.versions import Version
 from turnlog.chat.endpoint import Chat
-from turnlog.chat.http import MOST_BYTES, ChatHttp, HttpAnswer
+from turnlog.chat.http import MAX_BYTES, ChatHttp, HttpResponse
 
 RequestKey: TypeAlias = Callable[[Request, str], Awaitable[str]]
-"""A request and the page's id of a chat -> the server's id of it (`f"{user}.{chat_id}"`); raises where the user may
-not (`HTTPException(403)`)."""
+"""A request and the page's id of a chat -> the server's id (`f"{user}.{chat_id}"`); raises if the user has no access
+(`HTTPException(403)`)."""
 
 
 def chat_endpoint(
@@ -24,19 +24,19 @@ def chat_endpoint(
     path: str = "/api/chat",
     *,
     version: Version = 7,
-    most_bytes: int = MOST_BYTES,
+    max_bytes: int = MAX_BYTES,
     key: RequestKey | None = None,
 ) -> APIRouter:
-    """The routes of a chat page, for `app.include_router`; they close the chats when the application shuts down.
+    """The routes of a chat page, for `app.include_router`; the chats are closed when the application shuts down.
 
     Args:
         chat: The backend.
         path: Where pages post to (`new DefaultChatTransport({api: path})`); the other routes are below it.
         version: The pages' AI SDK: 5, 6, 7 or an exact release.
-        most_bytes: How large a request may be.
-        key: Whose chat is meant. Without it, everybody who reaches the server has the same chats.
+        max_bytes: How large a request may be.
+        key: Maps ids to the user's own. Without it, everybody who reaches the server has the same chats.
     """
-    http = ChatHttp(chat, version=version, most_bytes=most_bytes)
+    http = ChatHttp(chat, version=version, max_bytes=max_bytes)
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[None]:
@@ -56,12 +56,12 @@ def chat_endpoint(
 
     @router.get(path + "/{chat_id:path}/stream")
     async def resume_stream(request: Request, chat_id: str) -> Response:
-        """The stream of the answer that is being made; 204 where there is none."""
+        """The stream of the running answer; 204 if there is none."""
         return _response(await http.resume(await find(request, chat_id)))
 
     @router.post(path + "/{chat_id:path}/stop")
     async def stop_answer(request: Request, chat_id: str) -> Response:
-        """End the answer that is being made; 204 where there is none."""
+        """End the running answer; 204 if there is none."""
         return _response(await http.stop(await find(request, chat_id)))
 
     @router.get(path + "/{chat_id:path}")
@@ -72,7 +72,7 @@ def chat_endpoint(
     return router
 
 
-def _response(answer: HttpAnswer) -> Response:
+def _response(answer: HttpResponse) -> Response:
     if answer.stream is not None:
         return UIMessageStreamResponse(answer.stream, answer.status)
     return Response(answer.body, answer.status, dict(answer.headers))

@@ -28,12 +28,12 @@ from turnlog.errors import ConflictError, NotFoundError, ShapeError, StoreBusyEr
 
 logger = logging.getLogger(__name__)
 
-MOST_BYTES: Final = 32_000_000
-"""How large a request is by default: a page sends its whole chat, pictures and all."""
+MAX_BYTES: Final = 32_000_000
+"""The default limit of a request: a page sends its whole chat, with pictures."""
 
 
-class HttpAnswer(NamedTuple):
-    """What to answer: a whole body, or a stream of one."""
+class HttpResponse(NamedTuple):
+    """A response, with a whole body or with a stream."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,11 +42,11 @@ class HttpAnswer(NamedTuple):
 
 
 class TooLargeError(Exception):
-    """More bytes than a request may have."""
+    """The request has too many bytes (HTTP 413)."""
 
 
 class WrongTypeError(Exception):
-    """A body that does not say that it is JSON."""
+    """The request's content type is not JSON (HTTP 415)."""
 
 
 _STATUS: dict[type[Exception], int] = {
@@ -60,26 +60,26 @@ _STATUS: dict[type[Exception], int] = {
 
 
 ChatKey: TypeAlias = Callable[[str], Awaitable[str]]
-"""The page's id of a chat -> the server's, for the user who asks; raises where they may not."""
+"""The page's id of a chat -> the server's, for the user of the request; raises if the user has no access."""
 
 
 class ChatHttp:
     """Answers the requests of a chat page."""
 
-    def __init__(self, chat: Chat, *, version: Version = 7, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, chat: Chat, *, version: Version = 7, max_bytes: int = MAX_BYTES) -> None:
         """Serve chats to pages of one version of AI SDK.
 
         Args:
             chat: The backend.
             version: The pages' AI SDK: 5, 6, 7 or an exact release.
-            most_bytes: How large a request may be.
+            max_bytes: How large a request may be.
         """
         self._chat = chat
         self._version = sdk_version(version)
-        self._most_bytes = most_bytes
+        self._most_bytes = max_bytes
 
-    async def post(self, body: AsyncIterable[bytes], content_type: str, key: ChatKey | None = None) -> HttpAnswer:
-        """Answer a message, go on with one, or make one anew; raise what `key` raises."""
+    async def post(self, body: AsyncIterable[bytes], content_type: str, key: ChatKey | None = None) -> HttpResponse:
+        """Answer a message, continue one, or regenerate one. Raises what `key` raises."""
         try:
             _check_type(content_type)
             request = parse_chat_request(await self._read(body), version=self._version)
@@ -92,61 +92,61 @@ class ChatHttp:
         except Exception as error:
             return _failure(error)
 
-    async def resume(self, chat_id: str) -> HttpAnswer:
-        """The stream that runs."""
+    async def resume(self, chat_id: str) -> HttpResponse:
+        """The running stream."""
         try:
             stream = await self._chat.resume(chat_id)
         except NotFoundError:
-            stream = None  # It ended, and was forgotten, between two looks at it.
-        return HttpAnswer(204, {}) if stream is None else _streaming(stream)
+            stream = None  # It ended and was deleted between two queries.
+        return HttpResponse(204, {}) if stream is None else _streaming(stream)
 
-    async def stop(self, chat_id: str) -> HttpAnswer:
-        """End what runs."""
-        return HttpAnswer(200 if await self._chat.stop(chat_id) else 204, {})
+    async def stop(self, chat_id: str) -> HttpResponse:
+        """End the running answer."""
+        return HttpResponse(200 if await self._chat.stop(chat_id) else 204, {})
 
-    async def messages(self, chat_id: str) -> HttpAnswer:
-        """The chat so far; an unknown one is empty."""
+    async def messages(self, chat_id: str) -> HttpResponse:
+        """The messages of the chat; none for an unknown one."""
         try:
             messages = await self._chat.messages(chat_id, version=self._version)
         except Exception as error:
             return _failure(error)
         body = b"[%b]" % b",".join([encode(message) for message in messages])
-        return HttpAnswer(200, {"content-type": "application/json", "cache-control": "no-store"}, body)
+        return HttpResponse(200, {"content-type": "application/json", "cache-control": "no-store"}, body)
 
     async def _read(self, body: AsyncIterable[bytes]) -> bytes:
-        pieces, size = list[bytes](), 0
-        async for piece in body:
-            size += len(piece)
+        chunks, size = list[bytes](), 0
+        async for chunk in body:
+            size += len(chunk)
             if size > self._most_bytes:
                 raise TooLargeError(f"a request may have {self._most_bytes} bytes")
-            pieces.append(piece)
-        return b"".join(pieces)
+            chunks.append(chunk)
+        return b"".join(chunks)
 
 
 def _check_type(content_type: str) -> None:
-    """A page of another site can send texts and forms to this server without asking it, but no JSON."""
+    """Refuse other types than JSON: a page of another site can send text and forms here without a CORS preflight."""
     if content_type.partition(";")[0].strip().lower() != "application/json":
         raise WrongTypeError("a request is application/json")
 
 
-def _streaming(stream: AsyncGenerator[bytes, None]) -> HttpAnswer:
-    return HttpAnswer(200, HEADERS, stream=stream)
+def _streaming(stream: AsyncGenerator[bytes, None]) -> HttpResponse:
+    return HttpResponse(200, HEADERS, stream=stream)
 
 
-def _failure(error: Exception) -> HttpAnswer:
+def _failure(error: Exception) -> HttpResponse:
     status = next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
     if status == 500:
         logger.error("a chat's request failed", exc_info=error)
     sentence = "the server failed to answer; its log says why" if status == 500 else str(error)
-    return HttpAnswer(status, {"content-type": "text/plain; charset=utf-8"}, sentence.encode())
+    return HttpResponse(status, {"content-type": "text/plain; charset=utf-8"}, sentence.encode())
 
 
 ScopeKey: TypeAlias = Callable[[Scope, str], Awaitable[str]]
-"""The request's scope and the page's id of a chat -> the server's id of it; raises where the user may not."""
+"""The request's scope and the page's id of a chat -> the server's id; raises if the user has no access."""
 
 
 class ChatApp:
-    """Answers the requests below `path`; see `turnlog.chat.http`. Closes its chats when the server shuts down."""
+    """An ASGI application for the requests below `path`; it closes its chats when the server shuts down."""
 
     def __init__(
         self,
@@ -154,36 +154,36 @@ class ChatApp:
         path: str = "/api/chat",
         *,
         version: Version = 7,
-        most_bytes: int = MOST_BYTES,
+        max_bytes: int = MAX_BYTES,
         key: ScopeKey | None = None,
     ) -> None:
-        """Serve chats; `version` and `most_bytes` as for `ChatHttp`."""
+        """Serve chats; `version` and `max_bytes` as for `ChatHttp`."""
         self._chat = chat
         self._path = path.rstrip("/")
-        self._http = ChatHttp(chat, version=version, most_bytes=most_bytes)
+        self._http = ChatHttp(chat, version=version, max_bytes=max_bytes)
         self._key = key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or see to the start and the end of the server."""
+        """Answer one request, or the server's lifespan events."""
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
         elif scope["type"] == "http":
-            await send_answer(await self._answer(scope, receive), receive, send)
+            await send_response(await self._answer(scope, receive), receive, send)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         while (await receive())["type"] != "lifespan.shutdown":
             await send({"type": "lifespan.startup.complete"})
         await self._chat.close()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _answer(self, scope: Scope, receive: Receive) -> HttpAnswer:
-        # A server that mounts it tells the whole path, and what of it is above.
+    async def _answer(self, scope: Scope, receive: Receive) -> HttpResponse:
+        # If the application is mounted, `path` is the whole path and `root_path` the part above the mount.
         path: str = scope["path"].removeprefix(scope.get("root_path", ""))
         if not path.startswith(self._path):
-            return HttpAnswer(404, {})
+            return HttpResponse(404, {})
         chat_id, name = _split(path.removeprefix(self._path).removeprefix("/"))
-        asked = (scope["method"], name)
-        if asked == ("POST", "") and not chat_id:
+        route = (scope["method"], name)
+        if route == ("POST", "") and not chat_id:
             headers: dict[bytes, bytes] = dict(scope["headers"])
             kind = headers.get(b"content-type", b"").decode("latin-1")
             return await self._http.post(_body(receive), kind, self._key_of(scope))
@@ -191,9 +191,9 @@ class ChatApp:
             ("GET", "stream"): self._http.resume,
             ("POST", "stop"): self._http.stop,
             ("GET", ""): self._http.messages,
-        }.get(asked)
+        }.get(route)
         if answer is None or not chat_id:
-            return HttpAnswer(405 if path.rstrip("/") == self._path else 404, {})
+            return HttpResponse(405 if path.rstrip("/") == self._path else 404, {})
         key = self._key_of(scope)
         return await answer(chat_id if key is None else await key(chat_id))
 
@@ -209,7 +209,7 @@ class ChatApp:
 
 
 def _split(rest: str) -> tuple[str, str]:
-    """The id of the chat, which may hold slashes, and what is asked of it."""
+    """The id of the chat, which may hold slashes, and the last segment if it names a route."""
     chat_id, _, name = rest.rpartition("/")
     return (chat_id, name) if chat_id and name in ("stream", "stop") else (rest, "")
 
@@ -224,8 +224,8 @@ async def _body(receive: Receive) -> AsyncGenerator[bytes, None]:
             return
 
 
-async def send_answer(answer: HttpAnswer, receive: Receive, send: Send) -> None:
-    """Send an answer, a stream until it ends or the client goes."""
+async def send_response(answer: HttpResponse, receive: Receive, send: Send) -> None:
+    """Send a response; a stream until it ends or the client disconnects."""
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
     if answer.stream is not None:
         await send_stream(answer.stream, receive, send, status=answer.status, headers=headers)

@@ -37,36 +37,36 @@ from turnlog.store.reconcile.chat_answers import AgentAnswer
 class ChatKeeper(Protocol):
     """Keeps the messages of chats, by the ids that the page knows.
 
-    Of one chat one call runs at a time. Ids are unique in their chat, not among chats. What `load` gives is believed:
-    it must be what `save` got, from the server.
+    There is one call at a time for a chat. Ids are unique in their chat, not among chats. What `load` returns is
+    trusted: it must be what the server gave to `save`.
     """
 
     async def load(self, chat_id: str) -> list[UIMessage]:
-        """The messages that stand, in order; none of an unknown chat."""
+        """The messages of a chat without the retracted ones, in order; none for an unknown chat."""
         ...
 
     async def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str] = ()) -> None:
-        """Take messages back by their ids, then replace those of these ids or add them at the end.
+        """Retract messages by their ids, then replace messages by their ids or add them at the end.
 
-        A message that is being made is saved again and again, each time in a form that may be the last. An edited one
-        is saved under the id of the one that is taken back.
+        A message that is being made is saved again and again, each time in a form that may be the last. An edited
+        message is saved under the id of the retracted one.
         """
         ...
 
 
 class MemoryKeeper:
-    """The chats of one process, gone with it; what was taken back is gone at once."""
+    """The chats of one process, lost when it ends; a retracted message is deleted."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._chats: dict[str, dict[str, UIMessage]] = {}
 
     async def load(self, chat_id: str) -> list[UIMessage]:
-        """The messages that stand."""
+        """The messages of a chat, in order."""
         return list(self._chats.get(chat_id, {}).values())
 
     async def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str] = ()) -> None:
-        """Take back, replace and add."""
+        """Retract, replace and add."""
         chat = self._chats.setdefault(chat_id, {})
         for message_id in retracted:
             chat.pop(message_id, None)
@@ -75,39 +75,40 @@ class MemoryKeeper:
 
 ResultT = TypeVar("ResultT")
 
-_MOST_TOLD = 20_000
+_MAX_DIGESTS = 20_000
+"""How many saved steps are remembered, of all chats together."""
 
-_STANDS = frozenset({Fate.ACTIVE})
+_ACTIVE = frozenset({Fate.ACTIVE})
 
 
 class NativeKeeper:
-    """Keeps chats in a store; a thread of its own does the work, so that the event loop never waits for the disk."""
+    """Keeps chats in a store. A thread of its own does the work, so that the event loop never waits for the disk."""
 
     def __init__(self, store: Path | str | None = None) -> None:
-        """Open the store at a path, made where there is none; None for the user's own.
+        """Open the store at a path, which is created if it does not exist; None for the user's own.
 
         Raises:
             StoreError: It cannot be opened.
         """
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="chat-keeper")
-        self._shelf = self._thread.submit(_Shelf, database_path() if store is None else Path(store)).result()
+        self._chats = self._thread.submit(_StoredChats, database_path() if store is None else Path(store)).result()
 
     async def load(self, chat_id: str) -> list[UIMessage]:
-        """The messages that stand."""
-        return await self._run(lambda: self._shelf.load(chat_id))
+        """The messages of a chat, in order."""
+        return await self._run(lambda: self._chats.load(chat_id))
 
     async def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str] = ()) -> None:
-        """Take back, replace and add, in one transaction.
+        """Retract, replace and add, in one transaction.
 
         Raises:
             ConflictError: The session was forgotten.
-            StoreBusyError: Somebody else writes, and did not end.
+            StoreBusyError: Another process writes, and did not end in time.
         """
-        await self._run(lambda: self._shelf.save(chat_id, messages, retracted))
+        await self._run(lambda: self._chats.save(chat_id, messages, retracted))
 
     def close(self) -> None:
-        """Close the store; nothing may be asked afterwards."""
-        self._thread.submit(self._shelf.close).result()
+        """Close the store; the keeper cannot be used afterwards."""
+        self._thread.submit(self._chats.close).result()
         self._thread.shutdown()
 
     async def _run(self, work: Callable[[], ResultT]) -> ResultT:
@@ -115,31 +116,31 @@ class NativeKeeper:
 
 
 def session_id_of(chat_id: str) -> str:
-    """The session of a chat; a `/`, which no id of a session holds, is `%2F` in it."""
+    """The id of a chat's session; a `/`, which no session id may hold, is `%2F` in it."""
     return f"{AGENT}:{_name_of(chat_id)}"
 
 
 def _name_of(chat_id: str) -> str:
-    # All that a path, a command line and an address carry as it is stays readable.
+    # Characters that need no escape in a path, a command line or a URL stay readable.
     return quote(chat_id, safe=" !$&'()*+,;=:@[]{}|^#~", errors="replace")
 
 
 class _Edition(NamedTuple):
-    """The stored messages of one message of the page, in one of its wordings."""
+    """The stored messages of one message of the page, as it was before or after one of its edits."""
 
     number: int
     stored_ids: list[str]
-    stands: bool
+    is_active: bool
 
 
-class _Shelf:
-    """The work of a keeper, all of it on one thread."""
+class _StoredChats:
+    """The work of a `NativeKeeper`, all of it on one thread."""
 
     def __init__(self, path: Path) -> None:
         self._native = NativeSessions(path, price_nanos, price_version())
         self._store = open_store(path)
-        self._told: dict[str, bytes] = {}
-        """Id in the store -> digest of the step as it was told the last time; the newest of all chats."""
+        self._digests: dict[str, bytes] = {}
+        """Id in the store -> digest of the step as it was saved last; the newest `_MAX_DIGESTS` of all chats."""
 
     def load(self, chat_id: str) -> list[UIMessage]:
         prefix = _prefix(chat_id)
@@ -147,7 +148,7 @@ class _Shelf:
             return load_all_ui_messages(
                 self._store,
                 session_id_of(chat_id),
-                fates=_STANDS,
+                fates=_ACTIVE,
                 generate_id=lambda _, message: _page_id(prefix, message),
             )
         except NotFoundError:
@@ -156,41 +157,41 @@ class _Shelf:
     def save(self, chat_id: str, messages: Sequence[UIMessage], retracted: Collection[str]) -> None:
         known, prefix = self._editions(chat_id), _prefix(chat_id)
         gone = [stored for id in retracted for stored in (known[id].stored_ids if id in known else ())]
-        told: list[Message] = []
+        saved: list[Message] = []
         changed: list[Message] = []
         answers: dict[str, AgentAnswer] = {}
         for message in messages:
-            edition = known.get(message.id, _Edition(0, [], stands=True))
-            fresh = message.id in retracted or not edition.stands
+            edition = known.get(message.id, _Edition(0, [], is_active=True))
+            fresh = message.id in retracted or not edition.is_active
             number = edition.number + 1 if fresh else edition.number
-            news = self._news(message, f"{prefix}{number}:")
-            told += news
-            changed += self._stored_form(news, () if fresh else edition.stored_ids)
+            new = self._changed_steps(message, f"{prefix}{number}:")
+            saved += new
+            changed += self._stored_form(new, () if fresh else edition.stored_ids)
             answer = agent_answer_of(message)
             if answer is not None:
-                answers |= {step.id: answer for step in news}
+                answers |= {step.id: answer for step in new}
         if changed or gone:
             self._native.save(session_id_of(chat_id), changed, retracted=gone, answers=answers)
-        self._remember(told)
+        self._remember(saved)
 
     def close(self) -> None:
         self._store.close()
         self._native.close()
 
-    def _news(self, message: UIMessage, prefix: str) -> list[Message]:
-        """The steps of a message that are not as they were told the last time: of a long one nearly all are."""
+    def _changed_steps(self, message: UIMessage, prefix: str) -> list[Message]:
+        """The steps of a message that have changed since they were saved last: of a long message hardly any."""
         named = [replace(step, id=f"{prefix}{step.id}") for step in to_steps(message)]
-        return [step for step in named if self._told.get(step.id) != _digest(step)]
+        return [step for step in named if self._digests.get(step.id) != _digest(step)]
 
-    def _remember(self, told: Iterable[Message]) -> None:
-        for step in told:
-            self._told.pop(step.id, None)
-            self._told[step.id] = _digest(step)
-        while len(self._told) > _MOST_TOLD:
-            del self._told[next(iter(self._told))]
+    def _remember(self, steps: Iterable[Message]) -> None:
+        for step in steps:
+            self._digests.pop(step.id, None)
+            self._digests[step.id] = _digest(step)
+        while len(self._digests) > _MAX_DIGESTS:
+            del self._digests[next(iter(self._digests))]
 
     def _stored_form(self, steps: Iterable[Message], stored_ids: Iterable[str]) -> list[Message]:
-        """What of these steps is new to the store, joined with what it has of them."""
+        """The steps as they are to be stored, joined with what is stored of them; without those that are stored so."""
         now, stored = datetime.now(UTC), set(stored_ids)
         found: list[Message] = []
         for step in steps:
@@ -201,7 +202,7 @@ class _Shelf:
         return found
 
     def _editions(self, chat_id: str) -> dict[str, _Edition]:
-        """Id of the page -> its newest edition."""
+        """The newest edition of each message, by the page's id."""
         session_id, prefix = session_id_of(chat_id), _prefix(chat_id)
         try:
             self._store.session(session_id)
@@ -230,7 +231,7 @@ def _page_id(prefix: str, message: Message) -> str:
 
 
 def _parse_id(prefix: str, stored_id: str, role: str) -> tuple[int, str]:
-    """Edition and id of the page; a message that another program put into the session keeps its own."""
+    """The edition and the page's id of a stored message; one that another program put into the session keeps its id."""
     number, colon, page_id = stored_id.removeprefix(prefix).partition(":")
     if not stored_id.startswith(prefix) or not colon or not number.isdecimal():
         return 0, stored_id

@@ -1,7 +1,7 @@
-"""What answers a chat: the protocol of runtimes, and a runtime out of one function.
+"""What answers a chat: the protocol of runtimes, and the runtime that calls a function.
 
-A runtime knows an agent, a provider or a script, and tells what happens as StreamEvents. It has one run of a chat at a
-time. Streams, messages and where they are kept are the endpoint's.
+A runtime knows an agent, a provider or a script, and emits stream events. It has one run of a chat at a time. Streams,
+messages and where they are kept are up to the endpoint.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ from turnlog.errors import ConflictError
 from turnlog.model import Message
 from turnlog.model.stream import Abort, StreamEvent
 
-_MOST_WAITING: Final = 256
-"""Behind so many events a source lets the listeners have their turn."""
+_MAX_WAITING: Final = 256
+"""A source that is so many events ahead lets the listeners run first."""
 
 
 class RunRequest(UIValue, frozen=True, kw_only=True):
     """What is to be answered.
 
-    All of it is the server's own, but the texts and files of the user, the answers that the page gave, and `body`.
+    The texts and files of the user, the page's approvals and outcomes, and `body` come from the client; everything else
+    is the server's own.
     """
 
     chat_id: str
     messages: tuple[UIMessage, ...]
-    """The chat as it stands; the message to be answered or to go on is the last."""
+    """The chat; its last message is to be answered or continued."""
     continued: UIMessage | None = None
-    """The assistant message that goes on, with the page's approvals and outcomes of calls: the last of `messages`."""
+    """The assistant message to continue, with the page's approvals and outcomes of calls: the last of `messages`."""
     body: dict[str, Any] = {}
-    """What else the page sent."""
+    """Other fields that the page sent."""
 
     @property
     def prompt(self) -> str:
-        """The texts of the newest user message, joined by newlines; empty where there is none."""
+        """The texts of the newest user message, joined by newlines; empty if there is none."""
         for message in reversed(self.messages):
             if message.role == "user":
                 return "\n".join([part.text for part in message.parts if isinstance(part, TextUIPart)])
@@ -57,34 +58,34 @@ class Runtime(Protocol):
     """Runs chats. All methods are called on one event loop.
 
     First comes `subscribe`, so that no event is missed, then `send` or `resume`. A run ends with `RunFinish`, `Pause`
-    (it waits for the page), `StreamError` or `Abort`; so do its subscriptions. What the next run of the chat has to
-    know (the agent's own session, for instance) can stand in `RunStart.metadata`: it comes back in the metadata of the
+    (it waits for the page), `StreamError` or `Abort`; so do its subscriptions. What the next run of the chat needs (the
+    agent's own session, for instance) can be put into `RunStart.metadata`: it comes back in the metadata of the
     assistant message, in `RunRequest.messages`, also after a restart of the server.
     """
 
     def subscribe(self, chat_id: str) -> AbstractAsyncContextManager[AsyncIterator[StreamEvent]]:
-        """Listen to the chat's run: to the rest of the one that runs, or else to the next one.
+        """Listen to the chat's run: to the rest of the running one, or else to the next one.
 
-        What was entered misses nothing; leaving it ends the listening, not the run. The iterator ends with the run,
-        and raises what the run raised.
+        No event is missed once the context is entered; leaving it ends the listening, not the run. The iterator ends
+        with the run, and raises what the run raised.
         """
         ...
 
     async def send(self, request: RunRequest) -> None:
-        """Begin to answer the last message of the request; return once it is begun.
+        """Begin to answer the last message of the request; return once the run has begun.
 
         Raises:
             ConflictError: A run of the chat has not ended.
-            Exception: It cannot be begun. The page reads of an error; the log has this one.
+            Exception: It cannot begin. The page is sent an error; the exception is logged.
         """
         ...
 
     async def resume(self, request: RunRequest) -> None:
-        """Go on with `request.continued` where its run paused; otherwise as `send`."""
+        """Continue `request.continued` after its run paused; otherwise as `send`."""
         ...
 
     async def abort(self, chat_id: str) -> None:
-        """Stop the chat's run and wait until it has ended, its last event `Abort`; nothing where none runs."""
+        """Stop the chat's run and wait until it has ended, its last event `Abort`; does nothing if none runs."""
         ...
 
 
@@ -93,10 +94,10 @@ class _End(NamedTuple):
 
 
 class Listeners:
-    """Who listens to which chat. Telling never waits, so a run goes on whoever reads it."""
+    """Who listens to which chat. A run never waits for its listeners."""
 
     def __init__(self) -> None:
-        """Nobody listens yet."""
+        """Begin without listeners."""
         self._queues: dict[str, list[asyncio.Queue[StreamEvent | _End]]] = {}
 
     @asynccontextmanager
@@ -111,19 +112,19 @@ class Listeners:
             if not self._queues[chat_id]:
                 del self._queues[chat_id]
 
-    async def tell(self, chat_id: str, event: StreamEvent) -> None:
-        """Give an event to all who listen; where it piles up, let them have their turn."""
-        self.put(chat_id, event)
-        if any(queue.qsize() >= _MOST_WAITING for queue in self._queues.get(chat_id, ())):
+    async def publish(self, chat_id: str, event: StreamEvent) -> None:
+        """Send an event to all listeners; let them run if they are far behind."""
+        self.publish_now(chat_id, event)
+        if any(queue.qsize() >= _MAX_WAITING for queue in self._queues.get(chat_id, ())):
             await asyncio.sleep(0)
 
-    def put(self, chat_id: str, event: StreamEvent) -> None:
-        """Give an event to all who listen, at once."""
+    def publish_now(self, chat_id: str, event: StreamEvent) -> None:
+        """Send an event to all listeners without letting them run."""
         for queue in self._queues.get(chat_id, ()):
             queue.put_nowait(event)
 
     def end(self, chat_id: str, error: BaseException | None = None) -> None:
-        """Nothing will follow; with an error, everybody's iterator raises it."""
+        """End the iterators of all listeners; with an error, they raise it."""
         for queue in self._queues.get(chat_id, ()):
             queue.put_nowait(_End(error))
 
@@ -135,14 +136,14 @@ async def _iter_queue(queue: asyncio.Queue[StreamEvent | _End]) -> AsyncIterator
         raise event.error
 
 
-Answer: TypeAlias = Callable[[RunRequest], AsyncGenerator[StreamEvent, None]]
-"""An async generator function that makes the events of one run; it is closed where the run is aborted."""
+AnswerFunction: TypeAlias = Callable[[RunRequest], AsyncGenerator[StreamEvent, None]]
+"""An async generator function that yields the events of one run; it is closed when the run is aborted."""
 
 
-class AnswerRuntime:
-    """The runtime whose runs are the calls of one function, also where a message goes on (`request.continued`)."""
+class FunctionRuntime:
+    """The runtime whose runs are the calls of one function, also to continue a message (`request.continued`)."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: AnswerFunction) -> None:
         """Answer every request by this function."""
         self._answer = answer
         self._runs: dict[str, asyncio.Task[None]] = {}
@@ -153,7 +154,7 @@ class AnswerRuntime:
         return self._listeners.subscribe(chat_id)
 
     async def send(self, request: RunRequest) -> None:
-        """Call the function; raise ConflictError where its last call for this chat has not ended."""
+        """Call the function. Raises ConflictError if its last call for this chat has not ended."""
         chat_id = request.chat_id
         if chat_id in self._runs:
             raise ConflictError(f"chat {chat_id} is being answered")
@@ -174,11 +175,11 @@ class AnswerRuntime:
     async def _run(self, request: RunRequest) -> None:
         async with aclosing(self._answer(request)) as events:
             async for event in events:
-                await self._listeners.tell(request.chat_id, event)
+                await self._listeners.publish(request.chat_id, event)
 
     def _end(self, chat_id: str, run: asyncio.Task[None]) -> None:
-        # Not at the end of `_run`: a task that is cancelled before its first step runs nothing.
+        # A callback, not the end of `_run`: a task that is cancelled before its first step never runs.
         del self._runs[chat_id]
         if run.cancelled():
-            self._listeners.put(chat_id, Abort())
+            self._listeners.publish_now(chat_id, Abort())
         self._listeners.end(chat_id, None if run.cancelled() else run.exception())

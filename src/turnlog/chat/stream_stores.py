@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 class StoredFrames(NamedTuple):
-    """Frames that follow each other."""
+    """Consecutive frames of a stream."""
 
     first: int
     """Sequence number of the first."""
     number: int
-    """How many they are."""
+    """How many there are."""
     data: bytes
 
 
 class StreamState(NamedTuple):
-    """What is known of a stream beside its frames."""
+    """The state of a stream."""
 
     version: str
-    """The release of AI SDK that it was written for."""
+    """The AI SDK release for which it is written."""
     lease_until: float
-    """Seconds since the epoch until which its owner promised to be alive."""
+    """When the owner's lease ends, in seconds since the epoch."""
     finished: bool
 
 
@@ -43,18 +43,18 @@ class StreamStore(Protocol):
     """What `Streams` needs; times are seconds since the epoch."""
 
     async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> bool:
-        """Begin a stream, the chat's newest; False where the chat has one that has not finished."""
+        """Begin a stream, the chat's newest; False if the chat has one that has not finished."""
         ...
 
     async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
-        """Keep frames, all of them at once and for good, and renew the lease; none renew it only.
+        """Store frames durably, all or none, and renew the lease; without frames, only renew it.
 
-        Say whether somebody asked for a stop.
+        Returns whether somebody asked for a stop.
         """
         ...
 
     async def ask_to_stop(self, stream_id: str) -> None:
-        """Let the owner of a stream know that it should end."""
+        """Ask the owner of a stream to end it."""
         ...
 
     async def finish(self, stream_id: str) -> None:
@@ -62,15 +62,15 @@ class StreamStore(Protocol):
         ...
 
     async def claim(self, stream_id: str, now: float, lease_until: float) -> bool:
-        """Become the owner of an unfinished stream whose lease has run out; False where somebody else is."""
+        """Become the owner of an unfinished stream whose lease has expired; False if somebody else is."""
         ...
 
     async def state(self, stream_id: str) -> StreamState | None:
-        """What is known of a stream; None where there is none."""
+        """The state of a stream; None for an unknown one."""
         ...
 
-    async def read(self, stream_id: str, after: int, most_bytes: int) -> list[StoredFrames]:
-        """Frames from the one that holds number `after + 1` on, at least one row where there is any."""
+    async def read(self, stream_id: str, after: int, max_bytes: int) -> list[StoredFrames]:
+        """Rows from the one with frame `after + 1` on: about `max_bytes` at most, but one if there is any."""
         ...
 
     async def newest(self, chat_id: str) -> str | None:
@@ -78,7 +78,7 @@ class StreamStore(Protocol):
         ...
 
     async def delete_finished(self, before: float) -> None:
-        """Forget the streams that have finished, and whose lease ended before."""
+        """Delete the finished streams whose lease ended before a time."""
         ...
 
 
@@ -91,21 +91,21 @@ class _MemoryStream:
 
 
 class MemoryStreamStore:
-    """Streams of one process, gone with it."""
+    """Streams of one process, lost when it ends."""
 
     def __init__(self) -> None:
         """Start empty."""
         self._streams: dict[str, _MemoryStream] = {}
 
     async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> bool:
-        """Begin a stream, where none runs."""
+        """Begin a stream if none runs."""
         if await self.newest(chat_id) is not None:
             return False
         self._streams[stream_id] = _MemoryStream(chat_id, StreamState(version, lease_until, finished=False))
         return True
 
     async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
-        """Keep frames, renew the lease, and say whether to stop."""
+        """Store frames and renew the lease; whether to stop."""
         stream = self._streams[stream_id]
         stream.frames += frames
         stream.state = stream.state._replace(lease_until=lease_until)
@@ -129,16 +129,16 @@ class MemoryStreamStore:
         return True
 
     async def state(self, stream_id: str) -> StreamState | None:
-        """What is known of a stream."""
+        """The state of a stream."""
         stream = self._streams.get(stream_id)
         return None if stream is None else stream.state
 
-    async def read(self, stream_id: str, after: int, most_bytes: int) -> list[StoredFrames]:
+    async def read(self, stream_id: str, after: int, max_bytes: int) -> list[StoredFrames]:
         """Frames after a number."""
         stream = self._streams.get(stream_id)
         found, size = list[StoredFrames](), 0
         for frames in [] if stream is None else stream.frames[_position(stream.frames, after) :]:
-            if found and size + len(frames.data) > most_bytes:
+            if found and size + len(frames.data) > max_bytes:
                 break
             found.append(frames)
             size += len(frames.data)
@@ -193,7 +193,7 @@ create table if not exists stops (
 
 
 class SqliteStreamStore:
-    """Streams in a SQLite file, for several processes on one machine; what was appended survives a killed server.
+    """Streams in a SQLite file, for several processes on one machine; appended frames survive a killed server.
 
     Its methods never block the event loop: a thread of its own holds the connection.
     """
@@ -204,7 +204,7 @@ class SqliteStreamStore:
         self._connection = self._thread.submit(_connect, path).result()
 
     async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> bool:
-        """Begin a stream, where none runs."""
+        """Begin a stream if none runs."""
         created = await self._write(
             "insert into streams (stream_id, chat_id, version, lease_until) select ?1, ?2, ?3, ?4"
             " where not exists (select 1 from streams where chat_id = ?2 and not finished)",
@@ -213,7 +213,7 @@ class SqliteStreamStore:
         return created == 1
 
     async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
-        """Keep frames, renew the lease and say whether to stop, in one transaction."""
+        """Store frames and renew the lease, in one transaction; whether to stop."""
 
         def work(connection: sqlite3.Connection) -> bool:
             with connection:
@@ -230,7 +230,7 @@ class SqliteStreamStore:
         return await self._run(work)
 
     async def ask_to_stop(self, stream_id: str) -> None:
-        """Let the owner know, in whichever process it is."""
+        """Ask the owner to stop, in whichever process it is."""
         await self._write(
             "insert or ignore into stops (stream) select number from streams where stream_id = ?", (stream_id,)
         )
@@ -248,11 +248,11 @@ class SqliteStreamStore:
         return changed == 1
 
     async def state(self, stream_id: str) -> StreamState | None:
-        """What is known of a stream."""
+        """The state of a stream."""
         rows = await self._read("select version, lease_until, finished from streams where stream_id = ?", (stream_id,))
         return StreamState(rows[0][0], rows[0][1], bool(rows[0][2])) if rows else None
 
-    async def read(self, stream_id: str, after: int, most_bytes: int) -> list[StoredFrames]:
+    async def read(self, stream_id: str, after: int, max_bytes: int) -> list[StoredFrames]:
         """Frames after a number."""
 
         def work(connection: sqlite3.Connection) -> list[StoredFrames]:
@@ -263,7 +263,7 @@ class SqliteStreamStore:
                 (after, stream_id),
             )
             for last, count, data in rows:
-                if found and size + len(data) > most_bytes:
+                if found and size + len(data) > max_bytes:
                     break
                 found.append(StoredFrames(last - count + 1, count, data))
                 size += len(data)
@@ -284,7 +284,7 @@ class SqliteStreamStore:
         await self._write("delete from streams where finished and lease_until < ?", (before,))
 
     def close(self) -> None:
-        """Close the file; nothing may be asked afterwards."""
+        """Close the file; the store cannot be used afterwards."""
         self._thread.submit(self._connection.close).result()
         self._thread.shutdown()
 
@@ -308,7 +308,7 @@ def _connect(path: Path | str) -> sqlite3.Connection:
 
 
 _ENTRIES: Final = 4
-"""So many entries are read at once; each may be as large as the whole answer."""
+"""How many entries are read at once; each may be as large as the whole answer."""
 
 # KEYS are the stream's hash, its entries and the finished streams (of the last script: these only), ARGV[1] is what all
 # keys begin with.
@@ -324,7 +324,7 @@ redis.call('SET', newest, ARGV[2], 'EX', ARGV[6])
 return 1
 """
 
-# A client tries again when a connection breaks: what comes twice, perhaps with more behind it, is kept once.
+# A client retries when a connection breaks: frames that come twice, perhaps with more after them, are stored once.
 _APPEND: Final = """
 local chat = redis.call('HGET', KEYS[1], 'chat')
 if not chat then return 0 end
@@ -368,15 +368,20 @@ end
 
 
 class RedisStreamStore:
-    """Streams in a Redis or Valkey server; what was appended survives a killed web server."""
+    """Streams in a Redis or Valkey server; appended frames survive a killed web server.
+
+    A stream is a hash and a Redis stream, whose entries have the number of their last frame for an id, so that reading
+    from a number on is one range. What must be atomic is a script. Nothing is trimmed while a stream runs, since a page
+    that comes back reads it from its beginning; memory is bounded because every key expires.
+    """
 
     def __init__(self, client: Redis, *, prefix: str = "{turnlog}:", expire_seconds: int = 86_400) -> None:
-        """Keep streams through a client, which stays the caller's to close.
+        """Keep streams through a client, which the caller closes.
 
         Args:
             client: An asyncio client that gives bytes (`decode_responses` is not set).
             prefix: What every key begins with; the part in braces holds them together in a cluster.
-            expire_seconds: How long after its last news a stream is forgotten that nobody has ended.
+            expire_seconds: How long after its last change an unfinished stream is deleted.
 
         Raises:
             ValueError: The client decodes what it reads.
@@ -393,16 +398,16 @@ class RedisStreamStore:
         self._forget = client.register_script(_FORGET)
 
     async def create(self, stream_id: str, chat_id: str, version: str, lease_until: float) -> bool:
-        """Begin a stream, where none runs."""
+        """Begin a stream if none runs."""
         return await self._run(self._create, stream_id, stream_id, chat_id, version, lease_until, self._expire)
 
     async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
-        """Keep frames, renew the lease, and say whether to stop."""
+        """Store frames and renew the lease; whether to stop."""
         rows = [value for row in frames for value in (row.first, row.first + row.number - 1, row.data)]
         return await self._run(self._append, stream_id, lease_until, self._expire, *rows)
 
     async def ask_to_stop(self, stream_id: str) -> None:
-        """Let the owner know, wherever it is."""
+        """Ask the owner to stop, wherever it is."""
         await self._run(self._set, stream_id, "stop", 1)
 
     async def finish(self, stream_id: str) -> None:
@@ -414,20 +419,20 @@ class RedisStreamStore:
         return await self._run(self._claim, stream_id, now, lease_until)
 
     async def state(self, stream_id: str) -> StreamState | None:
-        """What is known of a stream."""
+        """The state of a stream."""
         found = await self._client.hmget(self._stream(stream_id), ["version", "lease", "finished"])
         version, lease, finished = cast("list[bytes | None]", found)
         if version is None or lease is None:
             return None
         return StreamState(version.decode(), float(lease), finished == b"1")
 
-    async def read(self, stream_id: str, after: int, most_bytes: int) -> list[StoredFrames]:
+    async def read(self, stream_id: str, after: int, max_bytes: int) -> list[StoredFrames]:
         """Frames after a number."""
         found, size, start = list[StoredFrames](), 0, after + 1
         while entries := await self._client.xrange(self._frames(stream_id), f"{start}-0", count=_ENTRIES):
             for id, fields in cast("list[tuple[bytes, dict[bytes, bytes]]]", entries):
                 last, data = int(id.partition(b"-")[0]), fields[b"data"]
-                if found and size + len(data) > most_bytes:
+                if found and size + len(data) > max_bytes:
                     return found
                 found.append(StoredFrames(last - int(fields[b"count"]) + 1, int(fields[b"count"]), data))
                 size, start = size + len(data), last + 1

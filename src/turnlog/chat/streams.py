@@ -28,83 +28,83 @@ from turnlog.chat.stream_stores import MemoryStreamStore, StoredFrames, StreamSt
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model.stream import StreamEvent
 
-MOST_BYTES: Final = 65_536
-"""So much is read and sent at once by a reader who is behind."""
+MAX_BYTES: Final = 65_536
+"""How much a reader that is behind reads and sends at once."""
 
-MOST_UNSAVED: Final = 4_194_304
-"""Behind so many bytes that the store has not got, the source waits for it."""
+MAX_UNSAVED_BYTES: Final = 4_194_304
+"""With more bytes than this not yet stored, the source waits for the store."""
 
 MANY_READERS: Final = 16
-"""Sending to so many takes longer than making what one turn of the event loop brings: they get that of two at once."""
+"""Sending to so many takes longer than one turn of the event loop: they get the chunks of two turns at once."""
 
 TAIL_BYTES: Final = 262_144
-"""So much of the newest is kept in memory."""
+"""How much of the newest part of a stream is kept in memory."""
 
 
 class LiveStream:
-    """Takes chunks, gives them to any number of readers and, by and by, to the store."""
+    """Takes chunks, gives them to any number of readers and, from time to time, to the store."""
 
     def __init__(self, stream_id: str, store: StreamStore) -> None:
-        """Begin with nothing."""
+        """Begin an empty stream."""
         self.stream_id = stream_id
-        self.begun = False
-        self.unwanted = False
-        """Stopped before it had begun."""
+        self.has_begun = False
+        self.is_cancelled = False
+        """Whether it was stopped before its source had begun."""
         self.ended = False
         self._store = store
         self._loop = asyncio.get_running_loop()
         self.frames = Frames(self._seal_soon)
-        """The chunks of this turn of the event loop."""
+        """The chunks of the current turn of the event loop."""
         self._pieces: list[StoredFrames] = []
         self._last = 0
         """Number of the last sealed frame."""
         self._saved = 0
-        """Number of the last frame that the store has."""
+        """Number of the last stored frame."""
         self._size = 0
         self._readers: list[asyncio.Future[None]] = []
-        """Those who wait."""
+        """Readers that wait for new frames."""
         self._reading = 0
         self._beats = 0
         self._saving: asyncio.Future[None] | None = None
-        """Set by the next try to give the store something; the source waits for it."""
+        """Done after the next attempt to store something; the source waits for it."""
 
     @property
     def is_full(self) -> bool:
-        """Whether there is a lot that the store has not got."""
-        return self._size > MOST_UNSAVED
+        """Whether too much is not yet stored."""
+        return self._size > MAX_UNSAVED_BYTES
 
     def _seal_soon(self) -> None:
-        """Readers get what is put in the next turn of the event loop; many, one turn later."""
+        """Seal the chunks in the next turn of the event loop, or one turn later for many readers."""
         self._loop.call_soon(self._seal if self._reading < MANY_READERS else self._seal_later)
 
     def _seal_later(self) -> None:
         self._loop.call_soon(self._seal)
 
     async def wait(self) -> None:
-        """Let the readers have their turn, and the store where it has a lot to do."""
+        """Let the readers run, and wait for the store if too much is not yet stored."""
         await asyncio.sleep(0)
         if self.is_full:
             self._saving = self._saving or self._loop.create_future()
             await self._saving
 
     @property
-    def has_news(self) -> bool:
-        """Whether something came that the store has not got."""
+    def has_unsaved(self) -> bool:
+        """Whether any frame is not yet stored."""
         return self._last > self._saved
 
     def end(self) -> None:
-        """Nothing will follow."""
+        """End the stream."""
         self._seal()
         self.ended = True
         self._wake()
 
     def beat(self) -> None:
-        """Have every reader send a comment, so that its connection is kept."""
+        """Let every reader send a comment, which keeps its connection open."""
         self._beats += 1
         self._wake()
 
     async def read(self, after: int) -> AsyncGenerator[bytes, None]:
-        """Everything behind a number: what was, and then what comes, each frame once and in order."""
+        """All frames after a number, past and future, each once and in order."""
         position, beats = after, self._beats
         self._reading += 1
         try:
@@ -129,20 +129,20 @@ class LiveStream:
         yield DONE
 
     async def save(self, lease_until: float) -> bool:
-        """Give the store what it has not got, and forget what nobody needs in memory; say whether to stop."""
+        """Store what is not yet stored, and free what nobody needs in memory; whether somebody asked for a stop."""
         last = self._last
         unsaved = self._pieces[_index_of(self._pieces, self._saved + 1) :] if self._saved < last else []
         frames = list(_rows(unsaved))
         try:
             to_stop = await self._store.append(self.stream_id, frames, lease_until)
         finally:
-            # Also where it failed: a run does not end because it cannot be stored.
-            self._let_go_on()
+            # Also after a failure: a run does not end because it cannot be stored.
+            self._resume_source()
         self._saved = last
         self._drop()
         return to_stop
 
-    def _let_go_on(self) -> None:
+    def _resume_source(self) -> None:
         waiting, self._saving = self._saving, None
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
@@ -181,12 +181,12 @@ class LiveStream:
         return gather(self._pieces, _index_of(self._pieces, position + 1), position)
 
     async def _from_store(self, position: int) -> StoredFrames | None:
-        rows = await self._store.read(self.stream_id, position, MOST_BYTES)
+        rows = await self._store.read(self.stream_id, position, MAX_BYTES)
         return gather(rows, 0, position) if rows else None
 
 
 def _rows(pieces: list[StoredFrames]) -> Iterator[StoredFrames]:
-    """The same frames in pieces that a reader who is behind takes one at a time."""
+    """The same frames in pieces of the size in which a reader that is behind reads them."""
     start = 0
     while start < len(pieces):
         row = gather(pieces, start, pieces[start].first - 1)
@@ -197,11 +197,11 @@ def _rows(pieces: list[StoredFrames]) -> Iterator[StoredFrames]:
 
 
 def gather(pieces: list[StoredFrames], index: int, position: int) -> StoredFrames:
-    """What follows a number, from the piece that holds it on, as one piece that is not too large."""
+    """The frames after `position`, from the piece at `index` on, as one piece of about `MAX_BYTES` at most."""
     taken, size = list[StoredFrames](), 0
-    while index < len(pieces) and (not taken or size + len(pieces[index].data) <= MOST_BYTES):
+    while index < len(pieces) and (not taken or size + len(pieces[index].data) <= MAX_BYTES):
         piece = pieces[index]
-        taken.append(piece if piece.first > position else _behind(piece, position))
+        taken.append(piece if piece.first > position else _after(piece, position))
         size += len(taken[-1].data)
         index += 1
     if len(taken) == 1:
@@ -209,15 +209,15 @@ def gather(pieces: list[StoredFrames], index: int, position: int) -> StoredFrame
     return StoredFrames(taken[0].first, sum(piece.number for piece in taken), b"".join([piece.data for piece in taken]))
 
 
-def _behind(piece: StoredFrames, position: int) -> StoredFrames:
-    """The frames of a piece behind a number; each ends with its only blank line."""
+def _after(piece: StoredFrames, position: int) -> StoredFrames:
+    """The frames of a piece after a position; each frame ends with its only blank line."""
     skipped = position - piece.first + 1
     data = piece.data.split(b"\n\n", skipped)[skipped]
     return StoredFrames(position + 1, piece.number - skipped, data)
 
 
 def _index_of(pieces: list[StoredFrames], number: int) -> int:
-    """Where the frame of this number is."""
+    """The index of the piece with the frame of this number."""
     low, high = 0, len(pieces)
     while low < high:
         middle = (low + high) // 2
@@ -231,13 +231,13 @@ def _index_of(pieces: list[StoredFrames], number: int) -> int:
 logger = logging.getLogger(__name__)
 
 SAVE_SECONDS: Final = 0.25
-"""A killed server loses no more of a stream than this."""
+"""How often a stream is stored: a killed server loses no more than this."""
 
 LEASE_SECONDS: Final = 5.0
-"""A stream whose owner was silent for so long has lost it."""
+"""A stream whose owner did not renew its lease for so long has lost its server."""
 
 POLL_SECONDS: Final = 0.1
-"""How often a stream of another process is looked at."""
+"""How often a stream of another process is queried."""
 
 
 class Streams:
@@ -249,7 +249,7 @@ class Streams:
         """Keep streams in a store.
 
         Args:
-            store: Where others find them; in memory by default.
+            store: Where other processes find them; in memory by default.
             keep_alive: Seconds of silence after which readers are sent a comment.
             keep_finished: Seconds for which a stream can still be read after its end.
         """
@@ -270,7 +270,7 @@ class Streams:
         return stream_id
 
     async def reserve(self, chat_id: str, version: Version) -> str:
-        """Begin a stream whose source is not there yet, so that nobody else begins one; `run` or `discard` it.
+        """Begin a chat's stream before its source exists, so that nobody else begins one; `run` or `discard` it.
 
         Raises:
             ConflictError: The chat has a stream that runs.
@@ -278,7 +278,7 @@ class Streams:
         stream_id = uuid.uuid4().hex
         await self._store.delete_finished(time.time() - self._keep_finished)
         while not await self._store.create(stream_id, chat_id, str(sdk_version(version)), time.time() + LEASE_SECONDS):
-            await self._outwait(chat_id)
+            await self._wait_for_last(chat_id)
         self._live[stream_id] = LiveStream(stream_id, self._store)
         return stream_id
 
@@ -292,18 +292,18 @@ class Streams:
     ) -> None:
         """Run a source to its end, in the background, as the stream that was reserved for it.
 
-        `error_text` says what readers are told of an exception of the source.
+        `error_text` makes what readers are sent for an exception of the source.
         """
         self._tasks[stream_id] = asyncio.create_task(self._run(self._live[stream_id], source, writer, error_text))
 
     async def discard(self, stream_id: str) -> None:
-        """End a stream that was reserved in vain."""
+        """End a reserved stream that gets no source."""
         live = self._live.pop(stream_id)
         live.end()
         await self._store.finish(stream_id)
 
     async def subscribe(self, stream_id: str, after: int = 0) -> AsyncGenerator[bytes, None]:
-        """The bytes of a stream behind a frame number (they count from 1): first what was, then what comes.
+        """The bytes of a stream after a frame number (they count from 1), past and future.
 
         Raises:
             NotFoundError: There is no such stream, or it ended some time ago.
@@ -317,16 +317,16 @@ class Streams:
         return self._follow(stream_id, after)
 
     async def resume(self, chat_id: str, after: int = 0) -> AsyncGenerator[bytes, None] | None:
-        """The stream that a chat is in the middle of; None (204 over HTTP) where there is none (R-O22)."""
+        """A chat's running stream; None (HTTP 204) if there is none (R-O22)."""
         stream_id = await self._store.newest(chat_id)
         live = None if stream_id is None else self._live.get(stream_id)
         ended = live is not None and live.ended
         return None if stream_id is None or ended else await self.subscribe(stream_id, after)
 
     async def stop(self, chat_id: str) -> bool:
-        """Abort the chat's run, in whichever process it is, and wait for its end; its readers get a valid one.
+        """Abort the chat's run, in whichever process it is, and wait for its end; whether one ran.
 
-        Say whether one ran.
+        Its readers get a valid end of the stream.
         """
         stream_id = await self._store.newest(chat_id)
         if stream_id is None:
@@ -356,21 +356,23 @@ class Streams:
 
     def _cancel(self, stream_id: str, task: asyncio.Task[None]) -> None:
         live = self._live[stream_id]
-        if not live.begun:
-            live.unwanted = True  # A task that is cancelled before its first step could not even end its stream.
+        if not live.has_begun:
+            live.is_cancelled = (
+                True  # A task that is cancelled before its first step runs nothing, and could not end its stream.
+            )
         elif not live.ended and not task.cancelling():
-            task.cancel()  # Once: its source may still have to do something. One that has ended is being stored.
+            task.cancel()  # Only once: its source may need time to end. One that has ended is being stored.
 
-    # Running
+    # -- running
 
     async def _run(
         self, live: LiveStream, source: AsyncIterable[StreamEvent], writer: ChunkWriter, error_text: ErrorText
     ) -> None:
         ended = asyncio.Event()
         saving = asyncio.create_task(self._save_often(live, ended))
-        live.begun = True
+        live.has_begun = True
         try:
-            if live.unwanted:
+            if live.is_cancelled:
                 raise asyncio.CancelledError
             await pump(source, writer, live, error_text=error_text)
         except asyncio.CancelledError:
@@ -387,7 +389,7 @@ class Streams:
     async def _save_often(self, live: LiveStream, ended: asyncio.Event) -> None:
         silent = 0.0
         while not await _is_set_within(ended, SAVE_SECONDS):
-            silent = 0.0 if live.has_news else silent + SAVE_SECONDS
+            silent = 0.0 if live.has_unsaved else silent + SAVE_SECONDS
             if silent >= self._keep_alive:
                 silent = 0.0
                 live.beat()
@@ -410,47 +412,47 @@ class Streams:
         del self._live[live.stream_id]
         del self._tasks[live.stream_id]
 
-    # Streams of other processes
+    # -- streams of other processes
 
-    async def _outwait(self, chat_id: str) -> None:
-        """Wait until the chat's stream has ended; raise ConflictError as soon as its owner shows that it lives."""
+    async def _wait_for_last(self, chat_id: str) -> None:
+        """Wait for the end of the chat's last stream. Raises ConflictError as soon as its owner is seen to be alive."""
         stream_id = await self._store.newest(chat_id)
         if stream_id is None:
             return
         live = self._live.get(stream_id)
         if live is None:
-            await self._ended(stream_id, patient=False)
+            await self._ended(stream_id, is_patient=False)
         elif live.ended and stream_id in self._tasks:
             await asyncio.wait([self._tasks[stream_id]])
         else:
             raise ConflictError(f"chat {chat_id} is being answered")
 
-    async def _ended(self, stream_id: str, *, patient: bool = True) -> None:
-        """Wait for the end of a stream of another process, ended here where that process is gone.
+    async def _ended(self, stream_id: str, *, is_patient: bool = True) -> None:
+        """Wait for the end of a stream of another process; end it here if that process is gone.
 
         Raises:
-            ConflictError: `patient` is not set, and the owner has renewed its lease.
+            ConflictError: `is_patient` is false, and the owner has renewed its lease.
         """
         lease: float | None = None
         while (state := await self._store.state(stream_id)) is not None and not state.finished:
-            if not patient and lease is not None and state.lease_until > lease:
+            if not is_patient and lease is not None and state.lease_until > lease:
                 raise ConflictError("the chat is being answered by another process")
             lease = state.lease_until
-            if not await self._mend(stream_id, state):
+            if not await self._end_abandoned(stream_id, state):
                 await asyncio.sleep(POLL_SECONDS)
 
     async def _follow(self, stream_id: str, after: int) -> AsyncGenerator[bytes, None]:
         position, silent = after, 0.0
         while True:
             state = await self._store.state(stream_id)
-            rows = await self._store.read(stream_id, position, MOST_BYTES)
+            rows = await self._store.read(stream_id, position, MAX_BYTES)
             if rows:
                 found = gather(rows, 0, position)
                 position, silent = found.first + found.number - 1, 0.0
                 yield found.data
             elif state is None or state.finished:
                 break
-            elif not await self._mend(stream_id, state):
+            elif not await self._end_abandoned(stream_id, state):
                 await asyncio.sleep(POLL_SECONDS)
                 silent += POLL_SECONDS
                 if silent >= self._keep_alive:
@@ -458,13 +460,13 @@ class Streams:
                     yield KEEP_ALIVE
         yield DONE
 
-    async def _mend(self, stream_id: str, state: StreamState) -> bool:
-        """End a stream whose server is gone; False where it still has one."""
+    async def _end_abandoned(self, stream_id: str, state: StreamState) -> bool:
+        """End a stream whose server is gone, so that its message is valid; False if it still has one."""
         now = time.time()
         if state.lease_until >= now or not await self._store.claim(stream_id, now, now + LEASE_SECONDS):
             return False
         rows, position = list[StoredFrames](), 0
-        while more := await self._store.read(stream_id, position, MOST_BYTES):
+        while more := await self._store.read(stream_id, position, MAX_BYTES):
             rows += more
             position = more[-1].first + more[-1].number - 1
         chunks = decode_chunks(b"".join([row.data for row in rows]), version=state.version, strict=False)

@@ -1,8 +1,8 @@
-"""A stored session that still grows, as a chunk stream that `useChat({resume: true})` follows: its last turn.
+"""The last turn of a stored session that still grows, as a chunk stream for `useChat({resume: true})`.
 
-A page begins with the stored messages, resumes, and sees the answer grow as the agent's log does. A stream cannot push
-a new question of the user: it ends with the turn, and the page loads the session again and resumes into the next one.
-Whether a turn has ended is what the session's state says (`store.states`); where records say nothing, silence does.
+A page loads the stored messages, resumes, and sees the answer grow with the agent's log. A stream cannot push a new
+message of the user: it ends with the turn, and the page loads the session again and resumes into the next turn. The
+session's state says whether a turn has ended (`store.states`); if its records do not say, silence decides.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from turnlog.store.base import PlacedMessage, Store
 from turnlog.store.states import SessionState
 
 LONGEST_SILENCE: Final = timedelta(minutes=15)
-"""An agent that was silent for so long in the middle of a turn has gone: tools rarely run for longer without a word."""
+"""An agent that wrote nothing for so long in the middle of a turn is gone: tools rarely run longer without output."""
 
-LONGEST_BREATH: Final = timedelta(seconds=10)
-"""A text without a reason to stop, of an agent that does not write when its turns end, is the last of its turn when so
-long nothing followed."""
+LONGEST_PAUSE: Final = timedelta(seconds=10)
+"""Some agents do not record the end of a turn. A text without a stop reason counts as the last one of its turn if
+nothing followed for so long."""
 
-LOOK_SECONDS: Final = 0.5
-"""How often is looked where nobody tells of changes."""
+POLL_SECONDS: Final = 0.5
+"""How often the store is queried if nothing announces changes."""
 
 Wait: TypeAlias = Callable[[float], Awaitable[bool]]
-"""Returns when the session may have changed, after so many seconds at the latest; False ends the stream."""
+"""Waits until the session may have changed, at most so many seconds; False ends the stream."""
 
 
 class Turn(NamedTuple):
     """The last turn of a session as it is now."""
 
     answers: Sequence[PlacedMessage]
-    """The assistant's messages since the last prompt, but for those that say all that they will."""
+    """The assistant's messages since the last prompt, without those that are complete and were sent."""
     end: StreamEvent | None
     """How it ended; None while it goes on."""
 
@@ -52,24 +52,24 @@ class Tail:
     """The last turn of a session, followed; made by `open_tail`."""
 
     def __init__(self, store: Store, session_id: str) -> None:
-        """Find where the last prompt stands."""
+        """Find the last prompt of the session."""
         self._store = store
         self._session_id = session_id
         updated = store.session(session_id).updated_at
         self.silence = timedelta.max if updated is None else max(datetime.now(UTC) - updated, timedelta())
-        """How long the session was as it is when it was opened."""
+        """How long the session had not changed when it was opened."""
         places = store.places(session_id, fates=SHOWN_FATES, limit=EVERYTHING)
         self._settled = max((place.position for place in places if place.role == "user"), default=-1)
-        """Messages up to this position say all that they will, and are told."""
+        """Messages up to this position are complete, and were sent."""
 
     def stream(
         self, *, version: Version = 7, wait: Wait | None = None, keep_alive: float | None = 15.0
     ) -> AsyncGenerator[bytes, None]:
-        """The bytes of a stream that tells the turn, from its start to its end. Once.
+        """The bytes of a stream of the turn, from its start to its end. Call it once.
 
         Args:
             version: The page's AI SDK.
-            wait: Waits for a change; without it the store is asked again and again.
+            wait: Waits for a change; by default the store is queried every `POLL_SECONDS`.
             keep_alive: Seconds of silence after which a comment is sent.
         """
         events = self._follow(_sleep if wait is None else wait)
@@ -92,12 +92,12 @@ class Tail:
                     yield event
                 yield turn.end
                 return
-            if not await wait(LOOK_SECONDS):
+            if not await wait(POLL_SECONDS):
                 return
 
     def read(self, silence: timedelta) -> Turn:
-        """What may have changed since the last call, and whether the turn has ended."""
-        # Asked for first: what it speaks of is among the messages then.
+        """The messages that may have changed since the last call, and whether the turn has ended."""
+        # The state first: the messages that it is based on are then among those read after it.
         state = session_states(self._store, [self._session_id])[self._session_id]
         placed = self._store.messages(self._session_id, after=self._settled, fates=SHOWN_FATES)
         following = next((index for index, each in enumerate(placed) if each.message.role == "user"), None)
@@ -122,8 +122,8 @@ def _end(
     if state.evidence == "approval":
         return Pause(reason="approval")
     if state.state == "done":
-        breathes = state.evidence == "answer" and state.detail is None and silence <= LONGEST_BREATH
-        return None if breathes else Abort() if state.evidence == "interrupt" or state.detail == "aborted" else finish
+        is_pausing = state.evidence == "answer" and state.detail is None and silence <= LONGEST_PAUSE
+        return None if is_pausing else Abort() if state.evidence == "interrupt" or state.detail == "aborted" else finish
     if state.state == "killed":
         return Abort(reason="killed")
     if silence > LONGEST_SILENCE:
@@ -142,7 +142,7 @@ def _may_grow(message: Message, index: int) -> bool:
 
 
 async def open_tail(store: Store, session_id: str) -> Tail | None:
-    """Follow a session's last turn; None (204 over HTTP) when it has ended.
+    """Follow a session's last turn; None (HTTP 204) if it has ended.
 
     Raises:
         NotFoundError: There is no such session.

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from turnlog.chat.runtimes.agent import AgentRuntime
     from turnlog.chat.runtimes.claude_code import ClaudeCodeCommand
-    from turnlog.chat.runtimes.codex import CodexCommand
-    from turnlog.chat.runtimes.codex_server import CodexServerCommand
+    from turnlog.chat.runtimes.codex import CodexCommand, CodexServerCommand
     from turnlog.chat.runtimes.command import AgentCommand, AgentStream, SessionPoint
     from turnlog.chat.runtimes.open_harness import OpenHarnessRuntime, OpenHarnessTransport
     from turnlog.chat.runtimes.open_harness_events import TransportOptions
@@ -40,7 +39,7 @@ _MODULES = {
     "AgentStream": "command",
     "ClaudeCodeCommand": "claude_code",
     "CodexCommand": "codex",
-    "CodexServerCommand": "codex_server",
+    "CodexServerCommand": "codex",
     "OpenHarnessRuntime": "open_harness",
     "OpenHarnessTransport": "open_harness",
     "ProviderRuntime": "provider",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from turnlog.chat.conversion import RECORD_KEY, RUN_KEY
-from turnlog.chat.runtime import AnswerRuntime, RunRequest
+from turnlog.chat.runtime import FunctionRuntime, RunRequest
 from turnlog.chat.runtimes.command import AgentCommand, SessionPoint, point_of
 from turnlog.chat.runtimes.live import AgentProcess, LiveRun, RunRecord
 from turnlog.errors import ConflictError, TurnlogError
@@ -42,34 +42,34 @@ class AgentRuntime:
         """Answer chats by this command.
 
         Args:
-            command: How the agent is started.
-            store_path: The store in which runs are recorded; they are not, without one.
-            grace_seconds: How long an agent has to stop by itself.
-            wait_seconds: How long one that asked for permission waits for the answer.
+            command: Starts the agent.
+            store_path: The store in which runs are recorded; None to record none.
+            grace_seconds: How long an agent may take for each way of stopping it.
+            wait_seconds: How long an agent that requested permission waits for the answer.
         """
         self._command = command
         self._store_path = store_path
         self._grace = grace_seconds
-        self._patience = wait_seconds
-        self._answering = AnswerRuntime(self._answer)
+        self._wait_seconds = wait_seconds
+        self._answering = FunctionRuntime(self._answer)
         self._waiting: dict[str, LiveRun] = {}
         self._ending: dict[str, asyncio.Task[None]] = {}
-        self._ends: dict[str, str] = {}
-        """Session -> its last record, as far as this process knows."""
+        self._last_records: dict[str, str] = {}
+        """Session -> its last record, as far as this process knows it."""
 
     def subscribe(self, chat_id: str) -> AbstractAsyncContextManager[AsyncIterator[StreamEvent]]:
         """Listen to the chat's run."""
         return self._answering.subscribe(chat_id)
 
     async def send(self, request: RunRequest) -> None:
-        """Start the agent; raise ConflictError where it still answers this chat. One that waits is stopped."""
+        """Start the agent, after stopping one that waits. Raises ConflictError if one still answers this chat."""
         await self._answering.send(request)
 
     async def resume(self, request: RunRequest) -> None:
-        """Give the waiting agent its answers.
+        """Give the waiting agent the page's approvals.
 
         Raises:
-            ConflictError: It still answers this chat, or none waits for this answer any more.
+            ConflictError: It still answers this chat, or no agent waits any more.
         """
         live = self._waiting.get(request.chat_id)
         if live is None or request.continued is None:
@@ -77,17 +77,17 @@ class AgentRuntime:
         await self._answering.send(request)
 
     async def abort(self, chat_id: str) -> None:
-        """Stop the agent that answers the chat. One that waits for the page's permission waits on."""
+        """Stop the agent that answers the chat, but not one that waits for the page's permission."""
         await self._answering.abort(chat_id)
 
     async def release(self, chat_id: str) -> None:
-        """Stop the agent that waits for the page's permission, if one does: there will be no answer."""
+        """Stop the agent that waits for the page's permission, if there is one."""
         live = self._waiting.pop(chat_id, None)
         if live is not None:
             await self._stop(live)
 
     async def close(self) -> None:
-        """Stop every agent that waits, and wait until every run is recorded. Abort first what still answers."""
+        """Stop every waiting agent, and wait until all runs are recorded. First abort the ones that still answer."""
         for chat_id in list(self._waiting):
             await self.release(chat_id)
         if self._ending:
@@ -110,21 +110,21 @@ class AgentRuntime:
                         self._note_end(live, event)
         finally:
             if is_over:
-                self._wind_up(chat_id, live)
+                self._end_in_background(chat_id, live)
             elif live is not self._waiting.get(chat_id):
                 await self._stop(live)
 
     async def _begin(self, request: RunRequest) -> LiveRun:
         live = self._waiting.pop(request.chat_id, None)
         if live is not None and request.continued is not None:
-            live.lose_no_patience()
+            live.cancel_timeout()
             live.stream.answer(request.continued)
             return live
         if live is not None:
             await self._stop(live)
         ending = self._ending.get(request.chat_id)
         if ending is not None:
-            # Two processes of one session would both write its log.
+            # Two processes of one session would write its log at once.
             await asyncio.wait([ending])
         return await self._start(request)
 
@@ -148,32 +148,32 @@ class AgentRuntime:
         return live
 
     def _point_of(self, request: RunRequest) -> SessionPoint | None:
-        """Where the chat goes on: behind its last answer, which is not the session's last where the user went back."""
+        """Where the chat continues: after its last answer, which is not the session's last if the user went back."""
         point = point_of(request, self._command.agent)
         if point is None:
             return None
-        end = self._ends.pop(point.session, None)
+        end = self._last_records.pop(point.session, None)
         return point._replace(record=None) if end == point.record else point
 
     def _note_end(self, live: LiveRun, finish: RunFinish) -> None:
         record = finish.metadata.get(RECORD_KEY)
         if live.session is not None and isinstance(record, str):
-            self._ends[live.session] = record
+            self._last_records[live.session] = record
 
     def _keep_waiting(self, chat_id: str, live: LiveRun) -> None:
         self._waiting[chat_id] = live
 
-        def lose_patience() -> None:
+        def give_up() -> None:
             if self._waiting.get(chat_id) is live:
                 del self._waiting[chat_id]
                 self._end_with(chat_id, self._stop(live))
 
-        live.patience = asyncio.get_running_loop().call_later(self._patience, lose_patience)
+        live.timeout = asyncio.get_running_loop().call_later(self._wait_seconds, give_up)
 
     # -- the end of a run
 
-    def _wind_up(self, chat_id: str, live: LiveRun) -> None:
-        """Let the process end by itself, behind the page's back: its stream has ended."""
+    def _end_in_background(self, chat_id: str, live: LiveRun) -> None:
+        """Let the process end by itself: the page's stream has ended already."""
         self._end_with(chat_id, self._finish(live))
 
     def _end_with(self, chat_id: str, ending: Coroutine[Any, Any, None]) -> None:
@@ -193,11 +193,11 @@ class AgentRuntime:
         await live.record.end(live.process.exit_code, error=live.error)
 
     async def _stop(self, live: LiveRun) -> None:
-        """Stop a process that is in the middle of a run."""
-        live.lose_no_patience()
-        words = live.stream.interrupt()
-        if words is not None and live.process.exit_code is None:
-            await live.process.write(words)
+        """Stop a process in the middle of a run: by its protocol, then by signals."""
+        live.cancel_timeout()
+        interrupt = live.stream.interrupt()
+        if interrupt is not None and live.process.exit_code is None:
+            await live.process.write(interrupt)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._grace):
                     await live.drain()

@@ -1,7 +1,7 @@
 """Claude Code behind a chat: `claude -p` with `stream-json` both ways (2.1.329).
 
-Pieces of the model's answer (`stream_event`) are read as the provider's own stream; everything else by the fold of the
-agent's stream. The agent asks for permission by `control_request`, and is stopped by one.
+Chunks of the model's response (`stream_event`) are read as the provider's own stream; everything else by the fold of
+the agent's stream. The agent requests permission by a `control_request`, and is stopped by one.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _BLOCKS: Final = {
     "application/pdf": "document",
     **dict.fromkeys(("image/gif", "image/jpeg", "image/png", "image/webp"), "image"),
 }
-"""Media types of files that a message to Claude Code can hold, and as what."""
+"""Media types of files that a message to Claude Code can hold -> the type of their block."""
 
-_MOST_WORDS: Final = 2_000
-"""Characters of a call that a question tells by itself."""
+_MAX_REASON_CHARACTERS: Final = 2_000
+"""How much of a call is quoted in a permission request."""
 
 _REFUSED: Final = "The user does not want this tool to run."
 
@@ -57,11 +57,11 @@ class ClaudeCodeCommand(msgspec.Struct, frozen=True, kw_only=True):
     program: str = "claude"
     model: str | None = None
     system_prompt: str | None = None
-    """Added to the agent's own."""
+    """Appended to the agent's own."""
     cwd: Path | None = None
     environment: Mapping[str, str] | None = None
     permission_mode: str | None = "default"
-    """What is done without asking: `default`, `acceptEdits`, `plan`, `bypassPermissions`; None: as its settings say."""
+    """What needs no permission: `default`, `acceptEdits`, `plan`, `bypassPermissions`; None: as its settings say."""
     allowed_tools: tuple[str, ...] = ()
     """Tools that need no permission, as in `Bash(git log:*)`."""
     more_arguments: tuple[str, ...] = ()
@@ -99,11 +99,11 @@ class ClaudeCodeCommand(msgspec.Struct, frozen=True, kw_only=True):
 
     def open_stream(self, metadata: Json, request: RunRequest, point: SessionPoint | None) -> ClaudeCodeStream:
         """A reader of one run."""
-        return ClaudeCodeStream(metadata, _question(request))
+        return ClaudeCodeStream(metadata, _prompt_line(request))
 
 
-def _question(request: RunRequest) -> bytes:
-    """The newest message of the user."""
+def _prompt_line(request: RunRequest) -> bytes:
+    """The newest message of the user, as a line of input."""
     message = next((each for each in reversed(request.messages) if each.role == "user"), None)
     content = [block for part in (message.parts if message else ()) if (block := _block_of(part)) is not None]
     return _line({"type": "user", "message": {"role": "user", "content": content or request.prompt}})
@@ -112,12 +112,12 @@ def _question(request: RunRequest) -> bytes:
 def _line(value: Json) -> bytes:
     try:
         return msgspec.json.encode(value) + b"\n"
-    except UnicodeEncodeError:  # half a character in an input that goes back as it came
+    except UnicodeEncodeError:  # Half a character, in an input that is sent back unchanged.
         return json.dumps(value).encode("ascii") + b"\n"
 
 
 def _block_of(part: object) -> Json | None:
-    """A part of the user's message as the agent takes it; None for what it does not take."""
+    """A part of the user's message as a block; None for a part that the agent does not accept."""
     if isinstance(part, TextUIPart):
         return {"type": "text", "text": part.text}
     if isinstance(part, FileUIPart) and part.media_type in _BLOCKS:
@@ -133,31 +133,31 @@ class ClaudeCodeStream:
 
     prints_log = True
 
-    def __init__(self, metadata: Json, question: bytes) -> None:
-        """Ask this."""
-        self._out = question
+    def __init__(self, metadata: Json, prompt: bytes) -> None:
+        """Begin with this line of input."""
+        self._out = prompt
         self._metadata = metadata
         self._output = OutputReader(AGENT)
         self._differ = self._output.differ
-        self._answer: ResponseStream | None = None
+        self._response: ResponseStream | None = None
         self._is_started = False
         self._record: str | None = None
         """The last record of the main agent's answers."""
-        self._asked: dict[str, Any] = {}
-        """Request that was not answered -> the input of the call it is about."""
+        self._requests: dict[str, Any] = {}
+        """Id of an open permission request -> the input of its call."""
 
     @property
     def is_asking(self) -> bool:
-        """It has asked."""
-        return bool(self._asked)
+        """Whether a permission request is open."""
+        return bool(self._requests)
 
     @property
     def is_waiting(self) -> bool:
-        """It has asked, and its answer is whole: what follows a pause must be no half of a part."""
-        return bool(self._asked) and self._answer is None
+        """Whether a permission request is open, and the response is complete: no part may continue after a pause."""
+        return bool(self._requests) and self._response is None
 
     def feed(self, line: bytes) -> Events:
-        """What a line tells; one that is no JSON object tells nothing."""
+        """The events of a line; none for one that is no JSON object."""
         try:
             value: Any = parse_json(line)
         except (ValueError, RecursionError):
@@ -166,39 +166,39 @@ class ClaudeCodeStream:
             return []
         record = cast("Json", value)
         kind = record.get("type")
-        told = self._start(record)
+        events = self._start(record)
         if kind == "stream_event":
-            return [*told, *(self._piece(record) if record.get("parent_tool_use_id") is None else [])]
+            return [*events, *(self._response_chunk(record) if record.get("parent_tool_use_id") is None else [])]
         if kind == "control_request":
-            return [*told, *self._ask(record)]
+            return [*events, *self._permission_request(record)]
         if kind == "control_cancel_request":
-            self._asked.pop(str(record.get("request_id")), None)
+            self._requests.pop(str(record.get("request_id")), None)
         if kind == "assistant" and record.get("parent_tool_use_id") is None:
             self._record = cast("str | None", record.get("uuid"))
-        told += self._output.feed(line)
-        return [*told, *self._end(record)] if kind == "result" else told
+        events += self._output.feed(line)
+        return [*events, *self._end(record)] if kind == "result" else events
 
     def pause(self) -> Events:
         """The step ends: results of its calls come in the next stream."""
         return self._differ.end_step()
 
     def to_write(self) -> bytes:
-        """The question, and then the page's answers."""
+        """The prompt, and then the page's approvals."""
         out, self._out = self._out, b""
         return out
 
     def answer(self, message: UIMessage) -> None:
-        """Take the page's answers to what was asked."""
+        """Answer the permission requests by the page's approvals."""
         given = {
             part.approval.id: part.approval
             for part in message.parts
             if isinstance(part, ToolUIPart | DynamicToolUIPart) and part.approval is not UNSET
         }
-        for request_id, input in list(self._asked.items()):
+        for request_id, input in list(self._requests.items()):
             approval = given.get(request_id)
             if approval is None or approval.approved is UNSET:
                 continue
-            del self._asked[request_id]
+            del self._requests[request_id]
             allow: Json = {"behavior": "allow", "updatedInput": input}
             deny: Json = {"behavior": "deny", "message": approval.reason or _REFUSED}
             self._out += _respond(request_id, allow if approval.approved else deny)
@@ -220,31 +220,31 @@ class ClaudeCodeStream:
     def _end(self, record: Json) -> Events:
         failed = record.get("is_error") is True or record.get("subtype") != "success"
         finish = self._differ.finish
-        told = self._differ.end_step()
+        events = self._differ.end_step()
         if not failed:
             metadata = {RECORD_KEY: self._record} if isinstance(self._record, str) else {}
-            return [*told, RunFinish(stop_reason=finish.stop_reason, metadata=metadata)]
-        words = record.get("result") or "; ".join(map(str, record.get("errors") or ())) or record.get("subtype")
-        return [*told, StreamError(error_text=str(words), kind=str(record.get("subtype") or "error"))]
+            return [*events, RunFinish(stop_reason=finish.stop_reason, metadata=metadata)]
+        text = record.get("result") or "; ".join(map(str, record.get("errors") or ())) or record.get("subtype")
+        return [*events, StreamError(error_text=str(text), kind=str(record.get("subtype") or "error"))]
 
-    # -- pieces of an answer
+    # -- the model's response
 
-    def _piece(self, record: Json) -> Events:
+    def _response_chunk(self, record: Json) -> Events:
         event = record.get("event")
         if not isinstance(event, dict):
             return []
-        piece = cast("Json", event)
-        if piece.get("type") == "message_start":
-            self._answer = open_stream()
-        if self._answer is None:
+        chunk = cast("Json", event)
+        if chunk.get("type") == "message_start":
+            self._response = open_stream()
+        if self._response is None:
             return []
-        told = self._answer.feed(piece)
-        if piece.get("type") == "message_stop":
-            told += self._answer.finish()
-            self._answer = None
-        return [event for each in told for event in self._of_answer(each)]
+        found = self._response.feed(chunk)
+        if chunk.get("type") == "message_stop":
+            found += self._response.finish()
+            self._response = None
+        return [event for each in found for event in self._of_response(each)]
 
-    def _of_answer(self, event: Any) -> Events:
+    def _of_response(self, event: Any) -> Events:
         """An event of one response, as an event of the run."""
         match event:
             case StepStart():
@@ -253,35 +253,35 @@ class ClaudeCodeStream:
                 self._differ.finish = event
                 return []
             case RunStart() | RunFinish() | StreamError() | Abort():
-                # Of the response. The run goes on, or its result tells.
+                # They belong to the response; the run may go on, and ends with its result.
                 return []
             case ToolInputStart():
                 self._differ.note_call(event.tool_call_id)
                 return [event]
             case ToolInputAvailable():
-                # The whole block may have been printed before its end, and even a result.
+                # The agent may have printed the whole call, and even its result, before the end of the response.
                 return [event] if self._differ.note_input(event.tool_call_id) else []
             case _:
                 return [event]
 
     # -- permission
 
-    def _ask(self, record: Json) -> Events:
+    def _permission_request(self, record: Json) -> Events:
         request, request_id = record.get("request"), record.get("request_id")
         if not isinstance(request, dict) or not isinstance(request_id, str):
             return []
-        asked = cast("Json", request)
-        tool_call_id = asked.get("tool_use_id")
-        if asked.get("subtype") != "can_use_tool" or not isinstance(tool_call_id, str):
+        fields = cast("Json", request)
+        tool_call_id = fields.get("tool_use_id")
+        if fields.get("subtype") != "can_use_tool" or not isinstance(tool_call_id, str):
             return []
-        self._asked[request_id] = asked.get("input")
-        # Of a subagent's call nothing else is told.
-        reason = _words_of(asked) if self._differ.note_input(tool_call_id) else None
+        self._requests[request_id] = fields.get("input")
+        # A subagent's call is not in the stream: the request quotes it.
+        reason = _quote_call(fields) if self._differ.note_input(tool_call_id) else None
         return [ApprovalRequest(approval_id=request_id, tool_call_id=tool_call_id, reason=reason)]
 
 
-def _words_of(asked: Json) -> str:
-    return f"{asked.get('tool_name')} {bytes(to_json(asked.get('input'))).decode()}"[:_MOST_WORDS]
+def _quote_call(fields: Json) -> str:
+    return f"{fields.get('tool_name')} {bytes(to_json(fields.get('input'))).decode()}"[:_MAX_REASON_CHARACTERS]
 
 
 def _respond(request_id: str, response: Json) -> bytes:

@@ -1,4 +1,4 @@
-"""What an agent behind a chat is: how its command is started, how its stream is read, and where a chat goes on."""
+"""An agent behind a chat: how its command is started, how what it prints is read, and where a chat continues."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from turnlog.model import ErrorEvent, Message, ReasoningPart, TextPart
 from turnlog.model.stream import StreamEvent
 
 _ID: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
-"""An id of the agent's own: nothing that its command could take for an option."""
+"""A safe id: nothing that the agent's command could take for an option."""
 
 
 class SessionPoint(NamedTuple):
-    """Where a chat goes on."""
+    """Where a chat continues."""
 
     session: str
     """The agent's own id of the session."""
@@ -31,88 +31,88 @@ class SessionPoint(NamedTuple):
 
 
 class AgentStream(Protocol):
-    """One run of an agent, from what it prints to events, and back."""
+    """One run of an agent: what it prints becomes events, and the page's approvals become its input."""
 
     @property
     def is_asking(self) -> bool:
-        """It has asked for permission. It may still be in the middle of an answer."""
+        """Whether it has requested permission. It may still be in the middle of a response."""
         ...
 
     @property
     def is_waiting(self) -> bool:
-        """It has asked, and will tell nothing before it has an answer."""
+        """Whether it has requested permission, and prints nothing until it has an answer."""
         ...
 
     @property
     def prints_log(self) -> bool:
-        """Whether what it prints can be read as its session's log, where there is no other."""
+        """Whether its output can be imported as the session's log if there is no other."""
         ...
 
     def to_write(self) -> bytes:
-        """What the agent is to read next: first of all what it is asked. Asked for before and behind every line."""
+        """What to write to the agent next, first of all the prompt. Called before and after each line."""
         ...
 
     def feed(self, line: bytes) -> list[StreamEvent]:
-        """What a line tells. `RunFinish` and `StreamError` are the end."""
+        """The events of a line. `RunFinish` and `StreamError` end the run."""
         ...
 
     def pause(self) -> list[StreamEvent]:
-        """What is to be told before the run pauses: its step has ended."""
+        """The events before the run pauses: its step ends."""
         ...
 
     def answer(self, message: UIMessage) -> None:
-        """Take the page's answers to what the agent asked."""
+        """Answer the agent's permission requests by the approvals in the page's message."""
         ...
 
     def interrupt(self) -> bytes | None:
-        """What the agent is to read so that it stops; None where only a signal makes it."""
+        """What to write to the agent to stop it; None if only a signal stops it."""
         ...
 
 
 class AgentCommand(Protocol):
-    """How an agent is started for a chat. Everything it depends on is said here."""
+    """How an agent is started for a chat."""
 
     @property
     def agent(self) -> str:
-        """The agent's name, as of its logs."""
+        """The agent's name, as in `turnlog.agents`."""
         ...
 
     @property
     def model(self) -> str | None:
-        """The model that is asked for; the agent's own choice without one."""
+        """The model to use; None for the agent's own choice."""
         ...
 
     @property
     def system_prompt(self) -> str | None:
-        """What is added to the agent's system prompt."""
+        """Text that is added to the agent's system prompt."""
         ...
 
     @property
     def cwd(self) -> Path | None:
-        """Where it works; where the server does, without one."""
+        """The folder in which it works; None for the server's."""
         ...
 
     @property
     def environment(self) -> Mapping[str, str] | None:
-        """All of its environment; that of the server without one."""
+        """Its whole environment; None for the server's."""
         ...
 
     @property
     def keeps_input(self) -> bool:
-        """Whether it reads on while it works."""
+        """Whether it reads its input while it works."""
         ...
 
     def arguments(self, point: SessionPoint | None) -> list[str]:
-        """The program and its arguments, to go on with a session or to begin one."""
+        """The program and its arguments, to continue a session or to begin one."""
         ...
 
     def open_stream(self, metadata: dict[str, Any], request: RunRequest, point: SessionPoint | None) -> AgentStream:
-        """A reader of one run; the metadata goes into `RunStart`, with the session's id."""
+        """The stream of one run; `metadata` goes into `RunStart`, with the session's id."""
         ...
 
 
 def point_of(request: RunRequest, agent: str) -> SessionPoint | None:
-    """Where the chat's last answer stands in a session of the agent; None where there is none."""
+    """Where the chat's last answer is in a session of the agent; None if it has none."""
     for message in reversed(request.messages):
         metadata: Any = message.metadata
         if message.role == "assistant" and isinstance(metadata, dict):

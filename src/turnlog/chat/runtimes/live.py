@@ -25,23 +25,26 @@ from turnlog.store.runs import Run
 
 logger = logging.getLogger(__name__)
 
-_PIECE: Final = 65_536
+_READ_BYTES: Final = 65_536
 
-MOST_LINE: Final = 64 << 20
-"""Bytes of a line; the rest of a longer one is left out."""
+MAX_LINE_BYTES: Final = 64 << 20
+"""The longest line; the rest of a longer one is dropped."""
 
-_MOST_ERRORS: Final = 4096
-"""Bytes of standard error that are kept: its end tells why a process died."""
+_MAX_ERROR_BYTES: Final = 4096
+"""How much of the end of standard error is kept: it says why a process died."""
 
 _LAST_OUTPUT_SECONDS: Final = 0.5
-"""So long is waited for more output of a process that has ended: what it started may hold its output open."""
+"""How long to wait for more output of a process that has ended: its children may keep the output open."""
 
 
 class AgentProcess:
-    """A running command. One reader at a time asks for its lines."""
+    """A running command, read and written in lines, by one reader at a time.
+
+    It has a process group of its own, so that stopping it stops its children too.
+    """
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        """Speak with a process that was started with pipes; see `start`."""
+        """Use a process that was started with pipes; see `start`."""
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -49,13 +52,13 @@ class AgentProcess:
         self._input, self._output, self._errors = process.stdin, process.stdout, process.stderr
         self._pending = bytearray()
         self._searched = 0
-        """Bytes of `pending` in which no line ends."""
+        """How many bytes of `_pending` were searched for the end of a line."""
         self._last_errors = b""
         self._reading_errors = asyncio.create_task(self._read_errors())
 
     @classmethod
     async def start(cls, command: Sequence[str], *, cwd: Path | None, environment: Mapping[str, str] | None) -> Self:
-        """Start a command; raise OSError where that cannot be done."""
+        """Start a command. Raises OSError if that fails."""
         process = await asyncio.create_subprocess_exec(
             *command,
             stdin=asyncio.subprocess.PIPE,
@@ -69,7 +72,7 @@ class AgentProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended, negative for a signal; None while it runs."""
+        """Its exit code, negative for a signal; None while it runs."""
         return self._process.returncode
 
     @property
@@ -79,41 +82,41 @@ class AgentProcess:
         return lines[-1] if lines else ""
 
     async def write(self, data: bytes) -> None:
-        """Write to its input. A process that does not read any more is told nothing."""
+        """Write to its input; ignored if it does not read any more."""
         with suppress(ConnectionError, RuntimeError):
             self._input.write(data)
             await self._input.drain()
 
     def close_input(self) -> None:
-        """Nothing more will be written."""
+        """Close its input."""
         with suppress(ConnectionError, RuntimeError):
             self._input.close()
 
     async def line(self) -> bytes | None:
-        """The next line of its output, the last one also without a newline; None behind it.
+        """The next line of its output, without the newline; None after the last one.
 
-        May be cancelled: nothing is lost, and it can be asked for again.
+        May be cancelled and called again: nothing is lost.
         """
         while (end := self._pending.find(b"\n", self._searched)) < 0:
             self._searched = len(self._pending)
             piece = await self._read()
             if not piece:
                 return self._take(len(self._pending)) if self._pending else None
-            if self._searched > MOST_LINE:
+            if self._searched > MAX_LINE_BYTES:
                 piece = piece[piece.find(b"\n") :] if b"\n" in piece else b""
             self._pending += piece
         return self._take(end)
 
     def _take(self, end: int) -> bytes:
-        if end > MOST_LINE:
-            logger.warning("a line of more than %d bytes was cut", MOST_LINE)
+        if end > MAX_LINE_BYTES:
+            logger.warning("a line of more than %d bytes was cut", MAX_LINE_BYTES)
         line = bytes(self._pending[:end])
         del self._pending[: end + 1]
         self._searched = 0
         return line
 
     async def _read(self) -> bytes:
-        reading = asyncio.ensure_future(self._output.read(_PIECE))
+        reading = asyncio.ensure_future(self._output.read(_READ_BYTES))
         ended = asyncio.ensure_future(self._process.wait())
         try:
             await asyncio.wait([reading, ended], return_when=asyncio.FIRST_COMPLETED)
@@ -125,19 +128,19 @@ class AgentProcess:
             ended.cancel()
 
     async def wait(self, seconds: float | None = None) -> bool:
-        """Wait for its end; whether it has ended within the time."""
+        """Wait for its end, at most so many seconds; whether it has ended."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._process.wait()
         return self._process.returncode is not None
 
     async def stop(self, grace: float) -> None:
-        """End it, politely first: SIGINT, SIGTERM and SIGKILL to its group, so many seconds apart."""
+        """Send SIGINT, SIGTERM and SIGKILL to its group, `grace` seconds apart, until it has ended."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             if self._process.returncode is None:
                 self._signal(number)
                 await self.wait(grace if number != signal.SIGKILL else None)
-        # Also where the process itself has ended: what it started is of no use to anybody.
+        # Also if the process itself has ended: its children are of no use to anybody.
         self._signal(signal.SIGKILL)
         self.close_input()
         await asyncio.wait([self._reading_errors], timeout=_LAST_OUTPUT_SECONDS)
@@ -148,21 +151,21 @@ class AgentProcess:
             os.killpg(self._process.pid, number)
 
     async def _read_errors(self) -> None:
-        while piece := await self._errors.read(_PIECE):
-            self._last_errors = (self._last_errors + piece)[-_MOST_ERRORS:]
+        while piece := await self._errors.read(_READ_BYTES):
+            self._last_errors = (self._last_errors + piece)[-_MAX_ERROR_BYTES:]
 
 
 _SILENCE_SECONDS: Final = 2.0
-"""An agent that has asked and is silent for so long will not end its answer first."""
+"""An agent that has requested permission and printed nothing for so long will not complete its response first."""
 
 
 class RunRecord:
-    """One run, from before its process to the session that its log tells of."""
+    """The row of a run, from before its process to its session; a failing store never stops the run."""
 
     def __init__(
         self, store_path: Path | None, command: AgentCommand, arguments: Sequence[str], prompt: str, session: str | None
     ) -> None:
-        """Make the run; without a store nothing is written."""
+        """Describe the run; without a store nothing is written."""
         self.run: Run = new_run(
             "runtime",
             agent=command.agent,
@@ -174,34 +177,34 @@ class RunRecord:
             session_id=f"{command.agent}:{session}" if session else None,
         )
         self.session_id: str | None = None
-        """The session that the agent has told of."""
+        """The id of the session, once the agent has named it."""
         self._store_path = store_path
         self._keeper = OutputKeeper(output_path(store_path, self.run.id)) if store_path is not None else None
 
     @property
     def is_kept(self) -> bool:
-        """Whether there is a store for it."""
+        """Whether the run is recorded."""
         return self._store_path is not None
 
     async def begin(self) -> None:
-        """Write the row, before the process is there."""
+        """Write the row before the process is started."""
         await self._write(self.run)
 
     async def start(self) -> None:
-        """The process is there."""
+        """Record the start of the process."""
         await self._write(started(self.run))
 
     def keep(self, line: bytes) -> None:
-        """Keep a line that the process has printed."""
+        """Keep a line that the process printed."""
         if self._keeper is not None:
             self._keeper.add(line + b"\n")
 
     async def end(self, exit_code: int | None, *, stopped: bool = False, error: str | None = None) -> None:
-        """The process has ended: write how, and find its log."""
+        """Record the end of the process, and link the run to its log."""
         if self._keeper is not None:
             self._keeper.close()
         run = ended(self.run, exit_code, stopped=stopped, error=error)
-        # An agent may end well when it is stopped: its answer is cut off all the same.
+        # An agent may exit with 0 when it is stopped: its answer is incomplete all the same.
         await self._write(msgspec.structs.replace(run, status="cancelled") if stopped else run)
         store_path = self._store_path
         if store_path is not None and self.run.started_at is not None:
@@ -221,26 +224,26 @@ class RunRecord:
 
 
 class LiveRun:
-    """A process, what is read of it, and its row."""
+    """A running process, its stream and its row."""
 
     def __init__(self, process: AgentProcess, stream: AgentStream, record: RunRecord) -> None:
-        """Read what the process prints by this stream."""
+        """Read the process by this stream, and record it in this row."""
         self.process = process
         self.stream = stream
         self.record = record
         self.error: str | None = None
         self.session: str | None = None
-        """The agent's own id of the session, once it has told."""
-        self.patience: asyncio.TimerHandle | None = None
+        """The agent's own id of the session, once it has named it."""
+        self.timeout: asyncio.TimerHandle | None = None
         self._usages: list[Usage | None] = []
 
-    def lose_no_patience(self) -> None:
-        """Somebody cares for it."""
-        if self.patience is not None:
-            self.patience.cancel()
+    def cancel_timeout(self) -> None:
+        """Stop waiting for the end of the time in which the page must answer."""
+        if self.timeout is not None:
+            self.timeout.cancel()
 
     async def events(self) -> AsyncGenerator[StreamEvent, None]:
-        """What is told until the run ends, or waits. It can be asked for again behind a pause."""
+        """The events until the run ends or pauses. Call it again after a pause."""
         await self.write()
         while not self.stream.is_waiting:
             try:
@@ -264,10 +267,10 @@ class LiveRun:
         yield Pause(reason="approval")
 
     async def write(self) -> None:
-        """Write what the agent is to read."""
-        words = self.stream.to_write()
-        if words:
-            await self.process.write(words)
+        """Write what the stream has for the agent."""
+        data = self.stream.to_write()
+        if data:
+            await self.process.write(data)
 
     def _keep(self, line: bytes) -> None:
         if self.stream.prints_log:
@@ -282,9 +285,9 @@ class LiveRun:
             self.record.session_id = session_id
 
     def _with_usage(self, event: StreamEvent) -> StreamEvent:
-        """The event; of a recorded run tokens are told once, at its end.
+        """The event; in a recorded run, without the usage of steps, and with the whole usage at the end.
 
-        The agent's log has those of each call. A chat that is kept in the same store must not count them again.
+        The agent's log has the usage of each model call. A chat in the same store must not count it again.
         """
         if not self.record.is_kept:
             return event
@@ -304,12 +307,12 @@ class LiveRun:
         return StreamError(error_text=f"The agent {how} before it had answered.", kind="agent-ended")
 
     async def drain(self) -> None:
-        """Read on to the end of the run, telling nobody."""
+        """Read on to the end of the run, and drop its events."""
         while (line := await self.process.line()) is not None:
             self._keep(line)
             if any(isinstance(event, RunFinish | StreamError) for event in self.stream.feed(line)):
                 return
 
     async def close(self, grace: float) -> None:
-        """End the process, whatever it does."""
+        """Stop the process."""
         await self.process.stop(grace)

@@ -19,7 +19,7 @@ from turnlog.aisdk.json_text import parse_json
 from turnlog.aisdk.parts import FileUIPart, TextUIPart, UIMessage
 from turnlog.aisdk.versions import Version
 from turnlog.aisdk.writer import ChunkWriter
-from turnlog.chat.runtime import AnswerRuntime, RunRequest
+from turnlog.chat.runtime import FunctionRuntime, RunRequest
 from turnlog.chat.runtimes.open_harness_events import EventTranslator, HarnessEvent, TransportOptions
 from turnlog.errors import ConflictError, ConversionError
 from turnlog.model.stream import StreamEvent
@@ -44,7 +44,7 @@ class HarnessRuntime(Protocol):
         ...
 
 
-class OpenHarnessRuntime(AnswerRuntime):
+class OpenHarnessRuntime(FunctionRuntime):
     """A `turnlog.chat.Runtime`: every answer of a chat is one run of its Open Harness runtime.
 
     Nodes that stream at once take turns in the message: no text gets into another node's part, and a part ends when

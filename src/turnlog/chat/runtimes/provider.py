@@ -1,7 +1,7 @@
-"""A model answers a chat: requests and responses of any provider's API, and the tools that the model may call.
+"""A model behind a chat: requests and responses of any provider's API, and the tools that the model may call.
 
-Sending is the caller's: a function that gets the body of a request and gives the bytes of the response as they come.
-A call whose tool is not here is the page's to run (`addToolOutput`); one that needs a permission waits for it.
+The caller sends the requests, by a function that gets the body of a request and yields the bytes of the response. A
+tool call without a tool here is left to the page (`addToolOutput`); one that needs permission waits for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from turnlog.chat.runtime import AnswerRuntime, RunRequest
+from turnlog.chat.runtime import FunctionRuntime, RunRequest
 from turnlog.model import Message, Part, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.merge import add_result
 from turnlog.model.stream import (
@@ -32,28 +32,28 @@ from turnlog.providers.base import Provider, RequestOptions
 from turnlog.providers.streaming import ResponseStream
 
 Send: TypeAlias = Callable[[dict[str, Any]], AsyncGenerator[bytes, None]]
-"""Sends the body of a request (plain JSON) and gives the body of the response in pieces, cut anywhere."""
+"""Sends the body of a request (plain JSON) and yields the body of the response in chunks, cut anywhere."""
 
-MOST_CALLS: Final = 100
-"""So many model calls one answer may take."""
+MAX_CALLS: Final = 100
+"""How many model calls one answer may take."""
 
 
 class Tool(NamedTuple):
-    """What runs when a model calls a tool. The model is told of it by `RequestOptions.tools`."""
+    """What runs when a model calls a tool. `RequestOptions.tools` describes it to the model."""
 
     run: Callable[[ToolCallPart], Awaitable[ToolResult | str]]
-    """Gives the output; what it raises is the error that the model and the page read."""
+    """Returns the output; what it raises is the error that the model and the page get."""
     asks: bool = False
-    """Whether the page's user is asked before every call."""
+    """Whether every call needs the permission of the page's user."""
 
 
-class ProviderRuntime(AnswerRuntime):
-    """Answers by a model, call after call, until it has nothing more to run."""
+class ProviderRuntime(FunctionRuntime):
+    """Answers by a model, call after call, until it calls no more tools."""
 
     def __init__(
         self, provider: str | Provider, options: RequestOptions, send: Send, tools: Mapping[str, Tool] | None = None
     ) -> None:
-        """Ask a model.
+        """Answer chats by a model.
 
         Args:
             provider: The API, or its name (`turnlog.providers.provider_names`).
@@ -78,29 +78,29 @@ class ProviderRuntime(AnswerRuntime):
             if any(call.state is ToolState.APPROVAL_REQUESTED for call in _calls(history[-1])):
                 yield Pause(reason="approval")
                 return
-        for _ in range(MOST_CALLS):
+        for _ in range(MAX_CALLS):
             response = self._provider.open_stream(requested_model=self._options.model)
-            names = _CallNames(history)
-            async for event in self._ask(history, response):
-                yield names.in_event(event)
-            message = names.in_message(response.message)
+            ids = _CallIds(history)
+            async for event in self._call_model(history, response):
+                yield ids.in_event(event)
+            message = ids.in_message(response.message)
             if message.error is not None:
                 return
             history.append(message)
             async for event in self._run_calls(history):
                 yield event
-            last = _what_is_left(history[-1])
+            last = _end_of(history[-1])
             if last is not None:
                 yield last
                 return
         yield RunFinish(stop_reason="pause")
 
-    async def _ask(self, history: Sequence[Message], response: ResponseStream) -> AsyncIterator[StreamEvent]:
-        """One model call; the ends of the run are this runtime's to tell."""
+    async def _call_model(self, history: Sequence[Message], response: ResponseStream) -> AsyncIterator[StreamEvent]:
+        """One model call, without the start and the end of a run: a run may take several."""
         body = self._provider.to_request(history, self._options).body
-        async with aclosing(self._send_request(body)) as pieces:
-            async for piece in pieces:
-                for event in response.feed(piece):
+        async with aclosing(self._send_request(body)) as chunks:
+            async for chunk in chunks:
+                for event in response.feed(chunk):
                     if not isinstance(event, _OF_RUN):
                         yield event
         for event in response.finish():
@@ -108,35 +108,36 @@ class ProviderRuntime(AnswerRuntime):
                 yield event
 
     async def _run_calls(self, history: list[Message]) -> AsyncIterator[StreamEvent]:
-        """Run what the newest message calls, and ask where a permission is needed."""
+        """Run the calls of the newest message, and request permission for those that need it."""
         for call in _calls(history[-1]):
             tool = self._tools.get(call.tool_name)
             if call.results or call.provider_executed or tool is None:
                 continue
             if tool.asks:
-                _put(history, replace(call, state=ToolState.APPROVAL_REQUESTED))
+                _replace_call(history, replace(call, state=ToolState.APPROVAL_REQUESTED))
                 yield ApprovalRequest(approval_id=f"{call.tool_call_id}:approval", tool_call_id=call.tool_call_id)
                 continue
             yield await _run(tool, call, history)
 
     async def _run_allowed(self, history: list[Message]) -> AsyncIterator[StreamEvent]:
-        """Run what the page has allowed, and say of the rest that it was refused."""
+        """Run the calls that the page has allowed, and deny the others."""
         for call in _calls(history[-1]):
             if call.state is not ToolState.APPROVAL_RESPONDED or call.results:
                 continue
             tool, approval = self._tools.get(call.tool_name), call.approval
             if tool is None or approval is None or approval.approved is not True:
                 reason = None if approval is None else approval.reason
-                refused = ToolResult(id=f"{call.tool_call_id}:result", status="denied", error_text=reason)
-                yield _answered(call, refused, history)
+                denied = ToolResult(id=f"{call.tool_call_id}:result", status="denied", error_text=reason)
+                yield _with_result(call, denied, history)
             else:
                 yield await _run(tool, call, history)
 
 
-class _CallNames:
-    """Ids that no call of the chat has yet, for the calls of one response.
+class _CallIds:
+    """Unique ids for the calls of one response.
 
-    Where an API gives its calls none, they are made of the response's own, and that may be missing too.
+    Some APIs give calls no ids. They are made from the id of the response then, which may be missing too, so that two
+    calls of a chat could have the same.
     """
 
     def __init__(self, history: Sequence[Message]) -> None:
@@ -175,16 +176,16 @@ async def _run(tool: Tool, call: ToolCallPart, history: list[Message]) -> Stream
         output = ToolResult(id=name, status="error", error_text=f"{type(error).__name__}: {error}")
     if isinstance(output, str):
         output = ToolResult(id=name, content=(TextPart(text=output),))
-    return _answered(call, output, history)
+    return _with_result(call, output, history)
 
 
-def _answered(call: ToolCallPart, result: ToolResult, history: list[Message]) -> StreamEvent:
-    _put(history, add_result(call, result))
+def _with_result(call: ToolCallPart, result: ToolResult, history: list[Message]) -> StreamEvent:
+    _replace_call(history, add_result(call, result))
     return ToolOutput(tool_call_id=call.tool_call_id, result=result)
 
 
-def _put(history: list[Message], call: ToolCallPart) -> None:
-    """Put a call back into the newest message."""
+def _replace_call(history: list[Message], call: ToolCallPart) -> None:
+    """Replace a call of the newest message."""
     last = history[-1]
     parts = [
         call if isinstance(part, ToolCallPart) and part.tool_call_id == call.tool_call_id else part
@@ -197,8 +198,8 @@ def _calls(message: Message) -> list[ToolCallPart]:
     return [part for part in message.parts if isinstance(part, ToolCallPart)]
 
 
-def _what_is_left(message: Message) -> StreamEvent | None:
-    """How the run ends behind this message; None where the model is to be asked again."""
+def _end_of(message: Message) -> StreamEvent | None:
+    """How the run ends after this message; None if the model is to be called again."""
     calls = [call for call in _calls(message) if not call.provider_executed]
     if not calls:
         return RunFinish(stop_reason=message.stop_reason)
