@@ -78,7 +78,7 @@ def test_every_call_has_its_results(folder: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_version_is_told_by_the_content(version: str) -> None:
+def test_the_content_names_the_version(version: str) -> None:
     """R-S21: agent and version of every log, also under another name."""
     for source in logs("versions", version):
         if not data_of(source):
@@ -195,7 +195,7 @@ def without_reasoning(item: Any) -> Any:
 
 
 @pytest.mark.parametrize("scenario", SCRIPTED)
-def test_messages_and_parts_stand_in_the_order_the_model_got_them(scenario: str) -> None:
+def test_messages_and_parts_are_in_the_order_the_model_got_them(scenario: str) -> None:
     """R-S15, R-S19: every request repeats the history; the log's reading has the same parts in the same order."""
     gathered = read(sources("scenarios", scenario))
     histories = [
@@ -208,7 +208,7 @@ def test_messages_and_parts_stand_in_the_order_the_model_got_them(scenario: str)
 
 
 @pytest.mark.parametrize("scenario", SCRIPTED)
-def test_prompts_and_results_stand_where_the_model_got_them(scenario: str) -> None:
+def test_prompts_and_results_are_where_the_model_got_them(scenario: str) -> None:
     """R-S19: prompts come between the answers as they were sent, and results answer the message before them."""
     gathered = read(sources("scenarios", scenario))
     prompts = {

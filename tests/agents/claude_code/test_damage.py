@@ -87,7 +87,7 @@ def test_lone_surrogates_in_texts_and_inputs_are_replaced() -> None:
     assert [found.severity for found in gathered.diagnostics] == ["note"]
 
 
-def test_bytes_in_an_input_that_are_no_text_are_replaced() -> None:
+def test_bytes_of_an_input_that_are_not_utf8_are_replaced() -> None:
     log = Log()
     asked = lines(log.assistant("msg_1", call("t1", command="b_"))).replace(b"b_", b"b\xff")
     gathered = gather(fold_bytes(AGENT, session_source(), asked))
@@ -124,7 +124,7 @@ def test_an_empty_log_is_nothing(data: bytes) -> None:
     assert not changes.diagnostics
 
 
-def test_a_log_that_names_no_session_is_called_by_its_file() -> None:
+def test_a_log_that_names_no_session_has_the_name_of_its_file() -> None:
     """A subagent's file of 2.0.x says only in its records whose it is; an id is never empty."""
     record = Log().user("hi", sessionId=None)
     changes = fold_bytes(

@@ -51,7 +51,7 @@ def test_every_content_block_is_on_the_page() -> None:
     assert described == others | messages_api.CALL_BLOCKS | messages_api.REASONING_BLOCKS | messages_api.DATA_BLOCKS
 
 
-def test_every_tag_that_tells_an_origin_is_on_the_page() -> None:
+def test_every_tag_that_decides_an_origin_is_on_the_page() -> None:
     described = {name: origin for rule, origin in PAGE.rows("### Texts of `user` records") for name in named(rule)}
     for beginning, origin in (*TAGGED, *PHRASES):
         assert named(described[beginning.strip()])[0] == origin.value

@@ -40,7 +40,7 @@ def texts(message: Any) -> list[str]:
 # Answers
 
 
-def test_one_answer_over_many_lines_with_results_between_is_one_message() -> None:
+def test_lines_of_one_message_with_results_between_are_one_message() -> None:
     """R-S15, R-S17: thinking, text and calls of one response are parts of one message, in the order of its blocks."""
     log = Log()
     prompt = log.user("go")
@@ -67,7 +67,7 @@ def test_one_answer_over_many_lines_with_results_between_is_one_message() -> Non
     assert (place.turn, place.step) == (1, 1)
 
 
-def test_blocks_without_an_index_stand_in_the_order_of_their_lines() -> None:
+def test_blocks_without_an_index_are_in_the_order_of_their_lines() -> None:
     log = Log("2.0.30")
     gathered = fold(
         log.assistant("msg_1", THINKING, stop=None),
@@ -96,7 +96,7 @@ def test_a_repeated_block_is_one_part_and_a_growing_text_its_longest_reading() -
     assert texts(message) == ["Let me look", "Other"]
 
 
-def test_an_answer_without_an_id_is_named_by_its_record() -> None:
+def test_an_assistant_message_without_an_id_has_that_of_its_record() -> None:
     log = Log()
     record = log.assistant("", text("hi"))
     del record["message"]["id"]
@@ -212,7 +212,7 @@ def test_citations_and_sources_are_parts() -> None:
     assert [part.id for part in message.parts] == ["msg_1.0", "msg_1.2"]
 
 
-def test_a_failed_server_tool_says_why() -> None:
+def test_a_failed_server_tool_has_its_error() -> None:
     log = Log()
     search = {**call("srv_1", "web_search"), "type": "server_tool_use"}
     answer = {
@@ -282,11 +282,11 @@ def test_usage_is_in_disjoint_buckets() -> None:
         ({"output_tokens": 2, "inference_geo": "us"}, Usage(output=2, region="us")),
     ],
 )
-def test_what_a_usage_does_not_say_is_unknown_not_zero(usage: dict[str, Any], expected: Usage) -> None:
+def test_missing_token_counts_are_unknown_not_zero(usage: dict[str, Any], expected: Usage) -> None:
     assert usage_of(usage) == expected
 
 
-def test_a_placeholder_gives_way_to_the_final_count_and_stays_a_lower_bound_without_one() -> None:
+def test_the_final_count_replaces_a_placeholder_which_alone_is_a_lower_bound() -> None:
     log = Log("1.0.128")
     opened = {"input_tokens": 10, "output_tokens": 1}
     placeholder = log.assistant("msg_1", text("a"), stop=None, usage=opened)
@@ -297,7 +297,7 @@ def test_a_placeholder_gives_way_to_the_final_count_and_stays_a_lower_bound_with
         assert fold(*order).messages["msg_1"].usage == Usage(input=10, output=300)
 
 
-def test_an_answer_that_was_stopped_is_aborted() -> None:
+def test_an_assistant_message_that_was_stopped_is_aborted() -> None:
     log = Log()
     record = log.assistant(
         "msg_1", text("Once upon"), stop=None, isAbortedMidStream=True, usage={"input_tokens": 5, "output_tokens": 1}
@@ -307,7 +307,7 @@ def test_an_answer_that_was_stopped_is_aborted() -> None:
     assert message.usage == Usage(input=5, output=1, exactness="lower_bound")
 
 
-def test_an_api_error_in_place_of_an_answer_is_no_model_call() -> None:
+def test_an_api_error_in_place_of_a_message_is_no_model_call() -> None:
     log = Log()
     record = log.assistant(
         "5a56bf",
@@ -326,7 +326,7 @@ def test_an_api_error_in_place_of_an_answer_is_no_model_call() -> None:
     assert gathered.place("5a56bf").step is None
 
 
-def test_words_that_the_harness_put_into_the_models_mouth_are_its_own() -> None:
+def test_text_that_claude_code_wrote_as_the_assistant_is_its_own() -> None:
     log = Log()
     message = fold(
         log.assistant("c2c46c", text("No response requested."), model="<synthetic>", isApiErrorMessage=False)
@@ -379,7 +379,7 @@ def test_what_a_user_record_really_is(words: str, flags: dict[str, Any], origin:
     assert "".join(texts(message)) == words
 
 
-def test_what_a_teammate_says_is_no_prompt() -> None:
+def test_a_message_of_a_teammate_is_no_prompt() -> None:
     """2.1.330 writes what another agent of the team says without any flag, as a user's words."""
     gathered = read(sources("versions", "2.1.330-team"))
     main = gathered.in_order(f"claude-code:{SESSION}")
@@ -395,14 +395,14 @@ def test_what_a_teammate_says_is_no_prompt() -> None:
     assert {gathered.place(message.id).turn for message in notes} == {1}
 
 
-def test_what_was_scheduled_is_no_prompt() -> None:
+def test_a_scheduled_prompt_is_a_notification() -> None:
     """2.1.330 flags what `/loop` says every minute like what the harness injects; its source is the program."""
     gathered = read(sources("versions", "2.1.330-scheduled"))
     (said,) = [message for message in gathered.messages.values() if texts(message) == ["check it"]]
     assert (said.role, said.origin, gathered.place(said.id).turn) == ("developer", Origin.NOTIFICATION, 1)
 
 
-def test_a_prompt_that_a_resume_copied_in_pieces_is_one_turn() -> None:
+def test_a_prompt_that_a_resume_copied_block_by_block_is_one_turn() -> None:
     """Up to 2.0.21 the copies have one time, and the flag of what a command stands for is lost."""
     log = Log("2.0.21")
     at: dict[str, Any] = {"timestamp": "2026-11-21T10:00:00.000Z"}
@@ -430,7 +430,7 @@ def test_a_prompt_that_a_resume_copied_in_pieces_is_one_turn() -> None:
     ]
 
 
-def test_commands_and_shell_escapes_tell_what_was_typed() -> None:
+def test_commands_and_shell_escapes_have_what_was_typed() -> None:
     log = Log()
     command = log.user(
         "<command-name>/compact</command-name>\n<command-message>compact</command-message>\n"
@@ -557,7 +557,7 @@ def test_local_commands_of_system_records_are_messages_too() -> None:
     assert [message.origin for message in fold(run, out).messages.values()] == [Origin.COMMAND, Origin.COMMAND_OUTPUT]
 
 
-def test_turns_begin_with_what_a_person_said_and_steps_are_model_calls() -> None:
+def test_turns_begin_with_prompts_and_steps_are_model_calls() -> None:
     log = Log()
     gathered = fold(
         log.record("attachment", attachment={"type": "date"}, rendered=[{"content": "x"}]),

@@ -67,7 +67,7 @@ def test_a_result_has_its_text_its_time_and_its_status() -> None:
     assert (result.error_text, result.exit_code, result.preliminary) == (None, None, False)
 
 
-def test_blocks_of_a_result_stand_in_the_order_they_came() -> None:
+def test_blocks_of_a_result_keep_their_order() -> None:
     reference = {"type": "tool_reference", "tool_name": "CronCreate"}
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "UE5H"}}
     found = result_of([image, text("[Image: source: a.png]"), reference])
@@ -124,7 +124,7 @@ OLDER_ENDINGS: list[tuple[str, str, dict[str, Any], ResultStatus]] = [
 
 
 @pytest.mark.parametrize(("mode", "words", "fields", "status"), OLDER_ENDINGS)
-def test_a_refusal_is_told_from_an_interruption_before_fields_say_which(
+def test_denials_and_interruptions_differ_also_before_fields_say_which(
     mode: str, words: str, fields: dict[str, Any], status: ResultStatus
 ) -> None:
     """R-K9: 2.1.150 to 2.1.290 have the same words, and later the same kind, for a no and for Escape."""
@@ -149,7 +149,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("version", ["2.1.150-escape", "2.1.260-escape"])
-def test_escape_on_a_running_tool_is_no_refusal_where_leave_was_asked(version: str) -> None:
+def test_escape_on_a_running_tool_is_no_denial_where_a_permission_was_requested(version: str) -> None:
     """R-K9: 2.1.150 has other words for it, later versions the interrupt behind it, which names the message."""
     found = {
         made.tool_call_id: (made.state, made.approval.approved if made.approval else None)
@@ -171,7 +171,7 @@ def test_a_call_that_waits_for_another_is_not_refused_by_escape() -> None:
     }
 
 
-def test_a_users_no_waits_for_what_follows_it() -> None:
+def test_a_rejection_is_deferred_until_a_later_record_decides_it() -> None:
     log = Log("2.1.260")
     refused = [
         log.user("Do it", permissionMode="default"),
@@ -201,7 +201,7 @@ def test_an_error_has_its_words_and_its_exit_code() -> None:
     assert (tagged.error_text, tagged.exit_code) == ("No such tool", None)
 
 
-def test_who_allowed_or_refused_a_call_is_told_on_the_call() -> None:
+def test_the_approval_of_a_call_is_on_the_call() -> None:
     decision = {"decision": "accept", "source": "user_temporary", "reasonType": "rule", "grantScope": "once"}
     assert answered(permissionDecision=decision).approval == Approval(
         approved=True, source="user_temporary", reason="rule", metadata={"claude-code": {"grant_scope": "once"}}
@@ -260,7 +260,7 @@ def test_the_agents_account_is_read_from_the_record() -> None:
     assert bytes(nested) == b"[1]"
 
 
-def test_results_of_several_calls_in_one_record_and_text_beside_them() -> None:
+def test_results_of_several_calls_and_text_in_one_record() -> None:
     log = Log("1.0.24")
     blocks = [
         {"type": "tool_result", "tool_use_id": "t1", "content": "one"},
@@ -343,7 +343,7 @@ def test_a_path_outside_the_sessions_folder_is_never_taken(path: str) -> None:
     assert told == ["note"] if path else told == []
 
 
-def test_another_sessions_folder_is_told() -> None:
+def test_an_output_in_another_sessions_folder_is_noted() -> None:
     path = "/x/22222222-2222-4222-8222-222222222222/tool-results/a.txt"
     assert spilled(path) == ("a.txt", ["note"])
 
@@ -385,7 +385,7 @@ def test_a_subagents_result_links_it_to_the_call() -> None:
 
 @pytest.mark.parametrize("report", [REPORT, REPORT.replace("<tool-use-id>t1</tool-use-id>\n", "")])
 @pytest.mark.parametrize("queued", [False, True])
-def test_a_background_agent_answers_twice(report: str, queued: bool) -> None:
+def test_a_background_agent_has_two_results(report: str, queued: bool) -> None:
     """R-C10: launched, then its report, which the model gets as a notification."""
     log = Log()
     records = [
@@ -434,7 +434,7 @@ def test_a_background_command_reports_how_it_ended(told: str, status: ResultStat
     assert (reported.status, reported.output_text) == (status, "exit code 0")
 
 
-def test_a_workflow_is_answered_when_it_ends() -> None:
+def test_a_workflow_has_its_result_when_it_ends() -> None:
     """Recorded with 2.1.330: it was killed with its process and begun again."""
     gathered = read(sources("versions", "2.1.330-workflow"))
     results = {
@@ -448,7 +448,7 @@ def test_a_workflow_is_answered_when_it_ends() -> None:
     }
 
 
-def test_reports_that_come_together_each_answer_their_call() -> None:
+def test_reports_in_one_record_are_results_of_their_calls() -> None:
     """R-K9, R-C10: 2.1.330 tells a waiting subagent of several of its own in one record, which is flagged as meta."""
     gathered = read(sources("versions", "2.1.330-nested"))
     calls = {made.tool_call_id: made for made in gathered.calls()}
@@ -479,7 +479,7 @@ def test_what_a_report_quotes_is_unescaped_where_it_was_escaped(written: str, sa
     assert gathered.calls()[0].output_text == said
 
 
-def test_a_monitor_goes_on_behind_its_first_answer() -> None:
+def test_a_monitor_continues_after_its_first_result() -> None:
     gathered = read(sources("versions", "2.1.330-background"))
     (found,) = [made for made in gathered.calls() if made.tool_name == "Monitor"]
     assert [result.preliminary for result in found.results] == [True, False]
@@ -521,7 +521,7 @@ def test_progress_may_be_the_only_copy_of_a_subagent() -> None:
     assert not any(change.relink for change in gathered.sessions.values())
 
 
-def test_a_broken_copy_in_progress_is_told() -> None:
+def test_a_broken_copy_in_progress_is_a_diagnostic() -> None:
     log = Log()
     gathered = fold(log.record("progress", data={"type": "agent_progress", "agentId": "a1", "message": {"type": 5}}))
     assert [found.json_path for found in gathered.diagnostics] == ["$.data.message"]
@@ -559,7 +559,7 @@ def test_a_subagents_file_names_its_parent() -> None:
     assert gathered.sessions[f"{ROOT}.a1"].titles == {"prompt": "count"}
 
 
-def test_warm_ups_stand_beside_the_conversation() -> None:
+def test_warm_ups_are_sidecars_of_the_conversation() -> None:
     log = Log("2.0.30", isSidechain=True, agentId="a1")
     gathered = fold(log.user("Warmup"), log.assistant("msg_1", text("Hi.")), kind=SourceKind.SUBAGENT)
     assert {place.fate for place in gathered.placements.values()} == {"sidecar"}
@@ -590,7 +590,7 @@ def fed(*feeds: list[dict[str, Any]]) -> Gathered:
     return gather(*pieces)
 
 
-def test_a_call_without_an_answer_is_aborted_when_the_next_turn_begins() -> None:
+def test_a_call_without_a_result_is_aborted_when_the_next_turn_begins() -> None:
     """R-S16: up to 2.1.33 nothing in the log says that the agent was stopped while its tool ran."""
     log = Log()
     written = [
@@ -606,7 +606,7 @@ def test_a_call_without_an_answer_is_aborted_when_the_next_turn_begins() -> None
     assert next(found.state for found in fed(written[:4]).calls()) is ToolState.INPUT_AVAILABLE
 
 
-def test_a_call_that_was_given_up_may_still_be_answered() -> None:
+def test_an_aborted_call_may_still_get_its_result() -> None:
     log = Log()
     written = [
         log.assistant("msg_1", call("toolu_1"), stop="tool_use"),
@@ -618,7 +618,7 @@ def test_a_call_that_was_given_up_may_still_be_answered() -> None:
         assert (found.state, found.output_text) == (ToolState.OUTPUT_AVAILABLE, "late")
 
 
-def test_a_call_that_runs_in_the_background_is_not_given_up() -> None:
+def test_a_call_that_runs_in_the_background_is_not_aborted() -> None:
     log = Log()
     gathered = fold(
         log.assistant("msg_1", call("toolu_1"), stop="tool_use"),

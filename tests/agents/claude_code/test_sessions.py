@@ -72,7 +72,7 @@ def fact(kind: str, **fields: Any) -> dict[str, Any]:
 # Parents
 
 
-def test_parents_are_messages_whatever_records_stand_between() -> None:
+def test_parents_are_messages_whatever_records_are_between() -> None:
     log = Log()
     prompt = log.user("go")
     snapshot = log.record("attachment", attachment={"type": "prompt_snapshot"})
@@ -90,7 +90,7 @@ def test_parents_are_messages_whatever_records_stand_between() -> None:
     assert not gathered.sessions[ROOT].relink
 
 
-def test_what_the_harness_hangs_beside_results_makes_no_branch() -> None:
+def test_injected_context_beside_results_makes_no_branch() -> None:
     log = Log()
     first = log.assistant("msg_1", call("t1"), stop="tool_use", apiBlockIndex=0)
     second = log.assistant("msg_1", call("t2"), stop="tool_use", apiBlockIndex=1)
@@ -104,7 +104,7 @@ def test_what_the_harness_hangs_beside_results_makes_no_branch() -> None:
     assert set(fates(gathered).values()) == {"active"}
 
 
-def test_a_block_behind_an_injection_goes_on_with_its_message() -> None:
+def test_a_block_after_injected_context_continues_its_message() -> None:
     log = Log()
     first = log.assistant("msg_1", call("t1"), stop="tool_use", apiBlockIndex=0)
     note = log.record("attachment", attachment={"type": "date"}, rendered=[{"content": "x"}])
@@ -170,7 +170,7 @@ def test_a_prompt_on_an_older_message_is_a_rewind() -> None:
     assert (gathered.place(second["uuid"]).turn, gathered.place(edited["uuid"]).turn) == (2, 3)
 
 
-def test_a_prompt_beside_the_results_of_calls_that_it_stopped_is_no_rewind() -> None:
+def test_a_prompt_before_the_results_of_calls_that_it_stopped_is_no_rewind() -> None:
     """2.1.330 writes a waiting prompt that Escape sends before the results of the calls that Escape stops."""
     log = Log()
     start, first = log.user("one"), log.assistant("msg_1", call("toolu_1"), call("toolu_2"))
@@ -337,7 +337,7 @@ ORIGIN = "22222222-2222-4222-8222-222222222222"
 @pytest.mark.parametrize(
     "mark", [{"forkedFrom": {"sessionId": ORIGIN, "messageUuid": "x"}}, {"requestSessionId": ORIGIN}]
 )
-def test_copied_records_say_where_they_are_from(mark: dict[str, Any]) -> None:
+def test_copied_records_link_the_session_they_are_from(mark: dict[str, Any]) -> None:
     log = Log()
     copy, own = log.assistant("msg_1", text("A1"), **mark), log.assistant("msg_2", text("A2"))
     gathered = fold(copy, own)
@@ -367,7 +367,7 @@ def test_copies_with_the_same_message_ids_are_one_message() -> None:
 # Facts
 
 
-def test_the_envelope_tells_project_branch_version_and_times() -> None:
+def test_the_envelope_has_project_branch_version_and_times() -> None:
     """R-S22, R-C4: cwd, git branch, version, times of a session."""
     log = Log("2.1.20", gitBranch="")
     first = log.user("one")
@@ -402,7 +402,7 @@ def test_titles_by_where_they_are_from() -> None:
     assert titles == {"generated": "Generated again", "custom": "Mine"}
 
 
-def test_the_tags_around_what_was_pasted_are_no_title() -> None:
+def test_the_tags_around_pasted_text_are_not_in_the_title() -> None:
     log = Log()
     pasted = 'Look:\n<pasted_content id="8bc0">\nline one\nline two\n</pasted_content>\nthere'
     assert fold(log.user(pasted)).sessions[ROOT].titles == {"prompt": "Look: line one line two there"}
@@ -465,7 +465,7 @@ def test_a_record_of_an_unknown_kind_is_kept_as_one(record: dict[str, Any]) -> N
     assert not gathered.diagnostics
 
 
-def test_an_interrupt_says_what_it_stopped() -> None:
+def test_an_interrupt_names_what_it_stopped() -> None:
     log = Log()
     asked = log.assistant("msg_1", text("Once upon"), stop=None, isAbortedMidStream=True)
     stopped = log.user([text("[Request interrupted by user]")], interruptedMessageId="msg_1")

@@ -205,7 +205,7 @@ def test_why_a_file_is_nobodys(content: bytes, reason: str, tmp_path: Path) -> N
     assert reason in detection.reason
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_a_diagnostic(tmp_path: Path) -> None:
     assert "No such file" in str(detect(tmp_path / "missing.jsonl").reason)
     assert "directory" in str(detect(tmp_path).reason)
 
@@ -269,7 +269,7 @@ def test_a_meta_may_name_the_subagent_that_started_another() -> None:
 
 
 @pytest.mark.parametrize("content", [{"agentType": "Explore"}, {**META, "spawnDepth": 2}])
-def test_a_meta_that_does_not_say_who_started_the_agent_only_infers_it(content: dict[str, Any]) -> None:
+def test_a_meta_without_a_call_only_infers_the_parent(content: dict[str, Any]) -> None:
     (link,) = meta(content).links.values()
     assert link.inferred
 
@@ -281,7 +281,7 @@ def test_a_title_sidecar_titles_its_session() -> None:
     assert changes.counts.events == 1
 
 
-def test_what_a_workflow_leaves_is_kept_and_tells_nothing() -> None:
+def test_the_files_of_a_workflow_are_only_kept() -> None:
     """2.1.330: the journal, the summary and the script of a run."""
     left = [
         found
@@ -306,7 +306,7 @@ def test_a_folder_of_workflows_is_claude_codes_only_in_a_session(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [b"{torn", b"[]", b"\xff", b'{"customTitle":5}'])
-def test_a_broken_sidecar_is_told(content: bytes) -> None:
+def test_a_broken_sidecar_is_a_diagnostic(content: bytes) -> None:
     changes = fold_bytes(AGENT, source(SourceKind.SIDECAR, "custom-title.json"), content)
     (found,) = changes.diagnostics
     assert (found.offset, found.length, found.line, found.severity) == (0, len(content), 1, "error")
@@ -316,7 +316,7 @@ def test_a_broken_sidecar_is_told(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("name", "media_type"), [("b8.txt", "text/plain"), ("m.png", "image/png"), ("x", "application/octet-stream")]
 )
-def test_a_spilled_output_is_told_by_name_and_size(name: str, media_type: str) -> None:
+def test_a_spilled_output_has_name_and_size(name: str, media_type: str) -> None:
     changes = fold_bytes(AGENT, source(SourceKind.SPILL, name), b"12345")
     assert changes.spills == [Spill(session_id=ID, name=name, media_type=media_type, size=5)]
 

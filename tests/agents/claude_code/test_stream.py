@@ -76,7 +76,7 @@ def test_what_only_a_screen_or_a_host_wants_is_a_record(record: dict[str, Any], 
     assert (event.kind, event.known) == (kind, True)
 
 
-def test_a_title_that_the_user_gives_is_the_sessions(tmp_path: Path) -> None:
+def test_a_custom_title_is_the_sessions(tmp_path: Path) -> None:
     """R-C6: `/rename`, since 2.1.330."""
     found = read(stream(tmp_path, {"type": "system", "subtype": "session_title_changed", "title": "Named"}))
     (session,) = found.sessions.values()
@@ -87,7 +87,7 @@ def test_a_title_that_the_user_gives_is_the_sessions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.stem)
-def test_line_by_line_gives_what_the_whole_gives(path: Path) -> None:
+def test_line_by_line_equals_one_pass(path: Path) -> None:
     assert read(path, by_line=True).as_json() == read(path).as_json()
 
 
@@ -124,7 +124,7 @@ def without_durations(message: Message) -> Message:
     return msgspec.structs.replace(message, parts=parts)
 
 
-def test_pieces_tell_the_final_counts_that_the_blocks_do_not() -> None:
+def test_partial_messages_have_the_final_counts_that_blocks_lack() -> None:
     log, streamed = log_of("basic"), read(DATA / "streams" / "basic.jsonl")
     answers = [message for message in streamed.messages.values() if message.role == "assistant"]
     assert len(answers) == 8
@@ -136,13 +136,13 @@ def test_pieces_tell_the_final_counts_that_the_blocks_do_not() -> None:
         assert merge_usage(answer.usage, logged) == logged
 
 
-def test_without_pieces_counts_are_lower_bounds() -> None:
+def test_without_partial_messages_counts_are_lower_bounds() -> None:
     streamed = read(DATA / "streams" / "subagent-sync.jsonl")
     usages = [message.usage for message in streamed.messages.values() if message.usage is not None]
     assert {usage.exactness for usage in usages} == {"lower_bound"}
 
 
-def test_a_result_tells_the_cost_of_the_run_and_counts_less_than_the_log() -> None:
+def test_the_cost_in_a_result_yields_to_that_of_the_log() -> None:
     streamed = read(DATA / "streams" / "basic.jsonl").sessions[f"claude-code:{SESSION}"]
     assert streamed.reported_cost == pytest.approx(0.022125)
     assert streamed.agent_version == "2.1.329"
@@ -243,7 +243,7 @@ def test_the_end_of_a_run_alone_has_its_last_words(tmp_path: Path) -> None:
     assert gathered.counts.total == 1
 
 
-def test_the_end_of_a_run_that_was_printed_says_nothing_twice(tmp_path: Path) -> None:
+def test_the_end_of_a_printed_run_repeats_nothing(tmp_path: Path) -> None:
     said = {"id": "msg_1", "role": "assistant", "content": [{"type": "text", "text": "x"}]}
     path = stream(
         tmp_path, {"type": "assistant", "message": said}, {"type": "result", "subtype": "success", "result": "x"}

@@ -43,7 +43,7 @@ def read(folder: Path) -> None:
 EXPECTED: dict[str, Any] = {SESSION: ("A greeting", "summary"), OTHER: ("Something else", "prompt")}
 
 
-def test_a_session_has_the_title_that_another_file_gives_it(tmp_path: Path) -> None:
+def test_a_session_has_the_title_that_is_in_another_file(tmp_path: Path) -> None:
     """R-C6: in whatever order the files are read, and when everything is made anew."""
     files = dict(zip((SESSION, OTHER), logs(), strict=True))
     for number, order in enumerate([*permutations(files), None]):
@@ -71,7 +71,7 @@ def test_the_title_is_of_a_conversation_that_ended_there(tmp_path: Path) -> None
     assert titles(tmp_path / "turnlog.db")[SESSION] == ("Hello", "prompt")
 
 
-def test_a_file_that_was_written_anew_takes_its_title_back(tmp_path: Path) -> None:
+def test_a_rewritten_file_without_a_title_removes_it(tmp_path: Path) -> None:
     one, other = logs()
     write(tmp_path / "home", SESSION, one)
     write(tmp_path / "home", OTHER, other)
@@ -81,7 +81,7 @@ def test_a_file_that_was_written_anew_takes_its_title_back(tmp_path: Path) -> No
     assert titles(tmp_path / "turnlog.db")[SESSION] == ("Hello", "prompt")
 
 
-def test_what_was_forgotten_names_no_other_session(tmp_path: Path) -> None:
+def test_a_forgotten_leaf_titles_no_other_session(tmp_path: Path) -> None:
     one, other = logs()
     write(tmp_path / "home", SESSION, one)
     write(tmp_path / "home", OTHER, other)

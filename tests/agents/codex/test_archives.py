@@ -84,7 +84,7 @@ def test_a_session_stays_one_when_its_rollout_is_archived_and_compressed(codex_h
         assert not store.diagnostics().items
 
 
-def test_an_archive_keeps_the_compressed_bytes_and_gives_the_records_inside(codex_home: Path, tmp_path: Path) -> None:
+def test_an_archive_keeps_the_compressed_bytes_and_returns_the_records_inside(codex_home: Path, tmp_path: Path) -> None:
     """R-S43: as they do of a plain log."""
     lines = rollout(codex_home).read_bytes().splitlines()
     packed = compress(archive(codex_home))
@@ -103,7 +103,7 @@ def test_an_archive_keeps_the_compressed_bytes_and_gives_the_records_inside(code
         assert sum(isinstance(found, Raw) and b'"CommandExecution"' in bytes(found) for found in structured) == 3
 
 
-def test_the_plain_file_stands_before_its_compressed_copy(codex_home: Path) -> None:
+def test_the_plain_file_wins_over_its_compressed_copy(codex_home: Path) -> None:
     plain = rollout(codex_home)
     packed = plain.with_name(f"{plain.name}.zst")
     packed.write_bytes(zstandard.ZstdCompressor().compress(plain.read_bytes()))

@@ -85,7 +85,7 @@ def test_every_call_has_its_results(folder: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_version_is_told_by_the_content(version: str) -> None:
+def test_the_content_names_the_version(version: str) -> None:
     """R-S21: agent and version of every log."""
     for source in logs("versions", version):
         detection = detect(Path(source.path))
@@ -179,7 +179,7 @@ def is_subsequence(wanted: Iterable[Any], whole: Iterable[Any]) -> bool:
 
 
 @pytest.mark.parametrize("scenario", SCRIPTED)
-def test_parts_stand_in_the_order_in_which_the_model_got_them(scenario: str) -> None:
+def test_parts_are_in_the_order_in_which_the_model_got_them(scenario: str) -> None:
     """R-S15, R-S19: every request repeats the history; the log's reading has the same parts in the same order."""
     gathered = read(logs("scenarios", scenario))
     forks = {link.child_session_id: link.parent_session_id for link in gathered.links.values() if link.kind == "fork"}
@@ -199,7 +199,7 @@ def test_parts_stand_in_the_order_in_which_the_model_got_them(scenario: str) -> 
 
 
 @pytest.mark.parametrize("version", ["0.39.0-order", "0.65.0-order"])
-def test_words_stand_between_the_calls_between_which_they_were_said(version: str) -> None:
+def test_texts_are_between_the_calls_between_which_they_were_written(version: str) -> None:
     """R-S15, R-C3: up to 0.6x the log tells all words of an answer before its items; some were said twice."""
     (log,) = logs("versions", version)
     gathered = read([log])
@@ -225,7 +225,7 @@ def test_only_who_began_a_subagent_is_its_parent() -> None:
     } == {("root", "alpha", "p1"), ("root", "beta", "p2")}
 
 
-def test_what_a_person_asks_a_subagent_is_no_prompt_of_its_parent() -> None:
+def test_a_persons_prompt_to_a_subagent_is_no_prompt_of_its_parent() -> None:
     """R-C4: recorded with 0.169; a client began a turn in the subagent's thread."""
     (log,) = logs("versions", "0.169.0-asked-subagent")
     said = [found for found in read([log]).in_order(log.session_id or "") if found.role == "user"]
@@ -242,7 +242,7 @@ def test_a_command_that_outlives_its_code_belongs_to_it() -> None:
     assert (stopped, late) == ("k1", "j5")
 
 
-def test_a_goal_is_a_command_and_what_the_agent_is_told_of_it_the_harness() -> None:
+def test_a_goal_is_a_command_and_the_texts_about_it_are_injected() -> None:
     """R-C4: recorded with 0.169; the goal itself is an output that no call asked for."""
     (log,) = logs("versions", "0.169.0-goal")
     gathered = read([log])
@@ -288,7 +288,7 @@ def test_what_the_provider_encrypted_is_kept_for_it() -> None:
         assert thought.provider.opaque["id"].startswith("rs_")
 
 
-def test_code_mode_calls_stand_inside_the_code_that_made_them() -> None:
+def test_code_mode_calls_are_inside_the_code_that_made_them() -> None:
     """R-C10: nested calls carry ids that match no call; they are inside the code that ran when they ended."""
     calls = read(logs("scenarios", "codemode")).calls()
     nested = [call for call in calls if call.parent_tool_call_id is not None]
@@ -303,7 +303,7 @@ def test_code_mode_calls_stand_inside_the_code_that_made_them() -> None:
     assert notified.results[1].output_text == "a notification"
 
 
-def test_the_summary_of_a_compaction_is_no_answer() -> None:
+def test_the_summary_of_a_compaction_is_no_ordinary_message() -> None:
     gathered = read(logs("scenarios", "compact"))
     events = [change.event for change in gathered.events.values()]
     [compaction] = [event for event in events if isinstance(event, CompactionEvent)]
@@ -407,7 +407,7 @@ def test_the_state_stays_small_however_long_the_log() -> None:
     assert max(sizes[12:]) < 1.2 * sizes[11] < 60_000
 
 
-def test_logs_that_lost_their_beginning_are_told_apart_by_their_names(tmp_path: Path) -> None:
+def test_logs_without_their_beginning_differ_by_their_names(tmp_path: Path) -> None:
     line = b'{"type":"response_item","payload":{"type":"message","role":"user","content":[]}}\n'
     for name in ("one", "two"):
         log = tmp_path / f"{name}.jsonl"

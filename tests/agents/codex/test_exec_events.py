@@ -26,7 +26,7 @@ def run(tmp_path: Path, *events: dict[str, Any], prompt: str = "Hi") -> Path:
 
 
 @pytest.mark.parametrize("path", BASIC, ids=lambda path: path.stem)
-def test_a_stream_shows_what_the_model_was_asked_and_said(path: Path) -> None:
+def test_a_stream_shows_prompts_and_assistant_messages(path: Path) -> None:
     """R-C4, R-C7: a message for each response, with its thoughts, words and calls in order."""
     found, _ = read(path)
     prompt, *answers = messages(found)
@@ -56,7 +56,7 @@ def test_calls_have_their_inputs_and_results(path: Path) -> None:
     assert (plan.state, plan.input_value()["plan"][0]["status"]) == ("output-available", "completed")
 
 
-def test_the_session_is_told_by_the_settings_and_the_prompt() -> None:
+def test_settings_and_prompt_identify_the_session() -> None:
     """R-C6"""
     (session,) = read(BASIC[1])[0].sessions.values()
     assert session.session_id.startswith("codex:stream-")
@@ -105,7 +105,7 @@ def test_failures_of_the_connection_are_errors() -> None:
     assert errors[0].error_text.startswith("stream error: unexpected status 400")
 
 
-def test_what_servers_answered_keeps_text_files_and_failures(tmp_path: Path) -> None:
+def test_results_of_servers_keep_text_files_and_failures(tmp_path: Path) -> None:
     invocation = {"server": "mock", "tool": "picture", "arguments": {"q": "x"}}
     content = [{"type": "text", "text": "here"}, {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]
     events = [
@@ -134,7 +134,7 @@ def test_what_servers_answered_keeps_text_files_and_failures(tmp_path: Path) -> 
     assert (failed.state, failed.results[0].error_text) == ("output-error", "here")
 
 
-def test_an_interrupt_is_told_and_what_is_unknown_is_kept(tmp_path: Path) -> None:
+def test_an_interrupt_is_an_event_and_unknown_lines_are_kept(tmp_path: Path) -> None:
     """R-S34"""
     path = run(tmp_path, {"type": "turn_aborted", "reason": "interrupted"}, {"type": "news"}, {"type": "turn_diff"})
     found, _ = read(path)

@@ -70,7 +70,7 @@ def test_a_stream_alone_shows_the_conversation() -> None:
     assert msgspec.json.decode(facts[-1].data)["usage"]["input_tokens"] == 15880
 
 
-def test_what_servers_answered_keeps_text_files_and_failures() -> None:
+def test_results_of_servers_keep_text_files_and_failures() -> None:
     found, _ = read(DATA / "streams" / "mcp.jsonl")
     picture, boom = calls(found)
     assert picture.tool_name == "mcp__mock__picture"
@@ -126,7 +126,7 @@ def test_output_so_far_is_preliminary(tmp_path: Path) -> None:
         assert (call.state, call.output_text) == ("output-denied", "a\nb\n")
 
 
-def test_the_end_of_a_call_says_what_became_of_it(tmp_path: Path) -> None:
+def test_the_end_of_a_call_has_its_status(tmp_path: Path) -> None:
     states = {
         **{"completed": "output-available", "failed": "output-error", "declined": "output-denied"},
         **{"interrupted": "aborted", "in_progress": "input-available"},
@@ -146,7 +146,7 @@ def test_runs_in_one_stream_stay_apart(tmp_path: Path) -> None:
     assert len(found.messages) == 2
 
 
-def test_what_is_damaged_or_unknown_is_told(tmp_path: Path) -> None:
+def test_damaged_and_unknown_lines_are_reported(tmp_path: Path) -> None:
     """R-S34"""
     path = stream(
         tmp_path, b'{"type": "item.comp', {"type": "new"}, item("completed", "newer"), item("completed", "reasoning")
@@ -175,7 +175,7 @@ def test_a_stream_beside_its_log_adds_nothing(tmp_path: Path, scenario: str, log
     check_adds_nothing_beside_its_log(tmp_path, home, path, log_first=log_first)
 
 
-def test_a_fork_shares_nothing_that_only_a_stream_told_of_its_parent(tmp_path: Path) -> None:
+def test_a_fork_shares_nothing_that_only_a_stream_has_of_its_parent(tmp_path: Path) -> None:
     """The fork's log, then the parent's stream, then the parent's log: as if there had been no stream."""
     parent_log, fork_log = sorted((DATA / "scenarios" / "basic" / "sessions").rglob("*.jsonl"))
     home, alone, store = tmp_path / "home", tmp_path / "alone.db", tmp_path / "data" / "turnlog.db"

@@ -184,7 +184,7 @@ def test_a_compaction_in_a_fork_keeps_prompts_of_what_it_goes_on_from(tmp_path: 
     assert seen == [fork, [*fork, "Forked by command", "By command."]]
 
 
-def test_a_compaction_behind_a_fork_is_none_of_its_own(tmp_path: Path) -> None:
+def test_a_compaction_after_a_fork_is_not_the_forks(tmp_path: Path) -> None:
     summary = numbered(7, answer("Summary", id="msg_s"), line("compacted", {"message": "Summary"}))
     write(tmp_path / "home", THREAD, PARENT + summary)
     write(tmp_path / "home", OTHER, FORK)
@@ -200,7 +200,7 @@ def said_in(store: Store, thread: str) -> list[tuple[PlacedMessage, TextPart]]:
     return [(item, part) for item in placed for part in item.message.parts if isinstance(part, TextPart)]
 
 
-def test_a_fork_by_copy_pays_for_none_of_the_turns_that_had_just_ended(tmp_path: Path) -> None:
+def test_a_fork_by_copy_is_not_billed_for_turns_that_had_just_ended(tmp_path: Path) -> None:
     """R-C19: recorded with 0.110, a second after the newest turn that it copied."""
     original, fork = "01a20014-b374-7a20-80bc-567a1ba0318a", "01a20014-cd21-75c1-a57c-f45405d003c9"
     store = tmp_path / "turnlog.db"
@@ -244,7 +244,7 @@ def test_the_calls_of_a_fork_begin_with_those_that_it_shares(tmp_path: Path) -> 
         assert found == calls
 
 
-def test_results_stand_where_they_came_in_what_a_fork_shares_too(tmp_path: Path) -> None:
+def test_results_keep_their_place_in_what_a_fork_shares_too(tmp_path: Path) -> None:
     """R-S19: before what was asked in the fork; the same, read at once, by passages, and by windows."""
     path = tmp_path / "store.db"
     sync(path, roots=[LOGS / "codex"], agents=[AGENT])
@@ -316,7 +316,7 @@ def test_what_a_subagent_left_open_ends_with_the_process_of_its_parent(version: 
         ]
 
 
-def test_a_subagent_goes_on_behind_the_turn_that_began_it(tmp_path: Path) -> None:
+def test_a_subagent_continues_after_the_turn_that_began_it(tmp_path: Path) -> None:
     """R-K9: what it is doing is not over when its parent's turn is."""
     own = "01a1fbaa-7000-7000-8000-000000000009"
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD, "depth": 1}}}

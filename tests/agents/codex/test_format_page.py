@@ -55,12 +55,12 @@ def test_every_field_that_is_read_is_on_the_page() -> None:
     assert described == {name for name in read if name}
 
 
-def test_every_piece_of_content_is_on_the_page() -> None:
+def test_every_type_of_content_is_on_the_page() -> None:
     described = {name for piece, _ in PAGE.rows("### Pieces of content") for name in named(piece)}
     assert described == responses_api.TEXT_TYPES | responses_api.IMAGE_TYPES | responses_api.DATA_TYPES
 
 
-def test_every_text_that_tells_an_origin_is_on_the_page() -> None:
+def test_every_text_that_decides_an_origin_is_on_the_page() -> None:
     table = PAGE.rows("### Texts of `message` items of the user's role")
     assert [(named(text)[0], named(origin)[0]) for text, origin in table] == [
         (start, origin.value) for start, origin in TAGGED

@@ -68,7 +68,7 @@ def answers(gathered: Gathered) -> list[Message]:
 # -- duplicate records
 
 
-def test_what_both_streams_tell_is_told_once_in_either_order() -> None:
+def test_what_both_streams_have_is_shown_once_in_either_order() -> None:
     """R-C3"""
     told = fold(
         meta(), prompt("a"), event("user_message", message="a"), event("agent_message", message="b"), answer("b")
@@ -79,7 +79,7 @@ def test_what_both_streams_tell_is_told_once_in_either_order() -> None:
     assert texts(told) == texts(asked) == ["a", "b"]
 
 
-def test_what_only_the_user_interface_was_told_is_shown() -> None:
+def test_what_only_events_have_is_shown() -> None:
     """An item that was lost with a damaged line is in its duplicate."""
     gathered = fold(
         meta(),
@@ -116,7 +116,7 @@ def test_sections_of_a_thought_are_one_part() -> None:
     assert texts(gathered) == ["first\n\nsecond", "b"]
 
 
-def test_the_same_words_twice_are_two_answers() -> None:
+def test_the_same_text_twice_is_two_messages() -> None:
     gathered = fold(meta(), prompt("a"), answer("ok"), prompt("a"), answer("ok"))
     assert texts(gathered) == ["a", "ok", "a", "ok"]
 
@@ -179,7 +179,7 @@ def test_the_model_may_change_with_each_turn() -> None:
         ("aborted by user is what the file says", ToolState.OUTPUT_AVAILABLE, None),
     ],
 )
-def test_the_words_of_an_output_tell_what_became_of_its_call(text: str, state: ToolState, code: int | None) -> None:
+def test_the_text_of_an_output_decides_the_status_of_its_call(text: str, state: ToolState, code: int | None) -> None:
     """R-K9, R-C8: stopped is not failed is not refused."""
     found = the_call(fold(meta(), call("c1"), output("c1", text)))
     assert (found.state, found.results[0].exit_code) == (state, code)
@@ -194,7 +194,7 @@ def test_the_words_of_an_output_tell_what_became_of_its_call(text: str, state: T
         ("failed", -1, ToolState.ABORTED),
     ],
 )
-def test_the_twin_of_a_call_tells_its_status(status: str, code: int | None, state: ToolState) -> None:
+def test_the_item_of_a_call_has_its_status(status: str, code: int | None, state: ToolState) -> None:
     duplicate = completed(
         "CommandExecution", id="c1", status=status, exit_code=code, duration={"secs": 1, "nanos": 5 * 10**8}
     )
@@ -203,13 +203,13 @@ def test_the_twin_of_a_call_tells_its_status(status: str, code: int | None, stat
     assert (found.state, result.exit_code, result.duration_ms, result.output_text) == (state, code, 1500, "said")
 
 
-def test_a_twin_without_an_output_is_the_result_at_the_end_of_the_turn() -> None:
+def test_an_item_without_an_output_is_the_result_at_the_end_of_the_turn() -> None:
     duplicate = completed("CommandExecution", id="c1", status="completed", exit_code=0, aggregated_output="done")
     found = the_call(fold(meta(), call("c1"), duplicate, event("task_complete", turn_id="t1")))
     assert (found.state, found.output_text) == (ToolState.OUTPUT_AVAILABLE, "done")
 
 
-def test_a_command_that_goes_on_ends_later() -> None:
+def test_a_background_command_gets_its_final_result_later() -> None:
     running = output("c1", "Chunk ID: a\nWall time: 1 seconds\nProcess running with session ID 7\nOutput:\n")
     duplicate = completed("CommandExecution", id="c1", status="completed", exit_code=0, aggregated_output="done")
     found = the_call(fold(meta(), call("c1"), running, duplicate))
@@ -229,7 +229,7 @@ def test_calls_of_a_killed_run_are_aborted_where_no_record_begins_a_turn() -> No
     assert states == [ToolState.OUTPUT_AVAILABLE, ToolState.ABORTED]
 
 
-def test_what_codex_says_itself_is_no_answer() -> None:
+def test_text_of_codex_itself_is_no_assistant_message() -> None:
     gathered = fold(meta(), prompt("a"), event("agent_message", message="Compact task completed"))
     assert answers(gathered) == []
     events = [change.event for change in gathered.events.values()]
@@ -241,7 +241,7 @@ def test_an_output_without_a_call_is_kept() -> None:
     assert [change.tool_call_id for change in gathered.late] == ["gone"]
 
 
-def test_arguments_that_are_no_json_are_kept_as_text() -> None:
+def test_arguments_that_are_not_json_are_kept_as_text() -> None:
     found = the_call(fold(meta(), call("c1", arguments="{broken")))
     assert found.input_value() == "{broken"
 
@@ -264,7 +264,7 @@ def test_a_failed_turn_is_an_error() -> None:
     assert (failure.error_text, failure.kind) == ("boom", "other")
 
 
-def test_a_rollback_takes_the_last_turns_out_of_the_active_branch() -> None:
+def test_a_rollback_removes_the_last_turns_from_the_active_branch() -> None:
     """R-S19: the lines stay, their messages are rewound."""
     first = (meta(), prompt("one"), answer("1"), prompt("two"), answer("2"), prompt("three"), answer("3"))
     for more, active in (((), ["one", "1"]), ((prompt("four"), answer("4")), ["one", "1", "four", "4"])):
@@ -314,7 +314,7 @@ def test_a_field_of_another_shape_costs_only_itself() -> None:
     assert [found.json_path for found in gathered.diagnostics] == ["$.payload.status"]
 
 
-def test_a_thread_may_have_the_name_that_its_index_gives() -> None:
+def test_a_thread_has_the_name_in_the_index() -> None:
     """R-C6: the last one; a thread without a log is none for its name alone."""
     index = Source(agent="codex", path="/x/session_index.jsonl", root="/x", kind=SourceKind.SIDECAR)
     data = b'{"id":"%s","thread_name":"old"}\n{"id":"%s","thread_name":"new"}\n' % (THREAD.encode(), THREAD.encode())
@@ -334,7 +334,7 @@ def test_the_marks_around_an_image_are_not_what_was_typed() -> None:
     assert gathered.sessions[SESSION].titles == {"prompt": "What is on it?"}
 
 
-def test_what_another_thread_was_told_and_did_is_none_of_this_one() -> None:
+def test_events_of_another_thread_are_not_this_ones() -> None:
     """R-C4: a review is a thread of its own, and the log that asked for it hears all that it does."""
     heard = [
         {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": "Review it"}]},
@@ -381,7 +381,7 @@ def review(*heard: bytes) -> tuple[bytes, ...]:
     return (event("entered_review_mode"), *heard, event("exited_review_mode"))
 
 
-def test_what_is_heard_of_a_thread_that_reviews_is_in_that_ones_log() -> None:
+def test_events_of_a_reviewing_thread_are_only_in_its_own_log() -> None:
     """R-C5: from 0.5x to 0.14x its tokens were told here too, by its own totals."""
     first, second, reviewed = counts(100, 0, 20, 0), counts(200, 0, 40, 0), counts(70, 0, 7, 0)
     asked = event("user_message", message="Review it")
@@ -400,7 +400,7 @@ def test_what_is_heard_of_a_thread_that_reviews_is_in_that_ones_log() -> None:
     assert [message.usage.total for message in answers(gathered) if message.usage is not None] == [120, 120]
 
 
-def test_a_review_in_the_thread_itself_is_told_and_paid_here() -> None:
+def test_a_review_in_the_thread_itself_is_shown_and_billed_here() -> None:
     """R-C5: up to 0.49 nothing but events tells of it, and the totals go on."""
     first, second = counts(100, 0, 20, 0), counts(200, 0, 40, 0)
     heard = review(token_count(first, first), event("agent_reasoning", text="Hm"), token_count(second, first))
@@ -428,7 +428,7 @@ def test_an_image_that_a_tool_attached_is_no_prompt() -> None:
     assert origins == [Origin.PROMPT, Origin.HARNESS, Origin.PROMPT]
 
 
-def test_an_answer_that_goes_on_behind_an_output_is_one_where_its_tokens_were_told_first() -> None:
+def test_a_response_that_continues_after_an_output_is_one_where_its_tokens_come_first() -> None:
     """R-C3: up to about 0.4x each call is written with its output, and `turn_context` is the border."""
     first, second = counts(100, 0, 20, 0), counts(200, 0, 40, 0)
     gathered = fold(
@@ -444,7 +444,7 @@ def test_an_answer_that_goes_on_behind_an_output_is_one_where_its_tokens_were_to
     assert [len(message.parts) for message in answers(gathered)] == [4, 1]
 
 
-def test_an_attempt_that_broke_off_is_an_answer_of_its_own() -> None:
+def test_an_attempt_that_broke_off_is_a_message_of_its_own() -> None:
     """R-C3: its totals are those of before."""
     told = counts(100, 0, 20, 0)
     gathered = fold(
@@ -470,7 +470,7 @@ def test_a_call_without_an_output_is_aborted_when_the_next_response_begins() -> 
     assert states == [ToolState.ABORTED, ToolState.OUTPUT_AVAILABLE]
 
 
-def test_a_summary_has_the_tokens_that_stand_before_it() -> None:
+def test_a_summary_has_the_tokens_before_it() -> None:
     """R-C5: up to 0.14x no item told the summary, only its tokens and `compacted`."""
     first, second = counts(100, 0, 20, 0), counts(300, 0, 30, 0)
     told = [token_count(first, first), token_count(second, None), token_count(second, counts(0, 0, 0, 0))]
@@ -480,7 +480,7 @@ def test_a_summary_has_the_tokens_that_stand_before_it() -> None:
     assert texts(gathered) == ["a", "b", "They said b."]
 
 
-def test_what_a_copy_says_instead_of_the_output_of_its_spawning_is_the_subagents_own() -> None:
+def test_the_text_in_place_of_the_spawning_output_is_the_subagents_own() -> None:
     """R-C4: the message of the call is the parent's as well, and there it has the parent's output."""
     own, told = "01a1fbaa-0000-7000-8000-000000000009", "You are the newly spawned agent. The history was forked."
     source_of = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD}}}

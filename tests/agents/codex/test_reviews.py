@@ -31,7 +31,7 @@ def first_text(message: Message) -> str:
     return next((part.text for part in message.parts if isinstance(part, TextPart)), "").partition("\n")[0]
 
 
-def test_what_a_review_found_is_no_call(tmp_path: Path) -> None:
+def test_the_findings_of_a_review_are_no_model_call(tmp_path: Path) -> None:
     """R-C5: recorded with 0.169: `codex exec review`, then a prompt in the thread that asked for it."""
     found = read(logs(*RECORDED))
     assert answers(found) == [("One bad line.", Origin.NOTIFICATION), ("Fixed.", None), ("Done.", None)]
@@ -41,7 +41,7 @@ def test_what_a_review_found_is_no_call(tmp_path: Path) -> None:
         assert (session.usage.calls, session.usage.unknown_calls, session.counts.messages) == (2, 0, 7)
 
 
-def test_a_thread_that_heard_of_a_review_waits_for_its_user(tmp_path: Path) -> None:
+def test_a_thread_with_a_review_waits_for_its_user(tmp_path: Path) -> None:
     """What the review found begins no turn."""
     (log,) = logs(*RECORDED)
     lines = Path(log.path).read_bytes().splitlines(keepends=True)

@@ -59,7 +59,7 @@ def said(message: Message) -> list[str]:
 
 
 @pytest.mark.parametrize("name", MIGRATED)
-def test_a_log_that_was_migrated_says_what_it_said_before(name: str) -> None:
+def test_a_migrated_log_has_the_same_history_as_before(name: str) -> None:
     """R-C4, R-C5: recorded; what had no id has a number there, and turns the number of their line."""
     before, after = read(logs("versions", name)), read(logs("migrated", name))
     assert list(after.messages) == list(before.messages)
@@ -120,7 +120,7 @@ SAID = [["One.", "c1", "c2"], ["End."], ["Resumed by the new one.", "n1"], ["New
 
 @pytest.mark.parametrize("names", [["0.39.0"], ["0.39.0-migrated"], ["0.39.0", "0.39.0-migrated"]], ids=" then ".join)
 @pytest.mark.parametrize("order", [1, -1], ids=["original first", "fork first"])
-def test_what_a_newer_version_copied_is_what_the_older_one_said(order: int, names: list[str], tmp_path: Path) -> None:
+def test_a_copy_by_a_newer_version_has_the_same_history(order: int, names: list[str], tmp_path: Path) -> None:
     """R-C5, R-S15: recorded; 0.169 forked a thread of 0.39, and migrated both. A copy leaves out every `turn_context`
     of 0.39, and one that was migrated also whose version's it is."""
     path, home = tmp_path / "store.db", tmp_path / "home"
@@ -135,7 +135,7 @@ def test_what_a_newer_version_copied_is_what_the_older_one_said(order: int, name
     assert [found[name][1] for name in (ORIGINAL, FORK)] == [4, 1]
 
 
-def test_a_copy_that_was_migrated_says_the_same_where_there_is_no_original(tmp_path: Path) -> None:
+def test_a_migrated_copy_without_its_original_has_the_same_history(tmp_path: Path) -> None:
     """R-C5: recorded; no record of it names the version that said it."""
     path, home = tmp_path / "store.db", tmp_path / "home"
     (home / "sessions").mkdir(parents=True)
@@ -146,7 +146,7 @@ def test_a_copy_that_was_migrated_says_the_same_where_there_is_no_original(tmp_p
     assert calls == 5
 
 
-def test_an_answer_after_tokens_and_items_is_the_next_where_all_words_come_first() -> None:
+def test_a_text_after_tokens_and_items_begins_the_next_response_where_texts_come_first() -> None:
     """R-S15: in a copy of a log of 0.39 no record stands between two responses."""
     first, second = counts(100, 0, 20, 0), counts(200, 0, 40, 0)
     heard = [event("agent_message", message="One."), token_count(first, first), answer("One.")]

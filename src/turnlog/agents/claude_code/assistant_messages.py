@@ -1,4 +1,4 @@
-"""Assistant records: one line a content block (one line a message up to 0.2.x) -> messages of many lines."""
+"""Assistant messages: records of one content block each (up to 0.2.x of one message each) -> messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from turnlog.model import Part
 
 
 def read_assistant(context: ClaudeContext, record: Record) -> None:
-    """A block of an answer. Lines of one message are joined by its id, whatever stands between them."""
+    """Read an `assistant` record. Records of one message are joined by its id, whatever stands between them."""
     message = record.message
     if message is None:
         add_malformed_record(context, record)
@@ -40,7 +40,7 @@ def read_assistant(context: ClaudeContext, record: Record) -> None:
             session.set_newest_record(record.uuid)
     draft.add_facts(record, message)
     if record.requested_model is not None:
-        # Versions that tell this also tell who decided on a call.
+        # Versions that write this also write who decided on a call.
         context.state.logs_decisions = True
     draft.copied_from = context.copied_from(record)
     _add_blocks(context, draft, record, message)
@@ -61,7 +61,7 @@ def _begin_or_reopen(
 def _place_message(
     context: ClaudeContext, message_id: str, record: Record, message: WireMessage, session: SessionContext
 ) -> ClaudePendingMessage:
-    """The place of a new message: a model call is a step, what the harness wrote in the model's name is none."""
+    """The place of a new message. A model call is a step; a message that Claude Code itself wrote is none."""
     state = session.state
     note_early_reply(context, record, session)
     parent, _ = context.attach(record, session)
@@ -78,12 +78,12 @@ def _place_message(
 
 
 def _continue_message(context: ClaudeContext, record: Record, message_id: str, session: SessionContext) -> None:
-    """A later line of a message. Behind what was injected meanwhile, it stands for that in the chain."""
+    """Give a later record of a message its node: the message, or context injected since, if the record follows that."""
     node = context.parent_node(record, session)
     state = session.state
-    behind = node == state.leaf and state.anchor == message_id
+    follows_injected = node == state.leaf and state.anchor == message_id
     assert record.uuid is not None
-    context.state.remember_record(record.uuid, node if behind else message_id)
+    context.state.remember_record(record.uuid, node if follows_injected else message_id)
 
 
 def _add_blocks(context: ClaudeContext, draft: MessageDraft, record: Record, message: WireMessage) -> None:
@@ -103,7 +103,7 @@ def _add_blocks(context: ClaudeContext, draft: MessageDraft, record: Record, mes
 
 
 def _number_of(context: ClaudeContext, draft: MessageDraft, record: Record, block: Block, index: int) -> int:
-    """The block's place in its message: as told since 2.1.28x, else the order of first appearance."""
+    """The block's number in its message: logged since 2.1.28x, else in the order of first appearance."""
     if record.api_block_index is not None:
         return record.api_block_index + index
     if block.id is not None:
@@ -148,9 +148,9 @@ def _call_of(context: ClaudeContext, draft: MessageDraft, record: Record, block:
 
 
 def abort_pending_calls(context: ClaudeContext, session: SessionContext) -> None:
-    """A turn begins: a call that has no answer yet was killed with its process, or stopped before it told so.
+    """Mark the calls without a result as aborted, because a turn begins: they ended with their process or were stopped.
 
-    A result that comes all the same counts. Calls of the session that this one was copied from may still run.
+    A result that comes later counts nevertheless. Calls of the session that this one was copied from may still run.
     """
     own = None if session is context.main else session.id
     for call_id, known in context.state.calls.items():
@@ -165,7 +165,7 @@ def abort_pending_calls(context: ClaudeContext, session: SessionContext) -> None
 def _reopen_call(
     context: ClaudeContext, call_id: str, known: ClaudePendingCall, place: ClaudePendingMessage, session: SessionContext
 ) -> CallDraft:
-    """A call that an earlier feed told of."""
+    """The draft of a call that an earlier feed emitted."""
     draft = context.reopen(known.message_id, place, session)
     call = context.calls[call_id] = CallDraft(draft, f"{draft.id}.{known.number}", call_id, known.name)
     draft.add_part(known.number, call)
@@ -173,7 +173,7 @@ def _reopen_call(
 
 
 def _prompt_key(call: CallDraft) -> int | None:
-    """A checksum of a subagent's prompt."""
+    """The key of the prompt in a subagent call's input; None when there is none."""
     if call.input is UNSET:
         return None
     try:
@@ -184,5 +184,5 @@ def _prompt_key(call: CallDraft) -> int | None:
 
 
 def prompt_key(prompt: str) -> int:
-    """What a prompt is found again by."""
+    """A checksum of a prompt."""
     return crc32(prompt.encode(errors="replace"))

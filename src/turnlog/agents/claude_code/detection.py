@@ -17,7 +17,7 @@ _SIDECARS = (SourceKind.SIDECAR, SourceKind.SPILL)
 
 
 def detect_log(path: Path, head: bytes) -> Detection:
-    """The version is that of the first record which names one; facts about a session name none."""
+    """Whether a file is a log or a sidecar. The version is that of the first record which names one."""
     source = source_of(path)
     if source is not None and source.kind in _SIDECARS:
         return Detection(agent=NAME, source=source)
@@ -32,7 +32,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
 
 
 def detect_stream(path: Path, head: bytes) -> Detection | None:
-    """What `--output-format stream-json` printed, or what was fed to `--input-format stream-json`; None for neither."""
+    """Whether a file is a stream, or input for `--input-format stream-json`; None when it is neither."""
     records = [record for record, *_ in read_stream_lines(whole_lines(head), 0, 1, Changes())]
     if not any(_is_streamed(record) for record in records) and not _are_prompt_lines(records):
         return None
@@ -43,12 +43,12 @@ def detect_stream(path: Path, head: bytes) -> Detection | None:
 
 
 def _is_streamed(record: StreamRecord) -> bool:
-    """No log calls it `session_id`. Lines have a `uuid` only since 1.0.8x."""
+    """Whether a line is of a stream: a log writes `sessionId`. A stream has `uuid` only since 1.0.8x."""
     return record.kind in STREAM_KINDS and record.session_id is not None
 
 
 def _are_prompt_lines(records: list[StreamRecord]) -> bool:
-    """Nothing but prompts, each a message of the Messages API, without the ids that a log gives its records."""
+    """Whether all lines are prompts in the form of the Messages API, without the ids that a log's records have."""
     return bool(records) and all(
         record.type == "user"
         and record.uuid is None
@@ -65,7 +65,7 @@ def _is_ours(record: Record) -> bool:
 
 
 def _source(path: Path, records: list[Record]) -> Source:
-    """A log that lies somewhere else: its records say whose it is."""
+    """The source of a log outside of its home: its records say whether it is a subagent's."""
     root = str(path.absolute().parent)
     kind = SourceKind.SUBAGENT if all(record.is_sidechain for record in records) else SourceKind.SESSION
     return Source(agent=NAME, path=str(path.absolute()), root=root, kind=kind)

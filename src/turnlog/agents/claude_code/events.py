@@ -64,8 +64,8 @@ def add_event_of_kind(
             known=outcome is not None,
             data=_small_data(context) if outcome is None else _kept_data(context, fields),
         )
-    told = context.add_event(event, record, session)
-    resolve_early_replies(context, record, session, told.parent_id or ROOT)
+    change = context.add_event(event, record, session)
+    resolve_early_replies(context, record, session, change.parent_id or ROOT)
     context.changes.counts.events += 1
 
 

@@ -1,11 +1,25 @@
-"""Names of what Claude Code puts beside prompts: what of it the model is told, and what stands in the log alone.
+"""Every kind of record that Claude Code is known to write, and what becomes of it.
 
-Every name that a version up to 2.1.330 has. Another one outcome a message where its record has a text, and is told of.
+A kind is the record's `type`, with its subtype where it has one: `system/api_error`, `attachment/date`,
+`progress/hook_progress`. The types of attachments are those of all versions up to 2.1.330; one of an unknown type
+becomes a message where its record has a text, and is reported. `docs/formats/claude-code.md` describes every kind, and
+a test compares it with this table.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+
+class RecordOutcome(StrEnum):
+    """What becomes of a record."""
+
+    MESSAGE = "message"
+    COMPACTION = "compaction"
+    ERROR = "error"
+    RUN_METADATA = "run metadata"
+    RECORD = "record"
+
 
 INJECTED = (
     "advisor_tool",
@@ -126,9 +140,9 @@ INJECTED = (
     "workflow_keyword_request",
     "workflow_size_guideline_change",
 )
-"""Attachments that tell the model something. Where the log has no text of one it stays an event."""
+"""Types of attachments that the model gets. One whose text is not in the log becomes an event."""
 
-NOTED = (
+LOG_ONLY = (
     "advisor_stripped",
     "batching_reminder_sent",
     "command_permissions",
@@ -158,18 +172,7 @@ NOTED = (
     "tool_results_cut",
     "whole_texts_withdrawn",
 )
-"""Attachments that the model never sees."""
-
-
-class RecordOutcome(StrEnum):
-    """What a record turns into."""
-
-    MESSAGE = "message"
-    COMPACTION = "compaction"
-    ERROR = "error"
-    RUN_METADATA = "run metadata"
-    RECORD = "record"
-
+"""Types of attachments that the model never gets."""
 
 _CONVERSATION = dict.fromkeys(
     (
@@ -270,7 +273,7 @@ RECORD_KINDS: dict[str, RecordOutcome] = {
     "system/api_error": RecordOutcome.ERROR,
     **_RUN_METADATA,
     **_RECORDS,
-    **{f"attachment/{name}": RecordOutcome.RECORD for name in NOTED},
+    **{f"attachment/{name}": RecordOutcome.RECORD for name in LOG_ONLY},
 }
 
 TYPES = frozenset(kind.partition("/")[0] for kind in RECORD_KINDS)
@@ -312,4 +315,4 @@ KEPT_FIELDS: dict[str, tuple[str, ...]] = {
     "attachment/structured_output": ("attachment",),
     "queue-operation": ("operation", "content", "reason"),
 }
-"""Fields of a record that its event carries; of the others it carries none, the record being in the archive."""
+"""Fields of a record that its event has. All others are only in the archived record."""

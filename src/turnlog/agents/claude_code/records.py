@@ -32,7 +32,7 @@ class FileSource(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Block(msgspec.Struct, gc=False, omit_defaults=True):
-    """A content block of the Messages API, any kind: also what stands inside a tool's result."""
+    """A content block of the Messages API of any type, also inside of a tool's result."""
 
     type: str = ""
     text: str | None = None
@@ -114,7 +114,7 @@ class WireMessage(msgspec.Struct, gc=False):
 
 
 class ResultFacts(_Wire, gc=False):
-    """What is taken out of `toolUseResult`, whichever tool wrote it; a value of another type is no fact."""
+    """Fields of `toolUseResult` of any tool. Each may be of any type, and counts only when it has the expected one."""
 
     agent_id: Any = None
     is_async: Any = None
@@ -147,7 +147,7 @@ class PromptOrigin(_Wire, gc=False):
 
 
 class ForkedFrom(_Wire, gc=False):
-    """The record that a `/branch` copy was made from."""
+    """The record that a copy by `/branch` was made from."""
 
     session_id: str | None = None
     message_uuid: str | None = None
@@ -195,7 +195,7 @@ class AttachedContent(_Wire, gc=False):
 
 
 class Attachment(_Wire, gc=False):
-    """What the harness put beside a prompt."""
+    """Context that Claude Code injected with a prompt."""
 
     type: str = ""
     prompt: str | list[Block] | None = None
@@ -292,10 +292,10 @@ class Record(_Wire, gc=False):
 
 
 FIRST_KEYS = ("parentUuid", "type", "uuid", "sessionId", "isSidechain", "message", "timestamp", "summary")
-"""What a record's JSON begins with, in the versions seen."""
+"""Fields that a record begins with in the recorded versions."""
 
 
-_PASSED_OVER = """
+_FIELDS_NOT_READ = """
     agentName apiErrorType apiRefusalCategory apiRefusalExplanation atis attributionMcpTool backup base cacheControl
     commandRun commandUuid deliveryId durationMs entrypoint failedHookErrorIndexes failedResponseHadNoToolCall hash
     hasOutput hasUnknownModelCost hookAdditionalContext hookCount hookInfos id imagePasteIds isDisplayOnly
@@ -311,17 +311,17 @@ _PASSED_OVER = """
     totalLinesAdded totalLinesRemoved totalToolDuration trackingPath turnAttributionKey turnCompanion turnOrigin
     turnPosition userType wakeupSource
 """
-"""Further fields that have been seen. What they say is not read, or is read from the record's JSON by who wants it."""
+"""Fields that were seen and are not decoded. Where one is needed, it is read from the record's JSON."""
 
 _FIELDS = [
-    (f"passed_over_{name}", Raw | UnsetType, msgspec.field(name=name, default=UNSET)) for name in _PASSED_OVER.split()
+    (f"not_read_{name}", Raw | UnsetType, msgspec.field(name=name, default=UNSET)) for name in _FIELDS_NOT_READ.split()
 ]
 
 CompleteRecord = cast(
     "type[Record]",
     msgspec.defstruct("CompleteRecord", _FIELDS, bases=(Record,), gc=False, forbid_unknown_fields=True),
 )
-"""A record that refuses fields that no version seen so far writes."""
+"""A record with all fields that were ever seen. Decoding fails for a record with another one, which then keeps it."""
 
 
 def _is_record(record: Record) -> bool:

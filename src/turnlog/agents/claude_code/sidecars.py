@@ -1,4 +1,4 @@
-"""Small files beside the logs: a subagent's `meta.json`, a title, a spilled output, what a workflow leaves."""
+"""Sidecars: a subagent's `meta.json`, a title, a spilled output, the files of a workflow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MEDIA_TYPES = {
     ".wav": "audio/wav",
     ".webp": "image/webp",
 }
-"""Ours and not the machine's, so that the same file is the same everywhere."""
+"""A table of our own, because `mimetypes` depends on the machine."""
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -49,7 +49,7 @@ class _Title(msgspec.Struct, rename="camel"):
 
 
 class SidecarFold:
-    """Reads a file that is rewritten whole each time. It remembers nothing."""
+    """Reads a file that is rewritten as a whole. It keeps no state."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -66,7 +66,7 @@ class SidecarFold:
                 _read_meta(msgspec.json.decode(data, type=_Meta), session, run_in(self._source.path), changes)
             elif self._source.path.endswith(TITLE):
                 _read_title(msgspec.json.decode(data, type=_Title), session, changes)
-            # Else a workflow's: its script, its journal and its summary are kept as they are.
+            # Otherwise a workflow's script, journal or summary, which is only archived.
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             changes.counts.unreadable = 1
             changes.diagnostics.append(Diagnostic(offset=0, length=len(data), line=1, reason=str(error)))
@@ -100,8 +100,8 @@ def _read_meta(meta: _Meta, child: str, run: str | None, changes: Changes) -> No
     parent = child.partition(".")[0]
     if meta.parent_agent_id is not None:
         parent = f"{parent}.{meta.parent_agent_id}"
-    # A subagent of a subagent lies in the same folder: before 2.1.231 only the call that started it is told, not whose
-    # that is.
+    # A subagent of a subagent is in the same folder. Before 2.1.231 its file names the call that started it, but not
+    # the session of that call, so another source may know the parent better.
     nested = meta.parent_agent_id is None and (meta.spawn_depth or 1) > 1
     changes.links.append(
         Link(

@@ -20,11 +20,11 @@ NAME = "claude-code"
 _AGENT_FILE = re.compile(r"agent-(?P<id>[^/]+?)\.(?P<ending>jsonl|meta\.json)")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOST_NESTED = 8
-"""Folders below `subagents` that are looked into: workflows nest two."""
+"""Levels of folders below `subagents` that are searched; workflows use two."""
 
 TITLE = "custom-title.json"
 _JOURNAL = "journal.jsonl"
-"""What a workflow's run has done so far, beside the subagents of the run."""
+"""Name of the journal of a workflow's run, in the folder of its subagents."""
 
 
 def session_id(external: str) -> str:
@@ -75,7 +75,7 @@ def _subagents(folder: str, parent: str, root: Path, depth: int) -> Iterator[Sou
 
 
 def source_of(path: Path, root: Path | None = None) -> Source | None:
-    """What the file at `path` is by its place and name; None when it can be none of ours. Nothing is opened."""
+    """What the file at `path` is by its place and name; None when it is not Claude Code's. It is not opened."""
     absolute = path.absolute()
     root = root or next((folder.parent for folder in absolute.parents if folder.name == "projects"), absolute.parent)
     parents = [folder.name for folder in absolute.parents]
@@ -89,13 +89,13 @@ def source_of(path: Path, root: Path | None = None) -> Source | None:
         return _source(place, root, SourceKind.SIDECAR, of_workflows[1])
     found = source_in_session_folder(place, root) or source_in_project(place, root)
     if found is not None and "projects" not in parents and not _UUID.fullmatch(absolute.stem):
-        # Copied somewhere else under another name: the records tell whose it is.
+        # Copied somewhere else under another name: only the records name the session.
         return msgspec.structs.replace(found, session_id=None)
     return found
 
 
 def source_in_project(path: str, root: Path) -> Source | None:
-    """A file directly in a project's folder: a session, or a subagent of 2.0.x whose session its records name."""
+    """The source of a file in a project's folder: a session, or a subagent of 2.0.x, whose records name its session."""
     stem, dot, ending = path.rpartition(os.sep)[2].rpartition(".")
     if not dot or ending != "jsonl":
         return None
@@ -105,13 +105,13 @@ def source_in_project(path: str, root: Path) -> Source | None:
 
 
 def source_in_session_folder(path: str, root: Path) -> Source | None:
-    """A file directly in a session's folder: its title."""
+    """The source of a file in a session's folder, which is its title; None for any other file."""
     folder, name = PurePath(path).parts[-2:]
     return _source(path, root, SourceKind.SIDECAR, folder) if name == TITLE else None
 
 
 def subagent_source(path: str, parent: str, root: Path) -> Source | None:
-    """A file below the `subagents` folder of the session `parent`."""
+    """The source of a file below the `subagents` folder of the session `parent`; None when it is none."""
     match = _AGENT_FILE.fullmatch(path.rpartition(os.sep)[2])
     if match is None:
         is_journal = path.endswith(f"{os.sep}{_JOURNAL}") and run_in(path) is not None
@@ -121,13 +121,13 @@ def subagent_source(path: str, parent: str, root: Path) -> Source | None:
 
 
 def agent_id_in(path: str) -> str | None:
-    """The subagent's id in its file's name."""
+    """The subagent's id in a file's name; None when there is none."""
     match = _AGENT_FILE.fullmatch(PurePath(path).name)
     return match["id"] if match else None
 
 
 def run_in(path: str) -> str | None:
-    """The id of the workflow's run in the path of a subagent or of the run's journal."""
+    """The id of the workflow's run in the path of a subagent or journal; None when it belongs to none."""
     parts = PurePath(path).parts
     return parts[-2] if len(parts) > 2 and parts[-3] == "workflows" else None
 

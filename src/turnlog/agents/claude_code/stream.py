@@ -1,4 +1,12 @@
-"""A line of a printed stream as the record that the session's log has of it, and what is remembered between lines."""
+"""The fold of what `claude -p --output-format stream-json` prints: lines of a stream -> changes of the model.
+
+Each line is read as the record that the session's log has of it, by the functions that read logs. The ids are the same,
+so the stream's message and the log's join; a block has the same number in both. A stream has no parent ids: a line
+follows the one before it.
+
+With `--include-partial-messages` a message is also printed event by event. Only these events have the text of a block
+that was never finished, and with the end of a message (`message_delta`) its token counts and why it stopped.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +41,7 @@ _AGENTS = 64
 
 
 class PendingStreamMessage(msgspec.Struct):
-    """A message whose pieces are being printed."""
+    """A message that is being printed event by event."""
 
     message_id: str
     model: str | None = None
@@ -41,161 +49,33 @@ class PendingStreamMessage(msgspec.Struct):
     block: int | None = None
     kind: str = ""
     text: str = ""
-    """Of the block, as long as the block was not printed whole."""
+    """Text of the block so far; empty once the whole block was printed."""
 
 
 class ClaudeStreamState(msgspec.Struct):
-    """What a fold of a stream remembers."""
+    """What a fold of a stream keeps between two reads."""
 
     lines: int = 0
     session: str | None = None
-    """External id of the session that the last line named."""
+    """External id of the session that the newest line with one named."""
     sessions: dict[str, ClaudeState] = {}
     messages: dict[str, PendingStreamMessage] = msgspec.field(
         name="answers", default_factory=dict[str, PendingStreamMessage]
     )
-    """By the call that started the subagent; "" for the main agent."""
+    """Call that started the subagent ("" for the main agent) -> its message."""
     agents: dict[str, str] = {}
     """Call -> the id of the subagent it started."""
     moment: int = 0
     """The latest time seen, in Unix milliseconds."""
 
 
-def to_log_record(state: ClaudeStreamState, record: StreamRecord) -> Record:
-    """The line as the session's log has it."""
-    message = record.wire_message
-    is_failure = message is not None and message.model == SYNTHETIC and isinstance(record.error, str)
-    logged = Record(
-        type=record.type,
-        subtype=record.subtype,
-        message=message,
-        uuid=record.uuid,
-        timestamp=record.timestamp,
-        session_id=record.session_id,
-        request_id=record.request_id,
-        tool_use_result=record.tool_use_result,
-        thinking_duration_ms=record.thinking_duration_ms,
-        is_aborted_mid_stream=record.aborted,
-        is_meta=record.is_synthetic,
-        cwd=record.cwd,
-        version=record.claude_code_version,
-        error=record.error if is_failure else None,
-        is_api_error_message=is_failure or None,
-        compact_metadata=record.compact_metadata.as_logged() if record.compact_metadata else None,
-        logical_parent_uuid=record.logical_parent_uuid,
-        parent_uuid=None if record.compact_metadata else UNSET,
-    )
-    for fact in record.tool_result_meta or ():
-        # A line brings one result.
-        logged.tool_denial_kind = fact.non_execution_kind
-        logged.permission_decision = fact.permission_decision.as_logged() if fact.permission_decision else None
-    call = record.parent_tool_use_id
-    if call is not None:
-        logged.is_sidechain = True
-        logged.agent_id = record.agent_id or state.agents.get(call, call)
-    return logged
-
-
-def link_subagent_of(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord, logged: Record) -> None:
-    """A subagent's first line tells which call started it."""
-    call, agent = record.parent_tool_use_id, logged.agent_id
-    if call is None or agent is None:
-        return
-    child = context.child(agent)
-    if child.state.leaf is None:
-        context.link_subagent(context.main.id, child.id, call)
-
-
-def remember_agent(state: ClaudeStreamState, record: StreamRecord) -> None:
-    """A task that starts tells the id of the subagent that a call has started."""
-    if record.task_id and record.tool_use_id:
-        keep_newest(state.agents, record.tool_use_id, record.task_id, _AGENTS)
-
-
-def read_api_event(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
-    """An event of the provider's stream: it opens a message, adds to it or ends it."""
-    event, call = record.event, record.parent_tool_use_id or ""
-    message = state.messages.get(call)
-    if not isinstance(event, ApiEvent):
-        add_event_of_kind(context, to_log_record(state, record), context.main, record.kind, None, ())
-        return
-    if event.type == "message_start" and event.message is not None and event.message.id:
-        state.messages[call] = PendingStreamMessage(event.message.id, event.message.model, event.message.usage)
-        _read_as_record(state, context, record, msgspec.structs.replace(event.message, stop_reason=None, content=[]))
-    elif message is None:
-        context.tell("a piece of a message whose start was not printed", "note")
-    elif event.type == "message_delta":
-        reason = event.delta.stop_reason if event.delta else None
-        usage = _merge_usage(message.usage, event.usage)
-        _read_as_record(
-            state,
-            context,
-            record,
-            WireMessage(id=message.message_id, model=message.model, content=[], stop_reason=reason, usage=usage),
-        )
-    else:
-        _apply_event(context, message, event)
-    context.changes.counts.messages += event.type not in ("message_start", "message_delta")
-
-
-def _read_as_record(
-    state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord, message: WireMessage
-) -> None:
-    logged = to_log_record(state, record)
-    link_subagent_of(state, context, record, logged)
-    logged.type, logged.uuid, logged.message = "assistant", None, message
-    read_assistant(context, logged)
-
-
-def _merge_usage(start: WireUsage | None, end: WireUsage | None) -> WireUsage | None:
-    """The counts at a message's end; what they leave out was told at its start."""
-    if start is None or end is None:
-        return end or start
-    fields = {name: getattr(end, name) for name in end.__struct_fields__ if getattr(end, name) is not None}
-    return msgspec.structs.replace(start, **fields)
-
-
-def _apply_event(context: ClaudeContext, message: PendingStreamMessage, event: ApiEvent) -> None:
-    if event.type == "content_block_start" and event.content_block is not None:
-        message.block, message.kind = event.index, event.content_block.type
-        message.text = event.content_block.text or event.content_block.thinking or ""
-    elif event.type == "content_block_delta" and event.delta is not None:
-        message.text += event.delta.text or event.delta.thinking or ""
-    elif event.type == "content_block_stop":
-        _show_partial_text(context, message)
-        message.text = ""
-
-
-def show_pending_messages(state: ClaudeStreamState, context: ClaudeContext) -> None:
-    """What is there so far of blocks that are still being printed: perhaps no more will come."""
-    for message in state.messages.values():
-        _show_partial_text(context, message)
-
-
-_PARTS: dict[str, Callable[[str, str], TextPart | ReasoningPart]] = {
-    "text": lambda part_id, text: TextPart(id=part_id, text=text, state="streaming"),
-    "thinking": lambda part_id, text: ReasoningPart(id=part_id, text=text, state="streaming"),
-}
-
-
-def _show_partial_text(context: ClaudeContext, message: PendingStreamMessage) -> None:
-    pending_message = context.state.messages.get(message.message_id)
-    if not message.text or message.block is None or message.kind not in _PARTS or pending_message is None:
-        return
-    draft = context.drafts.get(message.message_id)
-    if draft is None:
-        draft = MessageDraft(message.message_id, context.main.id, pending_message, context.main.fate)
-        context.drafts[message.message_id] = draft
-        context.new_messages.append(draft)
-    draft.add_part(message.block, _PARTS[message.kind](f"{message.message_id}.{message.block}", message.text))
-
-
 _BELOW_ANY_LOG = 1 << 53
-"""What a stream says of a session counts less than anything a log says, and a later run more than an earlier one."""
+"""Subtracted from the positions of a stream's session facts: a log's facts win over them, a later run's over an
+earlier run's."""
 
 
 class _RunEnd(msgspec.Struct):
-    """What the line of a run's end says of its answers."""
+    """What the last line of a run says about its result."""
 
     result: str | None = None
     is_error: bool = False
@@ -238,11 +118,11 @@ class StreamFold:
         return changes
 
     def _context_of(self, record: StreamRecord, json: bytes, changes: Changes) -> ClaudeContext:
-        """The session that a line belongs to: the one it names, else that of the line before."""
+        """The context of a line's session: the session it names, else that of the line before."""
         state = self._state
         external = record.session_id or state.session
         if external is None:
-            # What somebody fed to the agent names no session: its first line does.
+            # Input for `--input-format stream-json` names no session: its first line identifies one.
             external = f"stream-{hashlib.sha256(json).hexdigest()[:16]}"
         state.session = external
         context = self._contexts.get(external)
@@ -271,7 +151,10 @@ def _add(changes: Changes, context: ClaudeContext, moment: int) -> None:
 
 
 def _without_part_ids(change: MessageChange) -> MessageChange:
-    """What is printed of a subagent may leave out thoughts, and then the calls have other numbers than in its log."""
+    """A subagent's message without the ids of its calls' parts.
+
+    The stream may leave out a subagent's reasoning, and then its blocks have other numbers than in its log.
+    """
     parts = tuple(
         msgspec.structs.replace(part, id=None) if isinstance(part, ToolCallPart) else part
         for part in change.message.parts
@@ -286,7 +169,7 @@ def _read_user(state: ClaudeStreamState, context: ClaudeContext, record: StreamR
 
 
 def _read_assistant(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
-    """A finished block. While its pieces are printed too, they tell its number."""
+    """Read a complete block. When the API's events are printed too, they have its number."""
     logged = to_log_record(state, record)
     link_subagent_of(state, context, record, logged)
     message = state.messages.get(record.parent_tool_use_id or "")
@@ -315,7 +198,7 @@ def _read_system(state: ClaudeStreamState, context: ClaudeContext, record: Strea
 
 
 def _read_result(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
-    """The end of a run, with what it cost; the log's own total counts before it."""
+    """Read the end of a run, with its cost. The log's own total wins over it."""
     context.main.change.reported_cost = record.total_cost_usd
     if context.main.state.leaf is None and record.subtype == "success":
         _show_final_result(context, record)
@@ -323,7 +206,7 @@ def _read_result(state: ClaudeStreamState, context: ClaudeContext, record: Strea
 
 
 def _show_final_result(context: ClaudeContext, record: StreamRecord) -> None:
-    """`--output-format json` prints the end of the run alone: its last words, with the tokens of all its calls."""
+    """Add the run's result as a message: `--output-format json` prints nothing else. Its tokens are of all calls."""
     try:
         end = msgspec.json.decode(context.json, type=_RunEnd)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -343,7 +226,7 @@ def _show_final_result(context: ClaudeContext, record: StreamRecord) -> None:
         ),
     )
     read_assistant(context, logged)
-    context.changes.counts.messages -= 1  # The line counts as the event that it also is.
+    context.changes.counts.messages -= 1  # The line is counted as an event.
 
 
 def _read_other(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
@@ -351,6 +234,141 @@ def _read_other(state: ClaudeStreamState, context: ClaudeContext, record: Stream
     add_event_of_kind(
         context, logged, context.session_of(logged), kind, STREAM_KINDS.get(kind), STREAM_FIELDS.get(kind, ())
     )
+
+
+# -- a line as the record of the log
+
+
+def to_log_record(state: ClaudeStreamState, record: StreamRecord) -> Record:
+    """The log record that a line of a stream corresponds to."""
+    message = record.wire_message
+    is_failure = message is not None and message.model == SYNTHETIC and isinstance(record.error, str)
+    logged = Record(
+        type=record.type,
+        subtype=record.subtype,
+        message=message,
+        uuid=record.uuid,
+        timestamp=record.timestamp,
+        session_id=record.session_id,
+        request_id=record.request_id,
+        tool_use_result=record.tool_use_result,
+        thinking_duration_ms=record.thinking_duration_ms,
+        is_aborted_mid_stream=record.aborted,
+        is_meta=record.is_synthetic,
+        cwd=record.cwd,
+        version=record.claude_code_version,
+        error=record.error if is_failure else None,
+        is_api_error_message=is_failure or None,
+        compact_metadata=record.compact_metadata.as_logged() if record.compact_metadata else None,
+        logical_parent_uuid=record.logical_parent_uuid,
+        parent_uuid=None if record.compact_metadata else UNSET,
+    )
+    for fact in record.tool_result_meta or ():
+        # A line has one result.
+        logged.tool_denial_kind = fact.non_execution_kind
+        logged.permission_decision = fact.permission_decision.as_logged() if fact.permission_decision else None
+    call = record.parent_tool_use_id
+    if call is not None:
+        logged.is_sidechain = True
+        logged.agent_id = record.agent_id or state.agents.get(call, call)
+    return logged
+
+
+def link_subagent_of(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord, logged: Record) -> None:
+    """Link a subagent with its call, by the subagent's first line."""
+    call, agent = record.parent_tool_use_id, logged.agent_id
+    if call is None or agent is None:
+        return
+    child = context.child(agent)
+    if child.state.leaf is None:
+        context.link_subagent(context.main.id, child.id, call)
+
+
+def remember_agent(state: ClaudeStreamState, record: StreamRecord) -> None:
+    """Remember the id of the subagent that a call has started, from `task_started`."""
+    if record.task_id and record.tool_use_id:
+        keep_newest(state.agents, record.tool_use_id, record.task_id, _AGENTS)
+
+
+# -- messages that are printed event by event
+
+
+def read_api_event(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
+    """Read an event of the API's stream: it begins a message, adds to it or ends it."""
+    event, call = record.event, record.parent_tool_use_id or ""
+    message = state.messages.get(call)
+    if not isinstance(event, ApiEvent):
+        add_event_of_kind(context, to_log_record(state, record), context.main, record.kind, None, ())
+        return
+    if event.type == "message_start" and event.message is not None and event.message.id:
+        state.messages[call] = PendingStreamMessage(event.message.id, event.message.model, event.message.usage)
+        _read_as_record(state, context, record, msgspec.structs.replace(event.message, stop_reason=None, content=[]))
+    elif message is None:
+        context.tell("a piece of a message whose start was not printed", "note")
+    elif event.type == "message_delta":
+        reason = event.delta.stop_reason if event.delta else None
+        usage = _merge_usage(message.usage, event.usage)
+        _read_as_record(
+            state,
+            context,
+            record,
+            WireMessage(id=message.message_id, model=message.model, content=[], stop_reason=reason, usage=usage),
+        )
+    else:
+        _apply_event(context, message, event)
+    context.changes.counts.messages += event.type not in ("message_start", "message_delta")
+
+
+def _read_as_record(
+    state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord, message: WireMessage
+) -> None:
+    logged = to_log_record(state, record)
+    link_subagent_of(state, context, record, logged)
+    logged.type, logged.uuid, logged.message = "assistant", None, message
+    read_assistant(context, logged)
+
+
+def _merge_usage(start: WireUsage | None, end: WireUsage | None) -> WireUsage | None:
+    """The token counts at a message's end, completed by those at its start."""
+    if start is None or end is None:
+        return end or start
+    fields = {name: getattr(end, name) for name in end.__struct_fields__ if getattr(end, name) is not None}
+    return msgspec.structs.replace(start, **fields)
+
+
+def _apply_event(context: ClaudeContext, message: PendingStreamMessage, event: ApiEvent) -> None:
+    if event.type == "content_block_start" and event.content_block is not None:
+        message.block, message.kind = event.index, event.content_block.type
+        message.text = event.content_block.text or event.content_block.thinking or ""
+    elif event.type == "content_block_delta" and event.delta is not None:
+        message.text += event.delta.text or event.delta.thinking or ""
+    elif event.type == "content_block_stop":
+        _show_partial_text(context, message)
+        message.text = ""
+
+
+def show_pending_messages(state: ClaudeStreamState, context: ClaudeContext) -> None:
+    """Add the text so far of blocks that are still being printed, because the stream may end here."""
+    for message in state.messages.values():
+        _show_partial_text(context, message)
+
+
+_PARTS: dict[str, Callable[[str, str], TextPart | ReasoningPart]] = {
+    "text": lambda part_id, text: TextPart(id=part_id, text=text, state="streaming"),
+    "thinking": lambda part_id, text: ReasoningPart(id=part_id, text=text, state="streaming"),
+}
+
+
+def _show_partial_text(context: ClaudeContext, message: PendingStreamMessage) -> None:
+    pending_message = context.state.messages.get(message.message_id)
+    if not message.text or message.block is None or message.kind not in _PARTS or pending_message is None:
+        return
+    draft = context.drafts.get(message.message_id)
+    if draft is None:
+        draft = MessageDraft(message.message_id, context.main.id, pending_message, context.main.fate)
+        context.drafts[message.message_id] = draft
+        context.new_messages.append(draft)
+    draft.add_part(message.block, _PARTS[message.kind](f"{message.message_id}.{message.block}", message.text))
 
 
 _LINE_READERS: dict[str, Callable[[ClaudeStreamState, ClaudeContext, StreamRecord], None]] = {

@@ -1,8 +1,8 @@
-"""The shapes of what `claude -p --output-format stream-json` prints, and what each kind of it outcome.
+"""The shapes of what `claude -p --output-format stream-json` prints, and what becomes of each kind of line.
 
-A line is told by its `type`, with its `subtype` where it has one: `system/init`, `result/success`. Messages have the
-shape of the Messages API and the ids of the session's log. `docs/formats/claude-code.md` describes every kind, which a
-test compares with this table.
+A kind is the line's `type`, with its `subtype` where it has one: `system/init`, `result/success`. Messages have the
+shape of the Messages API and the ids of the session's log. `docs/formats/claude-code.md` describes every kind, and a
+test compares it with this table.
 """
 
 from __future__ import annotations
@@ -145,13 +145,13 @@ STREAM_FIELDS: dict[str, tuple[str, ...]] = {
     "system/task_notification": ("task_id", "tool_use_id", "status", "summary", "usage"),
     "system/task_started": ("task_id", "tool_use_id", "description", "subagent_type", "task_type"),
 }
-"""Fields of a record that its event carries."""
+"""Fields of a record that its event has."""
 
 FIRST_KEYS = ("type", "subtype", "message", "event", "session_id", "parent_tool_use_id", "uuid", "duration_api_ms")
 
 
 class ApiEventDelta(msgspec.Struct, gc=False):
-    """A piece of a block, or how the message ended."""
+    """A text that is added to a block, or why the message ended."""
 
     text: str | None = None
     thinking: str | None = None
@@ -159,7 +159,7 @@ class ApiEventDelta(msgspec.Struct, gc=False):
 
 
 class ApiEvent(msgspec.Struct, gc=False):
-    """An event of the Messages API's own stream."""
+    """An event of the Messages API's stream."""
 
     type: str = ""
     index: int | None = None
@@ -211,7 +211,7 @@ class StreamDecision(msgspec.Struct, gc=False):
 
 
 class ResultFact(msgspec.Struct, gc=False):
-    """What is told beside a tool's result."""
+    """Facts about a tool's result, outside of its message."""
 
     id: str | None = None
     permission_decision: StreamDecision | None = None
@@ -219,14 +219,14 @@ class ResultFact(msgspec.Struct, gc=False):
 
 
 class StreamRecord(msgspec.Struct, gc=False):
-    """One line of a stream, or of what is fed to `--input-format stream-json`."""
+    """One line of a stream, or of input for `--input-format stream-json`."""
 
     type: str = ""
     subtype: str | None = None
     message: WireMessage | str | None = None
-    """What a denial says is a text."""
+    """A string in `system/permission_denied`."""
     event: ApiEvent | str | None = None
-    """Of a notice for the screen its name."""
+    """A string, a name, in a notice for the screen."""
     session_id: str | None = None
     uuid: str | None = None
     timestamp: datetime | None = None

@@ -1,4 +1,4 @@
-"""Messages that no model wrote: prompts, commands, shell escapes, notifications, what the harness injected."""
+"""Messages that the model did not write: prompts, commands, shell escapes, notifications, injected context."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from turnlog.model import Message, Origin, Part, TextPart
 
 _TITLE_LENGTH = 200
 _PASTED = re.compile(r"</?pasted_content\b[^>]*>")
-"""Tags that 2.1.330 puts around what was pasted."""
+"""Tags that 2.1.330 puts around pasted text."""
 
 
 def read_user(context: ClaudeContext, record: Record) -> None:
-    """A record of type `user`: results of tool calls, or text that only its flags and tags tell apart."""
+    """Read a `user` record: results of tool calls, or a text whose flags and tags say what it is."""
     message = record.message
     if message is None:
         add_malformed_record(context, record)
@@ -44,9 +44,9 @@ def read_user(context: ClaudeContext, record: Record) -> None:
     session = context.session_of(record)
     content = message.content or ""
     items = [] if isinstance(content, str) else content
-    answers = [(index, block) for index, block in enumerate(items) if block.tool_use_id is not None]
-    if answers:
-        _read_results(context, record, session, items, answers)
+    results = [(index, block) for index, block in enumerate(items) if block.tool_use_id is not None]
+    if results:
+        _read_results(context, record, session, items, results)
     elif not _read_interrupt(context, record, session, content):
         settle_rejections(context)
         add_message(context, record, session, content, _origin_by_flags(record))
@@ -60,13 +60,13 @@ def _read_results(
     record: Record,
     session: SessionContext,
     content: list[Block],
-    answers: list[tuple[int, Block]],
+    results: list[tuple[int, Block]],
 ) -> None:
-    """Mostly one result a record; older versions and imports have several, and text beside them."""
-    for index, block in answers:
+    """Read the results of a record. Older versions and imports write several into one, and text as well."""
+    for index, block in results:
         read_result(context, record, session, block, index)
     context.changes.counts.results += 1
-    if len(answers) < len(content) and not _read_interrupt(context, record, session, content):
+    if len(results) < len(content) and not _read_interrupt(context, record, session, content):
         add_message(context, record, session, content, _origin_by_flags(record))
 
 
@@ -82,12 +82,12 @@ def _read_interrupt(
 
 
 def _origin_by_flags(record: Record) -> Origin | None:
-    """The origin that a record's own flags tell."""
+    """The origin by a record's flags; None when only its text can tell."""
     if record.is_compact_summary:
         return Origin.COMPACTION
     kind = record.origin.kind if record.origin else None
     if record.is_meta and kind != "task-notification":
-        # What was scheduled is said when its time comes (2.1.330).
+        # A scheduled prompt, written when its time comes (2.1.330).
         return Origin.NOTIFICATION if record.prompt_source == "system" else Origin.HARNESS
     return Origin.NOTIFICATION if kind not in (None, "human") else None
 
@@ -95,21 +95,25 @@ def _origin_by_flags(record: Record) -> Origin | None:
 def add_message(
     context: ClaudeContext, record: Record, session: SessionContext, content: str | list[Block], origin: Origin | None
 ) -> None:
-    """Put a message where its record stands; without an `origin` its text tells what it is. Results are no part."""
+    """Add the message of a record. Without an `origin` its text decides what it is. Blocks of results are skipped."""
     message_id = record.uuid or context.position_id()
     parts, user_text = _parts_of(context, record, content, message_id)
     if origin is None:
         origin = _origin_of(parts, user_text)
     if origin is Origin.PROMPT and (context.is_subagent or record.is_sidechain):
         origin = Origin.SUBAGENT_PROMPT
+    # The same prompt must not begin a second turn.
     if origin is Origin.PROMPT and _continues_previous(context, record, session, user_text):
         origin = Origin.HARNESS
     if record.permission_mode is not None:
         context.state.permissions_bypassed = record.permission_mode == "bypassPermissions"
-    late = precedes_early_replies(record, session)
+    comes_before_replies = precedes_early_replies(record, session)
     is_first = session.state.leaf is None
-    parent, branches = (context.parent_node(record, session), False) if late else context.attach(record, session)
-    if origin in TURN_ORIGINS and late:
+    if comes_before_replies:
+        parent, branches = context.parent_node(record, session), False
+    else:
+        parent, branches = context.attach(record, session)
+    if origin in TURN_ORIGINS and comes_before_replies:
         _begin_turn_of_early_replies(record, session, user_text)
     elif origin in TURN_ORIGINS:
         _note_prompt_during_calls(context, session, message_of_node(parent), message_id)
@@ -125,10 +129,11 @@ def add_message(
         created_at=record.timestamp,
         metadata=_metadata_of(record, user_text, origin),
     )
-    position = position_before_early_replies(session) if late else context.position
+    # A prompt that the log has after its reply is placed before the reply, which stays the newest message.
+    position = position_before_early_replies(session) if comes_before_replies else context.position
     place = _placement_of(context, record, session, parent, position)
     context.new_messages.append(MessageChange(message=message, placement=place))
-    if late and record.uuid is not None:
+    if comes_before_replies and record.uuid is not None:
         context.state.remember_record(record.uuid, message_id)
         resolve_early_replies(context, record, session, message_id)
     else:
@@ -138,10 +143,10 @@ def add_message(
 
 
 def _continues_previous(context: ClaudeContext, record: Record, session: SessionContext, user_text: str) -> bool:
-    """Whether a record goes with what was said just before, at the same time.
+    """Whether a record belongs to the prompt just before, which has the same time.
 
-    Up to 2.0.21 a resume copies each block of a prompt into a record of its own, and what a command stands for without
-    the flag that says so.
+    Up to 2.0.21 a resume copies each block of a prompt into a record of its own. It also copies the text that a command
+    expands to without the flag that marks it as injected.
     """
     state = session.state
     if record.timestamp is None or record.timestamp != state.prompted_at or state.leaf != state.anchor:
@@ -168,7 +173,7 @@ def _placement_of(
 def _parts_of(
     context: ClaudeContext, record: Record, content: str | list[Block], message_id: str
 ) -> tuple[tuple[Part, ...], str]:
-    """The parts of a text or of messages_api, and the text without what was glued in front of it."""
+    """The parts of a text or of blocks, and the user's text: without the wrappers in front of it."""
     parts: list[Part] = []
     user_text: list[str] = []
     for index, block in enumerate([Block(type="text", text=content)] if isinstance(content, str) else content):
@@ -189,14 +194,14 @@ def _parts_of(
 
 
 def _exact_block(json: bytes, record: Record, block: Block, index: int) -> msgspec.Raw:
-    """The JSON of a block: the record's own, or for what was made of an attachment that of the block."""
+    """The exact JSON of a block. An attachment's record does not have it, so the block is encoded."""
     if record.message is not None:
         return raw_at(json, "message", "content", index)
     return msgspec.Raw(msgspec.json.encode(block))
 
 
 def _origin_of(parts: tuple[Part, ...], user_text: str) -> Origin:
-    """Nothing but wrappers came from the harness; images or files alone are a prompt."""
+    """The origin by a message's text. Wrappers alone are injected context; images or files alone are a prompt."""
     if user_text.strip():
         return origin_of_text(user_text)
     return Origin.HARNESS if parts and all(part.type == "text" for part in parts) else Origin.PROMPT
@@ -233,7 +238,7 @@ def _begin_turn(
 
 
 def _begin_turn_of_early_replies(record: Record, session: SessionContext, user_text: str) -> None:
-    """The turn that the answers at the log's very beginning are of: its prompt comes only now."""
+    """Begin the turn of the assistant messages that stand before this prompt."""
     session.state.turn += 1
     _set_title(record, session, user_text)
 
@@ -250,7 +255,7 @@ def _set_title(record: Record, session: SessionContext, user_text: str) -> None:
 def _note_prompt_during_calls(
     context: ClaudeContext, session: SessionContext, parent: str | None, message_id: str
 ) -> None:
-    """A prompt that is sent with Escape stands before the results of the calls that this stops, and beside them."""
+    """Note a prompt that was sent while calls run. It stops them, but stands before their results in the log."""
     if parent is not None and any(
         call.message_id == parent and not call.settled for call in context.state.calls.values()
     ):
@@ -258,7 +263,7 @@ def _note_prompt_during_calls(
 
 
 def _link_sidechain(context: ClaudeContext, session: SessionContext, prompt: str) -> None:
-    """Up to 1.0.x no record says which call started a sidechain: it is the first open one with the same prompt."""
+    """Link a sidechain with its call. Up to 1.0.x no record names it: it is the first one with the same prompt."""
     key = prompt_key(prompt)
     for call_id, call in context.state.calls.items():
         if call.prompt == key:
@@ -269,7 +274,7 @@ def _link_sidechain(context: ClaudeContext, session: SessionContext, prompt: str
 
 
 def read_attachment(context: ClaudeContext, record: Record) -> None:
-    """What was put beside a prompt: a message when the model got it, else an event."""
+    """Read an `attachment` record: injected context that becomes a message when the log has its text, else an event."""
     attachment = record.attachment
     if attachment is None:
         add_malformed_record(context, record)
@@ -280,7 +285,7 @@ def read_attachment(context: ClaudeContext, record: Record) -> None:
     content: str | list[Block] = _rendered_blocks(record) or _file_blocks(attachment)
     origin: Origin | None = Origin.HARNESS
     if attachment.type == "queued_command" and attachment.prompt:
-        # Typed while a tool ran: no user record exists for it.
+        # A prompt that was typed while a tool ran. No `user` record has it.
         content = attachment.prompt
         origin = Origin.NOTIFICATION if _is_notification(attachment) else None
     if content:
@@ -306,7 +311,7 @@ def _rendered_blocks(record: Record) -> list[Block]:
 
 
 def _file_blocks(attachment: Attachment) -> list[Block]:
-    """A mentioned file, where the log has the file and not what was made of it."""
+    """The content of a file that the user mentioned, in versions that log the file and not the text the model got."""
     content = attachment.content
     if attachment.type != "file" or content is None or isinstance(content, str | list) or content.file is None:
         return []

@@ -1,4 +1,4 @@
-"""What a text with role `user` really is: a prompt, a command, its output, a notification, the harness itself.
+"""What a text with role `user` is: a prompt, a command, the output of one, a notification, or injected context.
 
 Claude Code sends all of these to the model as user messages and tells them apart by tags in the text and by flags
 on the record. The order of the rules matters: flags first, then the tag that the text begins with.
@@ -15,10 +15,10 @@ INTERRUPTS = {
     "[Request interrupted by user]": "answer",
     "[Request interrupted by user for tool use]": "tool",
 }
-"""Markers that stand in the place of a user's text when the user pressed Esc: what was stopped."""
+"""Texts that stand for a prompt when the user pressed Esc -> what was stopped."""
 
 WARM_UP = "Warmup"
-"""The whole prompt of the sidechains that 2.0.x ran to fill the cache."""
+"""The prompt of sidechains that 2.0.x ran only to fill the cache."""
 
 TAGGED: tuple[tuple[str, Origin], ...] = (
     ("<task-notification>", Origin.NOTIFICATION),
@@ -34,7 +34,7 @@ TAGGED: tuple[tuple[str, Origin], ...] = (
     ("<bash-stdout>", Origin.SHELL_OUTPUT),
     ("<bash-stderr>", Origin.SHELL_OUTPUT),
 )
-"""Opening tags, and what the text behind each is."""
+"""Opening tags, and the origin of a text that begins with one."""
 
 _INJECTED = re.compile(
     r"\s*<(?P<tag>system-reminder|ide_opened_file|ide_selection|ide_diagnostics)\b[^>]*>.*?</(?P=tag)>\s*", re.DOTALL
@@ -51,26 +51,26 @@ PHRASES: tuple[tuple[str, Origin], ...] = (
     ("Another Claude session sent a message:\n", Origin.NOTIFICATION),
     ("[Workflow harness — user request] ", Origin.HARNESS),
 )
-"""How texts begin that no flag marks: a hook's before 2.1, what a resume of 1.0 copies without its flags, what
-another agent of a team says, and what a workflow's subagents are told of the user's request (2.1.330)."""
+"""Beginnings of texts that no flag marks: of a hook before 2.1, of what a resume of 1.0 copies without its flags, of a
+message from another agent of a team, and of the user's request that a workflow's subagents get (2.1.330)."""
 
 
 class Command(NamedTuple):
-    """What the user typed behind `/` or `!`."""
+    """A command that the user typed after `/` or `!`."""
 
     name: str
     arguments: str
 
 
 def origin_of_text(text: str) -> Origin:
-    """The origin that a text's opening tag or words tell; any other text is a prompt."""
+    """The origin by a text's opening tag or words. Any other text is a prompt."""
     body = text.lstrip(_BOM + " \t\r\n")
     beginnings = TAGGED if body.startswith("<") else PHRASES
     return next((origin for beginning, origin in beginnings if body.startswith(beginning)), Origin.PROMPT)
 
 
 def split_injected(text: str) -> tuple[str, str]:
-    """The wrappers that an editor or the harness glued in front of a text, and the text itself."""
+    """The wrappers that an editor or Claude Code put in front of a text, and the rest of the text."""
     end = 0
     while match := _INJECTED.match(text, end):
         end = match.end()
@@ -78,7 +78,7 @@ def split_injected(text: str) -> tuple[str, str]:
 
 
 def tags_of(text: str) -> dict[str, str]:
-    """The content of each tag in a text of tags, such as a notification; of two equal tags the first."""
+    """Tag -> content, of a text of tags such as a notification. Of two equal tags the first counts."""
     found: dict[str, str] = {}
     for match in _TAG.finditer(text):
         found.setdefault(match["tag"], match["text"].strip())
@@ -86,19 +86,22 @@ def tags_of(text: str) -> dict[str, str]:
 
 
 def notifications_in(text: str) -> list[dict[str, str]]:
-    """The tags of each notification in a text: a subagent (2.1.330) gets several in one record."""
+    """The tags of each notification in a text. A subagent (2.1.330) gets several in one record."""
     return [inner_tags(notice, "task-notification") for notice in _BETWEEN_NOTIFICATIONS.split(text)]
 
 
 def unescaped(text: str) -> str:
-    """What a notification quotes: from 2.1.120 on (at the latest) with `&`, `<` and `>` as entities."""
+    """A text that a notification quotes, without entities: since 2.1.120 or earlier `&`, `<` and `>` are escaped.
+
+    A text with an unescaped one of them was not escaped at all.
+    """
     if "<" in text or ">" in text or _BARE.search(text):
         return text
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 def inner_tags(text: str, tag: str) -> dict[str, str]:
-    """The tags inside the outermost `<tag>…</tag>` of a text, whose last closing tag counts."""
+    """The tags inside the outermost `<tag>…</tag>` of a text, up to its last closing tag."""
     start, end = text.find(f"<{tag}>"), text.rfind(f"</{tag}>")
     return tags_of(text[start + len(tag) + 2 : end if end > start else len(text)]) if start >= 0 else {}
 

@@ -185,8 +185,8 @@ def counts_key(wire: WireUsage) -> str:
 def usage_of_count(info: TokenInfo, before: WireUsage | None) -> Usage | None:
     """The usage of the newest response, from a `token_count` whose total has changed.
 
-    That is what it tells of the last response; where it tells nothing, what the total grew by. None when neither
-    says anything: after a compaction the total of the last is an estimate of the context, its buckets are zero.
+    It is what the record has of the last response; without that, the increase of the total. None when there is neither:
+    after a compaction the last total is an estimate of the context, and its counts are zero.
     """
     last, now = info.last_token_usage, info.total_token_usage
     if last is not None:

@@ -82,7 +82,7 @@ def _read_own_meta(context: CodexContext, meta: Meta) -> None:
     if isinstance(parent, str):
         context.link("subagent", parent, context.external_id)
     _link_fork(context, meta, is_spawned=isinstance(parent, str))
-    # Only a log of old copies: a migration leaves out the line that tells which version's they are.
+    # Only in a migrated log with a copy: the migration leaves out the line with the version of the copied thread.
     state.layout_unknown = is_paginated and state.origin is not None
     _update_session(context, meta)
     facts = {

@@ -1,8 +1,8 @@
-"""The fold of what `codex exec --json` printed: lines of a stream -> changes of the model.
+"""The fold of what `codex exec --json` prints: lines of a stream -> changes of the model.
 
-Items become parts of messages, one message a model call as far as the order tells. They have numbers of the run and
-none of the rollout's ids, no times, no model, and no prompt; the only counts are the thread's running totals, which
-belong to no message.
+Items become parts of messages, one message a model call as far as their order shows it. They have numbers of the run
+and none of the rollout's ids, no times, no model and no prompt. The only token counts are the thread's running totals,
+which belong to no message. What versions up to 0.43 printed is read by `stream_events`.
 """
 
 from __future__ import annotations
@@ -116,9 +116,9 @@ def _read_item(state: CodexStreamState, printed: Printed, line: ExecLine, item: 
         counts.messages += 1
     elif item.type in CALL_ITEMS:
         known = item.id in state.items
-        answered = _show_call(state, printed, line, item)
-        counts.results += known and answered
-        counts.messages += not (known and answered)
+        has_ended = _show_call(state, printed, line, item)
+        counts.results += known and has_ended
+        counts.messages += not (known and has_ended)
     elif item.type == "todo_list":
         _show_plan(state, printed, item)
     elif item.type == "error" and item.message is not None:
@@ -132,8 +132,8 @@ def _read_item(state: CodexStreamState, printed: Printed, line: ExecLine, item: 
 
 def _show_text(state: CodexStreamState, printed: Printed, line: ExecLine, item: ExecItem) -> None:
     """Show text or reasoning. After a call that the agent ran it belongs to another response."""
-    answer = current_message(state)
-    open_item = item_of(state, printed, item.id, starts_anew=answer is not None and answer.called)
+    newest = current_message(state)
+    open_item = item_of(state, printed, item.id, starts_anew=newest is not None and newest.called)
     done = "done" if line.type == "item.completed" else "streaming"
     kind = TextPart if item.type == "agent_message" else ReasoningPart
     printed.show(open_item.message, kind(id=open_item.part_id, text=item.text or "", state=done))
@@ -142,8 +142,8 @@ def _show_text(state: CodexStreamState, printed: Printed, line: ExecLine, item: 
 def _show_call(state: CodexStreamState, printed: Printed, line: ExecLine, item: ExecItem) -> bool:
     """Show a call; return whether it has ended. After the end of another call it belongs to another response."""
     shape = CALL_ITEMS[item.type]
-    answer = current_message(state)
-    open_item = item_of(state, printed, item.id, starts_anew=answer is not None and answer.answered)
+    newest = current_message(state)
+    open_item = item_of(state, printed, item.id, starts_anew=newest is not None and newest.answered)
     has_ended = line.type == "item.completed" and item.status != "in_progress"
     result = result_of(open_item.call_id, item, has_ended=has_ended)
     message = message_of(state, open_item)
@@ -181,8 +181,8 @@ def _show_plan(state: CodexStreamState, printed: Printed, item: ExecItem) -> Non
         printed.changes.counts.duplicates += 1
         return
     state.plan = key
-    answer = current_message(state)
-    open_item = item_of(state, printed, key, starts_anew=answer is not None and answer.answered)
+    newest = current_message(state)
+    open_item = item_of(state, printed, key, starts_anew=newest is not None and newest.answered)
     message = message_of(state, open_item)
     message.called = message.answered = True
     result = ToolResult(id=f"{open_item.call_id}:done")

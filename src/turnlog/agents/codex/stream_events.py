@@ -1,8 +1,8 @@
 """What `codex exec --json` printed up to 0.43: the settings of the run, the prompt, and the events of the log.
 
-Events name calls as the model did, and each response ends with its tokens. No line names the thread: a run is a
-session of its own, called by what its first two lines say. As the thread's log has the same tokens, and nothing tells
-that it is the same thread, they are events here and no message's.
+Events name calls as the model did, and each response ends with its tokens. No line names the thread, so a run is a
+session of its own, identified by its first two lines. The thread's log has the same tokens, and nothing shows that it
+is the same thread. So the tokens are events here and belong to no message.
 """
 
 from __future__ import annotations

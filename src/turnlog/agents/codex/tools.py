@@ -127,8 +127,8 @@ def tool_name(name: str, namespace: str | None) -> str:
 def verdict_of(text: str) -> Verdict:
     """How a call ended, by the text of its output alone.
 
-    `shell` answers with JSON, newer tools with lines of facts before the output. Refusals and failures that Codex
-    itself words stand at the beginning.
+    `shell` returns JSON, newer tools return lines of facts before the output. Denials and failures in Codex's own words
+    are at the beginning.
     """
     head = text[:_HEAD]
     if head.startswith('{"output":') or head.startswith('{"metadata":'):

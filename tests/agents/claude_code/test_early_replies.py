@@ -31,7 +31,7 @@ def chain(gathered: Gathered, message_id: str) -> list[str]:
     ("case", "prompt", "answer", "between"),
     [("2.1.120-early", "Touch two files", "Touch.", 0), ("2.1.300-early", "Run the slow one", "Slow one.", 9)],
 )
-def test_the_first_prompt_stands_before_an_answer_that_was_written_earlier(
+def test_the_first_prompt_comes_before_a_reply_that_was_written_earlier(
     case: str, prompt: str, answer: str, between: int
 ) -> None:
     """R-K4: order, turn and parents are those of the conversation, not of the file."""
@@ -57,7 +57,7 @@ def early_log(**prompt: Any) -> tuple[Log, list[dict[str, Any]]]:
     return log, [{"type": "mode", "mode": "normal", "sessionId": SESSION}, answered, asked]
 
 
-def test_what_follows_goes_on_behind_the_answer() -> None:
+def test_later_messages_follow_the_reply() -> None:
     log, records = early_log()
     last = [log.result("t1"), log.assistant("msg_2", text("three")), log.user("four")]
     gathered = fold(*records, *last)
@@ -67,13 +67,13 @@ def test_what_follows_goes_on_behind_the_answer() -> None:
     assert rewinds(gathered) == []
 
 
-def test_the_answers_calls_go_on_while_its_prompt_is_written() -> None:
+def test_calls_of_the_reply_are_not_aborted_by_its_prompt() -> None:
     _, records = early_log()
     (found,) = fold(*records).calls()
     assert found.state == "input-available"
 
 
-def test_a_prompt_of_later_that_goes_back_to_the_start_is_a_rewind() -> None:
+def test_a_later_prompt_without_a_parent_is_a_rewind() -> None:
     """Also where the line with the first prompt was lost."""
     log, records = early_log()
     again = log.user("instead", parentUuid=None)
