@@ -49,8 +49,7 @@ webcheck: $(PACKAGES) ## Check the web app: types, style, tests
 pytest: .build/tools .build/bytecode $(STATIC) $(JUDGES) $(EXAMPLE)/dist/index.html browser ## Run the tests (ARGS="-k usage")
 	@# A browser keeps an event loop running: its tests have a process of their own. 5: none was selected.
 	$(BIN)/pytest -n auto -m "not browser" $(ARGS) || [ $$? -eq 5 ]
-	@# What fails among them is tried once more, by itself: a busy machine may keep a page waiting for longer than any test.
-	$(BIN)/pytest -m browser $(ARGS) || [ $$? -eq 5 ] || $(BIN)/pytest -m browser --last-failed $(ARGS)
+	$(BIN)/pytest -m browser $(ARGS) || [ $$? -eq 5 ]
 
 format: .build/tools ## Format the code and repair what can be repaired
 	$(BIN)/ruff check --fix

@@ -31,7 +31,7 @@ def test_a_page_whose_pieces_are_gone_says_so_and_leaves_the_others(failing_visi
     expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
     page.get_by_role("link", name="Usage", exact=True).click()
     page.unroute(gone)
-    page.get_by_role("button", name="Load it anew").click()
+    page.get_by_role("button", name="Reload").click()
     expect(page.get_by_role("heading", name="Usage")).to_be_visible()
 
 
@@ -44,22 +44,11 @@ def test_a_session_that_is_not_there_leads_back_to_those_that_are(failing_visit:
     expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("path", "asked", "told"),
-    [
-        ("/", "**/api/sessions?*", "The list of sessions could not be loaded"),
-        ("/usage", "**/api/usage*", "The usage could not be loaded"),
-        ("/files", "**/api/files/touched*", "The list of files could not be loaded"),
-        ("/search?q=blue", "**/api/search*", "The search could not be loaded"),
-    ],
-)
-def test_an_answer_that_fails_is_told_where_it_was_expected(
-    failing_visit: Visit, path: str, asked: str, told: str
-) -> None:
+def test_an_answer_that_fails_leaves_the_frame(failing_visit: Visit) -> None:
     def fail(route: Route) -> None:
         route.fulfill(status=503, json={"error": {"code": "busy", "message": "the store is busy"}})
 
-    failing_visit.page.route(asked, fail)
-    page = failing_visit.open(path)
-    expect(page.get_by_role("alert")).to_contain_text(told)
+    failing_visit.page.route("**/api/sessions?*", fail)
+    page = failing_visit.open("/")
+    expect(page.get_by_role("alert")).to_contain_text("The list of sessions could not be loaded")
     expect(page.get_by_role("navigation").first).to_be_visible()

@@ -13,7 +13,7 @@ from support.browser_visit import Visit
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 
-def test_a_file_tells_who_changed_it_and_how(visit: Visit) -> None:
+def test_a_file_page_shows_who_changed_it_and_how(visit: Visit) -> None:
     page = visit.open("/files")
     page.get_by_role("searchbox", name="Path").fill("vault")
     row = page.locator(".file-row")
@@ -28,10 +28,3 @@ def test_a_file_tells_who_changed_it_and_how(visit: Visit) -> None:
     expect(touch.locator(".diff-added").first).to_be_visible()
     touch.get_by_role("link", name="Edit").click()
     expect(page).to_have_url(re.compile(rf"/sessions/{VARIED_ID}#"))
-
-
-def test_a_path_that_nobody_touched_is_said_so(visit: Visit) -> None:
-    page = visit.open("/files?text=no-such-file")
-    expect(page.get_by_role("heading", name="No file here")).to_be_visible()
-    visit.open("/files?path=no/such/file")
-    expect(page.get_by_text("No tool of any session read or changed a file of this path.")).to_be_visible()

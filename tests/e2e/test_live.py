@@ -131,7 +131,7 @@ def test_a_list_says_that_nothing_answers_until_something_does(
     context = browser.new_context()
     with serving(agent_home, tmp_path / "data") as address:
         page = Visit(context, address).open("/")
-    away = page.get_by_text("turnlog does not answer")
+    away = page.get_by_text("turnlog does not respond")
     expect(away).to_be_visible()
     with serving(agent_home, tmp_path / "data", port=urlsplit(address).port or 0):
         expect(away).to_be_hidden()

@@ -128,13 +128,13 @@ def test_a_line_break_sends_nothing_and_stopping_ends_the_agent(page: Page) -> N
     expect(page.get_by_text("You said")).to_have_count(0)
 
 
-def test_what_the_agent_asks_leave_for_is_answered_in_the_page(page: Page) -> None:
+def test_permission_requests_are_answered_in_the_page(page: Page) -> None:
     field = page.get_by_role("textbox", name="Next prompt")
     field.fill("ask")
     field.press("Enter")
     asked = page.get_by_role("region", name="Waiting for your permission")
     expect(asked.get_by_role("heading")).to_have_text("May it use Edit?")
-    expect(page.locator(".session-facts")).to_contain_text("waits for leave")
+    expect(page.locator(".session-facts")).to_contain_text("waits for permission")
     expect(page.get_by_text("Waiting for you")).to_be_visible()
     expect(asked.locator(".diff")).to_contain_text("green")
     page.evaluate(AXE.read_text(encoding="utf-8"))
@@ -143,7 +143,7 @@ def test_what_the_agent_asks_leave_for_is_answered_in_the_page(page: Page) -> No
     asked.get_by_role("button", name="Allow").press("Enter")
     expect(asked.get_by_role("heading")).to_have_text("May it use Bash?")
     expect(asked).to_contain_text("rm -rf paint")
-    asked.get_by_role("textbox", name="What it is told if you deny").fill("Keep the paint")
+    asked.get_by_role("textbox", name="Reason for denying").fill("Keep the paint")
     asked.get_by_role("button", name="Deny").click()
     expect(asked).to_have_count(0)
     expect(page.get_by_text('"behavior": "allow"')).to_be_visible()
@@ -151,22 +151,16 @@ def test_what_the_agent_asks_leave_for_is_answered_in_the_page(page: Page) -> No
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
-def test_the_list_says_at_once_what_waits_for_leave(page: Page) -> None:
+def test_the_list_shows_at_once_what_waits_for_permission(page: Page) -> None:
     listed = page.context.new_page()
     listed.goto(page.url.partition("/sessions/")[0])
     row = listed.locator(".session-row")
     expect(row).to_have_count(1)
     page.get_by_role("textbox", name="Next prompt").fill("ask")
     page.get_by_role("textbox", name="Next prompt").press("Enter")
-    expect(row).to_contain_text("waits for leave")
+    expect(row).to_contain_text("waits for permission")
     page.get_by_role("button", name="Stop").click()
-    expect(row).not_to_contain_text("waits for leave")
-
-
-def test_why_the_agent_failed_is_told(page: Page) -> None:
-    page.get_by_role("textbox", name="Next prompt").fill("fail")
-    page.get_by_role("button", name="Send").click()
-    expect(page.get_by_role("alert")).to_contain_text("Credit balance is too low")
+    expect(row).not_to_contain_text("waits for permission")
 
 
 def test_a_server_that_takes_no_prompts_shows_no_field(visit: Visit) -> None:

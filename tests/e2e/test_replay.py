@@ -53,7 +53,7 @@ def test_a_replay_is_stepped_and_scrubbed(visit: Visit) -> None:
     expect(player).to_be_hidden()
 
 
-def test_who_jumps_while_it_is_replayed_is_there_then(visit: Visit) -> None:
+def test_a_jump_moves_the_replay(visit: Visit) -> None:
     page = visit.open(f"/sessions/{LONG_ID}")
     page.get_by_role("button", name="Replay").click()
     player = page.get_by_role("region", name="Replay")
@@ -70,7 +70,7 @@ def test_who_jumps_while_it_is_replayed_is_there_then(visit: Visit) -> None:
     expect(page.locator(".prompt", has_text="Prompt number 20")).to_have_count(0)
 
 
-def test_a_replay_is_led_from_the_keyboard(visit: Visit) -> None:
+def test_the_keyboard_controls_a_replay(visit: Visit) -> None:
     page = visit.open(f"/sessions/{LONG_ID}")
     page.emulate_media(reduced_motion="reduce")
     page.get_by_role("button", name="Replay").press("Enter")

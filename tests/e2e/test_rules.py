@@ -72,7 +72,7 @@ def test_what_a_session_opens_above_itself_is_accessible(
     context = browser.new_context(color_scheme=theme, reduced_motion="reduce", bypass_csp=True)
     visit = Visit(context, address)
     page = visit.open(f"/sessions/{VARIED_ID}")
-    page.get_by_role("button", name="Another branch, left behind").click()
+    page.get_by_role("button", name="Abandoned branch").click()
     page.locator(".tool-row", has_text="rm -rf vault").focus()
     page.keyboard.press("r")
     page.locator(".raw-record").first.wait_for()

@@ -32,7 +32,7 @@ def test_a_long_session_is_loaded_piece_by_piece(visit: Visit) -> None:
     assert page.locator(".entry").count() < 60
 
 
-def test_the_outline_jumps_and_says_where_one_is(visit: Visit) -> None:
+def test_the_outline_jumps_and_marks_the_current_prompt(visit: Visit) -> None:
     page = visit.open(LONG)
     outline = page.get_by_role("navigation", name="Prompts")
     scroll_outline(outline, 200)
@@ -138,7 +138,7 @@ def test_find_steps_through_the_hits_in_their_order(visit: Visit) -> None:
     expect(count).to_have_text("2 of 4")
 
 
-def test_who_is_faster_than_what_is_found_is_led_there_too(visit: Visit) -> None:
+def test_enter_before_the_hits_arrive_goes_to_the_first(visit: Visit) -> None:
     page = visit.open(LONG)
     page.keyboard.press("f")
     page.keyboard.type(NEEDLE)
@@ -147,12 +147,15 @@ def test_who_is_faster_than_what_is_found_is_led_there_too(visit: Visit) -> None
     expect(page.locator(".tool-output", has_text=NEEDLE)).to_be_in_viewport()
 
 
-def test_keys_go_to_errors_and_edits(visit: Visit) -> None:
+@pytest.mark.parametrize("slowdown", [1, 8])
+def test_keys_go_to_errors_and_edits(visit: Visit, slowdown: int) -> None:
+    """However few frames the machine draws: what is reached flashes for 2.6 s from when it can be seen."""
+    visit.slow_down(slowdown)
     page = visit.open(VARIED)
     page.keyboard.press("e")
     failed = page.locator(".tool", has_text="make test")
-    expect(failed).to_be_in_viewport()
     expect(failed).to_have_class(re.compile("flash"))
+    expect(failed).to_be_in_viewport()
     page.keyboard.press("D")
     expect(page.locator(".tool", has_text="vault.py")).to_have_class(re.compile("flash"))
 

@@ -29,51 +29,12 @@ def test_a_tool_row_opens_to_its_input_and_output(visit: Visit) -> None:
     expect(row).to_contain_text("the very last row")
 
 
-def test_states_are_what_they_are(visit: Visit) -> None:
-    page = visit.open(VARIED)
-    expect(page.locator(".tool-row", has_text="make test")).to_contain_text("exit 2")
-    expect(page.locator(".tool-row", has_text="rm -rf vault")).to_contain_text("denied")
-    expect(page.locator(".tool-row", has_text="cat ledger")).to_contain_text("done")
-
-
-def test_everything_opens_and_folds_at_once(visit: Visit) -> None:
-    """R-S38, R-H18: thinking, edits as diffs, coloured output, injected context."""
-    page = visit.open(VARIED)
-    expect(page.locator(".reasoning-text")).to_have_count(0)
-    page.get_by_role("button", name="Open all").click()
-    expect(page.locator(".diff-removed").first).to_contain_text("open = True")
-    expect(page.locator(".reasoning-text")).to_contain_text("First the vault, then the doors.")
-    expect(page.locator(".injected-text")).to_contain_text("Be careful with money.")
-    page.get_by_role("button", name="Fold all").click()
-    expect(page.locator(".diff-added")).to_have_count(0)
-    page.get_by_role("button", name="At a glance").click()
-    expect(page.locator(".diff-added")).to_contain_text("open = False")
-    expect(page.locator(".reasoning-text")).to_have_count(0)
-
-
-def test_an_edit_is_seen_at_a_glance_and_opens_to_its_real_lines(visit: Visit) -> None:
-    page = visit.open(VARIED)
-    edit = page.locator(".tool", has_text="vault.py").first
-    expect(edit.locator(".tool-row")).to_contain_text("+1")
-    expect(edit.locator(".diff-number")).to_have_count(0)
-    edit.locator(".tool-row").click()
-    expect(edit.locator(".diff-removed .diff-number").first).to_have_text("41")
-    expect(edit.locator(".diff-line").first).to_contain_text("def close():")
-
-
-def test_calls_at_the_same_time_stand_side_by_side_as_they_came_back(visit: Visit) -> None:
+def test_parallel_calls_stand_side_by_side_in_the_order_of_their_results(visit: Visit) -> None:
     page = visit.open(VARIED)
     group = page.get_by_role("group", name="2 calls at the same time")
     tops = group.locator(".tool").evaluate_all("rows => rows.map(row => row.getBoundingClientRect().top)")
     assert tops[0] == tops[1]
     expect(group.locator(".tool").first).to_contain_text("cat ledger")
-
-
-def test_colours_of_a_terminal_are_shown_and_not_its_codes(visit: Visit) -> None:
-    page = visit.open(VARIED)
-    page.locator(".tool-row", has_text="make test").click()
-    expect(page.locator(".ansi-red")).to_have_text("red")
-    expect(page.locator(".tool", has_text="make test")).to_contain_text("red failure")
 
 
 def test_a_structured_result_and_the_raw_records_are_one_click_away(visit: Visit) -> None:
@@ -100,7 +61,7 @@ def test_the_raw_records_of_a_call_are_one_key_away(visit: Visit) -> None:
     expect(records).to_have_count(0)
 
 
-def test_a_message_and_a_session_can_be_taken_away(visit: Visit) -> None:
+def test_a_message_and_a_session_can_be_copied_and_exported(visit: Visit) -> None:
     visit.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = visit.open(VARIED)
     clipboard = "navigator.clipboard.readText()"
@@ -149,13 +110,13 @@ def test_the_other_branch_is_one_click_away(visit: Visit) -> None:
     left = page.locator('.message[data-fate="rewound"]')
     expect(page.get_by_text("Painted blue.")).to_be_visible()
     expect(left).to_have_count(0)
-    head = page.get_by_role("button", name="Another branch, left behind")
+    head = page.get_by_role("button", name="Abandoned branch")
     expect(head).to_contain_text("Paint it green")
     expect(head).to_contain_text("2 messages")
     head.click()
     expect(left).to_have_count(2)
     expect(left.last).to_contain_text("Painted green.")
-    page.get_by_role("button", name="Where it went on").click()
+    page.get_by_role("button", name="Go to where it continued").click()
     expect(page.locator(".prompt", has_text="Paint it blue")).to_be_in_viewport()
     head.click()
     expect(left).to_have_count(0)

@@ -4,7 +4,7 @@ import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 
 import type { SessionItem } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { titleOf } from "@/sessions/session-title";
-import { parseTags, saidAbout, useAnnotate } from "./use-annotate";
+import { annotationsOf, parseTags, useAnnotate } from "./use-annotate";
 import "./annotations.css";
 
 export function AnnotateButton({ session }: { session: SessionItem }) {
@@ -29,7 +29,7 @@ export function AnnotateButton({ session }: { session: SessionItem }) {
 function AnnotateDialog({ session, onClose }: { session: SessionItem; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const annotate = useAnnotate(session);
-  const said = saidAbout(session);
+  const annotations = annotationsOf(session);
   useEffect(() => dialog.current?.showModal(), []);
 
   const save = (event: FormEvent<HTMLFormElement>) => {
@@ -57,7 +57,7 @@ function AnnotateDialog({ session, onClose }: { session: SessionItem; onClose: (
           <input
             className="field"
             name="title"
-            defaultValue={said.title ?? ""}
+            defaultValue={annotations.title ?? ""}
             placeholder={titleOf(session)}
           />
         </label>
@@ -66,17 +66,17 @@ function AnnotateDialog({ session, onClose }: { session: SessionItem; onClose: (
           <input
             className="field"
             name="tags"
-            defaultValue={said.tags.join(", ")}
+            defaultValue={annotations.tags.join(", ")}
             placeholder="separated by commas"
           />
         </label>
         <label>
           Note
-          <textarea className="field" name="note" rows={4} defaultValue={said.note ?? ""} />
+          <textarea className="field" name="note" rows={4} defaultValue={annotations.note ?? ""} />
         </label>
         <label className="annotate-check">
-          <input type="checkbox" name="archived" defaultChecked={said.archived} />
-          Archived: out of the list, found by search
+          <input type="checkbox" name="archived" defaultChecked={annotations.archived} />
+          Archived: hidden in the list, still found by search
         </label>
         {annotate.isError && (
           <p className="annotate-problem" role="alert">

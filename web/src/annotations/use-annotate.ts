@@ -5,15 +5,15 @@ import { sendJson } from "@/api/client";
 import { sessionPath } from "@/api/paths";
 import type { Annotations, SessionItem } from "@/api/types";
 
-/** What can be said; the server is told what changes. */
+/** The annotations; only changed ones are sent. */
 export type Said = Omit<Annotations, "changed_at">;
 
 const NOTHING: Said = { title: null, starred: false, archived: false, tags: [], note: null };
 
-export function saidAbout(session: SessionItem): Said {
+export function annotationsOf(session: SessionItem): Said {
   if (!session.annotations) return NOTHING;
-  const { changed_at: _, ...said } = session.annotations;
-  return said;
+  const { changed_at: _, ...annotations } = session.annotations;
+  return annotations;
 }
 
 export function useAnnotate(session: SessionItem) {
@@ -28,7 +28,7 @@ function refresh(queries: QueryClient): Promise<void> {
   return queries.invalidateQueries({ predicate: ({ queryKey }) => SHOWING.has(queryKey[0]) });
 }
 
-/** Queries whose answers show what was said. */
+/** Queries whose answers contain annotations. */
 const SHOWING: ReadonlySet<unknown> = new Set(["sessions", "session", "search", "palette", "tags"]);
 
 /** "a, b ,,a" -> ["a", "b"]. */

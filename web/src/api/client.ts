@@ -1,4 +1,4 @@
-/** Asking the server. Every answer is JSON; every failure is an ApiError with what the server said. */
+/** Requests to the server. Every answer is JSON; every failure is an ApiError with the server's message. */
 
 export type Parameters = Record<string, string | number | boolean | null | undefined>;
 

@@ -1,23 +1,23 @@
 /**
- * A stream of changes that picks up where it was, also when the server was started anew. A page out of sight lets go
+ * A stream of changes that resumes where it was, also after a restart of the server. A hidden page lets go
  * of its stream, since a browser has few connections to give, and asks for what it missed when it is seen again.
  */
 
 import { useEffect, useRef, useState } from "react";
 
-/** What a stream tells: changes, and that what is shown must be read anew. */
+/** What a stream reports: changes, and that the page must load everything again. */
 export interface StreamReader<Change> {
   onChange: (change: Change) => void;
-  /** With the number of the change sequence from which on changes are told. */
+  /** With the change sequence number from which changes are reported. */
   onResync: (sequence: number) => void;
   /** What is followed may be there no more: the stream says so, or is refused. */
   onGone?: () => void;
 }
 
-/** Milliseconds until a stream that was refused is asked for again; one that broke off comes back by itself. */
+/** Milliseconds until a refused stream is requested again; one that broke off reconnects by itself. */
 const AGAIN = 2_000;
 
-/** Milliseconds after which a stream that does not begin is given up and asked for anew; each time twice as many. */
+/** Milliseconds after which a stream that does not begin is closed and requested again; doubled each time. */
 const PATIENCE = 5_000;
 
 /** Whether the stream at `path` is up, whose changes are events of the type `kind`. */
@@ -59,7 +59,7 @@ class Stream<Change> {
   private source: EventSource | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private patience = PATIENCE;
-  /** The last number of the change sequence that was told; null before the first. */
+  /** The last change sequence number that was reported; null before the first. */
   private last: string | null = null;
 
   constructor(

@@ -29,7 +29,7 @@ export function promptPath(id: string): string {
   return `${sessionPath(id)}/prompt`;
 }
 
-/** Where the agent is told whether it may do what it asks leave for. */
+/** Where permission requests of the agent are answered. */
 export function promptAnswerPath(id: string): string {
   return `${promptPath(id)}/answer`;
 }

@@ -1,4 +1,4 @@
-/** Code as it stands; its colours come when the highlighter has loaded. */
+/** Code as it was written; its colours appear when the highlighter has loaded. */
 
 import { useEffect, useMemo, useState } from "react";
 import { revealTurns } from "./bidi";

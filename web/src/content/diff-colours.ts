@@ -1,6 +1,6 @@
 /**
  * The colours of a diff's lines. Lines of one language cannot be coloured one by one, as a text may run over several of
- * them: what stood there before and what stands there now are each coloured as a whole, piece by piece between gaps.
+ * them: the old and the new text are each coloured as a whole, piece by piece between gaps.
  */
 
 import type { DiffLine } from "./diff-lines";
@@ -13,7 +13,7 @@ export type Paint = (lines: string[]) => Run[][] | null;
 export function colourDiff(lines: DiffLine[], paint: Paint): (Run[] | null)[] {
   const colours: (Run[] | null)[] = lines.map(() => null);
   for (const piece of pieces(lines)) {
-    // What stayed is in both: as it stands now counts more.
+    // An unchanged line is in both: the new text wins.
     for (const gone of ["added", "removed"] as const) {
       const side = piece.filter((index) => lines[index]?.kind !== gone);
       const painted = paint(side.map((index) => lines[index]?.text ?? ""));

@@ -32,7 +32,7 @@ function contentOf(text: string, breaks: boolean): ReactNode {
   try {
     return renderAll(rankHeadings(lexer(text, { gfm: true, breaks })));
   } catch {
-    // Nested deeper than the parser can go: nobody writes so, and it is shown as it stands.
+    // Nested deeper than the parser can go: nobody writes so, and it is shown as plain text.
     return <pre>{text}</pre>;
   }
 }

@@ -28,7 +28,7 @@ export function parsePatch(text: string): FileChange[] {
 }
 
 /** What a header of a unified diff says of the file that follows. */
-const HEADERS: [pattern: RegExp, tell: (change: FileChange, value: string) => void][] = [
+const HEADERS: [pattern: RegExp, apply: (change: FileChange, value: string) => void][] = [
   [/^--- (?!\/dev\/null)(.+)$/, (change, path) => nameOnce(change, path)],
   [/^--- \/dev\/null/, (change) => setVerb(change, "create")],
   [/^\+\+\+ \/dev\/null/, (change) => setVerb(change, "delete")],
@@ -56,9 +56,9 @@ function parseUnified(text: string): FileChange[] {
     }
     // A file begins with the first of its headers, or with the next one after lines.
     if (STARTS.test(line) && (!current || current.lines.length > 0)) current = begin(changes);
-    for (const [pattern, tell] of HEADERS) {
+    for (const [pattern, apply] of HEADERS) {
       const match = pattern.exec(line);
-      if (match && current) tell(current, match[1] ?? "");
+      if (match && current) apply(current, match[1] ?? "");
     }
   }
   return changes.filter((change) => change.lines.length > 0 || change.verb !== "edit");

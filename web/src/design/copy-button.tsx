@@ -5,7 +5,7 @@ import { Icon } from "./icon";
 
 interface CopyButtonProps {
   label: string;
-  /** What is copied; it may have to be asked for first. */
+  /** What is copied; it may have to be loaded first. */
   text: () => string | Promise<string>;
   /** `button` with a frame, `link` in a line of text, `menu-item` in a menu. */
   className?: "button" | "link" | "menu-item";

@@ -1,4 +1,4 @@
-/** A panel that comes in from the side where there is no room for it beside the content. */
+/** A panel that slides in where there is no room for a column next to the content. */
 
 import { type ReactNode, useEffect, useRef } from "react";
 
@@ -16,7 +16,7 @@ export function Drawer({ open, onClose, label, children }: DrawerProps) {
     else dialog.current?.close();
   }, [open]);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: a click beside the panel; the keyboard has Escape
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a click outside the panel; the keyboard has Escape
     <dialog
       ref={dialog}
       className="drawer"

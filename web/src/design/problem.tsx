@@ -6,7 +6,7 @@ import { ApiError } from "@/api/client";
 
 interface ProblemBoxProps {
   title: string;
-  /** Whether it stands in place of a whole page. */
+  /** Whether it replaces a whole page. */
   whole?: boolean;
   children: ReactNode;
 }
@@ -44,7 +44,7 @@ export function isMissing(error: Error): boolean {
   return error instanceof ApiError && error.status === 404;
 }
 
-/** What was said of it; of a request that nobody answered (a `TypeError` of fetch), what the reason usually is. */
+/** The message of a failure; for a request without a response (a `TypeError` of fetch), the usual reason. */
 export function describeFailure(error: Error): string {
   return error instanceof TypeError
     ? "Is turnlog still running? Start it with: turnlog serve"

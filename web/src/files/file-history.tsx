@@ -66,8 +66,8 @@ export function FileHistory({ path }: { path: string }) {
       {history.data && touches.length === 0 && (
         <p className="file-note">
           {sessions.length > 0
-            ? "It was read and never changed by a tool."
-            : "No tool of any session read or changed a file of this path."}
+            ? "Tools read it and never changed it."
+            : "No tool call read or changed a file with this path."}
         </p>
       )}
       {history.hasNextPage && (

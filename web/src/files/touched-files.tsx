@@ -29,10 +29,10 @@ interface TouchedFilesProps {
 }
 
 export function TouchedFiles({ filters, onChange }: TouchedFilesProps) {
-  const { path: _, ...asked } = filters;
+  const { path: _, ...parameters } = filters;
   const files = useQuery({
-    queryKey: ["files", asked],
-    queryFn: ({ signal }) => getJson<Answer>(TOUCHED_FILES, { ...asked, limit: SHOWN }, signal),
+    queryKey: ["files", parameters],
+    queryFn: ({ signal }) => getJson<Answer>(TOUCHED_FILES, { ...parameters, limit: SHOWN }, signal),
     placeholderData: (previous) => previous,
   });
   const list = useRef<HTMLUListElement>(null);
@@ -56,7 +56,7 @@ export function TouchedFiles({ filters, onChange }: TouchedFilesProps) {
         <ProjectFilter value={filters.project} onChange={(project) => onChange({ project })} />
         <AgentFilter value={filters.agent} onChange={(agent) => onChange({ agent })} />
         <FilterSelect
-          label="Touch"
+          label="Access"
           everything="Read or changed"
           value={filters.changed}
           choices={CHANGED}
@@ -67,7 +67,7 @@ export function TouchedFiles({ filters, onChange }: TouchedFilesProps) {
       {files.data && items.length === 0 && (
         <div className="problem">
           <h2>No file here</h2>
-          <p>Only what tools did to files is known, not what shell commands did.</p>
+          <p>Only what file tools did is known, not what shell commands did.</p>
         </div>
       )}
       <ul ref={list} className="file-list" aria-busy={files.isFetching}>

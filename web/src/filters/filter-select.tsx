@@ -7,7 +7,7 @@ export interface Choice {
 
 interface FilterSelectProps {
   label: string;
-  /** What stands for no filter: "All projects". */
+  /** The option for no filter: "All projects". */
   everything: string;
   value: string;
   choices: Choice[];

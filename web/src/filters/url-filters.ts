@@ -5,7 +5,7 @@ import { navigate, useSearch } from "wouter/use-browser-location";
 
 export type Filters<Name extends string> = Record<Name, string>;
 
-/** What stands behind the address's `?`. Not by wouter's own, which decodes it twice: a `%41` is an `A` then. */
+/** The query string of the address. Not wouter's own hook, which decodes twice and turns a `%41` into an `A`. */
 export function useParameters(): URLSearchParams {
   const search = useSearch();
   return useMemo(() => new URLSearchParams(search), [search]);

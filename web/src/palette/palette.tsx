@@ -4,7 +4,6 @@ import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { Icon } from "@/design/icon";
 import { type Entry, useEntries } from "./use-entries";
-import { useLater } from "./use-later";
 import "./palette.css";
 
 export function Palette({ onClose }: { onClose: () => void }) {
@@ -12,7 +11,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState("");
   const [current, setCurrent] = useState(0);
   const [entered, setEntered] = useState(false);
-  const { entries, settled } = useEntries(text.trim(), useLater(text.trim()));
+  const { entries, settled } = useEntries(text.trim(), usePausedText(text.trim()));
   const [, navigate] = useLocation();
   const list = useId();
   const chosen = Math.min(current, entries.length - 1);
@@ -39,7 +38,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
     event.preventDefault();
   };
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: a click beside it closes it; the keyboard has Escape
+    // biome-ignore lint/a11y/useKeyWithClickEvents: a click outside closes it; the keyboard has Escape
     <dialog
       ref={dialog}
       className="palette"
@@ -68,7 +67,7 @@ export function Palette({ onClose }: { onClose: () => void }) {
           onKeyDown={onKeyDown}
         />
       </div>
-      <div id={list} className="palette-list" role="listbox" aria-label="Where to go">
+      <div id={list} className="palette-list" role="listbox" aria-label="Results">
         {entries.map((entry, index) => (
           <Option
             key={entry.id}
@@ -128,4 +127,17 @@ function Marked({ entry }: { entry: Entry }) {
   return entry.snippet?.map(({ text, marked }, index) =>
     marked ? <mark key={index}>{text}</mark> : <span key={index}>{text}</span>,
   );
+}
+
+/** Milliseconds without a key press after which a text is sent to the server. */
+const PAUSE = 120;
+
+/** A text as it was when typing last paused. */
+function usePausedText(text: string): string {
+  const [paused, setPaused] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setPaused(text), PAUSE);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return paused;
 }

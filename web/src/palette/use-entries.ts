@@ -34,7 +34,7 @@ interface Entries {
   settled: boolean;
 }
 
-/** For what is typed; the server is asked for `query`, which follows when one pauses. Pages and actions come first. */
+/** Entries for the typed text. `query` follows it after a pause and is sent to the server. Pages and actions come first. */
 export function useEntries(text: string, query: string): Entries {
   const look = useAgents();
   const sessions = useQuery({
@@ -71,7 +71,7 @@ export function useEntries(text: string, query: string): Entries {
   return { entries, settled };
 }
 
-/** Whether one of its words begins so. */
+/** Whether one of the words in a text begins so. */
 function isNamed(label: string, text: string): boolean {
   return ` ${label}`.toLowerCase().includes(` ${text.toLowerCase()}`);
 }
@@ -135,7 +135,7 @@ function commands(): Entry[] {
   }));
   return [
     ...pages,
-    { id: "theme", group: "Do", icon: "moon", label: "Switch between light and dark", to: toggleTheme },
-    { id: "keys", group: "Do", icon: "help", label: "Show what the keys do", to: openKeyHelp },
+    { id: "theme", group: "Actions", icon: "moon", label: "Switch between light and dark", to: toggleTheme },
+    { id: "keys", group: "Actions", icon: "help", label: "Show keyboard shortcuts", to: openKeyHelp },
   ];
 }

@@ -54,7 +54,7 @@ export function SearchFiltersBar({ filters, onChange }: SearchFiltersBarProps) {
       />
       <FilterSelect
         label="Role"
-        everything="By anybody"
+        everything="Any role"
         value={filters.role}
         choices={ROLES}
         onChange={(role) => onChange({ role })}

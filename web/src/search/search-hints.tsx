@@ -1,4 +1,4 @@
-/** How to ask, for who has not asked yet. */
+/** How to write a query, shown before the first one. */
 
 const HINTS = [
   ["red green", "both words"],

@@ -1,4 +1,4 @@
-/** One place where it was found: who said it, when, and the words around it. It opens on the very part. */
+/** One hit: who wrote it, when, and the words around it. It links to the part. */
 
 import { Link } from "wouter";
 import { sessionPage } from "@/api/paths";

@@ -1,4 +1,4 @@
-/** Search over everything that was said, thought, called and printed; hits under their sessions. */
+/** Search in all texts, reasoning, tool inputs and outputs; hits are grouped by session. */
 
 import { useEffect, useMemo, useRef } from "react";
 import type { SearchAnswer } from "@/api/types";
@@ -13,19 +13,19 @@ import "./search.css";
 import { SearchFiltersBar } from "./search-filters";
 import { SearchGroup } from "./search-group";
 import { SearchHints } from "./search-hints";
-import { isAsked, joinGroups, LONGEST_QUERY, lengthOf, SEARCH_FILTERS, useSearch } from "./use-search";
+import { isQuery, joinGroups, LONGEST_QUERY, lengthOf, SEARCH_FILTERS, useSearch } from "./use-search";
 
 export default function SearchPage() {
   const [filters, change] = useUrlFilters(SEARCH_FILTERS);
   const isTooLong = lengthOf(filters.q) > LONGEST_QUERY;
-  const asked = isAsked(filters) && !isTooLong;
+  const submitted = isQuery(filters) && !isTooLong;
   const search = useSearch(filters);
   const list = useRef<HTMLDivElement>(null);
   useTitle(filters.q ? `“${filters.q}”` : "Search");
   useListKeys(list);
   useEffect(() => {
-    if (!asked) focusSearch();
-  }, [asked]);
+    if (!submitted) focusSearch();
+  }, [submitted]);
 
   const pages = search.data?.pages;
   const groups = useMemo(() => joinGroups(pages?.flatMap((page) => page.items) ?? []), [pages]);
@@ -34,19 +34,19 @@ export default function SearchPage() {
     <main className="page search">
       <div className="page-head">
         <h1>Search</h1>
-        {asked && <p className="page-count">{countOf(pages?.[0])}</p>}
+        {submitted && <p className="page-count">{countOf(pages?.[0])}</p>}
       </div>
       <SearchFiltersBar filters={filters} onChange={change} />
-      {isTooLong ? <TooLong query={filters.q} /> : !asked && <SearchHints />}
-      {asked && search.isError && <Problem error={search.error} what="The search" />}
-      {asked && search.data && groups.length === 0 && <NothingFound query={filters.q} />}
+      {isTooLong ? <TooLong query={filters.q} /> : !submitted && <SearchHints />}
+      {submitted && search.isError && <Problem error={search.error} what="The search" />}
+      {submitted && search.data && groups.length === 0 && <NothingFound query={filters.q} />}
       <div ref={list} aria-busy={search.isFetching}>
-        {asked &&
+        {submitted &&
           groups.map((group, index) => (
             <SearchGroup key={`${group.session.id}/${index}`} group={group} now={now} />
           ))}
       </div>
-      {asked && search.hasNextPage && (
+      {submitted && search.hasNextPage && (
         <MoreButton onMore={() => search.fetchNextPage()} busy={search.isFetchingNextPage} />
       )}
     </main>
@@ -63,9 +63,9 @@ function countOf(page: SearchAnswer | undefined): string {
 
 function TooLong({ query }: { query: string }) {
   return (
-    <ProblemBox title="This is too long to be searched for">
+    <ProblemBox title="This query is too long">
       <p>
-        It has {formatCount(lengthOf(query))} characters, and {formatCount(LONGEST_QUERY)} are the most. A few
+        It has {formatCount(lengthOf(query))} characters; the limit is {formatCount(LONGEST_QUERY)}. A few
         words of it are enough: all of them must be in one text.
       </p>
     </ProblemBox>

@@ -32,11 +32,11 @@ export function useSearch(filters: SearchFilters) {
   return useInfiniteQuery({
     queryKey: ["search", filters],
     queryFn: ({ pageParam, signal }) =>
-      getJson<SearchAnswer>(SEARCH, { ...asAsked(filters), limit: PAGE, cursor: pageParam }, signal),
+      getJson<SearchAnswer>(SEARCH, { ...asParameters(filters), limit: PAGE, cursor: pageParam }, signal),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: (previous) => previous,
-    enabled: isAsked(filters) && lengthOf(filters.q) <= LONGEST_QUERY,
+    enabled: isQuery(filters) && lengthOf(filters.q) <= LONGEST_QUERY,
   });
 }
 
@@ -46,11 +46,11 @@ export function lengthOf(query: string): number {
 }
 
 /** Filters alone ask for something too: all failed calls of a tool, say. */
-export function isAsked({ sort: _, ...filters }: SearchFilters): boolean {
+export function isQuery({ sort: _, ...filters }: SearchFilters): boolean {
   return Object.values(filters).some(Boolean);
 }
 
-function asAsked(filters: SearchFilters) {
+function asParameters(filters: SearchFilters) {
   return {
     ...filters,
     since: filters.since && startOf(filters.since),

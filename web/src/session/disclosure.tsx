@@ -18,7 +18,7 @@ export class Disclosure {
     return this.own.get(id) ?? this.everything ?? byDefault;
   }
 
-  /** Of what "everything" leaves as it is: there is too much of it, and it is no part of the conversation. */
+  /** For what `setAll` leaves alone: there is too much of it, and it is not part of the conversation. */
   isOpenItself(id: string): boolean {
     return this.own.get(id) ?? false;
   }
@@ -35,13 +35,13 @@ export class Disclosure {
     this.notify();
   }
 
-  /** Another text whenever something whose id begins so has been opened or folded. */
+  /** A text that changes whenever something whose id begins so is opened or folded. */
   signature(prefix: string): string {
     const own = [...this.own].filter(([id]) => id.startsWith(prefix));
     return `${this.everything} ${own.join(" ")}`;
   }
 
-  /** What `setAll` said last. */
+  /** The last value of `setAll`. */
   all(): boolean | null {
     return this.everything;
   }
@@ -74,13 +74,13 @@ export function useOwnDisclosure(id: string): [open: boolean, toggle: () => void
   return [open, toggle];
 }
 
-/** What was said of everything: true open, false folded, null nothing. */
+/** Whether everything is open (true) or folded (false); null: each as it is by itself. */
 export function useAll(): boolean | null {
   const disclosure = useDisclosures();
   return useSyncExternalStore(disclosure.subscribe, () => disclosure.all());
 }
 
-/** Whether folded things show the little that one wants to see of them. */
+/** Whether folded calls show a glance of themselves. */
 export function useGlances(): boolean {
   return useAll() !== false;
 }

@@ -111,16 +111,16 @@ function foldRecords(entries: Entry[]): Entry[] {
 
 function markFates(entries: Entry[]): Entry[] {
   // A stretch that was left, or kept by a compaction, does not interrupt: the fate is not repeated after it.
-  let said: string | null = null;
+  let shown: string | null = null;
   let previous: string | null = null;
   return entries.map((entry) => {
     if (entry.kind !== "message") return entry;
     const { fate, fate_cause } = entry.placement;
     if (fate === "active") return entry;
     const own = `${fate} ${fate_cause}`;
-    const known = isLeft(fate) ? previous : said;
+    const known = isLeft(fate) ? previous : shown;
     previous = own;
-    if (!isLeft(fate)) said = own;
+    if (!isLeft(fate)) shown = own;
     return own === known ? entry : { ...entry, newFate: fate };
   });
 }
@@ -170,7 +170,7 @@ function isBackground(entry: Entry): entry is BackgroundItem {
   return entry.kind === "records" || (entry.kind === "message" && isInjectedContext(entry));
 }
 
-/** What the harness said to the model; outputs of commands, notices and summaries are things that happened. */
+/** What the harness added for the model. Outputs of commands, notices and summaries are part of the conversation. */
 function isInjectedContext({ message }: MessageEntry): boolean {
   const role = message.role;
   return (

@@ -13,16 +13,16 @@ interface FateLabel {
 export const FATES: Record<Exclude<Fate, "active">, FateLabel> = {
   compacted: { text: "Later replaced by a summary", icon: "compact", left: false },
   rewound: { text: "Rewound: the conversation went on from an earlier point", icon: "rewind", left: true },
-  retracted: { text: "Retracted: the answer was made again", icon: "rewind", left: true },
+  retracted: { text: "Retracted: the answer was generated again", icon: "rewind", left: true },
   superseded: { text: "Superseded by a later version", icon: "rewind", left: true },
-  sidecar: { text: "Beside the conversation", icon: "record", left: true },
+  sidecar: { text: "Outside the conversation", icon: "record", left: true },
 };
 
 /** The same at the head of a stretch that shares the fate. */
 export const BRANCHES: Record<Exclude<Fate, "active">, { text: string; icon: IconName }> = {
   ...FATES,
-  rewound: { text: "Another branch, left behind", icon: "branch" },
-  retracted: { text: "Retracted: the answer was made again", icon: "rewind" },
+  rewound: { text: "Abandoned branch", icon: "branch" },
+  retracted: { text: "Retracted: the answer was generated again", icon: "rewind" },
   superseded: { text: "Superseded by a later version", icon: "rewind" },
 };
 

@@ -1,4 +1,4 @@
-/** Loads a session stretch by stretch: around a place, then on at either end as one scrolls, and as it grows. */
+/** Loads a session page by page: around a place, then at either end while the reader scrolls, and as the session grows. */
 
 import { useCallback, useEffect, useReducer, useRef } from "react";
 import { getJson, type Parameters } from "@/api/client";
@@ -93,7 +93,7 @@ export function useLoadedWindow(sessionId: string) {
   const [state, dispatch] = useReducer(reduce, EMPTY);
   // One request at a time: a jump takes the place of whatever is under way.
   const running = useRef<AbortController | null>(null);
-  // A page may have been made before a change that is shown already: what came meanwhile is applied once more.
+  // A page may be older than a change that is shown already: changes since the request are applied again.
   const meanwhile = useRef<SessionChange[]>([]);
   const renewal = useRef({ due: false, start: () => {} });
 
@@ -107,7 +107,7 @@ export function useLoadedWindow(sessionId: string) {
       try {
         const path = `${sessionPath(sessionId)}/window`;
         dispatch(done(await getJson<WindowPage>(path, parameters, own.signal)));
-        for (const told of meanwhile.current) dispatch({ type: "changed", change: told });
+        for (const change of meanwhile.current) dispatch({ type: "changed", change });
       } catch (error) {
         if (!own.signal.aborted) dispatch({ type: "failed", error: error as Error });
       } finally {
@@ -143,7 +143,7 @@ export function useLoadedWindow(sessionId: string) {
     load({ after: last, limit: NEXT_PAGE }, false, (page) => ({ type: "after", page }));
   }, [load, last]);
 
-  /** Asks again for the end of the session, where it is loaded: new messages, and results that came late. */
+  /** Loads the end of the session again, where it is loaded: new messages, and late results. */
   const renew = useCallback(() => {
     renewal.current.due = running.current !== null;
     if (tail === null || running.current) return;
@@ -158,16 +158,16 @@ export function useLoadedWindow(sessionId: string) {
     renewal.current.start = renew;
   }, [renew]);
 
-  const change = useCallback((told: SessionChange) => {
-    if (running.current) meanwhile.current.push(told);
-    dispatch({ type: "changed", change: told });
+  const apply = useCallback((change: SessionChange) => {
+    if (running.current) meanwhile.current.push(change);
+    dispatch({ type: "changed", change });
   }, []);
 
-  // In a step of its own: the list can be told of one end at a time.
+  // In a step of its own: the list can grow or shrink at one end at a time.
   const large = state.window !== null && trim(state.window, state.grown === "before") !== state.window;
   useEffect(() => {
     if (large) dispatch({ type: "trimmed" });
   }, [large]);
 
-  return { loaded: state, open, loadBefore, loadAfter, renew, change };
+  return { loaded: state, open, loadBefore, loadAfter, renew, apply };
 }

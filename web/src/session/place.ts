@@ -1,4 +1,4 @@
-/** Where one can jump to in a session. */
+/** A target of a jump in a session. */
 export interface Place {
   /** Position of a message or event; null is the very start. */
   position: number | null;
@@ -6,7 +6,7 @@ export interface Place {
   part: number | null;
   /** Or the id of a tool call in it. */
   call?: string;
-  /** Words in that part which are to be seen, in lower case. */
+  /** Words in that part to scroll to, in lower case. */
   words?: string[];
 }
 

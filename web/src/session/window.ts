@@ -46,7 +46,7 @@ export function extendAfter(window: SessionWindow, page: WindowPage): SessionWin
 /** How many of the last messages may still change: calls that wait for their results. */
 const TAIL = 30;
 
-/** Before every position: what a fork shares stands below zero. */
+/** Before every position: messages that a fork shares have negative ones. */
 const BEFORE_ALL = Number.NEGATIVE_INFINITY;
 
 /** The position after which a session may have changed since it was loaded (below all: anywhere in it); null where its
@@ -99,7 +99,7 @@ function covers(window: SessionWindow, position: number): boolean {
 /** How many messages are kept; a reader who scrolls on and on would fill the memory otherwise. */
 const MOST = 1500;
 
-/** The window without the messages that are farthest from where it grew last; the same one where it is small. */
+/** The window without the messages that are farthest from where it grew last; unchanged where it is small. */
 export function trim(window: SessionWindow, grewBefore: boolean): SessionWindow {
   if (window.messages.length <= MOST) return window;
   const messages = grewBefore ? window.messages.slice(0, MOST) : window.messages.slice(-MOST);
@@ -153,7 +153,7 @@ function placeMessages(page: WindowPage): PlacedMessage[] {
   });
 }
 
-/** A page may overlap what is loaded by the message it was asked around. */
+/** A page may overlap what is loaded by the message that was requested. */
 function withoutKnown<Item>(items: Item[], known: Item[], keyOf: (item: Item) => string): Item[] {
   const keys = new Set(known.map(keyOf));
   return items.filter((item) => !keys.has(keyOf(item)));

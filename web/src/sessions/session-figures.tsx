@@ -1,10 +1,10 @@
-/** Tokens and cost of a session. What is unknown is said, and a sum that lacks calls says so. */
+/** Tokens and cost of a session. An unknown figure is shown as unknown, and a sum without some calls as a lower bound. */
 
 import type { Session } from "@/api/types";
 import { formatTokens, formatTotalCost, plural } from "@/format/numbers";
 import { describeUsage, totalTokens } from "@/format/token-buckets";
 
-const COPIES = "No model calls of its own: copies are counted where they were made";
+const COPIES = "No model calls of its own: copied messages are billed in the session they come from";
 
 export function Tokens({ session }: { session: Session }) {
   if (!session.usage?.calls) return <span title={COPIES}>–</span>;

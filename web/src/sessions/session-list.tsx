@@ -1,10 +1,9 @@
-/** Sessions in their order: under days or projects, and with their families where the order is one of time. */
+/** Sessions in their order, grouped by day or project, with forks folded where the order is one of time. */
 
 import type { SessionItem } from "@/api/types";
-import { foldFamilies } from "./fold-families";
-import { groupByDay } from "./group-by-day";
-import { groupByProject } from "./group-by-project";
-import type { Grouping, SessionGroup } from "./session-group";
+import { foldForks } from "./fold-forks";
+import type { Grouping, SessionGroup } from "./session-groups";
+import { groupByDay, groupByProject } from "./session-groups";
 import { SessionListHead, SessionRow } from "./session-row";
 import { isByTime } from "./sorts";
 import { isActive } from "./state-of";
@@ -41,5 +40,5 @@ function groupsOf(sessions: SessionItem[], sort: string, grouping: Grouping, now
   const others = sessions.filter((session) => !active.includes(session));
   const groups = grouping === "project" ? groupByProject(others) : groupByDay(others, momentOf, now);
   if (active.length > 0) groups.unshift({ key: "now", title: "Now", sessions: active });
-  return groups.map((group) => ({ ...group, sessions: foldFamilies(group.sessions) }));
+  return groups.map((group) => ({ ...group, sessions: foldForks(group.sessions) }));
 }

@@ -48,7 +48,7 @@ export function SessionRow({ session, now, depth = 0 }: { session: SessionItem; 
 
 const FIGURES = ["duration", "messages", "tokens", "cost", "active"];
 
-/** The day, and above the first one what the figures are. */
+/** The heading of a group; the first one also names the figures. */
 export function SessionListHead({ title, labelled }: { title: string; labelled: boolean }) {
   return (
     <div className="session-head session-link">

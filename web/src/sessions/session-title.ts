@@ -1,4 +1,4 @@
-/** What a session is called in lists; one that nobody named and that has no prompt is called by its id. */
+/** The title of a session in lists; its id where it has no title and no prompt. */
 
 interface Titled {
   id: string;

@@ -10,7 +10,7 @@ import { useItemKeys, useListKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
 import { NoMatches, NoSessions } from "./no-sessions";
 import { SessionFiltersBar } from "./session-filters";
-import { GROUPINGS, groupingOf } from "./session-group";
+import { GROUPINGS, groupingOf } from "./session-groups";
 import { SessionList } from "./session-list";
 import "./sessions.css";
 import { SESSION_FILTERS, type SessionFilters, useSessions } from "./use-sessions";

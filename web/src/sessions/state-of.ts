@@ -1,16 +1,16 @@
-/** What a session does at this moment, from what the server said of it and the time that has passed since. */
+/** What a session does at this moment, from the state that the server sent and the time that has passed since. */
 
 import type { SessionState, StateName } from "@/api/types";
 import { formatClock, formatDate } from "@/format/time";
 
-/** A running session of which nothing more is heard is quiet, from the moment that the server named. */
+/** A running session without new records is quiet from the moment that the server named. */
 export function stateAt(state: SessionState | undefined, now: Date): StateName | null {
   if (!state) return null;
   const isOver = state.state === "running" && state.quiet_at !== null && new Date(state.quiet_at) <= now;
   return isOver ? "quiet" : state.state;
 }
 
-/** Whether somebody may want to look at it now. */
+/** Whether the session is running or waiting for the user. */
 export function isActive(state: SessionState | undefined, now: Date): boolean {
   const name = stateAt(state, now);
   return name === "running" || name === "waiting";
@@ -24,7 +24,8 @@ export function stateLabel(state: SessionState, now: Date): string | null {
   const name = stateAt(state, now);
   const age = state.since ? now.getTime() - new Date(state.since).getTime() : Number.POSITIVE_INFINITY;
   if (name === "running") return "running";
-  if (name === "waiting") return state.evidence === "approval" ? "waits for leave" : "waits for an answer";
+  if (name === "waiting")
+    return state.evidence === "approval" ? "waits for permission" : "waits for an answer";
   if (age > NEWS) return null;
   if (name === "killed") return state.detail ? `killed, ${state.detail}` : "killed";
   if (name === "quiet" && state.since) return `quiet since ${formatClock(state.since)}`;
@@ -35,22 +36,22 @@ export function stateLabel(state: SessionState, now: Date): string | null {
 export function pastState({ state, evidence, since }: SessionState, now: Date): string {
   const day = since ? ` ${formatDate(new Date(since), now)}` : "";
   if (state === "done") return evidence === "interrupt" ? "stopped" : "done";
-  return state === "killed" ? `killed${day}` : `quiet since${day || " long ago"}`;
+  return state === "killed" ? `killed${day}` : day ? `quiet since${day}` : "quiet for a long time";
 }
 
 const EVIDENCE: Record<string, string> = {
-  process: "Its process runs",
+  process: "Its process is running",
   "open-call": "A tool call has no result yet",
   "open-turn": "The last prompt or result has no answer yet",
-  approval: "The agent asks for leave",
+  approval: "The agent asks for permission",
   question: "The agent asks a question",
-  "turn-ended": "The agent wrote that the turn is over",
-  answer: "The model stopped by itself",
+  "turn-ended": "The agent recorded the end of the turn",
+  answer: "The model finished its answer",
   interrupt: "The user stopped it",
-  closed: "The agent has ended",
-  nothing: "Nothing was asked",
+  closed: "The agent has exited",
+  nothing: "There is no prompt yet",
   "process-ended": "Its process ended in the middle of a turn",
-  silence: "Nothing has come in the middle of a turn: it may think, wait, or be gone",
+  silence: "Nothing new in the middle of a turn: it may be thinking, waiting, or gone",
 };
 
 /** How that is known, in words. */

@@ -1,4 +1,4 @@
-/** The time, told again every few seconds, for words like "2 minutes ago". */
+/** The current time, updated every few seconds, for words like "2 minutes ago". */
 
 import { useEffect, useState } from "react";
 

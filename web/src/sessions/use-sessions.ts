@@ -27,15 +27,15 @@ export function useSessions(filters: SessionFilters) {
   return useInfiniteQuery({
     queryKey: ["sessions", "list", filters],
     queryFn: ({ pageParam, signal }) =>
-      getJson<SessionPage>(SESSIONS, { ...asAsked(filters), cursor: pageParam }, signal),
+      getJson<SessionPage>(SESSIONS, { ...asParameters(filters), cursor: pageParam }, signal),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: (previous) => previous,
   });
 }
 
-/** Days in the address are the reader's; the server is asked for moments. */
-function asAsked({ show, group: _, ...filters }: SessionFilters) {
+/** Days in the address are in the reader's time zone; the server takes moments. */
+function asParameters({ show, group: _, ...filters }: SessionFilters) {
   return {
     ...filters,
     archived: show === "archived",

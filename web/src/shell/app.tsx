@@ -64,7 +64,7 @@ function SessionRoute() {
   return <SessionPage key={id} id={id} />;
 }
 
-/** While the code of a page comes. */
+/** Shown while the code of a page is loaded. */
 function Loading() {
   return (
     <main className="page" aria-busy="true">

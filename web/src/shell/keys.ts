@@ -1,12 +1,13 @@
 /** Keyboard: shortcuts while no field has the focus, and moving through lists of links and buttons. */
 
-import { type RefObject, useEffect } from "react";
+import { type RefObject, useEffect, useLayoutEffect } from "react";
 
 type Handler = (event: KeyboardEvent) => void;
 
-/** Calls the handler of a pressed key ("j", "Escape", "Ctrl+k"); plain keys do nothing while one is typing. */
+/** Calls the handler of a pressed key ("j", "Escape", "Ctrl+k"); plain keys do nothing while the user is typing. */
 export function useKeys(handlers: Record<string, Handler>): void {
-  useEffect(() => {
+  // Before the next key press can come: it is for the page as it is drawn now.
+  useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       const handler = handlers[nameOf(event)];
       if (!handler || event.defaultPrevented || isCovered()) return;

@@ -1,5 +1,5 @@
 /**
- * A page that fails costs itself only: the frame stays, and says what can be done. The usual reason is a newer turnlog,
+ * A page that fails never affects the frame around it, which shows what can be done. The usual reason is a newer turnlog,
  * whose server no longer has the pieces of the page that is open.
  */
 
@@ -39,7 +39,7 @@ export class PageBoundary extends Component<PageBoundaryProps, PageBoundaryState
         <p>{error.message}</p>
         <p>
           <button type="button" className="button" onClick={() => window.location.reload()}>
-            Load it anew
+            Reload
           </button>
         </p>
       </ProblemBox>

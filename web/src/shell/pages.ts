@@ -1,4 +1,4 @@
-/** The pages that stand beside each other. */
+/** The pages of the top bar. */
 
 import type { IconName } from "@/design/icon";
 

@@ -1,4 +1,4 @@
-/** That what is shown is the bundled sample and nobody's own history. */
+/** A notice that these sessions are the bundled sample and not the user's own. */
 
 import type { StatusAnswer } from "@/api/types";
 

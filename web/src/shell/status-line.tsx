@@ -3,7 +3,7 @@
 import type { StatusAnswer, SyncProgress } from "@/api/types";
 import { formatBytes, formatCount } from "@/format/numbers";
 
-const AWAY = { text: "turnlog does not answer: what is shown may be old", done: 0, total: 0 };
+const AWAY = { text: "turnlog does not respond. What you see may be out of date.", done: 0, total: 0 };
 
 export function StatusLine({ status, isAway }: { status: StatusAnswer | null; isAway: boolean }) {
   const line = isAway ? AWAY : status && lineOf(status);
@@ -22,7 +22,7 @@ interface Line {
   total: number;
 }
 
-/** Null when there is nothing to say. A pass that only looks whether anything changed is over before it is read. */
+/** The progress of reading and indexing; null when there is none. A pass that only looks for changes is too short to show. */
 export function lineOf({ sync, search }: Pick<StatusAnswer, "sync" | "search">): Line | null {
   if (sync.state === "failed") return { text: `Reading the logs failed: ${sync.error}`, done: 0, total: 0 };
   if (sync.state === "running" && sync.phase && sync.phase !== "find") return phaseLine(sync);

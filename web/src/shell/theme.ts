@@ -1,4 +1,4 @@
-/** Light, dark, or as the system says. Remembered on this machine; theme.js applies it before the first paint. */
+/** Light, dark, or the system's setting. Remembered on this machine; theme.js applies it before the first paint. */
 
 import { useSyncExternalStore } from "react";
 

@@ -1,4 +1,4 @@
-/** Where one can go, and the search that is always at hand. */
+/** The bar on every page: the pages, the search, theme and help. */
 
 import { Link, useLocation } from "wouter";
 import { Icon } from "@/design/icon";

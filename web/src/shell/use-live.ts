@@ -1,4 +1,4 @@
-/** What the server tells of changes, as they happen. Lists show them at once; everything else is asked for again. */
+/** Changes as the server reports them. Lists show them at once; everything else is loaded again. */
 
 import { type InfiniteData, type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
@@ -6,7 +6,7 @@ import { useEventStream } from "@/api/event-stream";
 import { EVENTS } from "@/api/paths";
 import type { SessionItem, SessionPage, SessionsChange } from "@/api/types";
 
-/** Milliseconds for which changes are gathered before anything is asked for again: an import changes all the time. */
+/** Milliseconds for which changes are gathered before anything is loaded again: an import changes all the time. */
 const PAUSE = 400;
 
 /** What a change of the store cannot change. */
@@ -52,7 +52,7 @@ function showAtOnce(queries: QueryClient, items: SessionItem[]): void {
   );
 }
 
-/** The page with newer summaries of the sessions on it. The order stays until the list is asked for again. */
+/** The page with newer summaries of the sessions on it. The order stays until the list is loaded again. */
 export function withChanges(page: SessionPage, changed: Map<string, SessionItem>): SessionPage {
   if (!page.items.some(({ id }) => changed.has(id))) return page;
   return { ...page, items: page.items.map((item) => changed.get(item.id) ?? item) };

@@ -62,11 +62,11 @@ function Bar({ day, measure, slot, top }: { day: Day; measure: Measure; slot: nu
   const value = amountOf(day, measure);
   const height = PLOT * ((value ?? 0) / top);
   const thickness = Math.max(1, Math.min(slot * 0.72, 36));
-  const said = day.row ? (value === null ? "unknown" : measure.format(value)) : "nothing";
+  const figure = day.row ? (value === null ? "unknown" : measure.format(value)) : "nothing";
   return (
     <g className="chart-day">
       <rect className="chart-slot" width={slot} y={TOP} height={PLOT}>
-        <title>{`${DAY.format(new Date(day.day))}: ${said}`}</title>
+        <title>{`${DAY.format(new Date(day.day))}: ${figure}`}</title>
       </rect>
       <rect
         className="chart-bar"

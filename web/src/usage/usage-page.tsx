@@ -1,4 +1,4 @@
-/** What it all took: by day, model, project, session or agent; what a total contains is said beside it. */
+/** Tokens and cost by day, model, project, session or agent, with what each total contains. */
 
 import { useQuery } from "@tanstack/react-query";
 import { getJson, queryString } from "@/api/client";
@@ -39,10 +39,10 @@ export default function UsagePage() {
   const by = BY.find(({ value }) => value === filters.by)?.value ?? "day";
   const measure = MEASURES.find(({ value }) => value === filters.measure) ?? COST;
   const { measure: _, until, ...others } = filters;
-  const asked = { ...others, by, until: until && dayAfter(until) };
+  const parameters = { ...others, by, until: until && dayAfter(until) };
   const usage = useQuery({
-    queryKey: ["usage", asked],
-    queryFn: ({ signal }) => getJson<UsageAnswer>(USAGE, asked, signal),
+    queryKey: ["usage", parameters],
+    queryFn: ({ signal }) => getJson<UsageAnswer>(USAGE, parameters, signal),
     placeholderData: (previous) => previous,
   });
   useTitle("Usage");
@@ -50,7 +50,7 @@ export default function UsagePage() {
     <main className="page usage">
       <div className="page-head">
         <h1>Usage</h1>
-        <a className="button usage-csv" href={USAGE + queryString({ ...asked, format: "csv" })} download>
+        <a className="button usage-csv" href={USAGE + queryString({ ...parameters, format: "csv" })} download>
           CSV
         </a>
       </div>
@@ -95,7 +95,7 @@ function Report({ answer, measure }: { answer: UsageAnswer; measure: typeof COST
     return (
       <div className="problem">
         <h2>No model calls here</h2>
-        <p>Nothing was used in this span, or the logs do not tell.</p>
+        <p>Nothing was used in this period, or the logs do not record it.</p>
       </div>
     );
   }

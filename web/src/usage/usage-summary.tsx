@@ -13,9 +13,9 @@ export function UsageSummary({ totals }: { totals: UsageTotals }) {
         value={formatTotalCost(totals.cost, totals.unpriced_calls + totals.unknown_calls)}
         note="at list prices"
       />
-      <Figure label="Tokens sent" value={formatCompact(sent)} note={cached} />
+      <Figure label="Input tokens" value={formatCompact(sent)} note={cached} />
       <Figure
-        label="Tokens answered"
+        label="Output tokens"
         value={formatCompact(totals.output + totals.reasoning)}
         note={thinking(totals)}
       />

@@ -1,4 +1,4 @@
-/** Finding in this session: the server looks everywhere, folded outputs too; the hits are stepped through in order. */
+/** The hits in one session. The server searches all of it, folded outputs too; hits are stepped through in order. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";

@@ -21,7 +21,7 @@ interface FindProps {
   sessionId: string;
   open: boolean;
   onOpen: (open: boolean) => void;
-  /** Where the timeline stands. */
+  /** The position at the top of the timeline. */
   position: number;
   /** What is marked. */
   root: RefObject<HTMLElement | null>;
@@ -104,7 +104,7 @@ interface FindBarProps {
   found: Found | null;
   busy: boolean;
   error: Error | null;
-  /** Index of the hit one is at. */
+  /** Index of the current hit. */
   current: number | null;
   field: RefObject<HTMLInputElement | null>;
   onText: (text: string) => void;
@@ -112,7 +112,7 @@ interface FindBarProps {
   onClose: () => void;
 }
 
-/** The field, and where among the hits one is. */
+/** The field, and the number of the current hit. */
 export function FindBar(props: FindBarProps) {
   const { text, found, current, field, onText, onStep, onClose } = props;
   const opened = useRef(false);
@@ -167,10 +167,10 @@ export function FindBar(props: FindBarProps) {
 }
 
 function stateOf({ text, found, busy, error }: FindBarProps, current: number | null): string {
-  if (error) return "Could not search";
+  if (error) return "Search failed";
   if (text.trim() === "") return "";
   if (!found) return busy ? "…" : "";
-  if (found.hits.length === 0) return found.pending > 0 ? "Nothing yet" : "Nothing";
+  if (found.hits.length === 0) return found.pending > 0 ? "No hits yet" : "No hits";
   const total = `${formatCount(found.hits.length)}${found.cut ? "+" : ""}`;
   return current === null ? total : `${formatCount(current + 1)} of ${total}`;
 }

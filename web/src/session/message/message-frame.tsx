@@ -68,7 +68,7 @@ function noteOf({ message, placement }: MessageEntry): string {
   if (!message.usage) return "";
   const atLeast = message.usage.exactness === "lower_bound" ? "≥ " : "";
   const tokens = `${formatTokens(contextTokens(message.usage))} → ${atLeast}${formatTokens(message.usage.output)}`;
-  // Nothing is what a copy costs, whose original another session pays for.
+  // The cost is 0 for a copy that is billed in another session.
   return !placement.cost ? tokens : `${tokens} · ${formatCost(placement.cost)}`;
 }
 
@@ -106,16 +106,16 @@ function factsOf({ message, placement }: MessageEntry): [name: string, value: st
   const isStep = message.role === "assistant";
   const facts: [string, string | null | undefined][] = [
     ["When", message.created_at ? formatExact(message.created_at) : UNKNOWN],
-    ["Place", placeOf(placement.turn, placement.step)],
-    ["Took", duration === null || duration === 0 ? null : formatDuration(duration)],
+    ["Position", placeOf(placement.turn, placement.step)],
+    ["Duration", duration === null || duration === 0 ? null : formatDuration(duration)],
     ["Role", message.origin ? `${message.role}, ${message.origin.replaceAll("_", " ")}` : message.role],
     ["Model", isStep ? (message.model ?? UNKNOWN) : null],
-    ["Asked for", message.requested_model],
-    ["Stopped", message.raw_stop_reason ?? message.stop_reason],
+    ["Requested model", message.requested_model],
+    ["Stop reason", message.raw_stop_reason ?? message.stop_reason],
     ["Tokens", isStep ? (message.usage ? describeUsage(message.usage) : UNKNOWN) : null],
     [
       "Cost",
-      isStep ? (placement.cost === 0 ? "counted in another session" : formatCost(placement.cost)) : null,
+      isStep ? (placement.cost === 0 ? "billed in another session" : formatCost(placement.cost)) : null,
     ],
     ["Fate", placement.fate === "active" ? null : FATES[placement.fate].text],
     ["Message", message.id],

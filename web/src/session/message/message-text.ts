@@ -3,19 +3,19 @@
 import type { Message } from "@/api/types";
 import { parseAnsi } from "@/content/ansi";
 
-/** All that it says; of what is no text, its kind. */
+/** The texts of a message, and the kinds of its other parts. */
 export function textOf(message: Message): string {
   return (message.parts ?? [])
     .map((part) => (part.type === "text" ? part.text : `[${part.type === "data" ? part.name : part.type}]`))
     .join("\n");
 }
 
-/** Characters of it. */
+/** How many characters its texts have. */
 export function sizeOf(message: Message): number {
   return (message.parts ?? []).reduce((sum, part) => sum + (part.type === "text" ? part.text.length : 0), 0);
 }
 
-/** Its first words on one line. */
+/** The first words of a text on one line, without colours and tags. */
 export function previewOf(text: string): string {
   const plain = parseAnsi(text.slice(0, 600))
     .map((run) => run.text)
@@ -35,14 +35,14 @@ export function commandText(text: string): string {
   return shell ? `! ${shell}` : text;
 }
 
-/** What came of a command that stands in the same text, between the agent's tags; empty where there is none. */
+/** The output of a command, where the agent keeps it in the same text between tags; else empty. */
 export function commandOutput(text: string): string {
   return text.startsWith(SHELL) ? tagged(text, "result") : "";
 }
 
 const SHELL = "<user_shell_command>";
 
-/** What stands in a tag; to the end where the text was cut before the tag was closed. */
+/** The text in a tag; to the end where the text was cut before the closing tag. */
 function tagged(text: string, tag: string): string {
   return new RegExp(`<${tag}>([\\s\\S]*?)(?:</|$)`).exec(text)?.[1]?.trim() ?? "";
 }

@@ -64,7 +64,7 @@ export function AssistantMessage({ entry }: { entry: MessageEntry }) {
           {[message.error.status, message.error.kind, message.error.text].filter(Boolean).join(" · ")}
         </p>
       )}
-      {parts.length === 0 && !message.error && <p className="answer-empty">An answer without content.</p>}
+      {parts.length === 0 && !message.error && <p className="answer-empty">Empty answer.</p>}
       <StopNote message={message} />
     </MessageFrame>
   );
@@ -104,7 +104,7 @@ function StopNote({ message }: { message: Message }) {
 const PROMPT_LABELS: Partial<Record<Origin, { text: string; icon: IconName }>> = {
   command: { text: "Command", icon: "flag" },
   shell: { text: "Shell command", icon: "terminal" },
-  subagent_prompt: { text: "Task given by the parent session", icon: "agent" },
+  subagent_prompt: { text: "Task from the parent session", icon: "agent" },
 };
 
 /** What a person asked: the start of a turn, and what the eye looks for while scrolling. */
@@ -113,7 +113,7 @@ export function PromptMessage({ entry }: { entry: MessageEntry }) {
   const label = message.origin && PROMPT_LABELS[message.origin];
   const parts = message.parts ?? [];
   const texts = addedTexts(parts);
-  const beside = new Set(texts.map(({ index }) => index));
+  const added = new Set(texts.map(({ index }) => index));
   const verbatim = message.origin === "command" || message.origin === "shell";
   return (
     <MessageFrame
@@ -128,7 +128,7 @@ export function PromptMessage({ entry }: { entry: MessageEntry }) {
       )}
       {parts.map(
         (part, index) =>
-          !beside.has(index) && (
+          !added.has(index) && (
             <PartFrame key={index} place={{ messageId: message.id, index }} className="part">
               {verbatim && part.type === "text" ? (
                 <TypedCommand text={part.text} />
@@ -143,7 +143,7 @@ export function PromptMessage({ entry }: { entry: MessageEntry }) {
   );
 }
 
-/** As it was typed, and what came of it where the agent kept both together. */
+/** A command as it was typed, with its output where the agent kept both together. */
 function TypedCommand({ text }: { text: string }) {
   const output = commandOutput(text);
   return (
@@ -171,12 +171,12 @@ export interface PlacedText {
   index: number;
 }
 
-/** The texts of a prompt that nobody typed, with their places among its parts. */
+/** The texts of a prompt that the agent added, with their indexes among its parts. */
 export function addedTexts(parts: Part[]): PlacedText[] {
   return parts.flatMap((part, index) => (part.type === "text" && isSynthetic(part) ? [{ part, index }] : []));
 }
 
-/** Agents say so in their own fields, all of them by the same word. */
+/** All agents mark such a text as `synthetic`, each in its own metadata. */
 function isSynthetic({ metadata = {} }: TextPart): boolean {
   return Object.values(metadata).some(
     (own) => typeof own === "object" && own !== null && !Array.isArray(own) && own.synthetic === true,
@@ -193,7 +193,7 @@ export function AddedText({ messageId, texts }: { messageId: string; texts: Plac
     <div className="added-text part">
       <button type="button" className="fold fold-faint" aria-expanded={open} onClick={toggle} data-toggle>
         <Icon name="system" size={14} />
-        <span>Put in by the agent</span>
+        <span>Added by the agent</span>
         {!open && <span className="fold-preview">{previewOf(all)}</span>}
         <span className="fold-size">{plural(all.length, "character")}</span>
       </button>
@@ -225,7 +225,7 @@ const SYSTEM_PROMPT: InjectedKind = { label: "System prompt", icon: "system" };
 const INJECTED_CONTEXT: InjectedKind = { label: "Injected context", icon: "system" };
 
 /**
- * What the agent's harness put into the context (reminders, outputs of commands, summaries), folded to one line.
+ * What the agent's harness added to the context (reminders, outputs of commands, summaries), folded to one line.
  */
 export function InjectedMessage({ entry }: { entry: MessageEntry }) {
   const { message } = entry;

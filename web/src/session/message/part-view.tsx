@@ -85,20 +85,20 @@ function Box({ title, value }: { title: string; value: Json }) {
   );
 }
 
-/** The values of what is noted, without the marks around them. */
+/** The values of some JSON on one line, without quotes and braces. */
 export function glanceOf(value: Json): string {
   if (value === null || typeof value !== "object") return String(value).slice(0, GLANCE);
   const fields = Object.entries(value).filter(([name]) => name !== "type");
-  const said = fields.map(([name, field]) => {
+  const texts = fields.map(([name, field]) => {
     const text = Array.isArray(field) ? field.map(glanceOf).join(", ") : glanceOf(field);
     return Array.isArray(value) ? text : `${name} ${text}`;
   });
-  return said.join(" · ").slice(0, GLANCE);
+  return texts.join(" · ").slice(0, GLANCE);
 }
 
 const GLANCE = 200;
 
-/** What an application or an agent notes for itself: one line until somebody looks. */
+/** Data that an application or an agent recorded for itself, folded to one line. */
 function FoldedBox({ title, value }: { title: string; value: Json }) {
   const all = useAll() === true;
   const [opened, setOpened] = useState(false);

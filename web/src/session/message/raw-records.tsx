@@ -15,7 +15,7 @@ export function rawId(messageId: string, part?: number): string {
 
 interface RawRecordsProps {
   messageId: string;
-  /** Id of a tool call: only the records that tell of it. */
+  /** Id of a tool call: only the records that name it. */
   callId?: string;
 }
 
@@ -29,7 +29,7 @@ export function RawRecords({ messageId, callId }: RawRecordsProps) {
   if (records.isPending) return <p className="tool-note">Loading…</p>;
   if (records.isError) return <p className="tool-note">Could not be loaded: {records.error.message}</p>;
   const about = callId ? records.data.items.filter(({ text }) => text.includes(callId)) : [];
-  // A call may stand in its records under another name: then all of them are shown.
+  // A call may have another id in its records: then all of them are shown.
   return (about.length > 0 ? about : records.data.items).map((record) => (
     <RawRecordView key={`${record.source}/${record.offset}`} record={record} />
   ));
@@ -41,7 +41,7 @@ export function RawRecordView({ record }: { record: RawRecord }) {
       <figcaption>
         {record.source}
         {record.offset !== null && `, byte ${formatCount(record.offset)}`}
-        {!record.exact && ", not valid UTF-8: shown repaired"}
+        {!record.exact && ", not valid UTF-8: shown with replacements"}
       </figcaption>
       <CodeBlock code={pretty(record.text)} language="json" />
     </figure>
@@ -56,7 +56,7 @@ function pretty(text: string): string {
   }
 }
 
-/** The records of an event, loaded from the archive when somebody looks. */
+/** The records of an event, loaded from the archive when they are opened. */
 export function EventRecords({ position, id }: { position: number; id: string }) {
   const { sessionId } = useSessionContext();
   const records = useQuery({

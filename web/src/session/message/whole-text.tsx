@@ -1,4 +1,4 @@
-/** A long text: its preview first, the whole when asked for. */
+/** A long text: its preview first, the whole on demand. */
 
 import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";

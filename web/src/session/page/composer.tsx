@@ -1,24 +1,22 @@
-/** Where the next prompt is written: the session's own agent answers it, and the answer comes by its log. */
+/** The form for the next prompt. The session's own agent answers it, and the answer is read from the agent's log. */
 
 import { type KeyboardEvent, useId, useState } from "react";
 import type { PermissionRequest, PromptAnswer, ToolCallPart } from "@/api/types";
 import { Icon } from "@/design/icon";
-import { useStatus } from "@/shell/use-status";
 import { type Prompt, usePrompt } from "./prompt";
 import "./composer.css";
 import { commandOf } from "@/session/tool/input-formats";
 import { changesOf } from "@/session/tool/tool-changes";
 import { ToolInput } from "@/session/tool/tool-input";
 
-/** Nothing, where the server takes no prompts or the agent cannot go on with the session. */
-export function Composer({ sessionId }: { sessionId: string }) {
-  const prompts = useStatus()?.prompts ?? false;
-  const prompt = usePrompt(sessionId, prompts);
+/** Nothing where the agent cannot resume the session. The server takes prompts. */
+export default function Composer({ sessionId }: { sessionId: string }) {
+  const prompt = usePrompt(sessionId);
   if (!prompt.state?.can_go_on) return null;
-  return <Open {...prompt} state={prompt.state} />;
+  return <Form {...prompt} state={prompt.state} />;
 }
 
-function Open({
+function Form({
   state: { can_ask, running, problem, permission_requests },
   send,
   answer,
@@ -30,7 +28,7 @@ function Open({
   const failed = (send.error ?? answer.error ?? stop.error)?.message ?? problem;
   const idle = !running && !send.isPending;
   const submit = () => {
-    // What could not be sent stays to be sent again.
+    // A prompt that could not be sent stays in the field.
     if (idle && text.trim() !== "") send.mutate(text, { onSuccess: () => setText("") });
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -41,7 +39,7 @@ function Open({
   return (
     <form
       className="composer"
-      aria-label="Go on"
+      aria-label="Continue"
       onSubmit={(event) => {
         event.preventDefault();
         submit();
@@ -60,7 +58,7 @@ function Open({
         id={field}
         className="field"
         rows={Math.min(8, text.split("\n").length)}
-        placeholder="Go on with this session…"
+        placeholder="Continue this session…"
         value={text}
         onChange={(event) => setText(event.target.value)}
         onKeyDown={onKeyDown}
@@ -77,7 +75,7 @@ function Open({
       )}
       {!can_ask && (
         <p className="composer-note" id={note}>
-          This agent cannot ask you here: what its settings do not allow, it does without.
+          This agent cannot ask you here. It may only do what its settings allow.
         </p>
       )}
     </form>
@@ -109,10 +107,10 @@ interface RequestCardProps {
 function RequestCard({ request, answer }: RequestCardProps) {
   const { id, tool_name, reason } = request;
   const [why, setWhy] = useState("");
-  const [told, setTold] = useState(false);
-  const tell = (allow: boolean) => {
-    setTold(true);
-    answer({ id, allow, ...(why.trim() && { reason: why.trim() }) }, { onError: () => setTold(false) });
+  const [sent, setSent] = useState(false);
+  const decide = (allow: boolean) => {
+    setSent(true);
+    answer({ id, allow, ...(why.trim() && { reason: why.trim() }) }, { onError: () => setSent(false) });
   };
   return (
     <article className="permission-request">
@@ -126,22 +124,22 @@ function RequestCard({ request, answer }: RequestCardProps) {
         </div>
       )}
       <div className="permission-request-answers">
-        <button type="button" className="button primary" disabled={told} onClick={() => tell(true)}>
+        <button type="button" className="button primary" disabled={sent} onClick={() => decide(true)}>
           <Icon name="check" size={14} /> Allow
         </button>
-        <button type="button" className="button" disabled={told} onClick={() => tell(false)}>
+        <button type="button" className="button" disabled={sent} onClick={() => decide(false)}>
           <Icon name="cross" size={14} /> Deny
         </button>
         <input
           className="field"
-          aria-label="What it is told if you deny"
-          placeholder="If not: why, or what else to do"
+          aria-label="Reason for denying"
+          placeholder="If you deny: why, or what to do instead"
           value={why}
           onChange={(event) => setWhy(event.target.value)}
           onKeyDown={(event) => {
             if (event.key !== "Enter" || why.trim() === "") return;
             event.preventDefault();
-            tell(false);
+            decide(false);
           }}
         />
       </div>
@@ -149,7 +147,7 @@ function RequestCard({ request, answer }: RequestCardProps) {
   );
 }
 
-/** The call as its card would show it. What kind of tool it is only the log tells: here its arguments do. */
+/** The call as the timeline would show it. Its kind is known from the log only, so it is guessed from the input. */
 function callOf({ tool_call_id, tool_name, input }: PermissionRequest): ToolCallPart {
   const call: ToolCallPart = { type: "tool-call", tool_call_id, tool_name: tool_name ?? "", input };
   if (changesOf(call).length > 0) return { ...call, kind: "edit" };

@@ -11,23 +11,24 @@ import { useKeys } from "@/shell/keys";
 interface JumpKeys {
   sessionId: string;
   outline: OutlineEntry[];
-  /** Where one is. */
-  position: number;
+  /** The position to go on from, at the moment of a key press. */
+  positionNow: () => number;
   jump: (place: Place) => void;
 }
 
 type Step = 1 | -1;
 
-/** What each kind of landmark in calls is asked for by. */
+/** The query of each kind of landmark among tool calls. */
 const CALLS: Record<"errors" | "edits", Parameters> = {
   errors: { failed: true },
   edits: { kind: "edit" },
 };
 
-export function useJumpKeys({ sessionId, outline, position, jump }: JumpKeys): void {
+export function useJumpKeys({ sessionId, outline, positionNow, jump }: JumpKeys): void {
   const queries = useQueryClient();
   const handlers = useMemo(() => {
-    const go = (place: Place | null) => (event: KeyboardEvent) => {
+    const go = (find: () => Place | null) => (event: KeyboardEvent) => {
+      const place = find();
       if (!place) return;
       event.preventDefault();
       jump(place);
@@ -39,30 +40,31 @@ export function useJumpKeys({ sessionId, outline, position, jump }: JumpKeys): v
       });
     const walk = (kind: keyof typeof CALLS, step: Step) => async (event: KeyboardEvent) => {
       event.preventDefault();
+      const from = positionNow();
       const failures = kind === "errors" ? outline.filter((entry) => entry.kind === "error") : [];
       const places = [
         ...(await calls(kind)).map(placeOf),
         ...failures.map((entry) => placeAt(entry.position)),
       ];
-      const next = following(places, position, step);
+      const next = following(places, from, step);
       if (next) jump(next);
     };
     const prompts = outline.filter((entry) => entry.kind !== "error").map((entry) => placeAt(entry.position));
     return {
-      n: go(following(prompts, position, 1)),
-      p: go(following(prompts, position, -1) ?? START),
+      n: go(() => following(prompts, positionNow(), 1)),
+      p: go(() => following(prompts, positionNow(), -1) ?? START),
       e: walk("errors", 1),
       E: walk("errors", -1),
       d: walk("edits", 1),
       D: walk("edits", -1),
-      Home: go(START),
-      End: go(END),
+      Home: go(() => START),
+      End: go(() => END),
     };
-  }, [queries, sessionId, outline, position, jump]);
+  }, [queries, sessionId, outline, positionNow, jump]);
   useKeys(handlers);
 }
 
-/** The nearest place beyond where one is; null when there is none. */
+/** The nearest place in a direction from a position; null when there is none. */
 export function following(places: Place[], position: number, step: Step): Place | null {
   const beyond = places.filter((place) => step * ((place.position ?? 0) - position) > 0);
   return beyond.reduce<Place | null>((nearest, place) => {

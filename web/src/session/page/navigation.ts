@@ -9,10 +9,9 @@ import type { LoadedWindow } from "@/session/loaded-window";
 import { type Place, placeAt, START } from "@/session/place";
 import type { Replay } from "@/session/replay/replay";
 import type { Destination } from "@/session/session-context";
+import { retryEachFrame } from "@/session/timeline/frames";
+import { FLASH } from "@/session/timeline/scroll";
 import { holds, type SessionWindow } from "@/session/window";
-
-/** As long as the flash of `timeline.css`. */
-const FLASH = 2600;
 
 /** Follows the address to the message or part that it names, else to the start of the session. */
 export function useAnchor(sessionId: string, jump: (place: Place) => void) {
@@ -48,10 +47,19 @@ export function useAnchor(sessionId: string, jump: (place: Place) => void) {
   }, [follow, jump]);
 
   useEffect(() => {
-    if (!flashing) return;
-    const timer = setTimeout(() => setFlashing(false), FLASH);
-    return () => clearTimeout(timer);
-  }, [flashing]);
+    if (!flashing || !linked) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    // The time begins when there is something to see: the message may still have to be loaded and drawn.
+    const stopWaiting = retryEachFrame(() => {
+      if (!document.querySelector(elementOf(linked))) return false;
+      timer = setTimeout(() => setFlashing(false), FLASH);
+      return true;
+    });
+    return () => {
+      stopWaiting();
+      clearTimeout(timer);
+    };
+  }, [flashing, linked]);
 
   /** As if the address named it: it opens, wherever it is folded. */
   const link = useCallback((anchor: Anchor) => setLinked(anchor), []);
@@ -64,6 +72,11 @@ interface GoTo {
   loaded: SessionWindow | null;
   outline: OutlineEntry[];
   jump: (place: Place) => void;
+}
+
+function elementOf({ messageId, part }: Anchor): string {
+  const message = `[data-message="${CSS.escape(messageId)}"]`;
+  return part === null ? message : `${message} [data-part="${part}"]`;
 }
 
 /** Goes to another place of the session that is known by the id of a message or event. */
@@ -104,7 +117,7 @@ function compactionAfter(outline: OutlineEntry[], position: number): number | nu
 export async function locate(sessionId: string, messageId: string): Promise<number> {
   const answer = await getJson<MessageAnswer>(messagePath(messageId), { session: sessionId });
   const place = answer.memberships.find((membership) => membership.session_id === sessionId);
-  if (!place) throw new Error(`This session does not hold message ${messageId}.`);
+  if (!place) throw new Error(`This session does not contain message ${messageId}.`);
   return place.position;
 }
 
@@ -120,7 +133,7 @@ interface Travel {
 }
 
 /**
- * Jumps to a place; while the session is replayed, that moves the replay to the time at which the place came.
+ * Jumps to a place; while the session is replayed, that moves the replay to the time at which the place was added.
  */
 export function useJumpDuringReplay({
   replay,

@@ -12,6 +12,7 @@ import {
 } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import type { OutlineEntry } from "@/api/types";
+import { retryEachFrame } from "@/session/timeline/frames";
 import "./sidebar.css";
 import { Icon, type IconName } from "@/design/icon";
 import { formatClock } from "@/format/time";
@@ -51,7 +52,7 @@ export const Outline = memo(function Outline({ entries, position, onJump }: Outl
     const to = event.relatedTarget;
     if (to && !event.currentTarget.contains(to)) setFocused(null);
   };
-  // Rows still move while they are measured: a click that lost its row is for the one it began on.
+  // Rows still move while they are measured: a click that ends outside of a row counts for the row it began on.
   const pressed = useRef<number | null>(null);
   const onMouseDown = (event: MouseEvent<HTMLElement>) => {
     pressed.current = rowOf(event);
@@ -125,14 +126,11 @@ export function OutlineButton({ entry, index, current, stop, focused, onJump }: 
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     if (!focused) return;
-    let frame = 0;
-    // What is far away is not visible until the list has measured it, and takes no focus before.
-    const take = () => {
+    // A button that is far away is not visible until the list has measured it, and takes no focus before.
+    return retryEachFrame(() => {
       button.current?.focus({ preventScroll: true });
-      if (document.activeElement !== button.current) frame = requestAnimationFrame(take);
-    };
-    take();
-    return () => cancelAnimationFrame(frame);
+      return document.activeElement === button.current;
+    });
   }, [focused]);
   const left = isLeft(entry.fate ?? "active") ? " outline-left" : "";
   return (
@@ -176,6 +174,6 @@ function markOf(entry: OutlineEntry) {
 function textOf(entry: OutlineEntry): string {
   if (entry.kind === "compaction") return entry.text ? `Compacted (${entry.text})` : "Compacted";
   if (entry.kind === "rewind") return "Rewound";
-  if (entry.kind === "error") return entry.text || "An answer that failed";
+  if (entry.kind === "error") return entry.text || "Failed answer";
   return commandText(entry.text) || "(no text)";
 }

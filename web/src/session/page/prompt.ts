@@ -6,32 +6,31 @@ import { getJson, sendJson } from "@/api/client";
 import { promptAnswerPath, promptPath } from "@/api/paths";
 import type { PromptAnswer, SessionItem, SessionState } from "@/api/types";
 
-/** Milliseconds between two looks whether the agent is done, or asks. */
-const LOOK = 1_000;
+/** Milliseconds between two requests for the state of the agent. */
+const POLL_INTERVAL = 1_000;
 
-/** What the agent is told of a call that it asks leave for. */
-export interface Leave {
+/** The answer to a permission request. */
+export interface PermissionAnswer {
   id: string;
   allow: boolean;
   reason?: string;
 }
 
-/** Under what the state of a session's prompt is remembered. */
+/** The query key of the state of a session's prompt. */
 export function promptKey(sessionId: string): string[] {
   return ["prompt", sessionId];
 }
 
 export type Prompt = ReturnType<typeof usePrompt>;
 
-export function usePrompt(sessionId: string, prompts: boolean) {
+export function usePrompt(sessionId: string) {
   const queries = useQueryClient();
   const path = promptPath(sessionId);
   const queryKey = promptKey(sessionId);
   const { data: state } = useQuery({
     queryKey,
     queryFn: ({ signal }) => getJson<PromptAnswer>(path, {}, signal),
-    enabled: prompts,
-    refetchInterval: (query) => (query.state.data?.running ? LOOK : false),
+    refetchInterval: (query) => (query.state.data?.running ? POLL_INTERVAL : false),
   });
   const keep = { onSuccess: (answer: PromptAnswer) => queries.setQueryData(queryKey, answer) };
   const send = useMutation({
@@ -40,7 +39,8 @@ export function usePrompt(sessionId: string, prompts: boolean) {
   });
   const stop = useMutation({ mutationFn: () => sendJson<PromptAnswer>("DELETE", path), ...keep });
   const answer = useMutation({
-    mutationFn: (leave: Leave) => sendJson<PromptAnswer>("POST", promptAnswerPath(sessionId), leave),
+    mutationFn: (permission: PermissionAnswer) =>
+      sendJson<PromptAnswer>("POST", promptAnswerPath(sessionId), permission),
     ...keep,
   });
   const { reset } = stop;

@@ -1,4 +1,4 @@
-/** The sessions that came out of this one: its subagents, and the forks and continuations that went their own way. */
+/** The sessions that started from this one: subagents, forks and continuations. */
 
 import { Link } from "wouter";
 import { sessionPage } from "@/api/paths";

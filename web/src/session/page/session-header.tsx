@@ -1,8 +1,8 @@
-/** What the session is, where it came from, and what can be done with all of it. */
+/** The header of a session: title, parent, facts, and the actions for the whole session. */
 
 import { Link } from "wouter";
 import { AnnotateButton } from "@/annotations/annotate-button";
-import { Said } from "@/annotations/said";
+import { AnnotationLine } from "@/annotations/annotation-line";
 import { StarButton } from "@/annotations/star-button";
 import { sessionPage } from "@/api/paths";
 import type { Session, SessionAnswer, SessionItem } from "@/api/types";
@@ -20,7 +20,7 @@ import { StateBadge } from "@/sessions/state-badge";
 import { useClock } from "@/sessions/use-clock";
 import { useSessionState } from "./prompt";
 
-const NOT_LIVE = "The server cannot be reached just now; what is missed comes when it is back";
+const NOT_LIVE = "The server cannot be reached. Missed changes are loaded when it is back.";
 
 interface SessionHeaderProps {
   answer: SessionAnswer | undefined;
@@ -67,12 +67,12 @@ export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: Ses
           <Origin answer={answer} />
         </SessionFacts>
       )}
-      {answer && <Said session={answer.session} />}
+      {answer && <AnnotationLine session={answer.session} />}
     </header>
   );
 }
 
-/** Back to where the session came from: the very call in its parent, or the list. */
+/** A link back: to the call in the parent session that started this one, or to the list. */
 function Back({ answer }: { answer: SessionAnswer | undefined }) {
   const parent = answer?.parent;
   return (
@@ -159,7 +159,7 @@ export function SessionFacts({ session, live, children }: SessionFactsProps) {
         <Cost session={session} />
       </li>
       {session.reported_cost && (
-        <li title="As the agent itself reported it; it may contain calls that no log shows">
+        <li title="As reported by the agent; it may include calls that are in no log">
           reported {formatTotalCost(Number(session.reported_cost.amount), 0)}
         </li>
       )}

@@ -1,4 +1,4 @@
-/** What one can take away from a session: its link, the command that goes on with it, documents, requests. */
+/** The share menu of a session: its link, the command that resumes it, exports, provider requests. */
 
 import { useState } from "react";
 import { getText, queryString } from "@/api/client";
@@ -30,7 +30,7 @@ export function SessionMenu({ session }: { session: SessionItem }) {
   const resume = session.resume && resumeLine(session.resume);
   return (
     <Menu label="Share" icon="share">
-      <MenuSection title="Here">
+      <MenuSection title="This session">
         <CopyButton
           className="menu-item"
           label="Copy link to this session"
@@ -69,7 +69,7 @@ export function resumeLine({ folder, command }: ResumeCommand): string {
   return folder ? `cd ${quoted(folder)} && ${resume}` : resume;
 }
 
-/** As one word of a shell, whatever a log had it be. */
+/** Quoted as one word of a shell, since its text comes from a log. */
 function quoted(word: string): string {
   return /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

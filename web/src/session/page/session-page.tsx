@@ -16,7 +16,7 @@ import { SessionContext } from "@/session/session-context";
 import { titleOf } from "@/sessions/session-title";
 import { useKeys } from "@/shell/keys";
 import { useTitle } from "@/shell/title";
-import { Composer } from "./composer";
+import { useStatus } from "@/shell/use-status";
 import { Outline } from "./outline";
 import { Relatives } from "./relatives";
 import { SessionHeader } from "./session-header";
@@ -27,6 +27,9 @@ import { Timeline, type TimelineHandle } from "@/session/timeline/timeline";
 import { useJumpKeys } from "./jump-keys";
 import { useAnchor, useGoTo, useJumpDuringReplay } from "./navigation";
 import { useSessionState } from "./prompt";
+
+// Loaded where the server takes prompts.
+const Composer = lazy(() => import("./composer"));
 
 // Loaded when the first call that started a session is opened.
 const LazyChildSession = lazy(() => import("@/session/timeline/child-session"));
@@ -59,7 +62,7 @@ export default function SessionPage({ id }: { id: string }) {
   );
 }
 
-/** A rewind is noted with the prompt that followed from it, and stands before that. */
+/** A rewind has the position of the prompt that followed from it, and comes before that. */
 function inOrder(entries: OutlineEntry[]): OutlineEntry[] {
   const rank = (entry: OutlineEntry) => (entry.kind === "rewind" ? 0 : 1);
   return entries.toSorted((one, other) => one.position - other.position || rank(one) - rank(other));
@@ -67,7 +70,7 @@ function inOrder(entries: OutlineEntry[]): OutlineEntry[] {
 
 interface OpenSessionProps {
   id: string;
-  /** Undefined until it is there: what was said is asked for at the same time. */
+  /** Undefined until it is loaded: the messages are requested at the same time. */
   answer: SessionAnswer | undefined;
   /** Likewise. */
   outline: OutlineEntry[] | undefined;
@@ -77,9 +80,15 @@ const NO_LANDMARKS: OutlineEntry[] = [];
 
 function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const landmarks = outline ?? NO_LANDMARKS;
-  const { loaded, open, loadBefore, loadAfter, renew, change } = useLoadedWindow(id);
+  const { loaded, open, loadBefore, loadAfter, renew, apply } = useLoadedWindow(id);
   const timeline = useRef<TimelineHandle>(null);
   const [position, setPosition] = useState(0);
+  // Keys may follow each other faster than the page is drawn: they read the position from here.
+  const newest = useRef(0);
+  const moveTo = useCallback((to: number) => {
+    newest.current = to;
+    setPosition(to);
+  }, []);
   const scroller = useRef<HTMLDivElement>(null);
   const [finding, setFinding] = useState(false);
   const [drawer, setDrawer] = useState(false);
@@ -87,11 +96,11 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const jump = useCallback(
     (place: Place) => {
       setDrawer(false);
-      // Said at once, so that a second key press goes on from here before the list has scrolled.
-      if (place.position !== null) setPosition(place.position);
+      // Set at once, so that a second key press goes on from here before the list has scrolled.
+      if (place.position !== null) moveTo(place.position);
       if (!timeline.current?.scrollTo(place)) open(place);
     },
-    [open],
+    [open, moveTo],
   );
   const { linked, flashing, problem, link } = useAnchor(id, jump);
   const showHit = useCallback(
@@ -101,7 +110,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
     },
     [link, jump],
   );
-  const live = useGrowth(id, loaded.window, { onChange: change, onResync: renew });
+  const live = useGrowth(id, loaded.window, { onChange: apply, onResync: renew });
 
   const cwd = answer?.session.cwd ?? answer?.session.project?.path;
   const [replay, shown] = useReplay({ id, loaded, loadAfter, open });
@@ -109,7 +118,9 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   const travel = useJumpDuringReplay({ replay, loaded, shown, ends, jump, open });
   const travelTo = useCallback((to: number) => travel(placeAt(to)), [travel]);
   // A replay is where it has come to, however little of that fills the screen.
-  useJumpKeys({ sessionId: id, outline: landmarks, position: replay.position ?? position, jump: travel });
+  const { position: replayed } = replay;
+  const positionNow = useCallback(() => replayed ?? newest.current, [replayed]);
+  useJumpKeys({ sessionId: id, outline: landmarks, positionNow, jump: travel });
   const replayHere = useCallback(() => replay.start(position), [replay.start, position]);
   useKeys(useMemo(() => ({ R: replayHere }), [replayHere]));
   const goTo = useGoTo({ sessionId: id, loaded: loaded.window, outline: landmarks, jump: travel });
@@ -119,9 +130,10 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
     () => ({ sessionId: id, cwd, running, linked, flashing, goTo, ChildSession }),
     [id, cwd, running, linked, flashing, goTo],
   );
+  const prompts = useStatus()?.prompts ?? false;
   const failure = problem ?? loaded.error ?? replay.error;
   const { children: subagents = [], forks = [] } = answer ?? {};
-  // Known once both are there: a column that comes and goes would move what is being read.
+  // Known once both are loaded: a column that appears later would move the text that is being read.
   const bare = answer !== undefined && outline?.length === 0 && subagents.length + forks.length === 0;
   const sidebar = outline && (
     <>
@@ -149,7 +161,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
           replayed={replay.position !== null}
           loadBefore={loadBefore}
           loadAfter={loadAfter}
-          onPosition={setPosition}
+          onPosition={moveTo}
           handle={timeline}
           scroller={scroller}
         >
@@ -163,7 +175,11 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
           />
           {replay.position !== null && <ReplayBar replay={replay} {...ends} onSeek={travelTo} />}
         </Timeline>
-        <Composer sessionId={id} />
+        {prompts && (
+          <Suspense fallback={null}>
+            <Composer sessionId={id} />
+          </Suspense>
+        )}
         <Drawer open={drawer} onClose={() => setDrawer(false)} label="Prompts">
           {sidebar}
         </Drawer>
@@ -172,20 +188,21 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
   );
 }
 
-/** The agent goes on while one reads: what is new is added at the end, what changed takes its place. */
+/** Applies live changes: new messages are added at the end, changed ones replace the old. */
 function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamReader<SessionChange>): boolean {
   const queries = useQueryClient();
-  const onChange = (told: SessionChange) => {
-    reader.onChange(told);
+  const onChange = (change: SessionChange) => {
+    reader.onChange(change);
     queries.setQueryData<SessionAnswer>(
       ["session", id],
-      (answer) => answer && { ...answer, session: told.session },
+      (answer) => answer && { ...answer, session: change.session },
     );
     // The outline names prompts, compactions and rewinds, and what became of them.
-    if (told.rows.length + told.events.length > 0) queries.invalidateQueries({ queryKey: ["outline", id] });
-    for (const child of told.children) queries.invalidateQueries({ queryKey: ["child", child.id] });
+    if (change.rows.length + change.events.length > 0)
+      queries.invalidateQueries({ queryKey: ["outline", id] });
+    for (const child of change.children) queries.invalidateQueries({ queryKey: ["child", child.id] });
   };
-  // The facts and the outline, too, may be from before what the stream tells.
+  // The facts and the outline, too, may be older than the first change of the stream.
   const onResync = (sequence: number) => {
     reader.onResync(sequence);
     const read = queries.getQueryData<SessionAnswer>(["session", id])?.change_sequence ?? -1;

@@ -19,10 +19,10 @@ export interface Moment {
   at: number | null;
 }
 
-/** What says something of the run, and is not shown on its own. */
+/** Events about the run, which are not shown on their own. */
 const QUIET = new Set(["run-metadata"]);
 
-/** Where something came, in order, each position once; to wait for what is not shown is to wait for what follows. */
+/** The moments in order, each position once; the delay of an event that is not shown is added to the next one. */
 export function momentsOf(events: ReplayedEvent[]): Moment[] {
   const moments: Moment[] = [];
   let waited = 0;
@@ -41,7 +41,7 @@ export function momentsOf(events: ReplayedEvent[]): Moment[] {
   return moments;
 }
 
-/** The window as it was when nothing behind this position had come yet. */
+/** The window as it was before anything after this position was added. */
 export function windowAt(window: SessionWindow, position: number): SessionWindow {
   return {
     ...window,
@@ -55,21 +55,21 @@ export function windowAt(window: SessionWindow, position: number): SessionWindow
 
 function messageAt(placed: PlacedMessage, position: number): PlacedMessage {
   const { message, placement } = placed;
-  const to_come = new Set(placement.results.flatMap(([id, at]) => (at > position ? [id] : [])));
-  if (to_come.size === 0) return placed;
+  const pending = new Set(placement.results.flatMap(([id, at]) => (at > position ? [id] : [])));
+  if (pending.size === 0) return placed;
   const parts = (message.parts ?? []).map((part) =>
-    part.type === "tool-call" ? callWithout(part, to_come) : part,
+    part.type === "tool-call" ? callWithout(part, pending) : part,
   );
   return { message: { ...message, parts }, placement };
 }
 
-function callWithout(call: ToolCallPart, to_come: ReadonlySet<string>): ToolCallPart {
-  const results = (call.results ?? []).filter((result) => !to_come.has(result.id));
+function callWithout(call: ToolCallPart, pending: ReadonlySet<string>): ToolCallPart {
+  const results = (call.results ?? []).filter((result) => !pending.has(result.id));
   if (results.length === (call.results?.length ?? 0)) return call;
   return { ...call, results, state: results.length > 0 ? "output-available" : "input-available" };
 }
 
-/** How near the end of what is known the player may come before more is asked for, in moments. */
+/** How near the end of what is known the player may come before more is loaded, in moments. */
 const NEAR = 30;
 
 interface Page {
@@ -87,7 +87,7 @@ export interface Moments {
 
 const NONE: Moment[] = [];
 
-/** Around `origin`; none while that is null. `position` is where the player stands. */
+/** Around `origin`; none while that is null. `position` is where the player is. */
 export function useMoments(
   sessionId: string,
   origin: number | null,
@@ -105,7 +105,7 @@ export function useMoments(
     getPreviousPageParam: ({ before }) => (before === null ? undefined : { before }),
     select: ({ pages }) => pages.flatMap(({ moments }) => moments),
     enabled: origin !== null,
-    // A session that has grown is played to where it ended; started anew, to where it ends then.
+    // A session that has grown is played to its old end; a new replay goes to the new end.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   });

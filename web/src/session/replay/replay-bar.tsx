@@ -31,7 +31,7 @@ export function ReplayBar({ replay, first, last, onSeek }: ReplayBarProps) {
     [toggle, step, stop],
   );
   useKeys(handlers);
-  // Whoever starts a replay has its keys at hand: on the button that started it, space would start it anew.
+  // The focus moves here with the replay's start: on the button that started it, space would start it again.
   const toggler = useRef<HTMLButtonElement>(null);
   useEffect(() => {
     const before = document.activeElement;
@@ -55,13 +55,19 @@ export function ReplayBar({ replay, first, last, onSeek }: ReplayBarProps) {
       >
         <Icon name={playing ? "pause" : "play"} size={14} /> <span>{playing ? "Pause" : "Play"}</span>
       </button>
-      <button type="button" className="button" onClick={() => step(1)} aria-label="Step on" title="Key: .">
+      <button
+        type="button"
+        className="button"
+        onClick={() => step(1)}
+        aria-label="Step forward"
+        title="Key: ."
+      >
         <Icon name="arrow" size={14} />
       </button>
       <input
         type="range"
         className="replay-place"
-        aria-label="Where in the session"
+        aria-label="Position in the session"
         min={first}
         max={last}
         value={Math.min(Math.max(position ?? first, first), last)}

@@ -1,4 +1,4 @@
-/** Plays a session: where it stands, and what moves it on. */
+/** The state of a replay: its position, speed, and what moves it on. */
 
 import { useCallback, useEffect, useMemo, useState } from "react";
 import type { LoadedWindow } from "@/session/loaded-window";
@@ -13,7 +13,7 @@ export interface Replay {
   position: number | null;
   playing: boolean;
   speed: number;
-  /** When what was shown last came. */
+  /** When the last shown entry was added: milliseconds since 1970. */
   at: number | null;
   error: Error | null;
   start: (position: number) => void;
@@ -110,7 +110,7 @@ export function useReplay({ id, loaded, loadAfter, open }: Session): [Replay, Lo
 interface Next {
   playing: boolean;
   next: Moment | null;
-  /** Whether what comes next is there to be shown. */
+  /** Whether the next entry is loaded. */
   isLoaded: boolean;
   /** Whether there are moments that are not known yet. */
   more: boolean;

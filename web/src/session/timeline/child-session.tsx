@@ -1,4 +1,4 @@
-/** The session that a call started, in place: the same entries as on its own page, as many as one asks for. */
+/** The session that a call started, in place: the same entries as on its own page, loaded page by page. */
 
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
@@ -35,7 +35,7 @@ export default function ChildSession({ id }: { id: string }) {
         <p className="child-title">
           <Icon name="agent" size={13} /> What the subagent did
           <Link href={sessionPage(id)} className="link">
-            On its own page
+            Open its page
           </Link>
         </p>
         {pages.isError && <p className="tool-note">Could not be loaded: {pages.error.message}</p>}

@@ -9,6 +9,7 @@ import { disclosureId } from "@/session/message/part-frame";
 import { rawId } from "@/session/message/raw-records";
 import { useSessionContext } from "@/session/session-context";
 import { useKeys } from "@/shell/keys";
+import { retryEachFrame } from "./frames";
 import { entryAt, flash } from "./scroll";
 
 /** j and k move, Enter opens and folds what is in the entry, x does so everywhere, r shows raw records, c copies a link. */
@@ -20,13 +21,20 @@ export function useEntryKeys(
   const disclosures = useDisclosures();
   const { sessionId } = useSessionContext();
   const handlers = useMemo(() => {
+    let stopFocusing = () => {};
     const move = (step: number) => (event: KeyboardEvent) => {
       const focused = document.activeElement?.closest<HTMLElement>(".entry")?.dataset.index;
       const top = list.current?.findItemIndex((list.current?.scrollOffset ?? 0) + 1) ?? 0;
       const next = focused === undefined ? top : Math.min(Math.max(Number(focused) + step, 0), count - 1);
       event.preventDefault();
       list.current?.scrollToIndex(next, { align: "nearest" });
-      requestAnimationFrame(() => entryAt(scroller.current, next)?.focus({ preventScroll: true }));
+      stopFocusing();
+      stopFocusing = retryEachFrame(() => {
+        const entry = entryAt(scroller.current, next);
+        entry?.focus({ preventScroll: true });
+        // An entry that is far away is not visible until the list has measured it, and takes no focus before.
+        return entry !== null && document.activeElement === entry;
+      });
     };
     return {
       j: move(1),

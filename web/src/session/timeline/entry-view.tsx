@@ -17,7 +17,13 @@ import { JsonCode } from "@/content/json-view";
 
 export const EntryView = memo(function EntryView({ entry, index }: { entry: Entry; index: number }) {
   return (
-    <div className="entry" data-index={index} data-branch={entry.inBranch} tabIndex={-1}>
+    <div
+      className="entry"
+      data-index={index}
+      data-entry={entry.key}
+      data-branch={entry.inBranch}
+      tabIndex={-1}
+    >
       {entry.newDay && (
         <p className="timeline-day">
           <span>{formatDay(entry.newDay, new Date())}</span>
@@ -76,7 +82,7 @@ export function BranchView({ entry }: { entry: BranchEntry }) {
         )}
         <span className="fold-size">{plural(entry.messages, "message")}</span>
       </button>
-      {entry.cause && <JumpLink to={{ id: entry.cause }}>Where it went on</JumpLink>}
+      {entry.cause && <JumpLink to={{ id: entry.cause }}>Go to where it continued</JumpLink>}
     </div>
   );
 }
@@ -151,7 +157,7 @@ export class EntryBoundary extends Component<EntryBoundaryProps, EntryBoundarySt
     return { failed: true };
   }
 
-  /** An entry that comes anew, with something else in it, is tried again. */
+  /** An entry that changed is tried again. */
   static getDerivedStateFromProps(
     { entry }: EntryBoundaryProps,
     state: EntryBoundaryState,
@@ -163,7 +169,7 @@ export class EntryBoundary extends Component<EntryBoundaryProps, EntryBoundarySt
     if (!this.state.failed) return this.props.children;
     return (
       <figure className="box">
-        <figcaption>This could not be drawn</figcaption>
+        <figcaption>This could not be shown</figcaption>
         <JsonCode value={this.props.entry as unknown as Json} />
       </figure>
     );

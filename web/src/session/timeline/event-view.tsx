@@ -33,13 +33,13 @@ function ToldEvent({ entry, event }: { entry: EventEntry; event: Described }) {
   );
 }
 
-/** Where the event leads: to the summary that replaced the context, to where one went back to. */
+/** The message an event links to: the summary that replaced the context, or the target of a rewind. */
 function linkOf(event: Described): { id: string; text: string } | null {
   if (event.type === "compaction" && event.summary_message_id) {
     return { id: event.summary_message_id, text: "The summary" };
   }
   return event.type === "rewind" && event.to_message_id
-    ? { id: event.to_message_id, text: "To where it went back" }
+    ? { id: event.to_message_id, text: "Go to that point" }
     : null;
 }
 
@@ -91,7 +91,7 @@ function OrphanResult({ id, event }: { id: string; event: Extract<HistoryEvent, 
     <div className="records">
       <button type="button" className="fold" aria-expanded={open} onClick={toggle} data-toggle>
         <Icon name="tool" />
-        <span>{event.duplicate ? "A result that came twice" : "A result without a call"}</span>
+        <span>{event.duplicate ? "Duplicate result" : "Result without a call"}</span>
         <span className="fold-preview">{event.tool_name ?? event.tool_call_id}</span>
       </button>
       {open && <ToolOutput result={event.result} call={call} />}
@@ -99,7 +99,7 @@ function OrphanResult({ id, event }: { id: string; event: Extract<HistoryEvent, 
   );
 }
 
-/** Records that are no part of the conversation: one quiet line that opens. */
+/** Records outside the conversation, folded to one quiet line. */
 export function RecordsView({ entry }: { entry: RecordsEntry }) {
   const [open, toggle] = useOwnDisclosure(entry.key);
   return (
@@ -128,7 +128,7 @@ function Record({ event }: { event: QuietEvent }) {
     <>
       <p className="records-kind">
         {event.kind}
-        {unknown && " · of a kind this version does not know"}
+        {unknown && " · unknown to this version"}
         {event.created_at && <span className="records-time">{formatExact(event.created_at)}</span>}
       </p>
       <EventRecords position={event.position ?? 0} id={event.id} />

@@ -8,14 +8,15 @@ import { rangesOf } from "@/session/find/find-marks";
 import type { LoadedWindow } from "@/session/loaded-window";
 import type { Place } from "@/session/place";
 import { holds } from "@/session/window";
+import { onReaderAction, retryEachFrame } from "./frames";
 
-/** Room above what was jumped to, so that one sees where one is. */
+/** Pixels above the target of a jump, so that some context is visible. */
 const ABOVE = 56;
 
 /** Milliseconds in which a jump finds its place while rows are measured; nothing may be added above it meanwhile. */
 const SETTLING = 200;
 
-/** How near the end of what is loaded one may come before more is asked for, in entries. */
+/** Distance to the end of what is loaded at which more is loaded, in entries. */
 const NEAR = 12;
 
 interface TimelineScroll {
@@ -32,13 +33,20 @@ export function useTimelineScroll(options: TimelineScroll) {
   const { scroller, list, entries, loaded, loadBefore, loadAfter, onPosition } = options;
   const { window: session, generation, place } = loaded;
   const settling = useRef<ReturnType<typeof setTimeout> | null>(null);
+  // The position of a jump is its target until the reader does something: a target near the end never gets to the top,
+  // and a part in the middle of the screen has other messages above it.
+  const atTarget = useRef(false);
+  const leaveTarget = useCallback(() => {
+    atTarget.current = false;
+  }, []);
+  useEffect(() => onReaderAction(leaveTarget), [leaveTarget]);
 
   const look = useCallback(() => {
     if (!list.current || !session || entries.length === 0 || settling.current) return;
     const { scrollOffset, viewportSize } = list.current;
     const top = list.current.findItemIndex(scrollOffset + ABOVE + 1);
     const bottom = list.current.findItemIndex(scrollOffset + viewportSize);
-    onPosition(entries[top]?.position ?? 0);
+    if (!atTarget.current) onPosition(entries[top]?.position ?? 0);
     if (session.hasBefore && top < NEAR) loadBefore();
     else if (session.hasAfter && bottom >= entries.length - NEAR) loadAfter();
   }, [list, entries, session, loadBefore, loadAfter, onPosition]);
@@ -47,6 +55,8 @@ export function useTimelineScroll(options: TimelineScroll) {
   const disclosures = useDisclosures();
   // A place inside a folded branch, until the branch has been unfolded.
   const waiting = useRef<Place | null>(null);
+  const stopShowing = useRef(() => {});
+  useEffect(() => () => stopShowing.current(), []);
 
   const go = (to: Place) => {
     const { position } = to;
@@ -57,8 +67,11 @@ export function useTimelineScroll(options: TimelineScroll) {
       return;
     }
     const index = position === null ? 0 : indexOf(entries, position);
+    atTarget.current = true;
+    onPosition(Math.min(position ?? entries[0]?.position ?? 0, entries.at(-1)?.position ?? 0));
     list.current?.scrollToIndex(index, { align: "start", offset: index > 0 ? -ABOVE : 0 });
-    requestAnimationFrame(() => showPart(scroller.current, index, to));
+    stopShowing.current();
+    stopShowing.current = showPart(scroller.current, entries[index]?.key ?? "", to);
     if (settling.current) clearTimeout(settling.current);
     settling.current = setTimeout(() => {
       settling.current = null;
@@ -89,10 +102,10 @@ export function useTimelineScroll(options: TimelineScroll) {
     return true;
   };
 
-  return { look, scrollTo };
+  return { look, scrollTo, leaveTarget };
 }
 
-/** The message at a position; where there is none, what stands before it. */
+/** Index of the message at a position; where there is none, of the entry before it. */
 function indexOf(entries: Entry[], position: number): number {
   const exact = entries.findIndex(
     (entry) => (entry.kind === "message" || entry.kind === "background") && entry.position === position,
@@ -113,26 +126,31 @@ function foldedBranchAt(entries: Entry[], position: number): BranchEntry | null 
   return found?.kind === "branch" ? found : null;
 }
 
-/** Frames in which a part may still be drawn: it opens, its text comes. */
-const PATIENCE = 40;
+/** How long something flashes, in milliseconds: a little longer than the animation in `timeline.css`. */
+export const FLASH = 2_600;
 
-/** As long as the flash of `timeline.css`, in milliseconds. */
-const FLASH = 2_600;
+/** Milliseconds between two searches for words in a part, which may be long. */
+const SEARCH_PAUSE = 100;
 
 /**
- * Scrolls a part of a message into view, or the words in it: a long message may hold them far below its start.
+ * Scrolls a part of a message into view as soon as it is drawn, and to the words in it as soon as these are: a long
+ * message may hold them far below its start. Returns a function that ends the wait.
  */
-export function showPart(scroller: HTMLElement | null, index: number, place: Place, frames = PATIENCE): void {
-  if (!scroller || (place.part === null && !place.call)) return;
-  const part = entryAt(scroller, index)?.querySelector<HTMLElement>(selectorOf(place));
-  const [word] = part && place.words ? rangesOf(part, place.words) : [];
-  const target = word?.startContainer.parentElement ?? part;
-  if (target && (word || !place.words || frames <= 1)) {
-    bringIntoSight(scroller, word ?? target, target);
-    if (part && place.call) flash(part);
-    return;
-  }
-  if (frames > 1) requestAnimationFrame(() => showPart(scroller, index, place, frames - 1));
+export function showPart(scroller: HTMLElement | null, entryKey: string, place: Place): () => void {
+  if (!scroller || (place.part === null && !place.call)) return () => undefined;
+  const selector = `.entry[data-entry="${CSS.escape(entryKey)}"] ${selectorOf(place)}`;
+  let shown = false;
+  let searchedAt = Number.NEGATIVE_INFINITY;
+  return retryEachFrame(() => {
+    const part = scroller.querySelector<HTMLElement>(selector);
+    if (!part || performance.now() - searchedAt < SEARCH_PAUSE) return false;
+    const [word] = place.words ? rangesOf(part, place.words) : [];
+    searchedAt = performance.now();
+    if (!shown && place.call) flash(part);
+    if (!shown || word) scrollIntoSight(scroller, word ?? part, word?.startContainer.parentElement ?? part);
+    shown = true;
+    return !place.words || word !== undefined;
+  });
 }
 
 function selectorOf({ part, call }: Place): string {
@@ -140,7 +158,7 @@ function selectorOf({ part, call }: Place): string {
 }
 
 /** Also inside of what scrolls by itself, as long outputs do. */
-function bringIntoSight(scroller: HTMLElement, place: Range | Element, target: Element): void {
+function scrollIntoSight(scroller: HTMLElement, place: Range | Element, target: Element): void {
   const inner = target.closest(".output, .diff, .json-text, .json-code, .code-block") ?? scroller;
   const box = place.getBoundingClientRect();
   const outside = [scroller, inner].some((view) => {

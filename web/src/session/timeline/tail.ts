@@ -1,24 +1,27 @@
-/** The end of a session that still grows: a reader who is there stays there; anyone else is told what came. */
+/** The end of a session that still grows: a reader who is there stays there; anyone else sees how much is new. */
 
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { VirtualizerHandle } from "virtua";
 import type { LoadedWindow } from "@/session/loaded-window";
 import type { SessionWindow } from "@/session/window";
+import { onReaderAction } from "./frames";
 
-/** How near the last row's end counts as being there, in pixels. */
+/** Distance from the end that counts as being there, in pixels. */
 const NEAR = 40;
 
 interface Tail {
   list: RefObject<VirtualizerHandle | null>;
   scroller: RefObject<HTMLElement | null>;
   loaded: LoadedWindow;
+  /** Called when the list has scrolled towards the end by itself. */
+  onFollow: () => void;
 }
 
-export function useTail({ list, scroller, loaded: { window: session, generation } }: Tail) {
+export function useTail({ list, scroller, loaded: { window: session, generation }, onFollow }: Tail) {
   const atEnd = useRef(false);
   const seen = useRef<{ generation: number; session: SessionWindow | null }>({ generation, session });
   const [unseen, setUnseen] = useState(0);
-  const follow = useFollowing(scroller);
+  const follow = useFollowing(scroller, onFollow);
 
   const look = useCallback(() => {
     if (!list.current || follow.isOn()) return;
@@ -46,7 +49,7 @@ export function useTail({ list, scroller, loaded: { window: session, generation 
     else if (added > 0) setUnseen((count) => count + added);
   }, [follow, session, generation]);
 
-  // Where one is changes too when rows turn out higher than they were thought to be.
+  // The position changes too when rows turn out higher than estimated.
   // biome-ignore lint/correctness/useExhaustiveDependencies: every jump makes another list
   useEffect(() => {
     const rows = scroller.current?.firstElementChild;
@@ -59,25 +62,22 @@ export function useTail({ list, scroller, loaded: { window: session, generation 
   return { look, goToEnd, unseen };
 }
 
-/** Messages that came behind what had been the end. */
+/** How many messages were added after the former end. */
 export function addedAtEnd(before: SessionWindow | null, after: SessionWindow): number {
   if (!before || before.hasAfter) return 0;
   const last = before.messages.at(-1)?.placement.position ?? Number.NEGATIVE_INFINITY;
   return after.messages.filter(({ placement }) => placement.position > last).length;
 }
 
-/** For how long the end must stay where it is until one has arrived there: in milliseconds, and in frames. */
+/** How long the end must not move until it counts as reached: at least so many milliseconds, and so many frames. */
 const SETTLED = 300;
 const SETTLED_FRAMES = 5;
-
-/** What the reader does to go elsewhere. */
-const HANDS = ["wheel", "touchmove", "pointerdown", "keydown"] as const;
 
 /**
  * Goes to the end, and stays there while it moves: rows are measured as they are drawn, on a slow machine some frames
  * later. Whatever the reader does meanwhile ends it.
  */
-function useFollowing(scroller: RefObject<HTMLElement | null>) {
+function useFollowing(scroller: RefObject<HTMLElement | null>, onFollow: () => void) {
   const frame = useRef<number | null>(null);
   const follow = useMemo(() => {
     const end = () => {
@@ -98,19 +98,21 @@ function useFollowing(scroller: RefObject<HTMLElement | null>) {
           frames = 0;
         }
         frames += 1;
+        const before = element.scrollTop;
         element.scrollTop = height;
+        if (element.scrollTop > before) onFollow();
         const settled = frames > SETTLED_FRAMES && performance.now() - since > SETTLED;
         frame.current = settled ? null : requestAnimationFrame(step);
       };
       step();
     };
     return { begin, end, isOn: () => frame.current !== null };
-  }, [scroller]);
+  }, [scroller, onFollow]);
   useEffect(() => {
-    for (const hand of HANDS) addEventListener(hand, follow.end, { capture: true, passive: true });
+    const stopListening = onReaderAction(follow.end);
     return () => {
       follow.end();
-      for (const hand of HANDS) removeEventListener(hand, follow.end, { capture: true });
+      stopListening();
     };
   }, [follow]);
   return follow;

@@ -53,7 +53,7 @@ export function Timeline(props: TimelineProps) {
   const { window: session, generation } = loaded;
   const entries = useEntries(loaded);
   const list = useRef<VirtualizerHandle>(null);
-  const { look, scrollTo } = useTimelineScroll({
+  const { look, scrollTo, leaveTarget } = useTimelineScroll({
     scroller,
     list,
     entries,
@@ -63,7 +63,7 @@ export function Timeline(props: TimelineProps) {
     onPosition,
   });
   const shift = useShift(loaded);
-  const tail = useTail({ list, scroller, loaded });
+  const tail = useTail({ list, scroller, loaded, onFollow: leaveTarget });
   useImperativeHandle(handle, () => ({ scrollTo }));
   useEntryKeys(scroller, list, entries.length);
   const ended = session !== null && !session.hasAfter && !replayed;
@@ -114,7 +114,7 @@ function End({ state }: { state: SessionState | undefined }) {
 
 const GOING_ON: Partial<Record<StateName, string>> = { running: "Still running", waiting: "Waiting for you" };
 
-/** Whether this drawing of the list is the one in which something came or went above; unfolding later is not. */
+/** Whether rows were added or removed above in this render; true for that one render only, not when a fold opens later. */
 function useShift({ window: session, grewBefore }: LoadedWindow): boolean {
   const drawn = useRef(session);
   useEffect(() => {
@@ -123,7 +123,7 @@ function useShift({ window: session, grewBefore }: LoadedWindow): boolean {
   return grewBefore && drawn.current !== session;
 }
 
-/** Made anew when something was loaded, and when a branch is opened or folded. */
+/** Computed again when something was loaded, and when a branch is opened or folded. */
 function useEntries({ window: session }: LoadedWindow) {
   const disclosures = useDisclosures();
   const branches = useSyncExternalStore(disclosures.subscribe, () => disclosures.signature(BRANCH_PREFIX));

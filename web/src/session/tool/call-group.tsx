@@ -51,7 +51,7 @@ export interface PlacedPart<P extends Part = Part> {
 }
 
 export interface PlacedCall extends PlacedPart<ToolCallPart> {
-  /** Calls that were made from inside this one. */
+  /** Calls that this one made. */
   nested: PlacedCall[];
 }
 

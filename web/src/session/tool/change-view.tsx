@@ -12,14 +12,14 @@ import "./change-view.css";
 
 const VERBS: Record<ChangeVerb, string> = { edit: "", create: "new", delete: "deleted", move: "moved" };
 
-/** Beyond this a page would stall; nobody reads a diff of that length in one go. */
+/** Lines of a diff that are shown; more would stall the page. */
 const LONGEST = 2_000;
 
 export function Changes({ changes }: { changes: FileChange[] }) {
   return changes.map((change, index) => <Change key={index} change={change} lines={change.lines} />);
 }
 
-/** The start of the changes: as much as one takes in while scrolling by. */
+/** The first lines of the changes, for a folded call. */
 export function ChangesGlance({ changes, onMore }: { changes: FileChange[]; onMore: () => void }) {
   const several = changes.length > 1;
   const shares = useMemo(() => shareOut(changes, several), [changes, several]);

@@ -48,8 +48,8 @@ const QUESTION_TEXTS = ["question", "text", "prompt", "message", "content"];
 /** The questions of a call that asks the user; empty for other calls. */
 export function questionsOf(call: ToolCallPart): Question[] {
   if (call.kind !== "ask") return [];
-  const asked = listField(call.input, ["questions"]) ?? (call.input === undefined ? [] : [call.input]);
-  return asked.flatMap((item) => questionOf(item) ?? []);
+  const questions = listField(call.input, ["questions"]) ?? (call.input === undefined ? [] : [call.input]);
+  return questions.flatMap((item) => questionOf(item) ?? []);
 }
 
 function questionOf(item: Json): Question | null {

@@ -1,4 +1,4 @@
-/** Looking into JSON that somebody else wrote: what is not there, or is something else, is just not found. */
+/** Fields of JSON that an agent wrote. A field that is missing or of another type gives null. */
 
 import type { Json, JsonObject } from "@/api/types";
 

@@ -27,7 +27,7 @@ const ELEMENT = /^<([a-z][\w-]*)>[^<>]*<\/\1>$/;
 
 const LONGEST = 12;
 
-/** What stands before the output itself; "Result:" at the very start is what a command printed. */
+/** A label before the output; "Result:" at the very start was printed by the command. */
 const LABEL = /^(Output:|Result:)(?: |$)/;
 const LABEL_ALONE = /^(Output:)(?: |$)/;
 
@@ -123,7 +123,7 @@ const HIT = /^((?:[A-Za-z]:)?[^\n:]+?)(?::(\d+):|-(\d+)-)(.*)$/;
 const FILE_LINE = /^File: (.+)$/;
 const LINE_HIT = /^L(\d+): ?(.*)$/;
 const SEPARATOR = /^-{2,3}$/;
-/** "Found 3 files", "Found 2 matches for pattern…": said by the tool, not found by it. */
+/** "Found 3 files", "Found 2 matches for pattern…": written by the tool, not a hit. */
 const REMARK = /^(?:Found \d+|No (?:files|matches)|Directory listing|\(Results are truncated)/;
 const PATH = /^(?:[\w.~@+-]*[/\\])?[^\s:<>|]*[\w)\]]+[/\\]?$/;
 

@@ -1,4 +1,4 @@
-/** A tool call: one line, what one wants to see of it at a glance, and all of it when it is opened. */
+/** A tool call: one line, a glance at its outcome, and everything when it is opened. */
 
 import { useMemo } from "react";
 import { Link } from "wouter";

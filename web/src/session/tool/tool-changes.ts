@@ -1,5 +1,5 @@
 /**
- * What an editing call changes, file by file. From its input it is what the model asked for; from the agent's own JSON
+ * What an editing call changes, file by file. The input holds what the model asked for; from the agent's own JSON
  * of the outcome it is what really happened, with the numbers of the lines.
  */
 
@@ -30,7 +30,7 @@ export const SHOWN_BY_DIFF: ReadonlySet<string> = new Set([
   "changes",
 ]);
 
-/** What a call was asked to change; nothing where its input is not understood. */
+/** The changes that a call requests; empty where its input is not understood. */
 export function changesOf(call: ToolCallPart): FileChange[] {
   if (call.input_text && isPatch(call.input_text)) return parsePatch(call.input_text);
   const input = call.input;
@@ -51,7 +51,7 @@ function replacement(edit: JsonObject, path: string): FileChange[] {
     return [{ path: own, verb: "edit", lines: diffOf(firstText(edit, OLD) ?? "", after) }];
   }
   const content = firstText(edit, CONTENT);
-  // Whether the file was there before, the input does not tell: what is written is all added.
+  // The input does not show whether the file existed: everything that is written counts as added.
   return content === null ? [] : [{ path: own, verb: "edit", lines: addedLines(content) }];
 }
 
@@ -110,7 +110,7 @@ function fileChange(path: string, change: Json): FileChange[] {
   return [movedTo ? { path, verb: "move", movedTo, lines } : { path, verb: "edit", lines }];
 }
 
-/** Lines of a hunk as Claude Code records them: signs before the text, numbers beside the list. */
+/** Lines of a hunk as Claude Code records them: signs before the text, numbers next to the list. */
 function hunkLines(hunk: Json, index: number): DiffLine[] {
   let before = numberField(hunk, "oldStart") ?? 1;
   let after = numberField(hunk, "newStart") ?? 1;
@@ -125,7 +125,7 @@ function hunkLines(hunk: Json, index: number): DiffLine[] {
   return index > 0 ? [{ kind: "gap", text: "" }, ...lines] : lines;
 }
 
-/** The call knows the whole path, where a patch of one file may have its last name only. */
+/** Changes with the path of the call: a patch of one file may hold the file name only. */
 function withPath(changes: FileChange[], path: string): FileChange[] {
   const [only] = changes;
   return path && only && changes.length === 1 ? [{ ...only, path }] : changes;

@@ -1,4 +1,4 @@
-/** What one sees of a folded call without asking: its changes, list, question, report, error or pictures. */
+/** What a folded call shows of itself: its changes, tasks, questions, report, error or pictures. */
 
 import { useMemo } from "react";
 import type { FilePart, ToolCallPart } from "@/api/types";
@@ -60,29 +60,29 @@ function picturesOf(part: ToolCallPart): FilePart[] {
   );
 }
 
-/** The first words of what a subagent gave back; that it was launched is no report. */
+/** The first lines that a subagent returned; null while it has only been launched. */
 export function reportOf(part: ToolCallPart): string | null {
   const result = part.kind === "subagent" ? part.results?.findLast((found) => !found.preliminary) : undefined;
   const texts = (result?.content ?? []).flatMap((content) => (content.type === "text" ? [content.text] : []));
-  const said = unframe(texts.join("\n")).body.trim();
-  // Some agents answer with JSON that only says that it was started, or is over.
-  return said === "" || said.startsWith("{") ? null : cut(said, false);
+  const text = unframe(texts.join("\n")).body.trim();
+  // Some agents return JSON that only reports that the subagent was started, or has ended.
+  return text === "" || text.startsWith("{") ? null : cut(text, false);
 }
 
 const LINES = 3;
 const WIDTH = 400;
 
-/** A command says at the end what went wrong, others at the start. A refusal: only what the user said to it. */
+/** The last lines of a failed command, the first of another failure; of a denied call what the user answered. */
 export function troubleOf(part: ToolCallPart): { text: string; tone: "error" | "warning" } | null {
   const result = part.results?.at(-1);
   const texts = (result?.content ?? []).flatMap((content) => (content.type === "text" ? [content.text] : []));
-  const said = unframe(result?.error_text ?? texts.join("\n")).body;
+  const text = unframe(result?.error_text ?? texts.join("\n")).body;
   if (part.state === "output-denied") {
-    const reply = /the user said:\n([\s\S]+)/.exec(said)?.[1] ?? part.approval?.reason;
+    const reply = /the user said:\n([\s\S]+)/.exec(text)?.[1] ?? part.approval?.reason;
     return reply ? { text: cut(reply, false), tone: "warning" } : null;
   }
-  if (part.state !== "output-error" || said.trim() === "") return null;
-  return { text: cut(said.replace(/^Exit code \d+\n/, ""), part.kind === "execute"), tone: "error" };
+  if (part.state !== "output-error" || text.trim() === "") return null;
+  return { text: cut(text.replace(/^Exit code \d+\n/, ""), part.kind === "execute"), tone: "error" };
 }
 
 function cut(text: string, atEnd: boolean): string {

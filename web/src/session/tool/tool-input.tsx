@@ -38,12 +38,12 @@ export function ToolInput({ part, messageId }: ToolInputProps) {
   return <OtherInput part={part} />;
 }
 
-/** What was asked for until it is known what was done. */
+/** The requested changes, until the recorded ones are loaded. */
 function EditInput({ part, messageId }: ToolInputProps) {
-  const asked = useMemo(() => changesOf(part), [part]);
+  const requested = useMemo(() => changesOf(part), [part]);
   const { results } = useStructuredResults(messageId, part.tool_call_id, hasResult(part));
-  const done = useMemo(() => results?.flatMap(recordedChanges) ?? [], [results]);
-  const changes = done.length > 0 ? done : asked;
+  const recorded = useMemo(() => results?.flatMap(recordedChanges) ?? [], [results]);
+  const changes = recorded.length > 0 ? recorded : requested;
   if (changes.length === 0) return <PlainInput part={part} />;
   return (
     <>
@@ -119,7 +119,7 @@ export function QuestionList({ questions, answer }: { questions: Question[]; ans
   );
 }
 
-/** Agents tell the model `"Which colour?"="Red"`, or give the words alone. */
+/** Agents answer the model with `"Which colour?"="Red"`, or with the chosen words alone. */
 function isChosen(answer: string, question: Question, label: string): boolean {
   return answer.includes(`"${question.text}"="${label}"`) || answer.trim() === label;
 }

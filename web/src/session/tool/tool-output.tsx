@@ -1,4 +1,4 @@
-/** One result of a tool call: its text and files in the order they came. */
+/** One result of a tool call: its text and files in their order. */
 
 import { spillTextPath } from "@/api/paths";
 import type { Part, ToolCallPart, ToolResult } from "@/api/types";
@@ -28,7 +28,7 @@ export function ToolOutput({ result, call }: { result: ToolResult; call: ToolCal
   const spill = result.spilled_to
     ? { address: spillTextPath(sessionId, result.spilled_to), size: null }
     : null;
-  const errorText = isSaid(result.error_text, content) ? null : result.error_text;
+  const errorText = repeatsContent(result.error_text, content) ? null : result.error_text;
   const status = result.status ?? "success";
   const label = statusLabel(status);
   const links = webResultsOf(result);
@@ -56,10 +56,10 @@ export function ToolOutput({ result, call }: { result: ToolResult; call: ToolCal
 }
 
 /** Many logs give the text of an error a second time as the content of the result. */
-function isSaid(errorText: string | undefined, content: Part[]): boolean {
+function repeatsContent(errorText: string | undefined, content: Part[]): boolean {
   const whole = content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
-  const said = errorText?.trim() ?? "";
-  return whole.includes(said);
+  const error = errorText?.trim() ?? "";
+  return whole.includes(error);
 }
 
 interface OutputPartProps {

@@ -1,4 +1,4 @@
-/** An opened tool call: input, approval, results in the order they came, and the session that it started. */
+/** An opened tool call: input, approval, results in their order, and the session that it started. */
 
 import { useState } from "react";
 import type { Approval, ToolCallPart } from "@/api/types";
@@ -39,7 +39,7 @@ export function ToolPanel({ part, messageId, index, child }: ToolPanelProps) {
 
 function ApprovalLine({ approval }: { approval: Approval }) {
   const answer =
-    approval.approved === undefined ? "Approval asked for" : approval.approved ? "Allowed" : "Refused";
+    approval.approved === undefined ? "Approval requested" : approval.approved ? "Allowed" : "Denied";
   return (
     <p className="tool-note">
       {answer}

@@ -47,7 +47,7 @@ function argumentOf(call: ToolCallPart, cwd: string | undefined): string {
   return place && place !== main ? `${shown} in ${relativeTo(cwd, place)}` : shown;
 }
 
-/** Of calls whose input is more than fields: commands, patches, lists, plans. */
+/** The argument of calls whose input is more than fields: commands, patches, lists, plans; null for others. */
 function specialArgument(call: ToolCallPart, cwd: string | undefined): string | null {
   if (call.kind === "execute") {
     const command = commandOf(call);
@@ -96,13 +96,13 @@ export function mcpNameOf(call: ToolCallPart): McpName | null {
   return titled ? { tool: titled[1] ?? "", server: titled[2] ?? "" } : null;
 }
 
-/** Of kinds whose amount says something. */
+/** Kinds of tools whose output is counted. */
 const COUNTED: ReadonlySet<ToolKind | undefined> = new Set<ToolKind>(["read", "search", "execute", "fetch"]);
 
 /** Longer outputs are not looked into for a figure. */
 const LARGEST = 70_000;
 
-/** How much came back, in two words beside the call: "12 lines", "3 matches in 2 files". */
+/** How much came back, in two words next to the call: "12 lines", "3 matches in 2 files". */
 export function figureOf(call: ToolCallPart): string | null {
   const result = call.results?.at(-1);
   if (!COUNTED.has(call.kind) || !result || (result.status ?? "success") !== "success") return null;
@@ -157,7 +157,7 @@ export function stateLabel(call: ToolCallPart, running = false): StateLabel {
   const exit = call.results?.at(-1)?.exit_code;
   if (exit === undefined || exit === 0) return label;
   if (label.tone === "error") return { ...label, text: `exit ${exit}` };
-  // Some agents call a command done, whatever it said at its end.
+  // Some agents call a command done, whatever its exit code.
   return label.tone === "quiet" ? { ...label, text: `exit ${exit}`, icon: "info", tone: "warning" } : label;
 }
 

@@ -4,10 +4,10 @@ import { Link } from "wouter";
 import type { SessionItem } from "@/api/types";
 import "./annotations.css";
 
-export function Said({ session: { annotations } }: { session: SessionItem }) {
+export function AnnotationLine({ session: { annotations } }: { session: SessionItem }) {
   if (!annotations?.note && !annotations?.tags.length) return null;
   return (
-    <p className="said">
+    <p className="annotation-line">
       {annotations.tags.map((tag) => (
         <Link key={tag} href={`/?tag=${encodeURIComponent(tag)}`} className="tag">
           {tag}
