@@ -25,5 +25,6 @@ def test_every_row_stands_once_and_none_is_missing() -> None:
 def test_every_row_is_cited_by_name_and_every_row_that_is_cited_is_listed() -> None:
     """A range names nothing: who reads of R-S1 to R-S3 in a test does not know whether it proves R-S2."""
     files = [path for pattern in TESTS for path in (ROOT / "tests").glob(pattern) if path != Path(__file__)]
+    files += (ROOT / "web" / "tests").glob("*.ts*")
     cited = {row for path in files for row in ROW.findall(RANGE.sub("", path.read_text()))}
     assert cited == set(listed())

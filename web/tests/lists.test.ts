@@ -4,9 +4,8 @@ import type { SearchGroup, SearchHit, SessionState, UsageRow } from "@/api/types
 import { projectLabels } from "@/filters/project-label";
 import { joinGroups } from "@/search/use-search";
 import { commandText } from "@/session/message/message-text";
-import { foldFamilies } from "@/sessions/fold-families";
-import { groupByDay } from "@/sessions/group-by-day";
-import { groupByProject } from "@/sessions/group-by-project";
+import { foldForks } from "@/sessions/fold-forks";
+import { groupByDay, groupByProject } from "@/sessions/session-groups";
 import { titleOf } from "@/sessions/session-title";
 import { evidenceOf, isActive, stateAt, stateLabel } from "@/sessions/state-of";
 import { withChanges } from "@/shell/use-live";
@@ -64,7 +63,7 @@ describe("what a session is doing", () => {
   });
 
   it("is said where it is news", () => {
-    expect(stateLabel(state("waiting", { evidence: "approval" }), now)).toBe("waits for leave");
+    expect(stateLabel(state("waiting", { evidence: "approval" }), now)).toBe("waits for permission");
     expect(stateLabel(state("waiting", { evidence: "question" }), now)).toBe("waits for an answer");
     expect(stateLabel(state("killed", { detail: "exit 137" }), now)).toBe("killed, exit 137");
     expect(stateLabel(state("quiet"), now)).toMatch(/^quiet since \d/);
@@ -74,7 +73,7 @@ describe("what a session is doing", () => {
 
   it("names its evidence", () => {
     expect(evidenceOf(state("done", { evidence: "turn-ended", detail: "turn_duration" }))).toBe(
-      "The agent wrote that the turn is over (turn_duration)",
+      "The agent recorded the end of the turn (turn_duration)",
     );
   });
 });
@@ -99,7 +98,7 @@ it("reads tags between commas, each once", () => {
 it("folds forks under the session they came out of, where the first of them stood", () => {
   const fork = (id: string, parent: string) =>
     session({ id, relationships: [{ kind: "fork", parent_session_id: parent }] });
-  const heads = (...sessions: ReturnType<typeof session>[]) => foldFamilies(sessions).map(({ id }) => id);
+  const heads = (...sessions: ReturnType<typeof session>[]) => foldForks(sessions).map(({ id }) => id);
   expect(heads(session({ id: "x" }), fork("c", "b"), fork("b", "a"), session({ id: "a" }))).toEqual([
     "x",
     "a",

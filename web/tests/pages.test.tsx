@@ -1,0 +1,168 @@
+// @vitest-environment happy-dom
+
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, it } from "vitest";
+import type { SessionItem, UsageTotals } from "@/api/types";
+import FilesPage from "@/files/files-page";
+import SearchPage from "@/search/search-page";
+import { SessionRow } from "@/sessions/session-row";
+import { SessionsPage } from "@/sessions/sessions-page";
+import { COST } from "@/usage/measures";
+import UsagePage from "@/usage/usage-page";
+import { UsageTable } from "@/usage/usage-table";
+import { answerWith, renderAt } from "./render";
+import { session } from "./samples";
+
+const NOW = new Date("2026-11-22T12:00:00Z");
+
+it.each([
+  ["/", "GET /api/sessions?", SessionsPage, "The list of sessions could not be loaded"],
+  ["/usage", "GET /api/usage", UsagePage, "The usage could not be loaded"],
+  ["/files", "GET /api/files/touched", FilesPage, "The list of files could not be loaded"],
+  ["/search?q=blue", "GET /api/search", SearchPage, "The search could not be loaded"],
+])("says at %s what could not be loaded, and why", async (address, request, Page, title) => {
+  answerWith({ [request]: { status: 503, message: "the store is busy" } });
+  renderAt(address, <Page />);
+  const alert = await screen.findByRole("alert");
+  expect(alert.textContent).toContain(title);
+  expect(alert.textContent).toContain("the store is busy");
+});
+
+function listOf(...items: SessionItem[]) {
+  return { items, next_cursor: null, total: items.length, change_sequence: 1 };
+}
+
+it("groups sessions by project when asked, and keeps that in the address", async () => {
+  const shop = session({
+    id: "a:1",
+    title: "Prompt number 1",
+    project: { path: "/home/ada/shop", name: "shop" },
+    updated_at: "2026-11-21T10:00:00Z",
+  });
+  const bank = session({
+    id: "a:2",
+    title: "Mind the bank",
+    project: { path: "/home/ada/bank", name: "bank" },
+    updated_at: "2026-11-21T09:00:00Z",
+  });
+  answerWith({ "GET /api/sessions": { json: listOf(shop, bank) } });
+  const { container } = renderAt("/", <SessionsPage />);
+  await screen.findByText("Mind the bank");
+  expect(container.querySelectorAll(".session-group")).toHaveLength(1);
+  await userEvent.click(screen.getByRole("button", { name: "By project" }));
+  expect(location.search).toBe("?group=project");
+  expect(screen.getByRole("region", { name: "shop" }).textContent).toContain("Prompt number 1");
+  expect(screen.getByRole("region", { name: "bank" }).textContent).not.toContain("Prompt number 1");
+});
+
+it("says that no session matches, and clears the filters", async () => {
+  const requests = answerWith({
+    "GET /api/sessions?title=": { json: listOf() },
+    "GET /api/sessions": { json: listOf(session({ title: "Mind the bank" })) },
+  });
+  renderAt("/?title=nothing", <SessionsPage />);
+  await userEvent.click(await screen.findByRole("button", { name: "Clear the filters" }));
+  expect(await screen.findByText("Mind the bank")).toBeTruthy();
+  expect(location.search).toBe("");
+  expect(requests.lines.some((line) => line.includes("title=nothing"))).toBe(true);
+});
+
+/** R-C22: a call of a model without a price makes the sum a lower bound. */
+it("says that a cost is a lower bound where a price is unknown", () => {
+  answerWith({});
+  const priced = { usage: { calls: 3 }, cost: { amount: "0.04", currency: "USD" } } as Partial<SessionItem>;
+  renderAt("/", <SessionRow session={session({ ...priced, unpriced_calls: 1 })} now={NOW} />);
+  expect(screen.getByRole("link").textContent).toContain("≥ $0.04");
+  expect(screen.getByTitle("1 call of unknown price not included")).toBeTruthy();
+});
+
+it("shows the exact cost where all prices are known", () => {
+  answerWith({});
+  const priced = { usage: { calls: 3 }, cost: { amount: "0.04", currency: "USD" } } as Partial<SessionItem>;
+  renderAt("/", <SessionRow session={session(priced)} now={NOW} />);
+  expect(screen.getByRole("link").textContent).toContain("$0.04");
+  expect(screen.getByRole("link").textContent).not.toContain("≥");
+});
+
+it("folds subagents under their parent until they are opened", async () => {
+  const child = session({
+    id: "claude-code:one.a1b2c3",
+    title: "Look around",
+    title_source: "generated",
+    first_prompt: "Look at every door",
+    relationships: [{ kind: "subagent", parent_session_id: "claude-code:one" }],
+  });
+  const requests = answerWith({ "GET /api/sessions?parent=claude-code": { json: listOf(child) } });
+  renderAt("/", <SessionRow session={session({ title: "Mind the bank", children: 1 })} now={NOW} />);
+  expect(requests.lines.filter((line) => line.includes("parent="))).toEqual([]);
+  await userEvent.click(screen.getByRole("button", { name: "1 subagent or fork of Mind the bank" }));
+  const name = await screen.findByText("Look around");
+  const link = name.closest("a");
+  expect(link?.getAttribute("href")).toBe("/sessions/claude-code:one.a1b2c3");
+  expect(link?.textContent).toContain("Look at every door");
+  expect(link?.textContent).toContain("subagent");
+});
+
+const NONE: UsageTotals = {
+  calls: 0,
+  unpriced_calls: 0,
+  unknown_calls: 0,
+  input: 0,
+  tool_prompt: 0,
+  cache_read: 0,
+  cache_write_5m: 0,
+  cache_write_1h: 0,
+  cache_write: 0,
+  output: 0,
+  reasoning: 0,
+  tokens: 0,
+  cost: null,
+} as UsageTotals;
+
+/** R-C22. */
+it("shows an unknown price as unknown and not as zero", () => {
+  const priced: UsageTotals = { ...NONE, calls: 2, input: 10, tokens: 10, cost: 5.1 };
+  const unpriced: UsageTotals = { ...NONE, calls: 1, unpriced_calls: 1, input: 7, tokens: 7 };
+  renderAt(
+    "/",
+    <UsageTable
+      by="model"
+      rows={[
+        { name: "opus", label: "opus", totals: priced },
+        { name: "mystery-model-9", label: "mystery-model-9", totals: unpriced },
+      ]}
+      totals={{ ...priced, calls: 3, unpriced_calls: 1 }}
+      measure={COST}
+    />,
+  );
+  const mystery = screen.getByRole("row", { name: /mystery-model-9/ });
+  expect(within(mystery).getByText("unknown")).toBeTruthy();
+  expect(mystery.textContent).not.toContain("$");
+  expect(screen.getByRole("row", { name: /Total/ }).textContent).toContain("≥ $5.1");
+});
+
+it("says that no tool touched a path", async () => {
+  answerWith({
+    "GET /api/files/touched": { json: { items: [] } },
+    "GET /api/files?": { json: { sessions: [], items: [], next_cursor: null } },
+  });
+  const { unmount } = renderAt("/files?text=no-such-file", <FilesPage />);
+  expect(await screen.findByRole("heading", { name: "No file here" })).toBeTruthy();
+  unmount();
+  renderAt("/files?path=no/such/file", <FilesPage />);
+  expect(await screen.findByText("No tool call read or changed a file with this path.")).toBeTruthy();
+});
+
+it("sends no query that is too long, by the characters of Unicode", async () => {
+  const nothing = { items: [], next_cursor: null, total: 0, total_is_exact: true, pending: 0 };
+  const requests = answerWith({ "GET /api/search": { json: nothing } });
+  const searches = () => requests.lines.filter((line) => line.startsWith("GET /api/search"));
+  const { unmount } = renderAt(`/search?q=${encodeURIComponent("📦".repeat(1000))}`, <SearchPage />);
+  expect(await screen.findByRole("heading", { name: /^Nothing found for/ })).toBeTruthy();
+  await waitFor(() => expect(searches()).toHaveLength(1));
+  unmount();
+  renderAt(`/search?q=${"x".repeat(1001)}`, <SearchPage />);
+  expect(screen.getByRole("alert").textContent).toContain("It has 1,001 characters; the limit is 1,000.");
+  expect(searches()).toHaveLength(1);
+});
