@@ -6,17 +6,16 @@ import msgspec
 
 from support.format_page import FormatPage, named
 from turnlog.agents.klaude.contents import PARTS
-from turnlog.agents.klaude.kinds import KINDS
-from turnlog.agents.klaude.messages import SOURCES
-from turnlog.agents.klaude.records import Data
+from turnlog.agents.klaude.messages import SOURCE_ORIGINS
+from turnlog.agents.klaude.records import RECORD_KINDS, Data
 
 PAGE = FormatPage("klaude")
 
 
 def test_every_record_kind_is_on_the_page_with_what_it_becomes() -> None:
     """R-S23, R-C3"""
-    described = {named(kind)[0]: becomes for kind, becomes, *_ in PAGE.rows("## Records")}
-    assert described == {kind: becomes.value for kind, becomes in KINDS.items()}
+    described = {named(kind)[0]: outcome for kind, outcome, *_ in PAGE.rows("## Records")}
+    assert described == {kind: outcome.value for kind, outcome in RECORD_KINDS.items()}
 
 
 def test_every_part_is_on_the_page() -> None:
@@ -26,7 +25,7 @@ def test_every_part_is_on_the_page() -> None:
 
 def test_every_source_of_a_user_message_is_on_the_page() -> None:
     described = {name: named(origin)[0] for source, origin in PAGE.rows("### User messages") for name in named(source)}
-    assert described.items() >= {name: origin.value for name, origin in SOURCES.items()}.items()
+    assert described.items() >= {name: origin.value for name, origin in SOURCE_ORIGINS.items()}.items()
 
 
 def test_every_field_that_is_read_is_on_the_page() -> None:

@@ -36,7 +36,7 @@ from support.plain_store import read_home
 from turnlog.agents import detect, fold_bytes
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes, LeafTitle, LineCounts
-from turnlog.agents.klaude.kinds import KINDS
+from turnlog.agents.klaude.records import RECORD_KINDS
 from turnlog.logs import read_session
 from turnlog.model import (
     CompactionEvent,
@@ -560,7 +560,7 @@ def test_what_tasks_left_is_kept_given_back_and_forgotten(tmp_path: Path) -> Non
 
 def test_every_kind_is_read_without_a_word_in_it() -> None:
     """R-K7: whatever a record lacks, it is a message, a result, or an event."""
-    for kind in KINDS:
+    for kind in RECORD_KINDS:
         changes: Changes = fold_bytes(AGENT, log_source(), lines({"type": kind, "data": {}}))
         counts: dict[str, Any] = {name: getattr(changes.counts, name) for name in LineCounts.__struct_fields__}
         assert sum(counts.values()) == 1, kind

@@ -19,7 +19,7 @@ from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.gemini_cli.contents import joined_text, parse_parts
 from turnlog.agents.gemini_cli.conversation import append_message, apply_checkpoint, apply_rewind, is_message_key
-from turnlog.agents.gemini_cli.fold_context import GeminiContext, State, aware_or_none, decode_state, encode_state
+from turnlog.agents.gemini_cli.fold_context import GeminiContext, GeminiState, aware_or_none, decode_state, encode_state
 from turnlog.agents.gemini_cli.messages import LoggedMessage, is_subagent_request
 from turnlog.agents.gemini_cli.records import (
     CALLS,
@@ -54,7 +54,7 @@ class GeminiCliFold:
 
     def __init__(self, source: Source, state: bytes | None) -> None:
         self._source = source
-        self._state = decode_state(state) if state is not None else State()
+        self._state = decode_state(state) if state is not None else GeminiState()
         self._project = project_path_of(source)
 
     def feed(self, data: bytes, offset: int) -> Changes:

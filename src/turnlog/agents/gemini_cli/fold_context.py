@@ -60,7 +60,7 @@ _STORED_NAMES = {"finished_calls": "answered", "rewritten": "put_back", "pending
 """What fields of the state are called in the stores of earlier versions, which must stay readable."""
 
 
-class State(msgspec.Struct, rename=_STORED_NAMES):
+class GeminiState(msgspec.Struct, rename=_STORED_NAMES):
     """What is remembered between two feeds."""
 
     session: str | None = None
@@ -96,7 +96,7 @@ class State(msgspec.Struct, rename=_STORED_NAMES):
     titled: bool = False
 
 
-encode_state, decode_state = codec_of(State)
+encode_state, decode_state = codec_of(GeminiState)
 
 
 _LARGEST_DATA = 4096
@@ -113,7 +113,7 @@ class GeminiContext(LineReading):
 
     def __init__(
         self,
-        state: State,
+        state: GeminiState,
         *,
         unnamed: str,
         is_subagent: bool,
@@ -177,7 +177,7 @@ class GeminiContext(LineReading):
             external_id = state.session
         if state.session != external_id and (state.session is not None or state.entries or state.last_at):
             self._finish_session(self.previous_end)
-            self.state = State(lines=state.lines, file=state.file)
+            self.state = GeminiState(lines=state.lines, file=state.file)
         self.state.session = external_id
         if self._parent is not None and self._parent != external_id:
             self.changes.links.append(
@@ -190,7 +190,7 @@ class GeminiContext(LineReading):
         self.use_session(f"{parent}.{self.state.file.rstrip('.')}")
         self.state.parent = parent
 
-    def continue_from(self, before: State, leaf: str) -> None:
+    def continue_from(self, before: GeminiState, leaf: str) -> None:
         """Continue a session after the message `leaf`, with the state of the session's previous file."""
         self.state.session = before.session
         self.state.turn, self.state.step, self.state.titled = before.turn, before.step, before.titled

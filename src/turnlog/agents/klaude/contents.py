@@ -1,4 +1,4 @@
-"""Parts of klaude-code's messages, its usage and its times -> the model. What is not known keeps its JSON."""
+"""klaude-code's parts, usage and times become values of the model. Unknown parts keep their JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from turnlog.model import (
     Usage,
 )
 
-TOOLS: dict[str, ToolKind] = {
+TOOL_KINDS: dict[str, ToolKind] = {
     "Agent": ToolKind.SUBAGENT,
     "AskUserQuestion": ToolKind.ASK,
     "Bash": ToolKind.EXECUTE,
@@ -50,35 +50,35 @@ PARTS = frozenset({"text", "image_url", "image_file", "thinking_text", "thinking
 """The six kinds of parts (R-K1)."""
 
 _UNNAMED = "unknown"
-"""The provider of a thought, where no usage names it."""
+"""The provider of a thought, when no usage names it."""
 
 
 def parts_of(raws: Sequence[Raw], message_id: str, provider: str | None = None) -> tuple[Part, ...]:
-    """The parts of a message. A signature goes to the thought right before it, else it stands alone (R-K6)."""
+    """The parts of a message. A signature is added to the thought right before it, or is a part of its own (R-K6)."""
     found: list[Part] = []
     for index, raw in enumerate(raws):
         part = _wire_part(raw)
         part_id = f"{message_id}.{index}"
         if part.type == "thinking_signature" and part.signature is not None:
-            _sign(found, part, part_id, provider)
+            _add_signature(found, part, part_id, provider)
         else:
-            found.append(part_of(part, raw, part_id, provider))
+            found.append(to_part(part, raw, part_id, provider))
     return tuple(found)
 
 
-def part_of(part: records.Part, raw: Raw, part_id: str | None, provider: str | None = None) -> Part:
-    """One part that is no signature."""
+def to_part(part: records.Part, raw: Raw, part_id: str | None, provider: str | None = None) -> Part:
+    """The part of the model for a part that is no signature."""
     if part.type == "text" and part.text is not None:
         return TextPart(id=part_id, text=part.text)
     if part.type == "thinking_text" and part.text is not None:
-        return thought(part_id, part.text, part, provider)
+        return reasoning_part(part_id, part.text, part, provider)
     if part.type == "tool_call" and part.call_id is not None:
         return call_part(part_id, part.call_id, part.tool_name or "", part.arguments_json or "", part.id)
     return file_part(part, part_id) or UnknownPart(id=part_id, kind=part.type, data=Raw(clean_json(bytes(raw))))
 
 
-def thought(part_id: str | None, text: str, part: records.Part, provider: str | None) -> ReasoningPart:
-    """A thought, with what its provider needs to take it back."""
+def reasoning_part(part_id: str | None, text: str, part: records.Part, provider: str | None) -> ReasoningPart:
+    """A thought, with what its provider needs to accept it again."""
     facts = {
         "id": part.id,
         "format": part.format,
@@ -92,13 +92,13 @@ def thought(part_id: str | None, text: str, part: records.Part, provider: str | 
 
 
 def call_part(part_id: str | None, call_id: str, name: str, arguments: str, item_id: str | None) -> ToolCallPart:
-    """A call; arguments that are not JSON stay the text that they are."""
+    """The part for a call. Arguments that are not JSON are kept as text."""
     given = exact_json(arguments)
     return ToolCallPart(
         id=part_id,
         tool_call_id=call_id,
         tool_name=name,
-        kind=TOOLS.get(name, ToolKind.OTHER),
+        kind=TOOL_KINDS.get(name, ToolKind.OTHER),
         input=given,
         input_text=arguments if given is UNSET else None,
         metadata={NAME: {"id": item_id}} if item_id is not None else {},
@@ -106,7 +106,7 @@ def call_part(part_id: str | None, call_id: str, name: str, arguments: str, item
 
 
 def exact_json(text: str) -> Raw | UnsetType:
-    """The text as JSON, as it is; UNSET when it is none."""
+    """The text as raw JSON; UNSET when it is no JSON."""
     try:
         data = text.encode()
         msgspec.json.decode(data)
@@ -116,10 +116,10 @@ def exact_json(text: str) -> Raw | UnsetType:
 
 
 def file_part(part: records.Part, part_id: str | None) -> FilePart | None:
-    """An image: by its bytes, its address, or the file that holds it."""
+    """An image with its bytes, its address, or the path of its file; None for a part that is no image."""
     url = part.url or (part.image_url.url if part.image_url is not None else None)
     if url is not None and url.startswith("data:"):
-        return _inline(url, part_id)
+        return _inline_image(url, part_id)
     if url is not None:
         return FilePart(id=part_id, media_type=part.mime_type or "image/*", url=url)
     if part.file_path is None:
@@ -136,7 +136,10 @@ def file_part(part: records.Part, part_id: str | None) -> FilePart | None:
 
 
 def usage_of(usage: records.Usage | None) -> Usage | None:
-    """Disjoint buckets: input counts what was cached, output the reasoning. All zero means that nobody counted."""
+    """The usage in disjoint buckets; None when all counts are zero, because then nothing was counted.
+
+    klaude-code's input includes the cached tokens, and its output the reasoning.
+    """
     if usage is None:
         return None
     counted = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cache_write_tokens)
@@ -152,7 +155,7 @@ def usage_of(usage: records.Usage | None) -> Usage | None:
 
 
 def cost_of(usage: records.Usage | None) -> Cost | None:
-    """What klaude-code computed, where it knew a price."""
+    """The cost that klaude-code computed; None when it knew no price."""
     if usage is None or usage_of(usage) is None:
         return None
     known = [
@@ -170,7 +173,7 @@ def cost_of(usage: records.Usage | None) -> Cost | None:
 
 
 def time_of(text: str | None) -> datetime | None:
-    """The time in UTC. klaude-code writes the local time without a zone: it is taken for this machine's."""
+    """The time in UTC. klaude-code writes local time without a zone, which is taken for that of this machine."""
     if text is None:
         return None
     try:
@@ -180,7 +183,7 @@ def time_of(text: str | None) -> datetime | None:
 
 
 def text_of(parts: Sequence[Part]) -> str:
-    """All text, joined as klaude-code joins it."""
+    """The text of all text parts, joined as klaude-code joins it."""
     return "".join([part.text for part in parts if isinstance(part, TextPart)])
 
 
@@ -197,19 +200,19 @@ def _wire_part(raw: Raw) -> records.Part:
         return records.Part(type=bytes(kind).decode(errors="replace").strip('"') if kind is not None else "part")
 
 
-def _sign(found: list[Part], part: records.Part, part_id: str, provider: str | None) -> None:
+def _add_signature(found: list[Part], part: records.Part, part_id: str, provider: str | None) -> None:
     before = found[-1] if found else None
     if not isinstance(before, ReasoningPart) or (before.provider and "signature" in before.provider.opaque):
-        found.append(thought(part_id, "", part, provider))
+        found.append(reasoning_part(part_id, "", part, provider))
         return
-    own = thought(part_id, "", part, provider).provider
+    own = reasoning_part(part_id, "", part, provider).provider
     opaque = {**(before.provider.opaque if before.provider else {}), **(own.opaque if own else {})}
     model = part.model_id or (before.provider.model if before.provider else None)
     data = ProviderData(name=provider or _UNNAMED, model=model, opaque=opaque)
     found[-1] = msgspec.structs.replace(before, provider=data)
 
 
-def _inline(url: str, part_id: str | None) -> FilePart:
+def _inline_image(url: str, part_id: str | None) -> FilePart:
     head, _, body = url.removeprefix("data:").partition(",")
     media_type = head.partition(";")[0] or "image/*"
     try:

@@ -1,11 +1,13 @@
 """The fold of one klaude-code log: a line for each event of a session, appended and never changed.
 
-A line that cannot be read costs only itself (R-K11), but keeps its number: later records count lines.
+A line that cannot be read does not affect the others (R-K11). It keeps its number, because later records count lines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+from zlib import crc32
 
 from msgspec import Raw
 
@@ -14,52 +16,199 @@ from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import clean_json
 from turnlog.agents.jsonl import count_lines
 from turnlog.agents.klaude.contents import cost_of, time_of
-from turnlog.agents.klaude.kinds import KINDS, Becomes
-from turnlog.agents.klaude.marks import read_compaction, read_fork_summary, read_retraction, read_rewind
-from turnlog.agents.klaude.messages import read_assistant, read_developer, read_result, read_system, read_user
-from turnlog.agents.klaude.pieces import read_piece
-from turnlog.agents.klaude.reading import Reading
-from turnlog.agents.klaude.records import DATA, LINES, Data, Record
-from turnlog.agents.klaude.state import State, decode_state, encode_state
-from turnlog.model import ErrorEvent, InterruptEvent
+from turnlog.agents.klaude.fold_context import ActiveLine, KlaudeContext, KlaudeState, decode_state, encode_state
+from turnlog.agents.klaude.messages import (
+    read_assistant,
+    read_developer,
+    read_message_piece,
+    read_result,
+    read_system,
+    read_user,
+)
+from turnlog.agents.klaude.records import DATA, LINES, RECORD_KINDS, Data, Record, RecordOutcome
+from turnlog.agents.klaude.sources import NAME, session_id
+from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, RewindEvent, TextPart
 
-_Reader = Callable[[Reading, str, Data], None]
+_Reader = Callable[[KlaudeContext, str, Data], None]
 
 
-def _read_interrupt(reading: Reading, kind: str, data: Data) -> None:
+class KlaudeFold:
+    """Reads one session's log. See `turnlog.agents.base.Fold`."""
+
+    def __init__(self, source: Source, state: bytes | None) -> None:
+        self._source = source
+        self._state = decode_state(state) if state is not None else KlaudeState()
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        state = self._state
+        external = (self._source.session_id or "").partition(":")[2]
+        context = KlaudeContext(state, external)
+        for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, context.changes):
+            context.json, context.position, context.length, context.line_number = json, position, length, number
+            context.tell_of_bytes()
+            _read(context, record)
+        state.lines += count_lines(data)
+        return context.finish()
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return encode_state(self._state)
+
+
+def _read(context: KlaudeContext, record: Record) -> None:
+    outcome = RECORD_KINDS.get(record.type)
+    context.json = clean_json(bytes(record.data)) if isinstance(record.data, Raw) else b"{}"
+    found = DATA.decode(context.json)
+    if outcome is None or isinstance(found, str):
+        if outcome is not None:
+            context.tell(f"data: {found}", json_path="$.data")
+        context.add_record(record.type, None, known=outcome is not None)
+        return
+    for problem in found.problems:
+        path = problem.json_path.replace("$", "$.data", 1) if problem.json_path else "$.data"
+        context.tell(problem.reason, problem.severity, path)
+    if outcome is not RecordOutcome.MESSAGE_PIECE and record.type not in _WITHIN_MESSAGE:
+        context.state.pending_message = None
+    context.update_times(found.record)
+    _BY_KIND.get(record.type, _BY_OUTCOME.get(outcome, _read_record))(context, record.type, found.record)
+
+
+# -- records about other records
+#
+# Compactions, rewinds and retractions delete nothing. They name lines by number, or by their place among the active
+# lines, as klaude-code's own reader counts them.
+
+
+def _read_compaction(context: KlaudeContext, kind: str, data: Data) -> None:
+    """Read a compaction of the lines before the first kept one. Its summary is a message behind them."""
+    kept = _kept_lines(context.state.active, data)
+    identity = context.position_id()
+    summary_id = f"{identity}.summary"
+    context.add_event(
+        CompactionEvent(
+            id=identity,
+            created_at=time_of(data.created_at),
+            summary_message_id=summary_id,
+            kept_message_ids=tuple(line.message for line in kept if line.message is not None),
+            tokens_before=data.tokens_before,
+        )
+    )
+    _add_summary(context, summary_id, data, {})
+    context.state.branched = True
+
+
+def _read_fork_summary(context: KlaudeContext, kind: str, data: Data) -> None:
+    """Read the summary of what a rewind left behind, in the session that the rewind created."""
+    facts = {"source_session_id": data.source_session_id}
+    _add_summary(context, context.message_id(kind, data), data, {NAME: facts} if data.source_session_id else {})
+    context.changes.counts.messages += 1
+    if data.source_session_id and session_id(data.source_session_id) != context.session_id:
+        context.link("fork", parent=data.source_session_id)
+
+
+def _read_rewind(context: KlaudeContext, kind: str, data: Data) -> None:
+    """Read a rewind of old versions: the lines behind its checkpoint leave the branch, if it exists."""
+    state = context.state
+    line = state.checkpoints.get(str(data.checkpoint_id))
+    remaining = [entry for entry in state.active if line is not None and entry.number <= line]
+    facts = {"checkpoint_id": data.checkpoint_id, "note": data.note, "rationale": data.rationale}
+    if line is not None and any(entry.number == line for entry in remaining):
+        state.active = remaining
+        state.leaf = next((entry.message for entry in reversed(remaining) if entry.message is not None), None)
+        state.branched = True
+    else:
+        context.tell("the rewind's checkpoint is not there", "note")
+    context.add_event(
+        RewindEvent(
+            id=context.position_id(),
+            created_at=time_of(data.created_at),
+            to_message_id=state.leaf,
+            metadata={NAME: facts},
+        )
+    )
+    context.add_line()
+
+
+def _read_retraction(context: KlaudeContext, kind: str, data: Data) -> None:
+    """Read that the user withdrew the last message before it was answered. Without such a message nothing changes."""
+    found = _retracted_line(context.state.active, data)
+    if found is None:
+        context.tell("no message fits the retraction", "note")
+    else:
+        context.state.active.remove(found)
+        context.retract(found)
+    context.add_record(kind, data, known=True)
+    context.add_line()
+
+
+def _retracted_line(active: list[ActiveLine], data: Data) -> ActiveLine | None:
+    by_line = [line for line in active if line.number == data.retracted_line and line.text_crc is not None]
+    if by_line:
+        return by_line[0]
+    last = next((line for line in reversed(active) if line.text_crc is not None), None)
+    wanted = crc32((data.retracted_text or "").encode(errors="replace"))
+    return last if last is not None and last.text_crc == wanted else None
+
+
+def _kept_lines(active: list[ActiveLine], data: Data) -> list[ActiveLine]:
+    if data.first_kept_line is not None:
+        return [line for line in active if line.number >= (data.first_kept_line or 0)]
+    return active[max(data.first_kept_index or 0, 0) :]
+
+
+def _add_summary(context: KlaudeContext, identity: str, data: Data, metadata: dict[str, Any]) -> None:
+    message = Message(
+        id=identity,
+        role="developer",
+        parts=(TextPart(id=f"{identity}.0", text=data.summary or ""),),
+        origin=Origin.COMPACTION,
+        created_at=time_of(data.created_at),
+        metadata=metadata,
+    )
+    context.add_message(message)
+
+
+# -- events and facts
+
+
+def _read_interrupt(context: KlaudeContext, kind: str, data: Data) -> None:
     at = time_of(data.created_at)
-    reading.add_event(InterruptEvent(id=reading.own_id(), created_at=at, message_id=reading.state.leaf))
-    reading.stand()
+    context.add_event(InterruptEvent(id=context.position_id(), created_at=at, message_id=context.state.leaf))
+    context.add_line()
 
 
-def _read_error(reading: Reading, kind: str, data: Data) -> None:
+def _read_error(context: KlaudeContext, kind: str, data: Data) -> None:
     at = time_of(data.created_at)
-    reading.add_event(ErrorEvent(id=reading.own_id(), created_at=at, error_text=data.error or "", kind="stream"))
-    reading.stand()
+    context.add_event(ErrorEvent(id=context.position_id(), created_at=at, error_text=data.error or "", kind="stream"))
+    context.add_line()
 
 
-def _read_fact(reading: Reading, kind: str, data: Data) -> None:
+def _read_run_metadata(context: KlaudeContext, kind: str, data: Data) -> None:
     if kind == "SpawnSubAgentEntry" and data.session_id:
-        reading.link("subagent", child=data.session_id)
+        context.link("subagent", child=data.session_id)
     if kind == "TaskMetadataItem":
-        _note_cost(reading, data)
-    reading.add_fact(kind, data)
-    reading.stand()
+        _add_cost(context, data)
+    context.add_run_metadata(kind, data)
+    context.add_line()
 
 
-def _note_cost(reading: Reading, data: Data) -> None:
-    """klaude-code's own costs, task by task: a running total in dollars."""
+def _add_cost(context: KlaudeContext, data: Data) -> None:
+    """Add the costs of a task, as klaude-code computed them, to the session's total in dollars."""
     tasks = [data.main_agent, *(data.sub_agent_task_metadata or ())]
     costs = [cost_of(task.usage) for task in tasks if task is not None]
     known = [float(cost.amount) for cost in costs if cost is not None and cost.currency == "USD"]
     if known:
-        reading.state.cost = (reading.state.cost or 0.0) + sum(known)
-        reading.session.reported_cost = reading.state.cost
+        context.state.cost = (context.state.cost or 0.0) + sum(known)
+        context.session.reported_cost = context.state.cost
 
 
-def _read_record(reading: Reading, kind: str, data: Data) -> None:
-    reading.add_record(kind, data, known=True)
-    reading.stand()
+def _read_record(context: KlaudeContext, kind: str, data: Data) -> None:
+    context.add_record(kind, data, known=True)
+    context.add_line()
+
+
+# -- which function reads which record
 
 
 _BY_KIND: dict[str, _Reader] = {
@@ -70,62 +219,20 @@ _BY_KIND: dict[str, _Reader] = {
     "UserMessage": read_user,
     "UserMessageItem": read_user,
     "AssistantMessage": read_assistant,
-    "ForkSummaryEntry": read_fork_summary,
+    "ForkSummaryEntry": _read_fork_summary,
 }
 
-_BY_RESULT: dict[Becomes, _Reader] = {
-    Becomes.PIECE: read_piece,
-    Becomes.RESULT: read_result,
-    Becomes.COMPACTION: read_compaction,
-    Becomes.REWIND: read_rewind,
-    Becomes.RETRACTION: read_retraction,
-    Becomes.INTERRUPT: _read_interrupt,
-    Becomes.ERROR: _read_error,
-    Becomes.RUN_METADATA: _read_fact,
-    Becomes.RECORD: _read_record,
+_BY_OUTCOME: dict[RecordOutcome, _Reader] = {
+    RecordOutcome.MESSAGE_PIECE: read_message_piece,
+    RecordOutcome.RESULT: read_result,
+    RecordOutcome.COMPACTION: _read_compaction,
+    RecordOutcome.REWIND: _read_rewind,
+    RecordOutcome.RETRACTION: _read_retraction,
+    RecordOutcome.INTERRUPT: _read_interrupt,
+    RecordOutcome.ERROR: _read_error,
+    RecordOutcome.RUN_METADATA: _read_run_metadata,
+    RecordOutcome.RECORD: _read_record,
 }
 
-_PASSING = frozenset({"StartItem", "ToolCallStartItem", "AssistantMessageDelta", "ReasoningTextDelta"})
-"""Records that do not end the answer that is being told."""
-
-
-class KlaudeFold:
-    """Reads one session's log. See `turnlog.agents.base.Fold`."""
-
-    def __init__(self, source: Source, state: bytes | None) -> None:
-        self._source = source
-        self._state = decode_state(state) if state is not None else State()
-
-    def feed(self, data: bytes, offset: int) -> Changes:
-        """See `turnlog.agents.base.Fold.feed`."""
-        state = self._state
-        external = (self._source.session_id or "").partition(":")[2]
-        reading = Reading(state, external)
-        for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, reading.changes):
-            reading.json, reading.position, reading.length, reading.line_number = json, position, length, number
-            reading.tell_of_bytes()
-            _read(reading, record)
-        state.lines += count_lines(data)
-        return reading.finish()
-
-    def state(self) -> bytes:
-        """See `turnlog.agents.base.Fold.state`."""
-        return encode_state(self._state)
-
-
-def _read(reading: Reading, record: Record) -> None:
-    becomes = KINDS.get(record.type)
-    reading.json = clean_json(bytes(record.data)) if isinstance(record.data, Raw) else b"{}"
-    found = DATA.decode(reading.json)
-    if becomes is None or isinstance(found, str):
-        if becomes is not None:
-            reading.tell(f"data: {found}", json_path="$.data")
-        reading.add_record(record.type, None, known=becomes is not None)
-        return
-    for problem in found.problems:
-        path = problem.json_path.replace("$", "$.data", 1) if problem.json_path else "$.data"
-        reading.tell(problem.reason, problem.severity, path)
-    if becomes is not Becomes.PIECE and record.type not in _PASSING:
-        reading.state.open = None
-    reading.note_time(found.record)
-    _BY_KIND.get(record.type, _BY_RESULT.get(becomes, _read_record))(reading, record.type, found.record)
+_WITHIN_MESSAGE = frozenset({"StartItem", "ToolCallStartItem", "AssistantMessageDelta", "ReasoningTextDelta"})
+"""Records that do not end the message whose pieces are being read."""

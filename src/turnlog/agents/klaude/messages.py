@@ -1,4 +1,4 @@
-"""Records since 2.0 that are a message or a result, and those of 1.x that are a message by themselves."""
+"""Messages and results: records since 2.0, and those of 1.x, where an answer is several records."""
 
 from __future__ import annotations
 
@@ -11,9 +11,20 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import ResultChange
-from turnlog.agents.klaude.contents import cost_of, file_part, parts_of, text_of, time_of, usage_of, wire_parts
-from turnlog.agents.klaude.reading import Reading
+from turnlog.agents.klaude.contents import (
+    call_part,
+    cost_of,
+    file_part,
+    parts_of,
+    reasoning_part,
+    text_of,
+    time_of,
+    usage_of,
+    wire_parts,
+)
+from turnlog.agents.klaude.fold_context import KlaudeContext, KlaudePendingMessage
 from turnlog.agents.klaude.records import Data, Usage, fields_of
+from turnlog.agents.klaude.records import Part as WirePart
 from turnlog.agents.klaude.sources import NAME
 from turnlog.agents.reading import names_of, other_fields, value_of
 from turnlog.model import (
@@ -29,14 +40,14 @@ from turnlog.model import (
     UnknownPart,
 )
 
-SOURCES: dict[str, Origin] = {
+SOURCE_ORIGINS: dict[str, Origin] = {
     "user": Origin.PROMPT,
     "bash_mode": Origin.SHELL_OUTPUT,
     "shell_completion": Origin.NOTIFICATION,
     "task_completion": Origin.NOTIFICATION,
     "peer_message": Origin.NOTIFICATION,
 }
-"""Who is behind a user message, by its `source`; only a person's begins a turn."""
+"""`source` of a user message -> its origin; only a person's message begins a turn."""
 
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "stop",
@@ -46,13 +57,13 @@ _STOP_REASONS: dict[str, StopReason] = {
     "aborted": "aborted",
 }
 _STATUSES: dict[str, ResultStatus] = {"success": "success", "error": "error", "aborted": "aborted"}
-_AUTOMATIC = re.compile(
+_HARNESS_PROMPT = re.compile(
     r"\s*(?:The previous model response was empty, likely due to"
     r"|<assistant>.*</assistant>\s*<system-reminder>Your previous response was interrupted"
     r"|<system-reminder>You are (?:no longer the main coding agent|a newly spawned agent))",
     re.DOTALL,
 )
-"""What klaude-code itself writes in the user's name: to go on after a failure, and at a forked agent's beginning."""
+"""Prompts that klaude-code itself writes: to go on after a failure, and at the beginning of a forked agent."""
 _CHECKPOINT = re.compile(r"<system-reminder>Checkpoint (\d+)</system-reminder>")
 _DEVELOPER_FIELDS = (
     "attachment_position",
@@ -70,58 +81,58 @@ _DEVELOPER_FIELDS = (
 _FIELDS = names_of(Data) | {"role", *_DEVELOPER_FIELDS}
 
 
-def read_system(reading: Reading, kind: str, data: Data) -> None:
-    """R-K7: system messages are stored, and shown by nobody."""
-    _add(reading, kind, data, "system", Origin.HARNESS, {})
+def read_system(context: KlaudeContext, kind: str, data: Data) -> None:
+    """Read a system message. It is stored, and not shown (R-K7)."""
+    _add(context, kind, data, "system", Origin.HARNESS, {})
 
 
-def read_developer(reading: Reading, kind: str, data: Data) -> None:
-    """What the harness put in, and the checkpoints of the old rewinds."""
-    fields = fields_of(reading.json)
+def read_developer(context: KlaudeContext, kind: str, data: Data) -> None:
+    """Read a message that klaude-code inserted; it may have a checkpoint, which old rewinds name."""
+    fields = fields_of(context.json)
     known = [name for name in _DEVELOPER_FIELDS if name in fields and fields[name] != Raw(b"null")]
     metadata = {name: value_of(fields[name]) for name in known}
     is_output = data.command_output is not UNSET and data.command_output != Raw(b"null")
-    text = _add(reading, kind, data, "developer", Origin.COMMAND_OUTPUT if is_output else Origin.HARNESS, metadata)
+    text = _add(context, kind, data, "developer", Origin.COMMAND_OUTPUT if is_output else Origin.HARNESS, metadata)
     for number in _CHECKPOINT.findall(text):
-        reading.state.checkpoints[number] = reading.line_number - 1
+        context.state.checkpoints[number] = context.line_number - 1
 
 
-def read_user(reading: Reading, kind: str, data: Data) -> None:
-    """A prompt, or what a task, a shell, a peer or klaude-code itself said in its place."""
-    text = text_of(_parts(reading, data, ""))
-    origin = SOURCES.get(data.source or "user", Origin.NOTIFICATION)
-    if origin is Origin.PROMPT and _AUTOMATIC.match(text):
+def read_user(context: KlaudeContext, kind: str, data: Data) -> None:
+    """Read a prompt, or what a task, a shell, a peer or klaude-code itself wrote in its place."""
+    text = text_of(_parts(context, data, ""))
+    origin = SOURCE_ORIGINS.get(data.source or "user", Origin.NOTIFICATION)
+    if origin is Origin.PROMPT and _HARNESS_PROMPT.match(text):
         origin = Origin.HARNESS
-    reading.begin_turn(origin)
+    context.begin_turn(origin)
     if origin is Origin.PROMPT:
-        reading.note_title(text)
+        context.set_title(text)
     metadata: dict[str, Any] = {"source": data.source} if data.source not in (None, "user") else {}
-    _add(reading, kind, data, "user" if origin is Origin.PROMPT else "developer", origin, metadata, said=text)
+    _add(context, kind, data, "user" if origin is Origin.PROMPT else "developer", origin, metadata, text=text)
 
 
-def read_assistant(reading: Reading, kind: str, data: Data) -> None:
-    """R-K4: one model call, with its parts in order, usage and stop reason."""
-    message_id = reading.message_id(kind, data)
+def read_assistant(context: KlaudeContext, kind: str, data: Data) -> None:
+    """Read an answer: one step, with its parts in order, usage and stop reason (R-K4)."""
+    message_id = context.message_id(kind, data)
     message = Message(
         id=message_id,
         role="assistant",
-        parts=begun(parts_of(data.parts or (), message_id, data.usage.provider if data.usage else None), data),
+        parts=with_start(parts_of(data.parts or (), message_id, data.usage.provider if data.usage else None), data),
         response_id=data.response_id,
-        metadata=_metadata_of(reading, {"phase": data.phase} if data.phase is not None else {}),
+        metadata=_metadata_of(context, {"phase": data.phase} if data.phase is not None else {}),
         **answer_facts(data, data.usage),
     )
-    reading.add_message(message, step=reading.next_step())
-    reading.changes.counts.messages += 1
+    context.add_message(message, step=context.next_step())
+    context.changes.counts.messages += 1
 
 
-def _metadata_of(reading: Reading, facts: dict[str, Any]) -> dict[str, Any]:
-    """Facts that only this agent tells (R-C11)."""
-    facts = facts | other_fields(fields_of(reading.json), _FIELDS)
+def _metadata_of(context: KlaudeContext, facts: dict[str, Any]) -> dict[str, Any]:
+    """The agent's own facts about a message, with the record's fields that are not known (R-C11)."""
+    facts = facts | other_fields(fields_of(context.json), _FIELDS)
     return {NAME: facts} if facts else {}
 
 
-def begun(parts: Iterable[Part], data: Data) -> tuple[Part, ...]:
-    """Calls begin when their record is written: the model has ended then."""
+def with_start(parts: Iterable[Part], data: Data) -> tuple[Part, ...]:
+    """The parts with the start of their calls: the time of the record, which is written when the model has ended."""
     at = time_of(data.created_at)
     return tuple(
         [msgspec.structs.replace(part, started_at=at) if isinstance(part, ToolCallPart) else part for part in parts]
@@ -129,7 +140,7 @@ def begun(parts: Iterable[Part], data: Data) -> tuple[Part, ...]:
 
 
 def answer_facts(data: Data, usage: Usage | None) -> dict[str, Any]:
-    """What a record says of the model call."""
+    """The fields of a message that describe its step."""
     model = (usage.model_name if usage is not None else None) or data.model_name or data.model
     return {
         "created_at": time_of(data.created_at),
@@ -141,13 +152,13 @@ def answer_facts(data: Data, usage: Usage | None) -> dict[str, Any]:
     }
 
 
-def read_result(reading: Reading, kind: str, data: Data) -> None:
-    """A call's result: all text in one, images beside it (R-K3)."""
+def read_result(context: KlaudeContext, kind: str, data: Data) -> None:
+    """Read the result of a call: its text is one part, images are further parts (R-K3)."""
     text = data.output_text if data.output_text is not None else data.output or ""
     content: list[Part] = [TextPart(text=text)] if text else []
     for part, raw in wire_parts([*(data.parts or ()), *(data.images or ())]):
         if part.type == "text":
-            reading.tell("a result's parts hold text", "note", "$.data.parts")
+            context.tell("a result's parts hold text", "note", "$.data.parts")
             content.append(TextPart(text=part.text or ""))
         else:
             content.append(file_part(part, None) or UnknownPart(kind=part.type, data=raw))
@@ -160,54 +171,54 @@ def read_result(reading: Reading, kind: str, data: Data) -> None:
         error_text=text if status != "success" else None,
         exit_code=_exit_code(data),
         completed_at=time_of(data.created_at),
-        metadata=_metadata_of(reading, {}),
+        metadata=_metadata_of(context, {}),
     )
-    _add_result(reading, call_id, result)
-    for child in _sessions_in(data.ui_extra):
-        reading.link("subagent", child=child, call=call_id)
+    _add_result(context, call_id, result)
+    for child in _subagent_sessions(data.ui_extra):
+        context.link("subagent", child=child, call=call_id)
 
 
-def _add_result(reading: Reading, call_id: str, result: ToolResult) -> None:
-    reading.changes.results.append(
+def _add_result(context: KlaudeContext, call_id: str, result: ToolResult) -> None:
+    context.changes.results.append(
         ResultChange(
-            session_id=reading.session_id,
+            session_id=context.session_id,
             tool_call_id=call_id,
             result=result,
-            position=reading.position,
-            record=(reading.position, reading.length),
+            position=context.position,
+            record=(context.position, context.length),
         )
     )
-    reading.changes.counts.results += 1
-    reading.stand()
+    context.changes.counts.results += 1
+    context.add_line()
 
 
 def _add(
-    reading: Reading,
+    context: KlaudeContext,
     kind: str,
     data: Data,
     role: Role,
     origin: Origin,
     metadata: dict[str, Any],
     *,
-    said: str | None = None,
+    text: str | None = None,
 ) -> str:
-    message_id = reading.message_id(kind, data)
-    parts = _parts(reading, data, message_id)
+    message_id = context.message_id(kind, data)
+    parts = _parts(context, data, message_id)
     message = Message(
         id=message_id,
         role=role,
         parts=parts,
         origin=origin,
         created_at=time_of(data.created_at),
-        metadata=_metadata_of(reading, metadata),
+        metadata=_metadata_of(context, metadata),
     )
-    reading.add_message(message, said=said)
-    reading.changes.counts.messages += 1
+    context.add_message(message, text=text)
+    context.changes.counts.messages += 1
     return text_of(parts)
 
 
-def _parts(reading: Reading, data: Data, message_id: str) -> tuple[Part, ...]:
-    """The parts, or the text and the images of 1.x."""
+def _parts(context: KlaudeContext, data: Data, message_id: str) -> tuple[Part, ...]:
+    """The parts of a message; of 1.x its text and its images."""
     if data.parts is not None:
         return parts_of(data.parts, message_id)
     parts: list[Part] = [TextPart(id=f"{message_id}.0", text=data.content)] if data.content else []
@@ -217,8 +228,8 @@ def _parts(reading: Reading, data: Data, message_id: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-class _Extra(msgspec.Struct):
-    """What the terminal was to show of a result."""
+class _DisplayItem(msgspec.Struct):
+    """What klaude-code shows of a result, in its `ui_extra`."""
 
     type: Any = None
     exit_code: Any = None
@@ -226,25 +237,25 @@ class _Extra(msgspec.Struct):
     items: Raw | UnsetType = UNSET
 
 
-def _extras(shown: Raw | UnsetType) -> list[_Extra]:
-    """One thing, or several in one."""
-    found = _extra(b"null" if shown is UNSET else bytes(shown))
+def _display_items(shown: Raw | UnsetType) -> list[_DisplayItem]:
+    """The items in a `ui_extra`, which is one item or several in one."""
+    found = _decode_display_item(b"null" if shown is UNSET else bytes(shown))
     if found is None:
         return []
     if found.type != "multi":
         return [found]
-    inner = [_extra(bytes(item)) for item in _items_of(found.items)]
+    inner = [_decode_display_item(bytes(item)) for item in _nested_items(found.items)]
     return [extra for extra in inner if extra is not None]
 
 
-def _extra(data: bytes) -> _Extra | None:
+def _decode_display_item(data: bytes) -> _DisplayItem | None:
     try:
-        return msgspec.json.decode(data, type=_Extra)
+        return msgspec.json.decode(data, type=_DisplayItem)
     except msgspec.MsgspecError:
         return None
 
 
-def _items_of(items: Raw | UnsetType) -> list[Raw]:
+def _nested_items(items: Raw | UnsetType) -> list[Raw]:
     try:
         return [] if items is UNSET else msgspec.json.decode(items, type=list[Raw])
     except msgspec.MsgspecError:
@@ -252,18 +263,69 @@ def _items_of(items: Raw | UnsetType) -> list[Raw]:
 
 
 def _exit_code(data: Data) -> int | None:
-    codes = [extra.exit_code for extra in _extras(data.ui_extra) if extra.type == "bash"]
+    codes = [extra.exit_code for extra in _display_items(data.ui_extra) if extra.type == "bash"]
     return next((code for code in codes if isinstance(code, int)), None)
 
 
-def _sessions_in(shown: Raw | UnsetType) -> list[str]:
-    ids = [extra.session_id for extra in _extras(shown) if extra.type == "session_id"]
+def _subagent_sessions(shown: Raw | UnsetType) -> list[str]:
+    ids = [extra.session_id for extra in _display_items(shown) if extra.type == "session_id"]
     return [identity for identity in ids if isinstance(identity, str) and identity]
 
 
 def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
-    """`ui_extra` of the record that brought the call's result."""
+    """The `ui_extra` of a record with a call's result; None when it has none."""
     data = fields_of(record).get("data")
     fields = {} if data is None else fields_of(data)
     extra = fields.get("ui_extra")
     return None if extra is None or extra == Raw(b"null") else extra.copy()
+
+
+def read_message_piece(context: KlaudeContext, kind: str, data: Data) -> None:
+    """Read one piece of an answer of 1.x: a thought, a signature, a text, a call, or its usage.
+
+    The pieces of one answer have the same `response_id`. Where they have none, those that follow each other are one
+    answer.
+    """
+    state = context.state
+    known = state.pending_message
+    is_new = known is None or known.response != data.response_id
+    current = known
+    if known is None or is_new:
+        identity = f"response:{data.response_id}" if data.response_id else context.message_id(kind, data)
+        current = state.pending_message = KlaudePendingMessage(identity, data.response_id)
+    assert current is not None
+    part = _piece_part(kind, data, current)
+    message = Message(
+        id=current.message,
+        role="assistant",
+        parts=with_start(() if part is None else (part,), data),
+        response_id=data.response_id,
+        **answer_facts(data, data.usage),
+    )
+    if is_new:
+        context.add_message(message, step=context.next_step())
+    else:
+        context.extend_message(message, step=state.step)
+    context.changes.counts.messages += 1
+    if kind == "ResponseMetadataItem":
+        state.pending_message = None
+
+
+def _piece_part(kind: str, data: Data, current: KlaudePendingMessage) -> Part | None:
+    if kind == "ResponseMetadataItem":
+        return None
+    is_signature, is_thought = kind == "ReasoningEncryptedItem", kind == "ReasoningTextItem"
+    belongs = (is_signature and current.has_thought) or (is_thought and current.has_signature)
+    if not belongs:
+        current.parts += 1
+    part_id = f"{current.message}.{current.parts - 1}"
+    # Anthropic's signatures, which have no format, are logged before the thought (1.9.0), others behind it.
+    current.has_signature = is_signature and not belongs and data.format is None
+    current.has_thought = is_thought and not belongs
+    if kind == "ToolCallItem":
+        return call_part(part_id, data.call_id or "", data.name or "", data.arguments or "", data.id)
+    if kind == "AssistantMessageItem":
+        return TextPart(id=part_id, text=data.content or "")
+    proof = WirePart(model_id=data.model, format=data.format, signature=data.encrypted_content)
+    text = data.content or "" if kind == "ReasoningTextItem" else ""
+    return reasoning_part(part_id, text, proof, data.provider)

@@ -1,20 +1,82 @@
-"""The shapes of klaude-code's records: an envelope with the class's name, and one wide struct for what is in it.
+"""klaude-code's records: every known kind with its outcome, their shapes, and how they are decoded.
 
-Every field has a default and nothing is required, because each version writes another subset.
+A kind is the name of a class of klaude-code's own: since 2.0 those of `HistoryEvent`, up to 1.9 those of
+`ConversationItem`. `docs/formats/klaude.md` describes each of them, which a test compares with this table.
 """
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.amounts import Count, Money
 from turnlog.agents.jsonl import JsonLines
-from turnlog.agents.klaude.kinds import KINDS
+
+
+class RecordOutcome(StrEnum):
+    """What a record turns into."""
+
+    MESSAGE = "message"
+    MESSAGE_PIECE = "piece of a message"
+    RESULT = "result"
+    COMPACTION = "compaction"
+    REWIND = "rewind"
+    RETRACTION = "retraction"
+    INTERRUPT = "interrupt"
+    ERROR = "error"
+    RUN_METADATA = "run metadata"
+    RECORD = "record"
+
+
+HISTORY_EVENTS: dict[str, RecordOutcome] = {
+    "SystemMessage": RecordOutcome.MESSAGE,
+    "DeveloperMessage": RecordOutcome.MESSAGE,
+    "UserMessage": RecordOutcome.MESSAGE,
+    "AssistantMessage": RecordOutcome.MESSAGE,
+    "ToolResultMessage": RecordOutcome.RESULT,
+    "ForkSummaryEntry": RecordOutcome.MESSAGE,
+    "CompactionEntry": RecordOutcome.COMPACTION,
+    "RewindEntry": RecordOutcome.REWIND,
+    "RetractEntry": RecordOutcome.RETRACTION,
+    "InterruptEntry": RecordOutcome.INTERRUPT,
+    "StreamErrorItem": RecordOutcome.ERROR,
+    "TaskMetadataItem": RecordOutcome.RUN_METADATA,
+    "CacheHitRateEntry": RecordOutcome.RUN_METADATA,
+    "FallbackModelConfigWarnEntry": RecordOutcome.RUN_METADATA,
+    "LLMRequestEntry": RecordOutcome.RUN_METADATA,
+    "SpawnSubAgentEntry": RecordOutcome.RUN_METADATA,
+    "TaskFileChangeSummaryEntry": RecordOutcome.RUN_METADATA,
+    "AwaySummaryEntry": RecordOutcome.RECORD,
+    "PromptSuggestionEntry": RecordOutcome.RECORD,
+    "SideQuestionEntry": RecordOutcome.RECORD,
+}
+"""Since 2.0: one record for each message."""
+
+CONVERSATION_ITEMS: dict[str, RecordOutcome] = {
+    "SystemMessageItem": RecordOutcome.MESSAGE,
+    "DeveloperMessageItem": RecordOutcome.MESSAGE,
+    "UserMessageItem": RecordOutcome.MESSAGE,
+    "AssistantMessageItem": RecordOutcome.MESSAGE_PIECE,
+    "ReasoningTextItem": RecordOutcome.MESSAGE_PIECE,
+    "ReasoningEncryptedItem": RecordOutcome.MESSAGE_PIECE,
+    "ToolCallItem": RecordOutcome.MESSAGE_PIECE,
+    "ResponseMetadataItem": RecordOutcome.MESSAGE_PIECE,
+    "ToolResultItem": RecordOutcome.RESULT,
+    "InterruptItem": RecordOutcome.INTERRUPT,
+    "StartItem": RecordOutcome.RECORD,
+    "ToolCallStartItem": RecordOutcome.RECORD,
+    "AssistantMessageDelta": RecordOutcome.RECORD,
+    "ReasoningTextDelta": RecordOutcome.RECORD,
+}
+"""Up to 1.9: an answer is several records. Deltas and stream markers become events and add nothing (R-K8)."""
+
+RECORD_KINDS: dict[str, RecordOutcome] = {**HISTORY_EVENTS, **CONVERSATION_ITEMS}
 
 
 class Record(msgspec.Struct, gc=False):
-    """A line."""
+    """A line: the name of a class, and its data."""
 
     type: str = ""
     data: Raw | UnsetType = UNSET
@@ -45,7 +107,7 @@ class ImageUrl(msgspec.Struct, gc=False):
 
 
 class Part(msgspec.Struct, gc=False):
-    """A part of a message, any kind."""
+    """A part of a message, of any kind."""
 
     type: str = ""
     text: str | None = None
@@ -67,13 +129,13 @@ class Part(msgspec.Struct, gc=False):
 
 
 class Task(msgspec.Struct, gc=False):
-    """What one agent spent on a task."""
+    """What one agent used for a task."""
 
     usage: Usage | None = None
 
 
 class Data(msgspec.Struct, gc=False):
-    """What a record says, whichever it is."""
+    """The data of any record. Every field has a default, because each version writes another subset."""
 
     id: str | None = None
     created_at: str | None = None
@@ -120,14 +182,14 @@ class Data(msgspec.Struct, gc=False):
 
 
 def _is_record(record: Record) -> bool:
-    return record.type in KINDS
+    return record.type in RECORD_KINDS
 
 
 LINES = JsonLines(Record, first_keys=("type", "data"), plausible=_is_record)
-"""Reads records out of lines."""
+"""Decodes lines."""
 
 DATA = JsonLines(Data, first_keys=(), plausible=lambda data: True)
-"""Reads what a record says out of JSON."""
+"""Decodes the data of a record."""
 
 
 def fields_of(json: bytes | Raw) -> dict[str, Raw]:

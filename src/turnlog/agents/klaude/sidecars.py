@@ -1,4 +1,4 @@
-"""Files beside a log: the facts that klaude-code keeps about a session, images, and what tasks left."""
+"""The files beside a log: facts about the session (`meta.json`), images, and the outputs of tasks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class SidecarFold:
             changes.spills.append(Spill(session_id=session, name=path.name, media_type=media_type, size=size))
             return changes
         if not self._source.path.endswith(META):
-            # A task: what became of it, the log says.
+            # A task. The log has its result.
             changes.counts.events = 1
             return changes
         try:
@@ -94,8 +94,8 @@ def _read_meta(meta: _Meta, session: str, changes: Changes) -> None:
         session_id=session,
         project_path=meta.work_dir,
         cwd=meta.work_dir,
-        first_at=_moment(meta.created_at),
-        last_at=_moment(meta.updated_at),
+        first_at=_to_datetime(meta.created_at),
+        last_at=_to_datetime(meta.updated_at),
         metadata={NAME: known} if known else {},
     )
     if meta.name:
@@ -108,7 +108,7 @@ def _read_meta(meta: _Meta, session: str, changes: Changes) -> None:
         changes.links.append(Link(kind="subagent", parent_session_id=parent, child_session_id=session))
 
 
-def _moment(seconds: float | None) -> datetime | None:
+def _to_datetime(seconds: float | None) -> datetime | None:
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""Where klaude-code's files lie: a folder a session, with its log, facts about it, its images, and what its tasks left.
+"""Where klaude-code's files lie: a folder per session with its log, facts about it, images, and the outputs of tasks.
 
 Folders are listed, nothing is opened, and no symbolic link is followed. A root is the folder `.klaude`.
 """
@@ -17,13 +17,13 @@ NAME = "klaude"
 META = "meta.json"
 _KINDS = {"events.jsonl": SourceKind.SESSION, META: SourceKind.SIDECAR}
 _FOLDERS = frozenset({"images", "shell_tasks", "background_tasks"})
-"""Folders of a session; what a task was is JSON, and all else a whole output or an image."""
+"""Folders of a session. A JSON file in them describes a task; any other file is an output or an image."""
 _GROWING = ("events.jsonl", ".log", ".stdout", ".stderr")
 """Endings of files that grow: the log, and what a shell has printed so far."""
 
 
 def session_id(external: str) -> str:
-    """The id of a session. `/` separates nothing in it."""
+    """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
     return f"{NAME}:{external.replace('/', '_')}"
 
 
@@ -40,7 +40,7 @@ def find_sources(root: Path) -> Iterator[Source]:
 
 
 def source_of(path: Path) -> Source | None:
-    """What the file at `path` is by its place; None when it can be none of ours. Nothing is opened."""
+    """The source at `path`, judged by its folder and name; None when it cannot be klaude-code's. Nothing is opened."""
     place = path.absolute()
     parents = [folder.name for folder in place.parents]
     is_nested = parents[0] in _FOLDERS
