@@ -56,7 +56,7 @@ async def fail(call: ToolCallPart) -> ToolResult:
     raise OSError("no such file")
 
 
-TOOLS = {"read": Tool(read), "fail": Tool(fail), "delete": Tool(read, asks=True)}
+TOOLS = {"read": Tool(read), "fail": Tool(fail), "delete": Tool(read, needs_permission=True)}
 
 
 @pytest.fixture(params=["memory", "native"])

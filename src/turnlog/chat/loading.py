@@ -25,24 +25,24 @@ from turnlog.model import Fate, ToolResultEvent
 from turnlog.store.base import MessagePlace, Store
 
 SHOWN_FATES: frozenset[Fate] = frozenset({Fate.ACTIVE, Fate.COMPACTED})
-"""What a reader scrolls through: the conversation as it went, without branches that were left."""
+"""The conversation as it went, without the branches that were left."""
 
 EVERYTHING = 2**31
-"""As a limit: all there is."""
+"""A limit that is no limit."""
 
 _CHUNK = 2000
-"""Places that are read at once."""
+"""How many places are read at once."""
 
 
 class UIPage(NamedTuple):
-    """A piece of a session."""
+    """Some consecutive UI messages of a session."""
 
     messages: list[UIMessage]
     has_more: bool
     next_cursor: str | None = None
-    """Where the next page begins; None on the last. It stays good while the session grows."""
+    """Where the next page begins; None on the last page. It stays valid while the session grows."""
     losses: tuple[Loss, ...] = ()
-    """What these UI messages cannot say: `path` counts the stored messages of the page."""
+    """What these UI messages cannot hold; `path` counts the stored messages of the page."""
 
 
 class UIJsonPage(NamedTuple):
@@ -76,16 +76,16 @@ def load_ui_messages(
     Args:
         store: Where it is.
         session_id: Its id.
-        offset: How many UI messages to pass over.
-        limit: How many there are at most on the page.
+        offset: How many UI messages to skip.
+        limit: How many UI messages the page has at most.
         cursor: `next_cursor` of the page before; instead of an offset.
-        fates: Messages that are shown.
-        resolve_blobs: Whether large contents are whole; without, they are previews, and the losses say so.
+        fates: Messages with these fates are shown.
+        resolve_blobs: Whether large contents are whole. Otherwise they are previews, and the losses say so.
         options: See `UIMessageOptions`.
 
     Raises:
-        NotFoundError: The store has no such session, or the place of the cursor is gone.
-        ValueError: Offset and cursor are both given, or a cursor that is none, or a number below zero.
+        NotFoundError: The store has no such session, or no longer the message of the cursor.
+        ValueError: Offset and cursor are both given, the cursor is invalid, or a number is negative.
     """
     page = load_ui_json(
         store, session_id, offset, limit, cursor=cursor, fates=fates, resolve_blobs=resolve_blobs, **options
@@ -129,7 +129,7 @@ def load_ui_json(
     resolve_blobs: bool = True,
     **options: Unpack[UIMessageOptions],
 ) -> UIJsonPage:
-    """`load_ui_messages` as JSON, for who sends it on: no message is decoded."""
+    """`load_ui_messages` as JSON, without decoding any message."""
     if offset < 0 or limit < 0:
         raise ValueError("offset and limit are numbers from 0 on")
     if cursor is not None and offset:
@@ -152,7 +152,7 @@ def load_ui_json(
 
 
 class UIMessageStore:
-    """One session store, asked for UI messages with the same options again and again (R-H16)."""
+    """A store whose sessions are loaded as UI messages with fixed options (R-H16)."""
 
     def __init__(self, store: Store, **options: Unpack[UIMessageOptions]) -> None:
         """Wrap a store."""
@@ -174,12 +174,12 @@ class UIMessageStore:
 def _iter_groups(
     store: Store, session_id: str, fates: frozenset[Fate], start: _Start, view: View
 ) -> Iterator[list[MessagePlace]]:
-    """The messages of one UI message after another."""
+    """For each UI message, the stored messages that it consists of."""
     grouping = MessageGrouping(view)
     open_: list[MessagePlace] = []
     for place in _iter_places(store, session_id, fates, start):
         if not grouping.includes(place.role):
-            # It stands where it stood, so that what is left out is told of with the page that leaves it out.
+            # A message that the view does not show stays in its place, so that its page reports the loss.
             open_.append(place)
             continue
         if grouping.starts_ui_message(place.role, place.message_id) and any(
@@ -193,7 +193,7 @@ def _iter_groups(
 
 
 def _iter_places(store: Store, session_id: str, fates: frozenset[Fate], start: _Start) -> Iterator[MessagePlace]:
-    """Places from the start on, in chunks: who wants one page does not read the whole list."""
+    """Places from the start on, read in chunks, so that one page does not read the whole list."""
     since, seen = start.position, set[str]()
     waiting = start.message_id
     while True:
@@ -207,10 +207,10 @@ def _iter_places(store: Store, session_id: str, fates: frozenset[Fate], start: _
         if len(places) < _CHUNK:
             break
         since = places[-1].position
-        # Several messages may stand at one position: those that were seen there come again.
+        # Several messages may have the same position; the next chunk begins with those at the last one again.
         seen = {place.message_id for place in places if place.position == since}
     if waiting is not None:
-        # What a rewind or another reading of the log took away.
+        # A rewind removed it, or the log was read again by a newer version.
         raise NotFoundError(f"session {session_id} does not hold message {waiting} any more")
 
 
@@ -234,7 +234,7 @@ def _report_orphans(
     page: list[list[MessagePlace]],
     following: list[MessagePlace] | None,
 ) -> None:
-    """Results whose call nobody knows are no part of any message (R-H9)."""
+    """Report results without a known call, which belong to no message (R-H9)."""
     if not page:
         return
     first, last = page[0][0].position, None if following is None else following[0].position
@@ -248,7 +248,7 @@ def _report_orphans(
 
 
 class _Start(NamedTuple):
-    """Where a page begins: a message, and how many UI messages stand before it."""
+    """Where a page begins: a message, and how many UI messages come before it."""
 
     number: int = 0
     position: int | None = None
@@ -264,7 +264,7 @@ def _parse_cursor(cursor: str | None) -> _Start:
         return _Start()
     index, _, rest = cursor.partition(".")
     position, dot, message_id = rest.partition(".")
-    # What a fork shares stands below zero.
+    # Messages that a fork shares have negative positions.
     if not (dot and _is_number(index) and _is_number(position.removeprefix("-"))):
         raise ValueError(f"not a cursor: {cursor[:100]!r}")
     return _Start(int(index), int(position), message_id)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,6 +28,16 @@ class StoredFrames(NamedTuple):
     number: int
     """How many there are."""
     data: bytes
+
+    @property
+    def last(self) -> int:
+        """Sequence number of the last."""
+        return self.first + self.number - 1
+
+
+def index_of_frame(rows: Sequence[StoredFrames], number: int) -> int:
+    """The index of the first row that holds this frame or later ones; the number of rows if none does."""
+    return bisect_left(rows, number, key=lambda row: row.last)
 
 
 class StreamState(NamedTuple):
@@ -137,7 +148,7 @@ class MemoryStreamStore:
         """Frames after a number."""
         stream = self._streams.get(stream_id)
         found, size = list[StoredFrames](), 0
-        for frames in [] if stream is None else stream.frames[_position(stream.frames, after) :]:
+        for frames in [] if stream is None else stream.frames[index_of_frame(stream.frames, after + 1) :]:
             if found and size + len(frames.data) > max_bytes:
                 break
             found.append(frames)
@@ -154,17 +165,6 @@ class MemoryStreamStore:
         for stream_id, stream in list(self._streams.items()):
             if stream.state.finished and stream.state.lease_until < before:
                 del self._streams[stream_id]
-
-
-def _position(frames: list[StoredFrames], after: int) -> int:
-    low, high = 0, len(frames)
-    while low < high:
-        middle = (low + high) // 2
-        if frames[middle].first + frames[middle].number - 1 <= after:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 ResultT = TypeVar("ResultT")
@@ -222,7 +222,7 @@ class SqliteStreamStore:
                 connection.executemany(
                     "insert into frames (stream, last, count, data)"
                     " select number, ?, ?, ? from streams where stream_id = ?",
-                    [(piece.first + piece.number - 1, piece.number, piece.data, stream_id) for piece in frames],
+                    [(row.last, row.number, row.data, stream_id) for row in frames],
                 )
                 query = "select 1 from stops where stream = (select number from streams where stream_id = ?)"
                 return connection.execute(query, (stream_id,)).fetchone() is not None
@@ -403,7 +403,7 @@ class RedisStreamStore:
 
     async def append(self, stream_id: str, frames: Sequence[StoredFrames], lease_until: float) -> bool:
         """Store frames and renew the lease; whether to stop."""
-        rows = [value for row in frames for value in (row.first, row.first + row.number - 1, row.data)]
+        rows = [value for row in frames for value in (row.first, row.last, row.data)]
         return await self._run(self._append, stream_id, lease_until, self._expire, *rows)
 
     async def ask_to_stop(self, stream_id: str) -> None:

@@ -5,8 +5,8 @@ in this process and, through a shared store, in others. The source makes the eve
 is sent.
 
 In the process that makes a stream (`LiveStream`) every chunk is encoded once. What comes in one turn of the event loop
-(in two, if there are many readers) is sealed into one piece of bytes, which all readers send as it is. A reader is a
-number, its position in the stream: nothing waits in a queue for it, so slow readers cost no memory. Pieces that are
+(in two, if there are many readers) is sealed into one block of bytes, which all readers send as it is. A reader is a
+number, its position in the stream: nothing waits in a queue for it, so slow readers cost no memory. Blocks that are
 stored and older than the tail are dropped; a reader that is behind reads from the store.
 """
 
@@ -24,7 +24,7 @@ from turnlog.aisdk.sse import DONE, KEEP_ALIVE, Frames, SseEncoder, decode_chunk
 from turnlog.aisdk.streaming import ErrorText, generic_error_text, pump
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.aisdk.writer import ChunkWriter, closing_chunks
-from turnlog.chat.stream_stores import MemoryStreamStore, StoredFrames, StreamState, StreamStore
+from turnlog.chat.stream_stores import MemoryStreamStore, StoredFrames, StreamState, StreamStore, index_of_frame
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model.stream import StreamEvent
 
@@ -55,7 +55,7 @@ class LiveStream:
         self._loop = asyncio.get_running_loop()
         self.frames = Frames(self._seal_soon)
         """The chunks of the current turn of the event loop."""
-        self._pieces: list[StoredFrames] = []
+        self._blocks: list[StoredFrames] = []
         self._last = 0
         """Number of the last sealed frame."""
         self._saved = 0
@@ -113,7 +113,7 @@ class LiveStream:
                     found = self._from_tail(position) or await self._from_store(position)
                     if found is None:
                         return  # It ended long ago, and the store has forgotten it meanwhile.
-                    position = found.first + found.number - 1
+                    position = found.last
                     yield found.data
                 elif self.ended:
                     break
@@ -131,7 +131,7 @@ class LiveStream:
     async def save(self, lease_until: float) -> bool:
         """Store what is not yet stored, and free what nobody needs in memory; whether somebody asked for a stop."""
         last = self._last
-        unsaved = self._pieces[_index_of(self._pieces, self._saved + 1) :] if self._saved < last else []
+        unsaved = self._blocks[index_of_frame(self._blocks, self._saved + 1) :] if self._saved < last else []
         frames = list(_rows(unsaved))
         try:
             to_stop = await self._store.append(self.stream_id, frames, lease_until)
@@ -150,10 +150,10 @@ class LiveStream:
     def _seal(self) -> None:
         if not self.frames:
             return
-        piece = StoredFrames(self._last + 1, *self.frames.take())
-        self._pieces.append(piece)
-        self._last += piece.number
-        self._size += len(piece.data)
+        block = StoredFrames(self._last + 1, *self.frames.take())
+        self._blocks.append(block)
+        self._last += block.number
+        self._size += len(block.data)
         self._wake()
 
     def _wake(self) -> None:
@@ -164,68 +164,56 @@ class LiveStream:
 
     def _drop(self) -> None:
         number = 0
-        while self._size > TAIL_BYTES and number < len(self._pieces) - 1:
-            piece = self._pieces[number]
-            if piece.first + piece.number - 1 > self._saved:
+        while self._size > TAIL_BYTES and number < len(self._blocks) - 1:
+            block = self._blocks[number]
+            if block.last > self._saved:
                 break
-            self._size -= len(piece.data)
+            self._size -= len(block.data)
             number += 1
-        del self._pieces[:number]
+        del self._blocks[:number]
 
     def _from_tail(self, position: int) -> StoredFrames | None:
-        newest = self._pieces[-1]
+        newest = self._blocks[-1]
         if newest.first == position + 1:
             return newest
-        if position + 1 < self._pieces[0].first:
+        if position + 1 < self._blocks[0].first:
             return None
-        return gather(self._pieces, _index_of(self._pieces, position + 1), position)
+        return gather(self._blocks, index_of_frame(self._blocks, position + 1), position)
 
     async def _from_store(self, position: int) -> StoredFrames | None:
         rows = await self._store.read(self.stream_id, position, MAX_BYTES)
         return gather(rows, 0, position) if rows else None
 
 
-def _rows(pieces: list[StoredFrames]) -> Iterator[StoredFrames]:
-    """The same frames in pieces of the size in which a reader that is behind reads them."""
+def _rows(blocks: list[StoredFrames]) -> Iterator[StoredFrames]:
+    """The same frames in blocks of the size in which a reader that is behind reads them."""
     start = 0
-    while start < len(pieces):
-        row = gather(pieces, start, pieces[start].first - 1)
-        last = row.first + row.number - 1
-        while start < len(pieces) and pieces[start].first <= last:
+    while start < len(blocks):
+        row = gather(blocks, start, blocks[start].first - 1)
+        last = row.last
+        while start < len(blocks) and blocks[start].first <= last:
             start += 1
         yield row
 
 
-def gather(pieces: list[StoredFrames], index: int, position: int) -> StoredFrames:
-    """The frames after `position`, from the piece at `index` on, as one piece of about `MAX_BYTES` at most."""
+def gather(blocks: list[StoredFrames], index: int, position: int) -> StoredFrames:
+    """The frames after `position`, from the block at `index` on, as one block of about `MAX_BYTES` at most."""
     taken, size = list[StoredFrames](), 0
-    while index < len(pieces) and (not taken or size + len(pieces[index].data) <= MAX_BYTES):
-        piece = pieces[index]
-        taken.append(piece if piece.first > position else _after(piece, position))
+    while index < len(blocks) and (not taken or size + len(blocks[index].data) <= MAX_BYTES):
+        block = blocks[index]
+        taken.append(block if block.first > position else _after(block, position))
         size += len(taken[-1].data)
         index += 1
     if len(taken) == 1:
         return taken[0]
-    return StoredFrames(taken[0].first, sum(piece.number for piece in taken), b"".join([piece.data for piece in taken]))
+    return StoredFrames(taken[0].first, sum(block.number for block in taken), b"".join([block.data for block in taken]))
 
 
-def _after(piece: StoredFrames, position: int) -> StoredFrames:
-    """The frames of a piece after a position; each frame ends with its only blank line."""
-    skipped = position - piece.first + 1
-    data = piece.data.split(b"\n\n", skipped)[skipped]
-    return StoredFrames(position + 1, piece.number - skipped, data)
-
-
-def _index_of(pieces: list[StoredFrames], number: int) -> int:
-    """The index of the piece with the frame of this number."""
-    low, high = 0, len(pieces)
-    while low < high:
-        middle = (low + high) // 2
-        if pieces[middle].first + pieces[middle].number <= number:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+def _after(block: StoredFrames, position: int) -> StoredFrames:
+    """The frames of a block after a position; each frame ends with its only blank line."""
+    skipped = position - block.first + 1
+    data = block.data.split(b"\n\n", skipped)[skipped]
+    return StoredFrames(position + 1, block.number - skipped, data)
 
 
 logger = logging.getLogger(__name__)
@@ -448,7 +436,7 @@ class Streams:
             rows = await self._store.read(stream_id, position, MAX_BYTES)
             if rows:
                 found = gather(rows, 0, position)
-                position, silent = found.first + found.number - 1, 0.0
+                position, silent = found.last, 0.0
                 yield found.data
             elif state is None or state.finished:
                 break
@@ -468,7 +456,7 @@ class Streams:
         rows, position = list[StoredFrames](), 0
         while more := await self._store.read(stream_id, position, MAX_BYTES):
             rows += more
-            position = more[-1].first + more[-1].number - 1
+            position = more[-1].last
         chunks = decode_chunks(b"".join([row.data for row in rows]), version=state.version, strict=False)
         encode = SseEncoder().encode
         frames = [encode(chunk) for chunk in closing_chunks(chunks, state.version)]

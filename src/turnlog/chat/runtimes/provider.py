@@ -43,7 +43,7 @@ class Tool(NamedTuple):
 
     run: Callable[[ToolCallPart], Awaitable[ToolResult | str]]
     """Returns the output; what it raises is the error that the model and the page get."""
-    asks: bool = False
+    needs_permission: bool = False
     """Whether every call needs the permission of the page's user."""
 
 
@@ -113,7 +113,7 @@ class ProviderRuntime(FunctionRuntime):
             tool = self._tools.get(call.tool_name)
             if call.results or call.provider_executed or tool is None:
                 continue
-            if tool.asks:
+            if tool.needs_permission:
                 _replace_call(history, replace(call, state=ToolState.APPROVAL_REQUESTED))
                 yield ApprovalRequest(approval_id=f"{call.tool_call_id}:approval", tool_call_id=call.tool_call_id)
                 continue
