@@ -21,7 +21,7 @@ from turnlog.model.stream import (
     ToolInputDelta,
     ToolOutput,
 )
-from turnlog.providers import anthropic
+from turnlog.providers.anthropic import PROVIDER as anthropic
 from turnlog.providers.streaming import ResponseStream
 
 USAGE = {

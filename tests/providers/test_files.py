@@ -10,8 +10,7 @@ from turnlog.model import FilePart, Message, TextPart, ToolCallPart
 from turnlog.model.base import BlobRef
 from turnlog.providers import provider, provider_names
 from turnlog.providers.base import Report
-from turnlog.providers.files import FileLimits, fit_files
-from turnlog.providers.images import image_size, image_type
+from turnlog.providers.files import FileLimits, fit_files, image_size, image_type
 
 LIMITS = FileLimits(files=frozenset({"application/pdf", "audio/*"}), image_pixels=8000, many_images=2, many_pixels=2000)
 

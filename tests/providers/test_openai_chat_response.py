@@ -15,7 +15,8 @@ from turnlog.aisdk.writer import ChunkWriter, write_chunks
 from turnlog.errors import ShapeError
 from turnlog.model import FilePart, Message, ReasoningPart, TextPart, ToolCallPart, ToolState, Usage
 from turnlog.model.stream import ReasoningDelta, StepFinish, StreamError, TextDelta, ToolInputAvailable
-from turnlog.providers import openai_chat, openrouter
+from turnlog.providers.openai_chat import PROVIDER as openai_chat
+from turnlog.providers.openrouter import PROVIDER as openrouter
 
 Json = dict[str, Any]
 

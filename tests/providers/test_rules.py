@@ -109,10 +109,9 @@ def test_every_provider_is_strictly_typed_linted_and_tested() -> None:
     assert tools["pyright"]["typeCheckingMode"] == "strict"
     assert {"src", "tests"} <= set(tools["pyright"]["include"])
     assert not [name for name in tools["ruff"]["lint"]["per-file-ignores"] if "providers" in name]
-    packages = [path.parent.name for path in (ROOT / "src/turnlog/providers").glob("*/request.py")]
-    assert len(packages) == len(NAMES)
+    assert [provider(name).name for name in NAMES] == list(NAMES)
     tests = {path.stem for path in Path(__file__).parent.glob("test_*.py")}
-    assert {f"test_{package}_request" for package in packages} <= tests
+    assert {f"test_{name.replace('-', '_')}_request" for name in NAMES} <= tests
     assert "@given(" in (ROOT / "tests/model/test_codec.py").read_text()
 
 

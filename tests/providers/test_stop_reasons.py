@@ -14,10 +14,10 @@ from google.genai.types import BlockedReason, FinishReason
 
 from turnlog.anthropic_api import STOP_REASONS as ANTHROPIC
 from turnlog.model.message import StopReason
-from turnlog.providers import google
-from turnlog.providers.google.response import STOP_REASONS as GOOGLE
-from turnlog.providers.openai_chat.answers import STOP_REASONS as CHAT
-from turnlog.providers.openai_responses.response import STOP_REASONS as RESPONSES
+from turnlog.providers.gemini import PROVIDER as gemini
+from turnlog.providers.gemini.response import STOP_REASONS as GOOGLE
+from turnlog.providers.openai_chat.response import STOP_REASONS as CHAT
+from turnlog.providers.responses.response import STOP_REASONS as RESPONSES
 
 
 def words(annotation: Any) -> set[str]:
@@ -54,5 +54,5 @@ def test_every_word_for_an_end_has_one_of_ours(api: str) -> None:
 @pytest.mark.parametrize("reason", list(BlockedReason))
 def test_every_prompt_that_was_blocked_was_filtered(reason: BlockedReason) -> None:
     """R-K28."""
-    message = google.from_response({"promptFeedback": {"blockReason": reason.value}})
+    message = gemini.from_response({"promptFeedback": {"blockReason": reason.value}})
     assert (message.stop_reason, message.raw_stop_reason) == ("content_filter", reason.value)

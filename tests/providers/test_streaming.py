@@ -17,7 +17,7 @@ from turnlog.errors import ShapeError
 from turnlog.model.codec import decode_message, encode
 from turnlog.model.stream import Abort, RunFinish, StreamError
 from turnlog.providers import provider, provider_names
-from turnlog.providers.sse import SseDecoder
+from turnlog.providers.streaming import SseDecoder
 
 DATA = Path(__file__).parents[1] / "data/provider_streams"
 EVENTS: list[Any] = [{"a": "ä\n🤔"}, {"b": [1, 2]}, {}]

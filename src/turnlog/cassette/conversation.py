@@ -13,7 +13,7 @@ from typing import Any, Literal
 from turnlog.cassette.tape import AskedFile, AskedResult, AskedText, Entry
 from turnlog.model import Part, TextPart, ToolCallPart
 from turnlog.model.codec import parse_json
-from turnlog.providers.wire import arguments_text
+from turnlog.providers.request_parts import arguments_text
 
 Side = Literal["user", "assistant"]
 

@@ -40,8 +40,7 @@ from turnlog.model import (
 )
 from turnlog.providers.base import Report, RequestOptions
 from turnlog.providers.context import select_context, standing_compactions
-from turnlog.providers.repair import without_failed_answers
-from turnlog.providers.results import answer_calls
+from turnlog.providers.repair import answer_calls, without_failed_answers
 
 _OPTIONAL = frozenset({Origin.HARNESS, Origin.COMMAND, Origin.COMMAND_OUTPUT, Origin.SHELL, Origin.SHELL_OUTPUT})
 """What is told to the model besides what was asked: agents word it anew each time, or leave it out."""

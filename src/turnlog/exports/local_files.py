@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 
 from turnlog.model import FilePart
-from turnlog.providers.wire import agent_fact
+from turnlog.providers.request_parts import agent_fact
 
 _LARGEST = 50 * 1024 * 1024
 _SCHEME = "file://"

@@ -1,13 +1,14 @@
-"""What every provider's module offers: a history as a request with a report of what it cost, a response as a message.
+"""The `Provider` value, the options of a request, and the report of what a conversion lost or changed.
 
-Promises that nothing is left out or changed in silence: what the API cannot hold is a `Loss`, what had to be mended so
-that the API takes the history is a `Repair`. Sends nothing and needs no SDK.
+Nothing is left out or changed in silence: what the API cannot hold is a `Loss`, what was changed so that the API
+accepts the history is a `Repair`. Sends nothing and needs no SDK.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -16,7 +17,7 @@ from turnlog.errors import LossyConversionError
 from turnlog.model import BlobRef, FilePart, Message
 from turnlog.model.base import Value
 from turnlog.model.codec import to_plain_json
-from turnlog.providers.streaming import ResponseStream, StreamReading
+from turnlog.providers.streaming import Assembler, ResponseStream, StreamReading
 
 LossKind = Literal[
     "reasoning-omitted",
@@ -132,44 +133,54 @@ class Conversion(msgspec.Struct, frozen=True, kw_only=True):
     repairs: tuple[Repair, ...] = ()
 
 
-class Provider(Protocol):
-    """One provider API."""
+class RequestBuilder(Protocol):
+    """`Provider.to_request`."""
 
-    @property
-    def name(self) -> str:
-        """As in commands: `anthropic`, `openai-chat`, `openrouter`, `responses`, `gemini`."""
+    def __call__(self, messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
+        """The body of the request that continues a history."""
         ...
 
-    def to_request(self, messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
-        """The body of the request that continues a history.
 
-        Args:
-            messages: What the model shall see, in order; `context.select_context` takes it from a session.
-            options: The model, and what else the caller decides.
-            strict: Raise instead of losing anything.
+class ResponseReader(Protocol):
+    """`Provider.from_response`."""
 
-        Raises:
-            LossyConversionError: `strict`, and something would be lost: its `losses`.
-        """
+    def __call__(self, body: bytes | str | Mapping[str, Any], *, requested_model: str | None = None) -> Message:
+        """The assistant message of a whole response."""
         ...
 
-    def from_response(self, body: bytes | str | Mapping[str, Any], *, requested_model: str | None = None) -> Message:
-        """The assistant message of a whole response. An error body gives a message with its `error`.
 
-        Raises:
-            ShapeError: The body is no response of this API.
-        """
-        ...
+@dataclass(frozen=True, kw_only=True)
+class Provider:
+    """One provider API: a history as a request, a response as a message, whole or as a stream."""
+
+    name: str
+    """As in commands: `anthropic`, `openai-chat`, `openrouter`, `responses`, `gemini`."""
+
+    to_request: RequestBuilder
+    """The body of the request that continues a history.
+
+    Takes the messages that the model shall see, in order (`context.select_context` takes them from a session), and the
+    options. With `strict=True` it raises LossyConversionError, with its `losses`, instead of losing anything.
+    """
+
+    from_response: ResponseReader
+    """The assistant message of a whole response; an error body gives a message with its `error`.
+
+    Raises ShapeError when the body is no response of this API.
+    """
+
+    assembler: Callable[[], Assembler]
+    """Makes what puts the events of one stream together."""
 
     def open_stream(self, *, requested_model: str | None = None) -> ResponseStream:
         """A response that is fed as it comes: bytes of SSE cut anywhere, or parsed events."""
-        ...
+        return ResponseStream(self.assembler(), lambda body: self.from_response(body, requested_model=requested_model))
 
     def read_stream(
         self, pieces: Iterable[bytes | Mapping[str, Any]], *, requested_model: str | None = None
     ) -> StreamReading:
         """The StreamEvents of a response stream, by iteration; then its `message`, that of the whole body."""
-        ...
+        return StreamReading(self.open_stream(requested_model=requested_model), pieces)
 
 
 class Report:

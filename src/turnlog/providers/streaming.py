@@ -1,18 +1,19 @@
-"""A provider's response stream as StreamEvents, and as the message that the whole body would have been.
+"""Server-sent events as JSON values, from bytes that may be cut anywhere. Knows no provider.
 
-A provider's `Assembler` puts the events of its API together to the body that the API would have answered without a
-stream; its `from_response` reads that. So there is one reading of a response, however it came. An error in the middle
-or an early end keeps what came, and says so in the message.
+Fields other than `data` are left out: every provider repeats the event's name inside of the data. What is no JSON
+object is given back as text, for the caller to judge.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 
 from turnlog.model import FilePart, Message, MessageError, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
+from turnlog.model.codec import parse_json
 from turnlog.model.parts import SourceDocumentPart, SourceUrlPart
 from turnlog.model.stream import (
     Abort,
@@ -36,7 +37,63 @@ from turnlog.model.stream import (
     ToolOutput,
 )
 from turnlog.providers.body import error_of
-from turnlog.providers.sse import SseDecoder
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_LAST = "[DONE]"
+"""What OpenAI's servers send behind the last event."""
+
+
+class SseDecoder:
+    """Takes bytes, gives the events that are complete."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._rest = b""
+        self._data: list[str] = []
+        self.done = False
+        """Whether `[DONE]` came."""
+
+    def feed(self, data: bytes) -> list[dict[str, Any] | str]:
+        """The events that these bytes complete, in order; a text is data that is no JSON object."""
+        events: list[dict[str, Any] | str] = []
+        *lines, self._rest = self._lines(self._rest + data)
+        for line in lines:
+            events += self._take(line)
+        return events
+
+    def finish(self) -> list[dict[str, Any] | str]:
+        """The event that stands unclosed at the end of the bytes, if all of it is there."""
+        events = [*self.feed(b"\n"), *self._dispatch()]
+        return [event for event in events if not isinstance(event, str)]
+
+    def _lines(self, data: bytes) -> list[bytes]:
+        # A CR at the very end may be the first half of CR LF.
+        if data.endswith(b"\r"):
+            lines = _LINE_END.split(data[:-1])
+            return [*lines[:-1], lines[-1] + b"\r"]
+        return _LINE_END.split(data)
+
+    def _take(self, line: bytes) -> list[dict[str, Any] | str]:
+        if not line:
+            return self._dispatch()
+        name, _, value = line.decode(errors="replace").removeprefix("\ufeff").partition(":")
+        if name == "data":
+            self._data.append(value.removeprefix(" "))
+        return []
+
+    def _dispatch(self) -> list[dict[str, Any] | str]:
+        data, self._data = "\n".join(self._data), []
+        if not data.strip():
+            return []
+        if data.strip() == _LAST:
+            self.done = True
+            return []
+        try:
+            value: Any = parse_json(data)
+        except (ValueError, RecursionError):
+            return [data]
+        return [cast("dict[str, Any]", value) if isinstance(value, dict) else data]
+
 
 Event = dict[str, Any]
 Read = Callable[[Event], Message]

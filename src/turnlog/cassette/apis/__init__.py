@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from turnlog.cassette.apis import anthropic, google, openai_chat, openai_responses
+from turnlog.cassette.apis import anthropic, gemini, openai_chat, responses
 from turnlog.cassette.apis.base import Api
 
 _APIS: tuple[tuple[str, Api], ...] = (
     ("/messages", anthropic),
     ("/chat/completions", openai_chat),
-    ("/responses", openai_responses),
-    (":generateContent", google),
-    (":streamGenerateContent", google),
+    ("/responses", responses),
+    (":generateContent", gemini),
+    (":streamGenerateContent", gemini),
 )
 """How paths end -> the API."""
 

@@ -22,7 +22,7 @@ from turnlog.cassette.conversation import Conversation, Side
 from turnlog.model import Message, ToolCallPart, Usage
 from turnlog.model.message import StopReason
 from turnlog.providers.body import Json, fields, objects, text, word
-from turnlog.providers.wire import arguments_text
+from turnlog.providers.request_parts import arguments_text
 
 _STOP_WORDS: dict[StopReason, str] = {
     "stop": "stop",

@@ -32,7 +32,7 @@ from turnlog.model.stream import (
     ToolInputAvailable,
     ToolInputStart,
 )
-from turnlog.providers.anthropic import open_stream
+from turnlog.providers.anthropic import PROVIDER as ANTHROPIC
 from turnlog.providers.streaming import ResponseStream
 
 AGENT: Final = "claude-code"
@@ -235,7 +235,7 @@ class ClaudeCodeStream:
             return []
         chunk = cast("Json", event)
         if chunk.get("type") == "message_start":
-            self._response = open_stream()
+            self._response = ANTHROPIC.open_stream()
         if self._response is None:
             return []
         found = self._response.feed(chunk)

@@ -1,9 +1,7 @@
 """Anthropic Messages API, and servers that speak it."""
 
 from turnlog.providers.anthropic.request import to_request
-from turnlog.providers.anthropic.response import from_response
-from turnlog.providers.anthropic.stream import open_stream, read_stream
+from turnlog.providers.anthropic.response import AnthropicAssembler, from_response
+from turnlog.providers.base import Provider
 
-name = "anthropic"
-
-__all__ = ["from_response", "name", "open_stream", "read_stream", "to_request"]
+PROVIDER = Provider(name="anthropic", to_request=to_request, from_response=from_response, assembler=AnthropicAssembler)

@@ -23,7 +23,7 @@ from turnlog.model import (
     ToolResult,
 )
 from turnlog.model.codec import parse_json
-from turnlog.providers import wire
+from turnlog.providers import request_parts
 from turnlog.providers.base import Conversion, Report, RequestOptions, dialect_of
 from turnlog.providers.files import FileLimits
 from turnlog.providers.reasoning import as_text, is_own, proof
@@ -151,7 +151,7 @@ class _Writer:
         citations = [_citation(citation) for citation in part.citations]
         if all(citation is not None for citation in citations):
             return {**_text(part.text), **({"citations": citations} if citations else {})}
-        wire.lose_citations(part, message, self._report)
+        request_parts.lose_citations(part, message, self._report)
         return _text(part.text)
 
     def _reasoning(self, part: ReasoningPart, message: Message) -> list[Block]:
@@ -169,11 +169,11 @@ class _Writer:
 
     def _call(self, call: ToolCallPart, message: Message) -> list[Block]:
         if not call.provider_executed:
-            return [_call("tool_use", call, wire.wrapped_arguments(call, message, self._report))]
+            return [_call("tool_use", call, request_parts.wrapped_arguments(call, message, self._report))]
         result = _server_result(call)
         if result is None:
-            return [_text(wire.server_tool_text(call, message, self._report))]
-        return [_call("server_tool_use", call, wire.arguments_object(call)), result]
+            return [_text(request_parts.server_tool_text(call, message, self._report))]
+        return [_call("server_tool_use", call, request_parts.arguments_object(call)), result]
 
 
 def _user_blocks(part: Part) -> list[Block]:
@@ -183,18 +183,18 @@ def _user_blocks(part: Part) -> list[Block]:
 
 
 def _result_block(call: ToolCallPart) -> Block:
-    result = wire.result_of(call)
+    result = request_parts.result_of(call)
     return {
         "type": "tool_result",
         "tool_use_id": call.tool_call_id,
         "content": _result_content(result),
-        "is_error": wire.is_failed(result),
+        "is_error": request_parts.is_failed(result),
     }
 
 
 def _result_content(result: ToolResult) -> str | list[Block]:
     if all(isinstance(part, TextPart) for part in result.content):
-        return wire.result_text(result)
+        return request_parts.result_text(result)
     blocks: list[Block] = []
     for part in result.content:
         if isinstance(part, TextPart):
@@ -224,7 +224,7 @@ def _file(part: FilePart) -> Block:
 def _source(part: FilePart) -> dict[str, Any]:
     if part.data is None:
         return {"type": "url", "url": part.url}
-    return {"type": "base64", "media_type": part.media_type, "data": wire.encoded(part)}
+    return {"type": "base64", "media_type": part.media_type, "data": request_parts.encoded(part)}
 
 
 def _citation(citation: Citation) -> dict[str, Any] | None:
@@ -250,7 +250,7 @@ def _server_result(call: ToolCallPart) -> Block | None:
     kind = _RESULT_BLOCKS.get(call.tool_name)
     if kind is None or not _SERVER_CALL.fullmatch(call.tool_call_id) or not call.results:
         return None
-    parts = wire.result_of(call).content
+    parts = request_parts.result_of(call).content
     sources = [_search_result(part) for part in parts]
     content: Any = None
     if len(parts) == 1 and isinstance(parts[0], DataPart):

@@ -27,6 +27,7 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.model.codec import to_json
+from turnlog.model.stream import StreamEvent
 from turnlog.model.tools import state_after
 from turnlog.providers.body import (
     OPEN,
@@ -38,6 +39,7 @@ from turnlog.providers.body import (
     count,
     error_of,
     fields,
+    grown,
     metadata,
     object_of,
     objects,
@@ -46,8 +48,14 @@ from turnlog.providers.body import (
     text,
     word,
 )
+from turnlog.providers.streaming import (
+    part_delta,
+    part_end,
+    part_start,
+    tool_output,
+)
 
-PROVIDER = "anthropic"
+SERVED_BY = "anthropic"
 
 _RESULT = "_tool_result"
 _SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
@@ -62,7 +70,7 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
     raw_stop = word(found.get("stop_reason"))
     parts = parts_of(objects(found.get("content")), word(found.get("id")) or UNNAMED, word(found.get("model")))
     return answer(
-        PROVIDER,
+        SERVED_BY,
         found,
         parts,
         requested_model=requested_model,
@@ -70,7 +78,7 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
         raw_stop_reason=raw_stop,
         usage=usage_of(fields(found.get("usage")), final=raw_stop is not None),
         error=error,
-        metadata=metadata(PROVIDER, found, _BODY),
+        metadata=metadata(SERVED_BY, found, _BODY),
     )
 
 
@@ -130,14 +138,14 @@ def result_of(block: Json, call_id: str) -> ToolResult:
         status="error" if failed else "success",
         content=parts,
         error_text=word(fields(content).get("error_code")) if failed else None,
-        metadata=metadata(PROVIDER, block, ("type", "tool_use_id", "content", "is_error")),
+        metadata=metadata(SERVED_BY, block, ("type", "tool_use_id", "content", "is_error")),
     )
 
 
 def _page(page: Json, part_id: str) -> SourceUrlPart:
     url = text(page.get("url"))
     opaque = rest(page, ("type", "url", "title"))
-    provider = ProviderData(name=PROVIDER, opaque=opaque) if opaque else None
+    provider = ProviderData(name=SERVED_BY, opaque=opaque) if opaque else None
     return SourceUrlPart(id=part_id, source_id=url, url=url, title=word(page.get("title")), provider=provider)
 
 
@@ -147,7 +155,7 @@ def _text(block: Json, part_id: str, _model: str | None) -> Part:
         text=text(block.get("text")),
         citations=tuple([_citation(citation) for citation in objects(block.get("citations"))]),
         state="streaming" if OPEN in block else "done",
-        metadata=metadata(PROVIDER, block, ("type", "text", "citations")),
+        metadata=metadata(SERVED_BY, block, ("type", "text", "citations")),
     )
 
 
@@ -173,8 +181,8 @@ def _thinking(block: Json, part_id: str, model: str | None) -> Part:
         text=text(block.get("thinking")),
         redacted=redacted,
         state="streaming" if OPEN in block else "done",
-        provider=ProviderData(name=PROVIDER, model=model, opaque={name: proof} if proof else {}),
-        metadata=metadata(PROVIDER, block, ("type", "thinking", name)),
+        provider=ProviderData(name=SERVED_BY, model=model, opaque={name: proof} if proof else {}),
+        metadata=metadata(SERVED_BY, block, ("type", "thinking", name)),
     )
 
 
@@ -188,7 +196,7 @@ def _call(block: Json, part_id: str, _model: str | None) -> Part:
         input_text=unreadable,
         state=call_state(block),
         provider_executed=block.get("type") in _SERVER_CALLS,
-        metadata=metadata(PROVIDER, block, ("type", "id", "name", "input")),
+        metadata=metadata(SERVED_BY, block, ("type", "id", "name", "input")),
     )
 
 
@@ -243,3 +251,140 @@ def _cache_writes(wire: Json) -> dict[str, Any]:
     short, long = count(split.get("ephemeral_5m_input_tokens")), count(split.get("ephemeral_1h_input_tokens"))
     left = (total or 0) - (short or 0) - (long or 0)
     return {"cache_write_5m": short, "cache_write_1h": long, "cache_write": left if left > 0 else None}
+
+
+_GROWING = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+"""Deltas that lengthen a block -> where the text stands in them."""
+
+
+class _Block:
+    """One block that grows. `part` is what it began as."""
+
+    def __init__(self, start: Json, part: Part) -> None:
+        self.start = dict(start)
+        self.part = part
+        self.grown: dict[str, list[str]] = {}
+        self.citations: list[Json] = []
+        self.unknown: list[Json] = []
+        self.is_open = True
+
+    def json(self) -> Json:
+        """The block as the whole body would have it; arguments as the text that came."""
+        block = dict(self.start)
+        for name, pieces in self.grown.items():
+            field = "input" if name == "partial_json" else name
+            before, more = block.get(field), "".join(pieces)
+            # A call without arguments begins with `{}`, and one empty piece is all that follows.
+            if more or self.is_open:
+                block[field] = (before if isinstance(before, str) else "") + more
+        if self.citations:
+            block["citations"] = [*objects(block.get("citations")), *self.citations]
+        more = {"unknown_deltas": self.unknown} if self.unknown else {}
+        return {**block, **more, **({OPEN: True} if self.is_open else {})}
+
+
+class AnthropicAssembler:
+    """Puts the events of an Anthropic stream together to the body that it stands for."""
+
+    def __init__(self) -> None:
+        self.error: Any = None
+        self.complete = False
+        self._message: Json = {}
+        self._blocks: dict[int, _Block] = {}
+        self._handlers: dict[str, Callable[[Json], list[StreamEvent]]] = {
+            "message_start": self._start,
+            "content_block_start": self._open,
+            "content_block_delta": self._grow,
+            "content_block_stop": self._close,
+            "message_delta": self._change,
+            "message_stop": self._stop,
+            "error": self._fail,
+        }
+
+    def add(self, event: Json) -> list[StreamEvent]:
+        """Take one event of the API."""
+        handler = self._handlers.get(text(event.get("type")))
+        return handler(event) if handler else []
+
+    def body(self) -> Json:
+        """The body so far; blocks that have not ended carry `body.OPEN`."""
+        blocks = [self._blocks[index].json() for index in sorted(self._blocks)]
+        return {**self._message, "content": blocks}
+
+    def _start(self, event: Json) -> list[StreamEvent]:
+        """Begin, perhaps with calls that a program made before and that only waited for their results."""
+        told = fields(event.get("message"))
+        self._message = grown(self._message, told)
+        if self._blocks:
+            return []
+        given = enumerate(objects(told.get("content")))
+        return [each for index, block in given for each in [*self._begin(index, block), *self._end(index)]]
+
+    def _open(self, event: Json) -> list[StreamEvent]:
+        start = fields(event.get("content_block"))
+        if start.get("type") == "fallback":
+            # Another model goes on, and is the one that answered.
+            model = word(fields(start.get("to")).get("model"))
+            self._message |= {"model": model} if model else {}
+        return self._begin(count(event.get("index")) or 0, start)
+
+    def _begin(self, index: int, start: Json) -> list[StreamEvent]:
+        block = _Block(start, self._part(index, start))
+        self._blocks[index] = block
+        written = text(start.get("text")) or text(start.get("thinking"))
+        return [] if is_result(start) else [*part_start(block.part), *part_delta(block.part, written)]
+
+    def _part(self, index: int, block: Json) -> Part:
+        message_id = word(self._message.get("id")) or UNNAMED
+        return part_of(block, f"{message_id}:{index}", word(self._message.get("model")))
+
+    def _grow(self, event: Json) -> list[StreamEvent]:
+        block = self._blocks.get(count(event.get("index")) or 0)
+        if block is None:
+            return []
+        delta = fields(event.get("delta"))
+        kind = text(delta.get("type"))
+        name = _GROWING.get(kind)
+        if name is not None:
+            more = text(delta.get(name))
+            block.grown.setdefault(name, []).append(more)
+            return part_delta(block.part, more)
+        if kind == "signature_delta":
+            block.start |= {"signature": delta.get("signature")}
+        elif kind == "compaction_delta":
+            block.start |= {name: value for name, value in delta.items() if name != "type"}
+        elif kind == "citations_delta":
+            block.citations.append(fields(delta.get("citation")))
+        else:
+            block.unknown.append(delta)
+        return []
+
+    def _close(self, event: Json) -> list[StreamEvent]:
+        return self._end(count(event.get("index")) or 0)
+
+    def _end(self, index: int) -> list[StreamEvent]:
+        block = self._blocks.get(index)
+        if block is None:
+            return []
+        block.is_open = False
+        whole = block.json()
+        return self._result(whole) if is_result(whole) else part_end(self._part(index, whole))
+
+    def _result(self, block: Json) -> list[StreamEvent]:
+        calls = [each.part for each in self._blocks.values() if isinstance(each.part, ToolCallPart)]
+        call = next((part for part in calls if part.tool_call_id == block.get("tool_use_id")), None)
+        return tool_output(call, result_of(block, call.tool_call_id)) if call else []
+
+    def _change(self, event: Json) -> list[StreamEvent]:
+        usage = {**fields(self._message.get("usage")), **rest(fields(event.get("usage")), ())}
+        self._message |= rest(event, ("type", "delta", "usage"))
+        self._message |= {**rest(fields(event.get("delta")), ()), "usage": usage}
+        return []
+
+    def _stop(self, _event: Json) -> list[StreamEvent]:
+        self.complete = True
+        return []
+
+    def _fail(self, event: Json) -> list[StreamEvent]:
+        self.error = event.get("error") or event
+        return []

@@ -5,14 +5,16 @@ A model gets its own reasoning back as details, with what proves it; another mod
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from turnlog.model import Message, Part, ReasoningPart
-from turnlog.providers.base import Conversion, Report, RequestOptions
-from turnlog.providers.openai_chat.writer import FILES, ChatWriter
+from turnlog.providers.base import Conversion, Provider, Report, RequestOptions
+from turnlog.providers.openai_chat.request import FILES, ChatWriter
+from turnlog.providers.openai_chat.response import ChunkAssembler, answer_of
 from turnlog.providers.reasoning import as_text, is_own, proof
 from turnlog.providers.repair import Rules, repair
 
@@ -97,3 +99,19 @@ def _details_of(part: Part) -> list[dict[str, Any]]:
         return [*([summary] if part.text.strip() else []), {"type": "reasoning.encrypted", "data": sealed, **facts}]
     signed = {"signature": signature} if signature is not None else {}
     return [{"type": "reasoning.text", "text": part.text, **signed, **facts}]
+
+
+SERVED_BY = "openrouter"
+
+
+def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str | None = None) -> Message:
+    """The assistant message of a response body. Raises as `Provider.from_response` says."""
+    return answer_of(body, SERVED_BY, requested_model)
+
+
+PROVIDER = Provider(
+    name="openrouter",
+    to_request=to_request,
+    from_response=from_response,
+    assembler=partial(ChunkAssembler, SERVED_BY),
+)

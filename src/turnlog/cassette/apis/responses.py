@@ -24,7 +24,7 @@ from turnlog.model import Message, Part, ReasoningPart, TextPart, ToolCallPart, 
 from turnlog.model.message import StopReason
 from turnlog.providers.body import Json, objects, text, word
 from turnlog.providers.reasoning import proof
-from turnlog.providers.wire import arguments_text
+from turnlog.providers.request_parts import arguments_text
 
 _STOP_WORDS: dict[StopReason, str] = {
     "stop": "completed",

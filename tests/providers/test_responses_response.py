@@ -13,7 +13,7 @@ from support.provider_streams import byte_by_byte, pieces, sse
 from turnlog.errors import ShapeError
 from turnlog.model import FilePart, Message, ReasoningPart, TextPart, ToolCallPart, ToolState, UnknownPart, Usage
 from turnlog.model.stream import ReasoningDelta, StepFinish, StreamError, TextDelta, ToolInputAvailable
-from turnlog.providers import openai_responses as responses
+from turnlog.providers.responses import PROVIDER as responses
 
 Json = dict[str, Any]
 

@@ -28,6 +28,7 @@ from turnlog.model import (
 )
 from turnlog.model.codec import to_json
 from turnlog.model.message import StopReason
+from turnlog.model.stream import StreamEvent
 from turnlog.model.tools import state_after
 from turnlog.providers.body import (
     OPEN,
@@ -39,15 +40,24 @@ from turnlog.providers.body import (
     error_of,
     fields,
     file_from_base64,
+    grown,
     metadata,
     object_of,
     objects,
     require_list,
+    rest,
     text,
     word,
 )
+from turnlog.providers.streaming import (
+    part_delta,
+    part_end,
+    part_start,
+    part_whole,
+    tool_output,
+)
 
-PROVIDER = "google"
+SERVED_BY = "google"
 
 STOP_REASONS: dict[str, StopReason] = {
     "STOP": "stop",
@@ -115,7 +125,7 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
         error = MessageError(text=said_why, kind=raw_stop)
     others = {**found, **candidate, "other_candidates": candidates[1:], "promptFeedback": found.get("promptFeedback")}
     return answer(
-        PROVIDER,
+        SERVED_BY,
         found,
         (*parts, *_sources(candidate, message_id)),
         named=("responseId", "modelVersion"),
@@ -124,7 +134,7 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
         raw_stop_reason=raw_stop,
         usage=usage_of(fields(found.get("usageMetadata"))),
         error=error,
-        metadata=metadata(PROVIDER, others, (*_BODY[:-1], *_CANDIDATE)),
+        metadata=metadata(SERVED_BY, others, (*_BODY[:-1], *_CANDIDATE)),
     )
 
 
@@ -185,7 +195,7 @@ def part_of(found: Json, part_id: str, model: str | None, is_open: bool) -> Part
 
 def _signed(found: Json, model: str | None) -> ProviderData | None:
     signature = word(found.get("thoughtSignature"))
-    return ProviderData(name=PROVIDER, model=model, opaque={"thought_signature": signature}) if signature else None
+    return ProviderData(name=SERVED_BY, model=model, opaque={"thought_signature": signature}) if signature else None
 
 
 def _call(value: Any, part_id: str) -> Part:
@@ -198,7 +208,7 @@ def _call(value: Any, part_id: str) -> Part:
         tool_name=text(found.get("name")),
         input=exact,
         input_text=unreadable,
-        metadata=metadata(PROVIDER, found, ("id", "name", "args")),
+        metadata=metadata(SERVED_BY, found, ("id", "name", "args")),
     )
 
 
@@ -269,3 +279,67 @@ def usage_of(wire: Json) -> Usage | None:
         reasoning=count(wire.get("thoughtsTokenCount")),
         tool_prompt=count(wire.get("toolUsePromptTokenCount")),
     )
+
+
+class GeminiAssembler:
+    """Puts the events of a Gemini stream together to the body that it stands for."""
+
+    def __init__(self) -> None:
+        self.error: Any = None
+        self.complete = False
+        self._head: Json = {"candidates": []}
+        self._candidate: Json = {}
+        self._parts: list[Json] = []
+        self._open: Part | None = None
+        """The text that may still grow."""
+        self._program: ToolCallPart | None = None
+
+    def add(self, event: Json) -> list[StreamEvent]:
+        """Take one event of the API."""
+        self.error = event.get("error")
+        self._head = grown(self._head, rest(event, ("candidates", "error")), "responseId")
+        feedback = fields(event.get("promptFeedback"))
+        self.complete = self.complete or word(feedback.get("blockReason")) is not None
+        told: list[StreamEvent] = []
+        for candidate in objects(event.get("candidates")):
+            if not candidate.get("index"):
+                told += self._take(candidate)
+        return told
+
+    def body(self) -> Json:
+        """The body so far; blocks that have not ended carry `body.OPEN`."""
+        if not self._candidate and not self._parts:
+            return self._head
+        mark = {} if self.complete else {OPEN: True}
+        content = {"role": "model", "parts": self._parts}
+        return {**self._head, "candidates": [{**self._candidate, "content": content, **mark}]}
+
+    def _take(self, candidate: Json) -> list[StreamEvent]:
+        self._candidate |= rest(candidate, ("content",))
+        told = [event for part in objects(fields(candidate.get("content")).get("parts")) for event in self._add(part)]
+        if word(candidate.get("finishReason")) is None or self.complete:
+            return told
+        self.complete = True
+        sources = [part for part in from_response(self.body()).parts if isinstance(part, SourceUrlPart)]
+        return [*told, *self._close(), *[event for part in sources for event in part_end(part)]]
+
+    def _add(self, found: Json) -> list[StreamEvent]:
+        before = len(self._parts)
+        self._parts[-1:] = joined([*self._parts[-1:], found])
+        part_id = f"{word(self._head.get('responseId')) or 'response'}:{len(self._parts) - 1}"
+        part = part_of(found, part_id, word(self._head.get("modelVersion")), False)
+        if len(self._parts) == before:
+            return part_delta(part, text(found.get("text")))
+        told = self._close()
+        if is_plain(found):
+            self._open = part
+            return [*told, *part_start(part), *part_delta(part, text(found["text"]))]
+        if "codeExecutionResult" in found and self._program is not None:
+            self._program = with_output(self._program, fields(found["codeExecutionResult"]))
+            return [*told, *tool_output(self._program, self._program.results[-1])]
+        self._program = part if isinstance(part, ToolCallPart) and part.provider_executed else None
+        return [*told, *part_whole(part)]
+
+    def _close(self) -> list[StreamEvent]:
+        part, self._open = self._open, None
+        return part_end(part) if part is not None else []

@@ -5,7 +5,7 @@ import pytest
 from support.provider_messages import assistant, call, developer, image, result, user
 from turnlog.model import FilePart, Message, Origin, Part, TextPart, ToolCallPart
 from turnlog.providers.base import Report
-from turnlog.providers.developer import attach_developer_messages
+from turnlog.providers.repair import attach_developer_messages
 
 
 def attached(*messages: Message) -> list[tuple[str, list[str]]]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
-from turnlog.providers import wire
+from turnlog.providers import request_parts
 from turnlog.providers.base import Conversion, Report, RequestOptions
 from turnlog.providers.files import FileLimits
 from turnlog.providers.reasoning import as_text, is_own, proof
@@ -102,14 +102,14 @@ class _Writer:
         signature = proof(part, "thought_signature") or proof(part, "signature") if own else None
         signed = {"thoughtSignature": signature} if signature is not None and _is_base64(signature) else {}
         if isinstance(part, TextPart):
-            wire.lose_citations(part, message, self._report)
+            request_parts.lose_citations(part, message, self._report)
             return [{**_text(part.text), **signed}] if part.text.strip() or signed else []
         if isinstance(part, ReasoningPart):
             return [{**_text(part.text), "thought": True, **signed}] if own else self._foreign(part, message)
         if isinstance(part, ToolCallPart):
             if part.provider_executed:
-                return [_text(wire.server_tool_text(part, message, self._report))]
-            args = wire.wrapped_arguments(part, message, self._report)
+                return [_text(request_parts.server_tool_text(part, message, self._report))]
+            args = request_parts.wrapped_arguments(part, message, self._report)
             return [{"functionCall": {"name": part.tool_name, "args": args}, **signed}]
         return []
 
@@ -140,7 +140,7 @@ class _Writer:
         responses: list[WirePart] = []
         attached: list[WirePart] = []
         for call in calls:
-            files = wire.result_files(wire.result_of(call))
+            files = request_parts.result_files(request_parts.result_of(call))
             inside = [part for part in files if self._fits_inside(part)]
             responses.append(self._response(call, inside, message))
             attached += [_file(part) for part in files if part not in inside]
@@ -152,11 +152,11 @@ class _Writer:
         return not self._is_old and part.data is not None and part.media_type in _IN_RESPONSE
 
     def _response(self, call: ToolCallPart, files: list[FilePart], message: Message) -> WirePart:
-        result = wire.result_of(call)
-        text = wire.result_text(result)
+        result = request_parts.result_of(call)
+        text = request_parts.result_text(result)
         response: dict[str, Any] = {
             "name": call.tool_name,
-            "response": {"error" if wire.is_failed(result) else "output": text},
+            "response": {"error" if request_parts.is_failed(result) else "output": text},
         }
         if files:
             response["parts"] = [_file(part) for part in files]
@@ -185,4 +185,4 @@ def _file(part: FilePart) -> WirePart:
     if part.data is None:
         kind = {} if part.media_type == "image/*" else {"mimeType": part.media_type}
         return {"fileData": {**kind, "fileUri": part.url}}
-    return {"inlineData": {"mimeType": part.media_type, "data": wire.encoded(part)}}
+    return {"inlineData": {"mimeType": part.media_type, "data": request_parts.encoded(part)}}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
-from turnlog.providers import wire
+from turnlog.providers import request_parts
 from turnlog.providers.base import Conversion, Report, RequestOptions
 from turnlog.providers.files import FileLimits
 from turnlog.providers.reasoning import as_text, is_own, proof
@@ -93,7 +93,7 @@ class _Writer:
 
     def _part_items(self, part: Part, message: Message) -> list[Item]:
         if isinstance(part, TextPart):
-            wire.lose_citations(part, message, self._report)
+            request_parts.lose_citations(part, message, self._report)
             return [self._said(part, message)] if part.text.strip() else []
         if isinstance(part, ReasoningPart):
             return self._reasoning(part, message)
@@ -103,7 +103,7 @@ class _Writer:
 
     def _said(self, part: TextPart, message: Message) -> Item:
         """An answer: with its own id as the output it was, else in the short form, which needs none."""
-        phase = proof(part, "phase") or wire.agent_fact(part.metadata, "phase")
+        phase = proof(part, "phase") or request_parts.agent_fact(part.metadata, "phase")
         phases = {"phase": phase} if phase in _PHASES else {}
         own_id = proof(part, "id") if is_own(part, message, _PROVIDERS, self._model) else None
         if own_id is None:
@@ -122,9 +122,9 @@ class _Writer:
 
     def _call(self, call: ToolCallPart, message: Message) -> Item:
         if call.provider_executed:
-            return _search(call) or _said(wire.server_tool_text(call, message, self._report))
+            return _search(call) or _said(request_parts.server_tool_text(call, message, self._report))
         if call.tool_name in self._custom_tools:
-            text = wire.arguments_text(call)
+            text = request_parts.arguments_text(call)
             return {"type": "custom_tool_call", "call_id": call.tool_call_id, "name": call.tool_name, "input": text}
         own_id = proof(call, "id") if is_own(call, message, _PROVIDERS, self._model) else None
         return {
@@ -132,14 +132,14 @@ class _Writer:
             **({"id": own_id} if own_id is not None else {}),
             "call_id": call.tool_call_id,
             "name": call.tool_name,
-            "arguments": wire.arguments_text(call),
+            "arguments": request_parts.arguments_text(call),
         }
 
     def _output(self, call: ToolCallPart, message: Message) -> Item:
-        result = wire.result_of(call)
-        wire.lose_status(call, message, self._report)
-        text = wire.result_text(result)
-        files = wire.result_files(result)
+        result = request_parts.result_of(call)
+        request_parts.lose_status(call, message, self._report)
+        text = request_parts.result_text(result)
+        files = request_parts.result_files(result)
         output: str | list[Item] = text
         if files:
             output = [*([_text(text)] if text.strip() else []), *[_file(part) for part in files]]
@@ -177,7 +177,7 @@ def _reasoning(part: ReasoningPart) -> Item:
 
 def _search(call: ToolCallPart) -> Item | None:
     """A web search that OpenAI ran; None when it is not one, or not known well enough."""
-    action = wire.arguments_object(call)
+    action = request_parts.arguments_object(call)
     if not call.tool_call_id.startswith("ws_") or action.get("type") not in _SEARCH_ACTIONS:
         return None
     return {"type": "web_search_call", "id": call.tool_call_id, "status": "completed", "action": action}
@@ -185,7 +185,7 @@ def _search(call: ToolCallPart) -> Item | None:
 
 def _file(part: FilePart) -> Item:
     if part.media_type.startswith("image/"):
-        return {"type": "input_image", "image_url": wire.data_url(part), "detail": "auto"}
+        return {"type": "input_image", "image_url": request_parts.data_url(part), "detail": "auto"}
     if part.data is None:
         return {"type": "input_file", "file_url": part.url}
-    return {"type": "input_file", "filename": part.filename or "file.pdf", "file_data": wire.data_url(part)}
+    return {"type": "input_file", "filename": part.filename or "file.pdf", "file_data": request_parts.data_url(part)}

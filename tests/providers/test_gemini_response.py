@@ -19,7 +19,7 @@ from turnlog.model.stream import (
     ToolInputAvailable,
     ToolOutput,
 )
-from turnlog.providers import google
+from turnlog.providers.gemini import PROVIDER as gemini
 
 Json = dict[str, Any]
 
@@ -81,7 +81,7 @@ def test_the_fixtures_are_what_the_sdk_knows() -> None:
 
 def test_a_body_becomes_a_message_with_everything() -> None:
     """R-K28: signatures on the part that brought them, usage in disjoint buckets."""
-    message = google.from_response(WHOLE, requested_model="gemini-pro-latest")
+    message = gemini.from_response(WHOLE, requested_model="gemini-pro-latest")
     thought, program, said, signed, unsigned, source = message.parts
     assert isinstance(thought, ReasoningPart)
     assert isinstance(program, ToolCallPart)
@@ -98,9 +98,9 @@ def test_a_body_becomes_a_message_with_everything() -> None:
 
 
 def test_a_stream_cut_at_every_byte_is_the_body() -> None:
-    streaming = google.open_stream()
+    streaming = gemini.open_stream()
     events = byte_by_byte(streaming, sse(events_of(WHOLE)))
-    message = google.from_response(WHOLE)
+    message = gemini.from_response(WHOLE)
     assert streaming.message == message
     assert "".join([event.delta for event in events if isinstance(event, TextDelta)]) == "It is ä one."
     assert "".join([event.delta for event in events if isinstance(event, ReasoningDelta)]) == "Think 🤔 about it"
@@ -113,13 +113,13 @@ def test_a_stream_cut_at_every_byte_is_the_body() -> None:
 
 def test_what_came_goes_back_unchanged() -> None:
     sent_back = [PARTS[0], PARTS[3], {**PARTS[4], "functionCall": {"name": "read", "args": {"path": "ü"}}}, PARTS[5]]
-    message = google.from_response(body(*sent_back))
+    message = gemini.from_response(body(*sent_back))
     parts = [
         msgspec.structs.replace(part, results=(result("done", id="r"),)) if isinstance(part, ToolCallPart) else part
         for part in message.parts
     ]
     history = [user("go"), msgspec.structs.replace(message, parts=tuple(parts))]
-    sent = google.to_request(history, asking("gemini-3-pro"), strict=True).body["contents"][1]["parts"]
+    sent = gemini.to_request(history, asking("gemini-3-pro"), strict=True).body["contents"][1]["parts"]
     assert sent == sent_back
 
 
@@ -127,12 +127,12 @@ def test_an_early_end_and_an_error_keep_what_came() -> None:
     events = events_of(WHOLE)
     data = sse(events[:-1])
     for end in range(0, len(data), 97):
-        streaming = google.open_stream()
+        streaming = gemini.open_stream()
         streaming.feed(data[:end])
         streaming.finish()
         assert streaming.message.error is not None
         assert streaming.message.error.kind == "stream-ended"
-    failing = google.open_stream()
+    failing = gemini.open_stream()
     failing.feed(events[0])
     error = {"error": {"code": 503, "status": "UNAVAILABLE", "message": "Busy"}}
     assert failing.feed(error)[-1] == StreamError(error_text="Busy", kind="UNAVAILABLE")
@@ -154,7 +154,7 @@ NORMAL = {"STOP": "stop", "MAX_TOKENS": "length", "CONTINUATION": "pause"}
 
 @pytest.mark.parametrize("raw", [reason.value for reason in FinishReason])
 def test_stop_reasons(raw: str) -> None:
-    message = google.from_response(body({"text": "x"}, finish=raw))
+    message = gemini.from_response(body({"text": "x"}, finish=raw))
     normal = "content_filter" if raw in FILTERED else "error" if raw in FAILED else NORMAL.get(raw)
     assert (message.stop_reason, message.raw_stop_reason) == (normal, raw)
 
@@ -162,16 +162,16 @@ def test_stop_reasons(raw: str) -> None:
 def test_a_malformed_call_says_what_was_wrong() -> None:
     whole = body(finish="MALFORMED_FUNCTION_CALL")
     whole["candidates"][0]["finishMessage"] = "Malformed function call: read("
-    message = google.from_response(whole)
+    message = gemini.from_response(whole)
     assert message.error is not None
     assert (message.error.text, message.error.kind) == ("Malformed function call: read(", "MALFORMED_FUNCTION_CALL")
 
 
 def test_a_blocked_prompt_has_no_candidates() -> None:
     blocked = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "responseId": "r1"}
-    message: Message = google.from_response(blocked)
+    message: Message = gemini.from_response(blocked)
     assert (message.stop_reason, message.raw_stop_reason) == ("content_filter", "PROHIBITED_CONTENT")
-    reading = google.read_stream([blocked])
+    reading = gemini.read_stream([blocked])
     assert not [event for event in reading if isinstance(event, StreamError)]
     assert reading.message == message
 
@@ -187,14 +187,14 @@ def test_pages_of_every_kind_of_search_are_sources() -> None:
     ]
     whole = body({"text": "a"})
     whole["candidates"][0]["groundingMetadata"] = {"groundingChunks": chunks}
-    message = google.from_response(whole)
+    message = gemini.from_response(whole)
     sources = [(part.url, part.title) for part in message.parts if isinstance(part, SourceUrlPart)]
     assert sources == [("https://e.org/page", "I"), ("https://maps.example/1", "M"), ("https://e.org/d", "D")]
     assert message.metadata["google"]["groundingMetadata"]["groundingChunks"] == chunks
 
 
 def test_images_are_files() -> None:
-    [image] = google.from_response(body({"inlineData": {"mimeType": "image/png", "data": "AAEC"}})).parts
+    [image] = gemini.from_response(body({"inlineData": {"mimeType": "image/png", "data": "AAEC"}})).parts
     assert isinstance(image, FilePart)
     assert (image.media_type, image.data) == ("image/png", b"\x00\x01\x02")
 
@@ -202,4 +202,4 @@ def test_images_are_files() -> None:
 @pytest.mark.parametrize("wrong", [b"[]", {}, {"candidates": 1}])
 def test_what_is_no_response_is_refused(wrong: Any) -> None:
     with pytest.raises(ShapeError):
-        google.from_response(wrong)
+        gemini.from_response(wrong)

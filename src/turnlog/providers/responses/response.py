@@ -24,6 +24,7 @@ from turnlog.model import (
 )
 from turnlog.model.codec import to_json
 from turnlog.model.message import StopReason
+from turnlog.model.stream import StreamEvent
 from turnlog.model.tools import state_after
 from turnlog.providers.body import (
     OPEN,
@@ -36,6 +37,7 @@ from turnlog.providers.body import (
     error_of,
     fields,
     file_from_base64,
+    grown,
     metadata,
     object_of,
     objects,
@@ -43,8 +45,9 @@ from turnlog.providers.body import (
     text,
     word,
 )
+from turnlog.providers.streaming import part_delta, part_end, part_start, part_whole
 
-PROVIDER = "openai"
+SERVED_BY = "openai"
 
 STOP_REASONS: dict[str, StopReason] = {
     "completed": "stop",
@@ -88,7 +91,7 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
     parts = parts_of(objects(found.get("output")), word(found.get("id")) or UNNAMED, word(found.get("model")))
     raw_stop = word(fields(found.get("incomplete_details")).get("reason")) or word(found.get("status"))
     return answer(
-        PROVIDER,
+        SERVED_BY,
         found,
         parts,
         requested_model=requested_model,
@@ -96,7 +99,7 @@ def from_response(body: bytes | str | Mapping[str, Any], *, requested_model: str
         raw_stop_reason=raw_stop,
         usage=usage_of(fields(found.get("usage")), word(found.get("service_tier"))),
         error=error,
-        metadata=metadata(PROVIDER, found, (*_BODY, *_ECHOED)),
+        metadata=metadata(SERVED_BY, found, (*_BODY, *_ECHOED)),
     )
 
 
@@ -109,7 +112,7 @@ def _stop_reason(raw: str | None, parts: tuple[Part, ...]) -> StopReason | None:
         return "tool_use"
     return (
         "refusal"
-        if any(PROVIDER in part.metadata and "refusal" in part.metadata[PROVIDER] for part in parts)
+        if any(SERVED_BY in part.metadata and "refusal" in part.metadata[SERVED_BY] for part in parts)
         else "stop"
     )
 
@@ -130,7 +133,7 @@ def item_parts(item: Json, part_id: str, model: str | None) -> list[Part]:
 
 def _provider(item: Json, model: str | None, **more: Any) -> ProviderData:
     named = {"id": word(item.get("id")), **more}
-    return ProviderData(name=PROVIDER, model=model, opaque={name: value for name, value in named.items() if value})
+    return ProviderData(name=SERVED_BY, model=model, opaque={name: value for name, value in named.items() if value})
 
 
 def _message(item: Json, part_id: str, model: str | None) -> list[Part]:
@@ -146,7 +149,7 @@ def _message(item: Json, part_id: str, model: str | None) -> list[Part]:
                 citations=tuple([_citation(each) for each in objects(piece.get("annotations"))]),
                 state="streaming" if OPEN in item else "done",
                 provider=_provider(named, model, phase=word(item.get("phase"))),
-                metadata={PROVIDER: {"refusal": True}} if refused else {},
+                metadata={SERVED_BY: {"refusal": True}} if refused else {},
             )
         )
     return parts
@@ -191,7 +194,7 @@ def _call(item: Json, part_id: str, model: str | None) -> list[Part]:
             input_text=unreadable,
             state=call_state(item),
             provider=_provider(item, model),
-            metadata=metadata(PROVIDER, item, (*_ITEM, field)),
+            metadata=metadata(SERVED_BY, item, (*_ITEM, field)),
         )
     ]
 
@@ -269,3 +272,139 @@ def usage_of(wire: Json, tier: str | None) -> Usage | None:
         reasoning=reasoning,
         service_tier=tier,
     )
+
+
+_PIECES = {
+    "response.output_text.delta": ("content", "content_index", "output_text", "text"),
+    "response.refusal.delta": ("content", "content_index", "refusal", "refusal"),
+    "response.reasoning_text.delta": ("content", "content_index", "reasoning_text", "text"),
+    "response.reasoning_summary_text.delta": ("summary", "summary_index", "summary_text", "text"),
+}
+"""Deltas of pieces -> the item's list, where the place in it stands, a new piece's kind, the field that grows."""
+
+_ARGUMENTS = {
+    "response.function_call_arguments.delta": "arguments",
+    "response.mcp_call_arguments.delta": "arguments",
+    "response.custom_tool_call_input.delta": "input",
+}
+
+_ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
+
+
+class ResponsesAssembler:
+    """Puts the events of a Responses stream together to the body that it stands for."""
+
+    def __init__(self) -> None:
+        self.error: Any = None
+        self.complete = False
+        self._response: Json = {}
+        self._items: dict[int, Json] = {}
+        self._grown: dict[tuple[int, str, int], tuple[str, str, list[str]]] = {}
+        self._arguments: dict[tuple[int, str], list[str]] = {}
+        self._started: dict[str, Part] = {}
+        self._handlers: dict[str, Callable[[Json], list[StreamEvent]]] = {
+            **dict.fromkeys(_BEGINNINGS, self._begin),
+            **dict.fromkeys(_ENDS, self._end),
+            **dict.fromkeys(_PIECES, self._grow),
+            **dict.fromkeys(_ARGUMENTS, self._argue),
+            "response.output_item.added": self._open,
+            "response.output_item.done": self._close,
+            "error": self._fail,
+        }
+
+    def add(self, event: Json) -> list[StreamEvent]:
+        """Take one event of the API."""
+        handler = self._handlers.get(text(event.get("type")))
+        return handler(event) if handler else []
+
+    def body(self) -> Json:
+        """The body so far; blocks that have not ended carry `body.OPEN`."""
+        """Where the last word of the API has no items (some servers'), those that were told one by one."""
+        items = objects(self._response.get("output")) if self.complete else []
+        return {**self._response, "output": items or [self._item(index) for index in sorted(self._items)]}
+
+    def _item(self, index: int) -> Json:
+        item = dict(self._items[index])
+        if OPEN not in item:
+            return item
+        for (place, field), pieces in self._arguments.items():
+            if place == index:
+                item[field] = "".join(pieces)
+        for (place, name, _), (kind, field, pieces) in sorted(self._grown.items()):
+            if place == index:
+                item[name] = [*objects(item.get(name)), {"type": kind, field: "".join(pieces)}]
+        return item
+
+    def _begin(self, event: Json) -> list[StreamEvent]:
+        self._response = grown(self._response, fields(event.get("response")))
+        return []
+
+    def _end(self, event: Json) -> list[StreamEvent]:
+        self._response = grown(self._response, fields(event.get("response")))
+        self.complete = True
+        self.error = self._response.get("error")
+        return []
+
+    def _fail(self, event: Json) -> list[StreamEvent]:
+        self.error = event.get("error") or {"message": event.get("message"), "type": event.get("code")}
+        return []
+
+    def _open(self, event: Json) -> list[StreamEvent]:
+        index = _place(event)
+        self._items[index] = {**fields(event.get("item")), OPEN: True}
+        calls = [part for part in self._parts(index) if isinstance(part, ToolCallPart)]
+        return [told for call in calls for told in self._start(call)]
+
+    def _grow(self, event: Json) -> list[StreamEvent]:
+        index = _place(event)
+        name, place, kind, field = _PIECES[text(event.get("type"))]
+        if index not in self._items:
+            return []
+        at = count(event.get(place)) or 0
+        first = (index, name, at) not in self._grown
+        more = text(event.get("delta"))
+        self._grown.setdefault((index, name, at), (kind, field, []))[2].append(more)
+        part = self._part_at(index, at)
+        is_next = name == "summary" and at > 0 and first
+        return [*self._start(part), *part_delta(part, f"\n\n{more}" if is_next else more)]
+
+    def _part_at(self, index: int, at: int) -> Part:
+        part_id = self._part_id(index)
+        if self._items[index].get("type") == "reasoning":
+            return ReasoningPart(id=f"{part_id}:0", text="")
+        return TextPart(id=f"{part_id}:{at}", text="")
+
+    def _argue(self, event: Json) -> list[StreamEvent]:
+        index = _place(event)
+        if index not in self._items:
+            return []
+        more = text(event.get("delta"))
+        self._arguments.setdefault((index, _ARGUMENTS[text(event.get("type"))]), []).append(more)
+        known = item_parts(self._items[index], self._part_id(index), None)
+        return [told for call in known for told in [*self._start(call), *part_delta(call, more)]]
+
+    def _start(self, part: Part) -> list[StreamEvent]:
+        if (part.id or "") in self._started:
+            return []
+        self._started[part.id or ""] = part
+        return part_start(part)
+
+    def _close(self, event: Json) -> list[StreamEvent]:
+        index = _place(event)
+        self._items[index] = dict(fields(event.get("item")))
+        told: list[StreamEvent] = []
+        for part in self._parts(index):
+            told += part_end(part) if (part.id or "") in self._started else part_whole(part)
+        return told
+
+    def _part_id(self, index: int) -> str:
+        return f"{self._response.get('id') or 'response'}:{index}"
+
+    def _parts(self, index: int) -> list[Part]:
+        model = self._response.get("model")
+        return item_parts(self._item(index), self._part_id(index), model if isinstance(model, str) else None)
+
+
+def _place(event: Json) -> int:
+    return count(event.get("output_index")) or 0
