@@ -111,7 +111,7 @@ def test_any_chunk_comes_back_as_it_was(seed: int) -> None:
             assert same_json(json.loads(encode(parsed)), original)
 
 
-def test_a_list_says_where_it_is_wrong() -> None:
+def test_an_error_in_a_list_names_its_place() -> None:
     good = user({"type": "text", "text": "a"})
     assert len(parse_ui_messages(json.dumps([good, good]))) == 2
     with pytest.raises(ShapeError) as caught:

@@ -117,7 +117,7 @@ def test_an_answer_of_calls_alone_has_no_text() -> None:
     assert [part["type"] for part in message["parts"]] == ["step-start", "dynamic-tool"]
 
 
-def test_parallel_calls_stand_in_their_order_with_their_own_results() -> None:
+def test_parallel_calls_keep_their_order_and_their_own_results() -> None:
     """R-H7: whatever came first."""
     late, early = result("late", id="r1"), result("early", id="r2")
     first = call("tc1", results=(late,))
@@ -187,7 +187,7 @@ def test_the_final_result_wins_over_preliminary_ones() -> None:
         (None, "The tool failed."),
     ],
 )
-def test_a_failed_call_says_why(given: ToolResult | None, text: str) -> None:
+def test_a_failed_call_has_an_error_text(given: ToolResult | None, text: str) -> None:
     """R-H4, R-S10."""
     part = call(state="output-error", results=(given,) if given else ())
     assert part_of(part) == tool(state="output-error", errorText=text)
@@ -234,7 +234,7 @@ def test_open_approvals(state: str, approval: Approval | None, said: dict[str, A
     assert losses(answer(part), version=5) == [("approvals", "$[0].parts[0]")]
 
 
-def test_an_approval_is_shown_where_somebody_was_asked() -> None:
+def test_an_approval_is_shown_where_a_person_decided() -> None:
     asked = call(approval=Approval(id="ap", approved=True), results=(result("ok"),))
     assert part_of(asked) == tool(state="output-available", output="ok", approval={"id": "ap", "approved": True})
     by_rule = call(approval=Approval(approved=True, source="config"), results=(result("ok"),))
@@ -326,7 +326,7 @@ def test_sources_files_and_data() -> None:
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "img.png", "javascript:alert(1)", "https://", "C:\\a.png"])
-def test_an_address_that_ai_sdk_does_not_take_is_told_of_as_data(url: str) -> None:
+def test_an_address_that_ai_sdk_does_not_take_becomes_a_data_part(url: str) -> None:
     part = FilePart(media_type="image/png", url=url)
     assert part_of(part) == {
         "type": "data-turnlog-part",
@@ -416,18 +416,18 @@ class TestWhatTheHarnessSaid:
         assert (message["id"], message["role"], len(message["parts"])) == ("d1", "assistant", 1)
 
     @pytest.mark.parametrize("role", ["user", "system"])
-    def test_is_a_message_of_its_own_where_asked_for(self, role: Any) -> None:
+    def test_is_a_message_of_its_own_by_option(self, role: Any) -> None:
         messages = shown(answer(id="a1"), reminder("be nice"), answer(id="a2"), developer=role)
         assert [(message["id"], message["role"]) for message in messages][1] == ("d1", role)
         assert len(messages) == 3
 
-    def test_is_left_out_where_asked_for(self) -> None:
+    def test_is_left_out_by_option(self) -> None:
         messages = [answer(id="a1"), reminder("be nice"), answer(id="a2")]
         assert len(shown(*messages, developer="omit")) == 1
         assert losses(*messages, developer="omit") == [("developer-messages", "$[1]")]
 
 
-def test_metadata_tells_what_ai_sdk_cannot_and_may_be_left_out() -> None:
+def test_metadata_keeps_what_ai_sdk_has_no_field_for_and_may_be_left_out() -> None:
     message = Message(id="a", role="assistant", model="large", parts=(TextPart(id="a.0", text="hi"),))
     own = {"id": "a", "role": "assistant", "model": "large", "parts": [{"type": "text", "id": "a.0"}]}
     assert shown(message)[0]["metadata"] == {"turnlog": {"messages": [own]}}

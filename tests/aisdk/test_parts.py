@@ -29,7 +29,7 @@ def test_importing_it_pulls_in_no_web_command_or_database_package() -> None:
 
 
 @pytest.mark.parametrize(("kind", "struct"), [*PART_TYPES.items(), *CHUNK_TYPES.items()])
-def test_the_class_says_the_type_that_its_json_has(kind: str, struct: type[UIValue]) -> None:
+def test_the_class_has_the_type_of_its_json(kind: str, struct: type[UIValue]) -> None:
     assert struct.__dict__["type"] == kind
 
 
@@ -53,7 +53,7 @@ def test_a_required_null_is_written_and_what_is_missing_is_not() -> None:
     assert msgspec.json.encode(part) == b'{"type":"text","text":"hi"}'
 
 
-def test_names_are_told_from_the_type() -> None:
+def test_names_come_from_the_type() -> None:
     tool = aisdk.ToolUIPart(type="tool-a-b", tool_call_id="c", state="input-available", input={})
     assert tool.tool_name == "a-b"
     assert aisdk.DataUIPart(type="data-x", data=None).name == aisdk.DataChunk(type="data-x", data=None).name == "x"
@@ -310,6 +310,6 @@ def test_a_part_that_is_unusual_for_its_role_is_a_warning(role: str, kind: str) 
     assert unusual_parts(message) == [("$.parts[1]", role, kind)]
 
 
-def test_an_assistant_may_say_anything() -> None:
+def test_an_assistant_message_may_have_any_part() -> None:
     parts = [{"type": "step-start"}, {"type": "data-x", "data": 1}]
     assert unusual_parts(parse_ui_message({"id": "m", "role": "assistant", "parts": parts})) == []

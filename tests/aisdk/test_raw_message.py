@@ -1,4 +1,4 @@
-"""The pieces of a message are those of the model, and putting them together gives the message back."""
+"""A raw message has the fields of the model, and encoding it gives the message back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PIECES_OF: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
 
 
 @pytest.mark.parametrize("value", PIECES_OF, ids=lambda value: value.__name__)
-def test_the_pieces_have_the_fields_of_the_model(value: type[msgspec.Struct]) -> None:
+def test_raw_structs_have_the_fields_of_the_model(value: type[msgspec.Struct]) -> None:
     taken = PIECES_OF[value]
     assert set(taken.__struct_encode_fields__) == set(value.__struct_encode_fields__)
     assert taken.__struct_config__.tag == value.__struct_config__.tag

@@ -90,7 +90,7 @@ SAID_AGAIN: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("part", SAID_AGAIN, ids=lambda part: f"{part['type']} {part.get('state', '')}")
-def test_what_came_is_said_again(part: dict[str, Any]) -> None:
+def test_what_was_received_is_written_again(part: dict[str, Any]) -> None:
     """R-S13."""
     message = assistant(STEP, part) | {"metadata": {"createdAt": "now"}}
     assert again(message) == [message]
@@ -110,12 +110,12 @@ def test_input_that_is_not_whole() -> None:
     assert (call.state, call.input_text) == (ToolState.INPUT_STREAMING, '{"q')
 
 
-def test_an_input_told_twice_is_told_once() -> None:
+def test_an_input_with_its_text_is_kept_once() -> None:
     streaming = tool("input-streaming", input={"q": 1}, rawInput='{"q":1', inputEncoding="json")
     assert [loss.feature for loss in received(assistant(streaming)).losses] == ["raw-input", "input-encoding"]
 
 
-def test_what_the_user_said_in_between_is_a_prompt() -> None:
+def test_a_steering_message_is_a_prompt() -> None:
     steering = {"type": "steering-message", "id": "s", "parts": [TEXT]}
     found = received(assistant(STEP, TEXT, steering, STEP, TEXT)).messages
     assert [(message.id, message.role) for message in found] == [

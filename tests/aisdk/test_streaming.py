@@ -42,10 +42,10 @@ class Sink:
         self.taken += [frame + b"\n\n" for frame in data.split(b"\n\n")[:-1]]
 
 
-async def telling(
-    told: Sequence[StreamEvent | None], failure: BaseException | None = None
+async def event_source(
+    events: Sequence[StreamEvent | None], failure: BaseException | None = None
 ) -> AsyncIterator[StreamEvent]:
-    for event in told:
+    for event in events:
         if event is None:
             await asyncio.sleep(0)
         else:
@@ -54,11 +54,13 @@ async def telling(
         raise failure
 
 
-def short(told: Sequence[StreamEvent | None], writer: ChunkWriter, failure: BaseException | None = None) -> list[bytes]:
+def pumped(
+    events: Sequence[StreamEvent | None], writer: ChunkWriter, failure: BaseException | None = None
+) -> list[bytes]:
     sink = Sink()
 
     async def run() -> None:
-        await pump(telling(told, failure), writer, sink)
+        await pump(event_source(events, failure), writer, sink)
         await sink.wait()
 
     asyncio.run(run())
@@ -66,10 +68,12 @@ def short(told: Sequence[StreamEvent | None], writer: ChunkWriter, failure: Base
     return sink.taken
 
 
-def long(told: Sequence[StreamEvent | None], writer: ChunkWriter, failure: BaseException | None = None) -> list[bytes]:
+def streamed(
+    events: Sequence[StreamEvent | None], writer: ChunkWriter, failure: BaseException | None = None
+) -> list[bytes]:
     async def run() -> list[bytes]:
         encode = SseEncoder().encode
-        return [encode(chunk) async for chunk in stream_chunks(telling(told, failure), writer)]
+        return [encode(chunk) async for chunk in stream_chunks(event_source(events, failure), writer)]
 
     return asyncio.run(run())
 
@@ -78,34 +82,34 @@ START, HALF = TextStart(id="a"), TextDelta(id="a", delta="\ud83d")
 GROWING: st.SearchStrategy[list[StreamEvent | None]] = st.lists(
     st.none() | st.builds(TextDelta, id=IDS, delta=TEXTS) | st.builds(ReasoningDelta, id=IDS, delta=TEXTS)
 )
-ANYTHING: st.SearchStrategy[list[StreamEvent | None]] = STREAMS.map(lambda told: [event for event, _ in told])
-TOLD = st.lists(ANYTHING | GROWING, max_size=5).map(lambda pieces: [event for piece in pieces for event in piece])
+ANYTHING: st.SearchStrategy[list[StreamEvent | None]] = STREAMS.map(lambda events: [event for event, _ in events])
+EVENT_LISTS = st.lists(ANYTHING | GROWING, max_size=5).map(lambda lists: [event for part in lists for event in part])
 """Any events and, where None stands, a turn of the event loop."""
 
 
-@given(TOLD)
+@given(EVENT_LISTS)
 @example([START, HALF, TextDelta(id="a", delta="x"), TextDelta(id="b", delta="y"), TextDelta(id="a", delta="z")])
 @example([START, TextDelta(id="a", delta="x"), ToolInputStart(tool_call_id="c", tool_name="t"), HALF, HALF])
 @example([TextDelta(id="a", delta=""), START, TextDelta(id="a", delta=""), RunFinish(), TextDelta(id="a", delta="x")])
-def test_both_ways_tell_the_same(told: list[StreamEvent | None]) -> None:
+def test_both_ways_send_the_same_frames(events: list[StreamEvent | None]) -> None:
     one, other = ChunkWriter(7, message_id="m"), ChunkWriter(7, message_id="m")
-    assert short(told, one) == long(told, other)
+    assert pumped(events, one) == streamed(events, other)
     assert one.losses == other.losses
     assert one.skipped == other.skipped
 
 
 @pytest.mark.parametrize("failure", [ValueError("broken"), asyncio.CancelledError()])
 def test_both_ways_end_the_same_when_the_source_breaks_down(failure: BaseException) -> None:
-    told = [START, TextDelta(id="a", delta="half")]
-    ended = short(told, ChunkWriter(7, message_id="m"), failure)
-    assert ended == long(told, ChunkWriter(7, message_id="m"), failure)
+    events = [START, TextDelta(id="a", delta="half")]
+    ended = pumped(events, ChunkWriter(7, message_id="m"), failure)
+    assert ended == streamed(events, ChunkWriter(7, message_id="m"), failure)
     assert len(ended) > 3
 
 
 def test_the_source_waits_where_much_is_not_taken() -> None:
     sink = Sink()
-    told = [START, *[TextDelta(id="a", delta="word " * 20)] * 2000]
-    asyncio.run(pump(telling(told), ChunkWriter(7), sink))
+    events = [START, *[TextDelta(id="a", delta="word " * 20)] * 2000]
+    asyncio.run(pump(event_source(events), ChunkWriter(7), sink))
     assert len(sink.taken) > 1900
     assert sink.begun > 10
     assert sink.most < MOST_BYTES + 300
@@ -120,8 +124,8 @@ def test_nothing_is_no_frame() -> None:
 
 def test_a_response_straight_from_events_is_whole() -> None:
     async def run() -> bytes:
-        told = [START, TextDelta(id="a", delta="Hello"), RunFinish()]
-        return b"".join([data async for data in stream_events(telling(told), ChunkWriter(7), keep_alive=None)])
+        events = [START, TextDelta(id="a", delta="Hello"), RunFinish()]
+        return b"".join([data async for data in stream_events(event_source(events), ChunkWriter(7), keep_alive=None)])
 
     body = asyncio.run(run())
     assert b'"delta":"Hello"' in body

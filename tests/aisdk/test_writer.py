@@ -112,7 +112,7 @@ def test_lanes_stream_at_once_without_mixing() -> None:
     assert [part["text"] for part in json.loads(encode(reader.message))["parts"]] == ["x0x1x2", "y0y1y2"]
 
 
-def test_what_start_and_end_of_a_part_say_to_a_provider_is_joined() -> None:
+def test_provider_metadata_of_start_and_end_of_a_part_is_joined() -> None:
     part = last_part(
         events.ReasoningStart(id="r", provider=ProviderData(name="openai", opaque={"id": "1"})),
         events.ReasoningEnd(id="r", provider=ProviderData(name="openai", opaque={"encrypted_content": "e"})),
@@ -171,7 +171,7 @@ def test_a_denied_call_stays_denied(status: str) -> None:
     assert writer.skipped == 1
 
 
-def test_a_question_is_asked_at_once_where_the_answer_can_follow_and_else_when_the_run_waits() -> None:
+def test_an_approval_request_is_sent_at_once_where_the_response_can_follow_and_else_when_the_run_waits() -> None:
     answered = [CALL, ASKED, events.ApprovalResponse(approval_id="p", approved=True), output(), events.RunFinish()]
     told = ["tool-approval-request", "tool-approval-response", "tool-output-available"]
     assert kinds(*answered, version=7)[2:-1] == told
@@ -297,7 +297,7 @@ def test_a_stream_that_is_cut_off_anywhere(version: int, stream: list[tuple[Any,
     ("answer", "state"),
     [(None, "approval-requested"), (True, "output-error"), (False, "output-denied")],
 )
-def test_a_call_that_was_asked_about(answer: bool | None, state: str) -> None:
+def test_a_call_with_an_approval_request(answer: bool | None, state: str) -> None:
     """AI SDK calls an error invalid whose question nobody has answered: the page may still answer it."""
     writer = ChunkWriter(7, message_id="m")
     given = (

@@ -93,18 +93,18 @@ def _answer_calls(message: Message, arrived: dict[str, list[ToolResultEvent]]) -
 class UIJson(NamedTuple):
     """UI messages, ready to be written as JSON."""
 
-    pieces: list[dict[str, Any]]
+    objects: list[dict[str, Any]]
     """Of each its fields, whose contents are exact JSON."""
     losses: list[Loss]
 
     def to_json(self) -> bytes:
         """All of them as one JSON array."""
-        return _encoder.encode(self.pieces)
+        return _encoder.encode(self.objects)
 
     @property
     def messages(self) -> list[bytes]:
         """The JSON of each."""
-        return [_encoder.encode(message) for message in self.pieces]
+        return [_encoder.encode(message) for message in self.objects]
 
 
 def to_ui_json(

@@ -26,7 +26,7 @@ def ui_message_id(message_id: str) -> str | None:
 
 
 class MessageGrouping:
-    """Tells for each message of a history, in order, whether a UI message begins with it."""
+    """Decides for each message of a history, in order, whether a UI message begins with it."""
 
     def __init__(self, view: View) -> None:
         """Follow the options of a view."""
@@ -42,13 +42,13 @@ class MessageGrouping:
     def starts_ui_message(self, role: str, message_id: str) -> bool:
         """Whether the next message, which is shown, begins a UI message."""
         if role == "developer" and self._view.developer == "data":
-            starts_ui_message = self._open is None
+            starts = self._open is None
             self._open = self._open or "developer"
-            return starts_ui_message
+            return starts
         source = ui_message_id(message_id) if role == "assistant" else None
-        starts_ui_message = not self._joins(role, source)
+        starts = not self._joins(role, source)
         self._open, self._source = role, source
-        return starts_ui_message
+        return starts
 
     def _joins(self, role: str, source: str | None) -> bool:
         if self._open == "developer" and self._view.developer == "data":

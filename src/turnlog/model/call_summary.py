@@ -1,4 +1,4 @@
-"""What a tool call is about: the field of its input that tells most, whatever the tool calls it."""
+"""A tool call in one line: the field of its input that describes it best, whatever the tool names it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FIELDS = (
     *("command", "cmd", "file_path", "filePath", "path", "absolute_path", "notebook_path", "dir_path"),
     *("pattern", "query", "url", "description", "question", "prompt", "skill"),
 )
-"""The most telling first."""
+"""The most descriptive first."""
 
 _SHELL_OPTION = re.compile(r"-[a-z]*c|-Command")
 """Before a command that a shell is to run."""
@@ -28,7 +28,10 @@ def _decoder() -> msgspec.json.Decoder[msgspec.Struct]:
 
 
 def call_summary(call: ToolCallPart) -> str | None:
-    """The field of a call's input that says best what it is about, as it is."""
+    """The text of the most descriptive field of a call's input, unchanged; None where there is none.
+
+    A command that is a list of words becomes one line.
+    """
     if call.input is UNSET:
         return None
     try:
@@ -37,9 +40,9 @@ def call_summary(call: ToolCallPart) -> str | None:
         return None
     for name in _FIELDS:
         value = getattr(fields, name)
-        told = _command(cast("list[Any]", value)) if isinstance(value, list) else value
-        if isinstance(told, str) and told.strip():
-            return told
+        text = _command(cast("list[Any]", value)) if isinstance(value, list) else value
+        if isinstance(text, str) and text.strip():
+            return text
     return None
 
 
