@@ -22,7 +22,7 @@ from turnlog.agents.claude_code import ClaudeCode
 from turnlog.errors import FormatError, NotFoundError, SourceError
 from turnlog.history.order import order_history
 from turnlog.logs import SessionHistory, discover, extract_tool_calls, parse_log_file, read_session
-from turnlog.logs.gathering import Gathering
+from turnlog.logs.merger import SourceMerger
 from turnlog.model import Membership, Message, Session, ToolCallPart, ToolResult, ToolResultEvent
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
@@ -88,13 +88,13 @@ def test_it_equals_what_a_store_holds(log: Path, tmp_path: Path) -> None:
             assert history.messages == tuple(placed.message for placed in stored)
             assert history.memberships == tuple(with_pay(placed.membership) for placed in stored)
             assert list(history.events) == [paying(event) for event in store.history(history.session.id)]
-            if all(placed.membership.pays for placed in stored):
+            if all(placed.membership.is_billed for placed in stored):
                 assert comparable(history.session) == comparable(store.session(history.session.id))
 
 
 def with_pay(membership: Membership) -> Membership:
     # Recorded subagents of one made-up server may hold messages of one id: then a store lets one of them pay.
-    return msgspec.structs.replace(membership, pays=True)
+    return msgspec.structs.replace(membership, is_billed=True)
 
 
 def paying(event: Any) -> Any:
@@ -288,7 +288,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_memory_and_tables_join_alike(written: Path, data: st.DataObject) -> None:
     """R-S32: any cut of the lines, any order of the files."""
     agent = PlainAgent(written / "home")
-    gathering = Gathering()
+    merger = SourceMerger()
     for source in data.draw(st.permutations(list(agent.discover()))):
         content = Path(source.path).read_bytes()
         lines = content.splitlines(keepends=True)
@@ -296,16 +296,16 @@ def test_memory_and_tables_join_alike(written: Path, data: st.DataObject) -> Non
         offset = 0
         for start, end in pairwise(cuts):
             piece = b"".join(lines[start:end]) if source.appendable else content
-            gathering.add(source, PlainFold(source).feed(piece, offset))
+            merger.add(source, PlainFold(source).feed(piece, offset))
             if not source.appendable:
                 break
             offset += len(piece)
     with open_store(written / "turnlog.db") as store:
-        for session_id in gathering.sessions:
-            placed = gathering.placed(session_id)
+        for session_id in merger.sessions:
+            placed = merger.placed(session_id)
             stored = store.messages(session_id)
             assert placed == [(found.message, with_pay(found.membership)) for found in stored]
-            events = order_history(placed, gathering.events(session_id))
+            events = order_history(placed, merger.events(session_id))
             assert events == [paying(event) for event in store.history(session_id)]
 
 

@@ -216,9 +216,9 @@ def test_a_priced_message_says_by_which_prices(store: Store) -> None:
 def test_a_copy_in_a_fork_is_the_same_message_and_does_not_pay(store: Store) -> None:
     copies = store.messages("plain:two")
     assert [placed.message.id for placed in copies] == ["m1", "m2"]
-    assert [placed.membership.pays for placed in copies] == [False, False]
-    assert [placed.membership.pays for placed in store.messages("plain:one")] == [True, True, True]
-    found = {(place.session_id, place.pays) for place in store.memberships("m2")}
+    assert [placed.membership.is_billed for placed in copies] == [False, False]
+    assert [placed.membership.is_billed for placed in store.messages("plain:one")] == [True, True, True]
+    found = {(place.session_id, place.is_billed) for place in store.memberships("m2")}
     assert found == {("plain:one", True), ("plain:two", False)}
 
 

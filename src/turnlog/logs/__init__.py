@@ -1,4 +1,12 @@
-"""Reading logs without a store: one session from its file, messages from a stream, what logs there are."""
+"""Reading logs without a store: one session from its file, messages from a stream, what logs there are.
+
+`read_session` merges in memory (`merger`) what a store merges in tables, by the same functions. A store in memory and
+a normal pass over the log would be one engine instead of two. It was measured with a log of 100 MB (12,217 messages;
+CPython 3.11, least of three runs): 4.7 s of CPU and 285 MB in `merger`, 7.1 s (1.51 times) and 263 MB with a store in
+memory, 5.9 s (1.26 times) and 247 MB with one that archives nothing. A log of 18 kB took 5.5 ms here and 20.9 ms there,
+since a schema has to be made, and a line of a stream 0.28 ms here and 0.53 ms there. Scripts read many small logs, and
+`parse_log_stream` yields at every line, so the merger stays.
+"""
 
 from __future__ import annotations
 

@@ -6,19 +6,109 @@ elsewhere that share messages with it are not looked for; a store finds them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from turnlog.agents.changes import Link, SessionChange
 from turnlog.errors import NotFoundError
 from turnlog.history.order import order_history
-from turnlog.logs.beside import is_empty, read_file, source_of
-from turnlog.logs.facts import session_counts, session_of
-from turnlog.logs.reading import SessionFiles
-from turnlog.model import HistoryEvent, Membership, Message, Session, ToolCallPart, ToolResult
+from turnlog.logs.sources import SessionSources, is_empty, read_file, source_of
+from turnlog.model import HistoryEvent, Membership, Message, Project, Session, SessionCounts, ToolCallPart, ToolResult
+from turnlog.model.usage import BUCKETS
+from turnlog.pricing import price_nanos
 from turnlog.store.base import StoredDiagnostic
+from turnlog.store.reconcile.merge import relationship_of
+from turnlog.store.reconcile.titles import choose_title
+from turnlog.store.rows import (
+    MESSAGE_COUNTS,
+    USAGE_COUNTS,
+    dollars,
+    message_facts,
+    nanos,
+    priced,
+    usage_counts,
+    usage_total,
+)
+from turnlog.store.writing.names import project_name
+
+
+def session_of(
+    facts: SessionChange, parents: Iterable[Link], placed: Sequence[tuple[Message, Membership]], counts: SessionCounts
+) -> Session:
+    """The session of which its files say these facts.
+
+    Args:
+        facts: What the records say of the session itself.
+        parents: The links of which it is the child.
+        placed: All of its messages, each with its place: those that are billed to another session cost nothing here.
+        counts: As `session_counts` has them.
+    """
+    agent, _, external_id = facts.session_id.partition(":")
+    title = choose_title(facts.titles) or (None, None)
+    sums = _usage_sums(message for message, place in placed if place.is_billed)
+    calls, unknown, unpriced = sums["calls"], sums["unknown_calls"], sums["unpriced_calls"]
+    models = Counter(message.model for message, _ in placed if message.role == "assistant" and message.model)
+    reported = nanos(facts.reported_cost)
+    return Session(
+        id=facts.session_id,
+        agent=agent,
+        external_id=external_id,
+        title=title[0],
+        title_source=title[1],
+        project=None
+        if facts.project_path is None
+        else Project(path=facts.project_path, name=project_name(facts.project_path)),
+        cwd=facts.cwd,
+        git_branch=facts.git_branch,
+        git_commit=facts.git_commit,
+        agent_version=facts.agent_version,
+        models=tuple(sorted(models, key=lambda name: (-models[name], name))),
+        created_at=facts.first_at,
+        updated_at=facts.last_at,
+        relationships=tuple(relationship_of(link) for link in parents),
+        counts=counts,
+        usage=usage_total([sums[name] for name in BUCKETS], calls, unknown, sums["lower_bound"]),
+        cost=priced(sums["cost"], calls, unknown, unpriced),
+        unpriced_calls=unpriced + unknown,
+        reported_cost=None if reported is None else dollars(reported, reported=True),
+        metadata=facts.metadata,
+    )
+
+
+def session_counts(
+    messages: Iterable[Message], memberships: Iterable[Membership], *, events: int, diagnostics: int
+) -> SessionCounts:
+    """How much there is in a session."""
+    return SessionCounts(
+        turns=max((membership.turn or 0 for membership in memberships), default=0),
+        events=events,
+        diagnostics=diagnostics,
+        **_message_counts(messages),
+    )
+
+
+def _message_counts(messages: Iterable[Message]) -> dict[str, Any]:
+    sums = Counter[str]()
+    for message in messages:
+        sums.update(dict(zip(MESSAGE_COUNTS, message_facts(message, 0).counts, strict=True)))
+    return {name: int(sums[name]) for name in MESSAGE_COUNTS}
+
+
+def _usage_sums(messages: Iterable[Message]) -> Counter[str]:
+    sums = Counter[str]()
+    for message in messages:
+        provider = message.provider.name if message.provider else None
+        cost: Any = None
+        if message.role == "assistant":
+            cost = price_nanos(message.usage, message.model, provider, message.created_at)
+        counts = usage_counts(message, cost)
+        if counts is not None:
+            sums.update(dict(zip(USAGE_COUNTS, counts, strict=True)))
+    return sums
 
 
 class SessionHistory(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +124,7 @@ class SessionHistory(msgspec.Struct, frozen=True, kw_only=True):
     children: tuple[SessionHistory, ...] = ()
     """The subagents' sessions, in the order in which they began."""
     diagnostics: tuple[StoredDiagnostic, ...] = ()
-    """What could not be read, in this session's files."""
+    """What could not be read, in this session's sources."""
     spills: dict[str, str] = {}
     """Name (`ToolResult.spilled_to`) -> path of the file with the whole output."""
 
@@ -60,9 +150,9 @@ def read_session(path: str | Path, *, structured: bool = False) -> SessionHistor
         FormatError: It is no agent's log, or holds several sessions (which the error names).
         SourceError: It cannot be read. One bad record does not raise: it is among the `diagnostics`.
     """
-    files = SessionFiles(source_of(Path(path)))
-    files.read_beside()
-    return _history(files, files.session_id, structured=structured, seen=set())
+    sources = SessionSources(source_of(Path(path)))
+    sources.read_beside()
+    return _history(sources, sources.session_id, structured=structured, seen=set())
 
 
 def parse_log_file(path: str | Path) -> list[Message]:
@@ -81,42 +171,42 @@ def extract_tool_calls(messages: Iterable[Message]) -> list[ToolCallPart]:
     return [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
 
 
-def _history(files: SessionFiles, session_id: str, *, structured: bool, seen: set[str]) -> SessionHistory:
+def _history(sources: SessionSources, session_id: str, *, structured: bool, seen: set[str]) -> SessionHistory:
     """What was read of one session, with the sessions it started."""
     seen.add(session_id)
-    placed = files.gathering.placed(session_id)
+    placed = sources.merger.placed(session_id)
     if structured:
-        placed = [(_with_structured(files, message, place), place) for message, place in placed]
-    events = files.gathering.events(session_id)
-    diagnostics = _diagnostics(files, session_id)
+        placed = [(_with_structured(sources, message, place), place) for message, place in placed]
+    events = sources.merger.events(session_id)
+    diagnostics = _diagnostics(sources, session_id)
     children = [
-        _history(files, link.child_session_id, structured=structured, seen=seen)
-        for link in files.gathering.links.of(parent=session_id)
-        if link.kind == "subagent" and link.child_session_id in files.gathering.sessions.keys() - seen
+        _history(sources, link.child_session_id, structured=structured, seen=seen)
+        for link in sources.merger.links.of(parent=session_id)
+        if link.kind == "subagent" and link.child_session_id in sources.merger.sessions.keys() - seen
     ]
     messages = tuple(message for message, _ in placed)
     memberships = tuple(membership for _, membership in placed)
     counts = session_counts(messages, memberships, events=len(events), diagnostics=len(diagnostics))
-    links = files.gathering.links.of(child=session_id)
+    links = sources.merger.links.of(child=session_id)
     return SessionHistory(
-        session=session_of(files.gathering.sessions[session_id], links, placed, counts),
+        session=session_of(sources.merger.sessions[session_id], links, placed, counts),
         messages=messages,
         memberships=memberships,
         events=tuple(order_history(placed, events)),
         children=tuple(sorted(children, key=lambda child: _beginning(child.session))),
         diagnostics=diagnostics,
-        spills={name: path for (owner, name), path in files.gathering.spills.items() if owner == session_id},
+        spills={name: path for (owner, name), path in sources.merger.spills.items() if owner == session_id},
     )
 
 
-def _with_structured(files: SessionFiles, message: Message, membership: Membership) -> Message:
+def _with_structured(sources: SessionSources, message: Message, membership: Membership) -> Message:
     ranges = {record.offset: record for record in membership.records}
 
     def fill(part: ToolCallPart, result: ToolResult) -> ToolResult:
         record = ranges.get(result.sequence) if result.sequence is not None else None
         if record is None or record.offset is None or record.length is None:
             return result
-        found = files.agent.structured_result(files.read_record(record), part.tool_call_id)
+        found = sources.agent.structured_result(sources.read_record(record), part.tool_call_id)
         return result if found is None else msgspec.structs.replace(result, structured=found)
 
     parts = tuple(
@@ -128,7 +218,7 @@ def _with_structured(files: SessionFiles, message: Message, membership: Membersh
     return msgspec.structs.replace(message, parts=parts)
 
 
-def _diagnostics(files: SessionFiles, session_id: str) -> tuple[StoredDiagnostic, ...]:
+def _diagnostics(sources: SessionSources, session_id: str) -> tuple[StoredDiagnostic, ...]:
     """What could not be read in the files of a session; a file that names none belongs to the one asked for."""
     return tuple(
         StoredDiagnostic(
@@ -142,8 +232,8 @@ def _diagnostics(files: SessionFiles, session_id: str) -> tuple[StoredDiagnostic
             found.severity,
             found.reason,
         )
-        for source, found in files.gathering.diagnostics
-        if (source.session_id or files.session_id) == session_id
+        for source, found in sources.merger.diagnostics
+        if (source.session_id or sources.session_id) == session_id
     )
 
 

@@ -9,7 +9,7 @@ from turnlog.agents import HEAD_SIZE, MORE_SIZE, agents
 from turnlog.agents import agent as agent_named
 from turnlog.agents.base import Fold, Source
 from turnlog.errors import FormatError
-from turnlog.logs.gathering import Gathering
+from turnlog.logs.merger import SourceMerger
 from turnlog.model import Message
 
 _NAMELESS = Path("-")
@@ -45,7 +45,7 @@ class _Lines:
     def __init__(self, agent: str | None) -> None:
         self._source = None if agent is None else Source(agent=agent_named(agent).name, path="-", root="")
         self._fold: Fold | None = None
-        self._gathering = Gathering()
+        self._merger = SourceMerger()
         self._pending = bytearray()
         self._offset = 0
         self._looked_at = 0
@@ -77,12 +77,12 @@ class _Lines:
         assert self._source is not None
         if self._fold is None:
             self._fold = agent_named(self._source.agent).fold(self._source)
-        changed = self._gathering.add(self._source, self._fold.feed(data, self._offset))
+        changed = self._merger.add(self._source, self._fold.feed(data, self._offset))
         self._offset += end
         return [
             message
             for session_id in dict.fromkeys(changed.values())
-            for message in self._gathering.messages(
+            for message in self._merger.messages(
                 session_id, [message_id for message_id, owner in changed.items() if owner == session_id]
             )
         ]

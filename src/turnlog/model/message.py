@@ -129,6 +129,6 @@ class Membership(Value, frozen=True, kw_only=True):
     fate: Fate = Fate.ACTIVE
     fate_cause: str | None = None
     """Id of the event or message that caused the fate."""
-    pays: bool = True
+    is_billed: bool = True
     """Whether the message's usage is counted for this session; a copy in a fork does not pay again."""
     records: tuple[Provenance, ...] = ()

@@ -85,7 +85,7 @@ class Session(Value, frozen=True, kw_only=True):
     counts: SessionCounts = SessionCounts()
     usage: UsageTotal = UsageTotal()
     cost: Cost | None = None
-    """Priced from the usage that this session pays for; None when no call could be priced."""
+    """Priced from the usage that is billed to this session; None when no call could be priced."""
     unpriced_calls: int = 0
     """Model calls whose cost is unknown and not in `cost`."""
     reported_cost: Cost | None = None

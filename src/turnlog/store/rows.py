@@ -37,10 +37,10 @@ PREVIEW_LENGTH = 200
 NANO = 1_000_000_000
 
 MESSAGE_COUNTS = ("messages", "prompts", "steps", "tool_calls", "failed_tool_calls", "reasoning_parts", "files")
-"""What a membership adds to its session, whoever pays."""
+"""What a membership adds to its session, whichever session is billed."""
 
 USAGE_COUNTS = ("calls", "unknown_calls", "unpriced_calls", *BUCKETS, "lower_bound", "cost")
-"""What a message adds to the session that pays for it, and to its day."""
+"""What a message adds to the session that is billed for it, and to its day."""
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 

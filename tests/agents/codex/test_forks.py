@@ -208,7 +208,7 @@ def test_a_fork_by_copy_is_not_billed_for_turns_that_had_just_ended(tmp_path: Pa
     with open_store(store) as opened:
         sessions = {session.external_id: session for session in opened.sessions(SessionFilter()).items}
         assert {name: session.usage.calls for name, session in sessions.items()} == {original: 11, fork: 1}
-        paid = [item.message for item in opened.messages(f"codex:{fork}") if item.membership.pays]
+        paid = [item.message for item in opened.messages(f"codex:{fork}") if item.membership.is_billed]
         said = [message for message in paid if message.role != "developer"]
         assert [(message.role, message.id.partition(":")[0]) for message in said] == [
             ("user", fork),
@@ -293,7 +293,7 @@ def test_what_a_subagent_copied_is_paid_by_its_parent_when_logs_are_read_without
     write(tmp_path, own, b"".join((meta(**facts), meta(), *copied, called[1], *said)))
     history = read_session(next(tmp_path.rglob(f"*{THREAD}.jsonl")))
     (child,) = history.children
-    assert [place.pays for place in child.memberships] == [False, False, True, True]
+    assert [place.is_billed for place in child.memberships] == [False, False, True, True]
     assert (history.session.usage.usage.total, child.session.usage.usage.total) == (280, 73)
 
 

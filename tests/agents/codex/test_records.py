@@ -42,7 +42,7 @@ from turnlog.model import (
     ToolCallPart,
     ToolState,
 )
-from turnlog.store.reconcile.fates import messages_of_records, place_messages
+from turnlog.store.reconcile.merge import messages_of_records, place_messages
 
 _MILLISECONDS = 1795255200_000
 """The time of the lines here."""

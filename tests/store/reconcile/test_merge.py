@@ -26,13 +26,15 @@ from turnlog.model import (
 )
 from turnlog.model.session import TitleSource
 from turnlog.model.tree import Placed
-from turnlog.store.reconcile.fates import messages_of_records, parents_of, place_messages
 from turnlog.store.reconcile.merge import (
     add_late_result,
     merge_links,
     merge_placements,
     merge_records,
     merge_session_changes,
+    messages_of_records,
+    parents_of,
+    place_messages,
     relationship_of,
 )
 from turnlog.store.reconcile.titles import choose_title

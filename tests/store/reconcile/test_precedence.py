@@ -72,7 +72,7 @@ def test_what_only_a_stream_tells_gives_way_to_the_log(tmp_path: Path) -> None:
         assert found(store, "printed") == found(store, "output") == []
         with open_store(store.path) as opened:
             (place,) = opened.memberships("item1")
-            assert (place.fate, place.fate_cause, place.pays) == ("superseded", str(store.home / "s.log"), False)
+            assert (place.fate, place.fate_cause, place.is_billed) == ("superseded", str(store.home / "s.log"), False)
             assert [placed.message.id for placed in opened.messages("toy:s")] == ["m1", "m2"]
 
     in_any_order(tmp_path, files, look)

@@ -331,7 +331,7 @@ export interface Membership {
   step?: number;
   fate?: Fate;
   fate_cause?: string;
-  pays?: boolean;
+  is_billed?: boolean;
   records?: Provenance[];
 }
 

@@ -154,7 +154,7 @@ def _membership(row: PlacedRow, session_id: str, parents: dict[str, str]) -> Mem
         step=row.step,
         fate=Fate(row.fate),
         fate_cause=row.fate_cause,
-        pays=row.pays_key == row.session_key,
+        is_billed=row.pays_key == row.session_key,
         records=_provenance(row),
     )
 
@@ -194,7 +194,7 @@ def _parents(connection: sqlite3.Connection, rows: Iterable[PlacedRow]) -> dict[
 
 
 def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[PlacedRow]:
-    """Every place of a message, the one in the session that pays first."""
+    """Every place of a message, the one in the billed session first."""
     found = connection.execute(_FIND_MESSAGE, (message_id,)).fetchall()
     rows: list[tuple[Any, ...]] = []
     for key in found:

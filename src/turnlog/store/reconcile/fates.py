@@ -1,98 +1,29 @@
 """What became of each message of a session: what the tree of its records makes of branches, rewinds and compactions.
 
-The fates are a function of all placements and events of a session. `place_messages` works them out, for the store and
-for `turnlog.logs` alike. In a store `BranchTracker` tells which sessions need that: only one with branches that went on
-in another way than from each message to the next. For any other what was worked out before still holds, and a line
-more in a long session costs no more than in a short one.
+The fates are a function of all placements and events of a session (`merge.place_messages`). `BranchTracker` knows which
+sessions need that worked out anew: only one with branches that went on in another way than from each message to the
+next. For any other what was worked out before still holds, and a line more in a long session costs no more than in a
+short one.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.agents.changes import EventChange, Placement
-from turnlog.model import CompactionEvent, Fate, RecordEvent
+from turnlog.model import Fate, RecordEvent
 from turnlog.model.codec import decode_event
-from turnlog.model.tree import Compaction, Node, Placed, default_leaf, place
+from turnlog.model.tree import Placed
 from turnlog.store import zstd
 from turnlog.store.packed_columns import PARENT_ID, unpack_ids
 from turnlog.store.reconcile.forks import shared_compactions
-from turnlog.store.reconcile.merge import fate_of_records
+from turnlog.store.reconcile.merge import fate_of_records, messages_of_records, parents_of, place_messages
 from turnlog.store.session_keys import session_id_of
 from turnlog.store.writing.transaction import Transaction
-
-
-def messages_of_records(placements: Mapping[str, Placement], events: Iterable[EventChange]) -> dict[str, str]:
-    """Record id -> id of the message that it is part of, or that it hangs under when it is an event."""
-    found = {change.record_id: change.parent_id for change in events if change.record_id and change.parent_id}
-    for message_id, placement in placements.items():
-        found.update(dict.fromkeys(placement.record_ids, message_id))
-    return found
-
-
-def place_messages(
-    placements: Mapping[str, Placement],
-    events: Iterable[EventChange],
-    message_of: Mapping[str, str],
-    active_leaf: str | None,
-) -> dict[str, Placed]:
-    """The fate of every message of one session, by message id, from all of its placements and events.
-
-    Args:
-        placements: Merged placement of each message, by message id.
-        events: The session's events; compactions matter.
-        message_of: What `messages_of_records` returns for them.
-        active_leaf: `SessionChange.active_leaf`: a record id, "" for the very start, None when no record names one.
-    """
-    parents = parents_of(placements, message_of)
-    nodes = [
-        Node(
-            id=message_id,
-            parent=parents[message_id],
-            position=placement.position,
-            sidecar=placement.fate is Fate.SIDECAR,
-        )
-        for message_id, placement in placements.items()
-    ]
-    compactions = [
-        Compaction(
-            id=event.id,
-            position=event.position,
-            kept=frozenset(event.kept_message_ids),
-            summary=event.summary_message_id,
-        )
-        for event in (change.event for change in events)
-        if isinstance(event, CompactionEvent)
-    ]
-    leaf = default_leaf(nodes) if active_leaf is None else message_of.get(active_leaf)
-    # The record at the end of the active branch may be lost with a damaged line.
-    if active_leaf and leaf is None:
-        leaf = default_leaf(nodes)
-    from_records = {
-        message_id: Placed(fate=placement.fate)
-        for message_id, placement in placements.items()
-        if placement.fate in (Fate.SUPERSEDED, Fate.RETRACTED)
-    }
-    return {**place(nodes, leaf, compactions), **from_records}
-
-
-def parents_of(placements: Mapping[str, Placement], message_of: Mapping[str, str]) -> dict[str, str | None]:
-    """Message id -> id of its parent, found through its record where the fold no longer knew the message.
-
-    A record that is nowhere was lost with a damaged line: then the parent is the message before it in the session.
-    """
-    parents: dict[str, str | None] = {}
-    before = None
-    for message_id, placement in sorted(placements.items(), key=lambda item: (item[1].position, item[0])):
-        record = placement.parent_record
-        parents[message_id] = placement.parent_id if record is None else message_of.get(record, before)
-        if placement.fate is not Fate.SIDECAR:
-            before = message_id
-    return parents
 
 
 class BranchTracker:

@@ -1,4 +1,4 @@
-"""Two readings of one thing become one: places of messages, facts of sessions, links between sessions.
+"""Two readings of one thing become one: places of messages, facts of sessions, links; and the fates that follow.
 
 Pure functions over what folds return, without a database. The store's writers run them over rows and `turnlog.logs`
 over memory, so a log read alone and the same log in a store have one history. Each merge is associative and
@@ -8,25 +8,27 @@ itself are merged by `turnlog.model.merge`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, cast
 
 import msgspec
 
 from turnlog.agents.changes import (
+    EventChange,
     Link,
     Placement,
     RecordRef,
     ResultChange,
     SessionChange,
 )
-from turnlog.model import Fate, Message, Relationship, ToolCallPart
+from turnlog.model import CompactionEvent, Fate, Message, Relationship, ToolCallPart
 from turnlog.model.merge import add_result
 from turnlog.model.session import TitleSource
+from turnlog.model.tree import Compaction, Node, Placed, default_leaf, place
 
 _FATES_OF_RECORDS = (Fate.ACTIVE, Fate.SUPERSEDED, Fate.RETRACTED, Fate.SIDECAR)
-"""Fates that a record alone can give, the weakest first; the others follow from the tree (`reconcile.fates`)."""
+"""Fates that a record alone can give, the weakest first; the others follow from the tree (`place_messages`)."""
 
 Pick = Callable[[Any, Any], Any]
 """Chooses between two values of one fact."""
@@ -153,6 +155,75 @@ def relationship_of(link: Link) -> Relationship:
         parent_message_id=link.message_id,
         inferred=link.inferred,
     )
+
+
+def messages_of_records(placements: Mapping[str, Placement], events: Iterable[EventChange]) -> dict[str, str]:
+    """Record id -> id of the message that it is part of, or that it hangs under when it is an event."""
+    found = {change.record_id: change.parent_id for change in events if change.record_id and change.parent_id}
+    for message_id, placement in placements.items():
+        found.update(dict.fromkeys(placement.record_ids, message_id))
+    return found
+
+
+def place_messages(
+    placements: Mapping[str, Placement],
+    events: Iterable[EventChange],
+    message_of: Mapping[str, str],
+    active_leaf: str | None,
+) -> dict[str, Placed]:
+    """The fate of every message of one session, by message id, from all of its placements and events.
+
+    Args:
+        placements: Merged placement of each message, by message id.
+        events: The session's events; compactions matter.
+        message_of: What `messages_of_records` returns for them.
+        active_leaf: `SessionChange.active_leaf`: a record id, "" for the very start, None when no record names one.
+    """
+    parents = parents_of(placements, message_of)
+    nodes = [
+        Node(
+            id=message_id,
+            parent=parents[message_id],
+            position=placement.position,
+            sidecar=placement.fate is Fate.SIDECAR,
+        )
+        for message_id, placement in placements.items()
+    ]
+    compactions = [
+        Compaction(
+            id=event.id,
+            position=event.position,
+            kept=frozenset(event.kept_message_ids),
+            summary=event.summary_message_id,
+        )
+        for event in (change.event for change in events)
+        if isinstance(event, CompactionEvent)
+    ]
+    leaf = default_leaf(nodes) if active_leaf is None else message_of.get(active_leaf)
+    # The record at the end of the active branch may be lost with a damaged line.
+    if active_leaf and leaf is None:
+        leaf = default_leaf(nodes)
+    from_records = {
+        message_id: Placed(fate=placement.fate)
+        for message_id, placement in placements.items()
+        if placement.fate in (Fate.SUPERSEDED, Fate.RETRACTED)
+    }
+    return {**place(nodes, leaf, compactions), **from_records}
+
+
+def parents_of(placements: Mapping[str, Placement], message_of: Mapping[str, str]) -> dict[str, str | None]:
+    """Message id -> id of its parent, found through its record where the fold no longer knew the message.
+
+    A record that is nowhere was lost with a damaged line: then the parent is the message before it in the session.
+    """
+    parents: dict[str, str | None] = {}
+    before = None
+    for message_id, placement in sorted(placements.items(), key=lambda item: (item[1].position, item[0])):
+        record = placement.parent_record
+        parents[message_id] = placement.parent_id if record is None else message_of.get(record, before)
+        if placement.fate is not Fate.SIDECAR:
+            before = message_id
+    return parents
 
 
 def fate_of_records(fate: Fate) -> Fate:

@@ -1,6 +1,6 @@
 """What the folds of some sources say, merged in memory as the store's writers merge it in tables.
 
-Both use `turnlog.model.merge` and `turnlog.store.reconcile.merge`, so a log read alone has the history it has in a
+Both use `turnlog.model.merge` and `turnlog.store.reconcile`, so a log read alone has the history that it has in a
 store. That sessions share messages only a store can know: it is not looked for here.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -18,19 +18,123 @@ from turnlog.agents.changes import (
     Changes,
     Diagnostic,
     EventChange,
+    Link,
     MessageChange,
     Placement,
     ResultChange,
     SessionChange,
 )
 from turnlog.history.order import place_results, result_positions
-from turnlog.logs.links import Links
 from turnlog.model import HistoryEvent, Membership, Message, Provenance, ToolCallPart, ToolResultEvent
 from turnlog.model.merge import merge_messages
 from turnlog.model.tree import Placed
-from turnlog.store.reconcile.fates import messages_of_records, parents_of, place_messages
-from turnlog.store.reconcile.merge import add_late_result, merge_placements, merge_records, merge_session_changes
+from turnlog.store.reconcile.merge import (
+    add_late_result,
+    merge_links,
+    merge_placements,
+    merge_records,
+    merge_session_changes,
+    messages_of_records,
+    parents_of,
+    place_messages,
+)
+from turnlog.store.reconcile.subagents import (
+    SpawnCall,
+    SpawnedSession,
+    match_spawn_calls,
+    run_of,
+    spawn_calls,
+    spawned_session,
+    with_call,
+)
 from turnlog.store.reconcile.unfinished_calls import CallEnd, abort_open_calls, calls_in, end_of_call, end_of_subagent
+
+
+class LinkMerger:
+    """Which session started or continued which, merged of all that records say."""
+
+    def __init__(self, messages_of: Callable[[str], list[Message]]) -> None:
+        """`messages_of` gives the messages of a session in order, as far as they are known."""
+        self._messages_of = messages_of
+        self._links: dict[tuple[str, str, str], Link] = {}
+
+    def add(self, link: Link) -> Link:
+        """Merge in what one record says; return what is known now."""
+        key = (link.child_session_id, link.parent_session_id, link.kind)
+        known = self._links.get(key)
+        self._links[key] = merged = link if known is None else merge_links(known, link)
+        return merged
+
+    def named(self, child: str) -> list[Link]:
+        """How a session began, as far as records name it."""
+        return [link for link in self._links.values() if link.child_session_id == child]
+
+    def of(self, *, parent: str | None = None, child: str | None = None) -> list[Link]:
+        """Relationships by either side, those of subagents with the call that started them where no record names it."""
+        return [
+            link
+            for link in self._with_found_calls()
+            if parent in (None, link.parent_session_id) and child in (None, link.child_session_id)
+        ]
+
+    def children_of_calls(self, session_id: str) -> dict[str, str]:
+        """Tool call id -> session it started; a fork's copy of a call has the subagents of the original."""
+        origins = self._origins(session_id)
+        return {
+            link.tool_call_id: link.child_session_id
+            for link in sorted(self._with_found_calls(), key=lambda link: link.child_session_id, reverse=True)
+            if link.kind == "subagent" and link.tool_call_id is not None and link.parent_session_id in origins
+        }
+
+    def _origins(self, session_id: str) -> set[str]:
+        """The session, and those that it came out of as a fork or continuation."""
+        found: set[str] = set()
+        waiting = [session_id]
+        while waiting:
+            child = waiting.pop()
+            if child not in found:
+                found.add(child)
+                waiting += [link.parent_session_id for link in self.named(child) if link.kind != "subagent"]
+        return found
+
+    def _with_found_calls(self) -> list[Link]:
+        """All links, those of subagents without a call in any record with the one that started them.
+
+        Where a record names a subagent's parent, no other is inferred.
+        """
+        named = {link.child_session_id for link in self._links.values() if link.tool_call_id is not None}
+        unnamed: dict[str, list[Link]] = defaultdict(list)
+        for link in self._links.values():
+            if link.kind == "subagent" and link.child_session_id not in named:
+                unnamed[link.parent_session_id].append(link)
+        from_records = {
+            link.child_session_id for link in self._links.values() if link.kind == "subagent" and not link.inferred
+        }
+        found = {
+            parent: match_spawn_calls(self._free_calls(parent), self._spawned(children))
+            for parent, children in unnamed.items()
+        }
+        return [
+            link
+            if link.kind != "subagent"
+            or (call := found.get(link.parent_session_id, {}).get(link.child_session_id)) is None
+            else with_call(link, call)
+            for link in self._links.values()
+            if link.kind != "subagent" or not link.inferred or link.child_session_id not in from_records
+        ]
+
+    def _free_calls(self, session_id: str) -> list[SpawnCall]:
+        """The session's calls of subagents that no record names a child of, in order."""
+        taken = {link.tool_call_id for link in self._links.values() if link.parent_session_id == session_id}
+        calls = [call for message in self._messages_of(session_id) for call in spawn_calls(message)]
+        return [call for call in calls if call.tool_call_id not in taken]
+
+    def _spawned(self, links: Iterable[Link]) -> list[SpawnedSession]:
+        firsts = ((link, next(iter(self._messages_of(link.child_session_id)), None)) for link in links)
+        spawned = (
+            first and spawned_session(link.child_session_id, first, run_of(link.metadata)) for link, first in firsts
+        )
+        return [found for found in spawned if found is not None]
 
 
 class _Place(NamedTuple):
@@ -40,7 +144,7 @@ class _Place(NamedTuple):
     source: str
 
 
-class Gathering:
+class SourceMerger:
     """Everything that some sources say."""
 
     def __init__(self) -> None:
@@ -54,10 +158,10 @@ class Gathering:
         self._calls: dict[tuple[str, str], str] = {}
         self._orphans: dict[str, dict[str, tuple[ResultChange, str]]] = defaultdict(dict)
         self._events: dict[str, dict[tuple[int, str], tuple[EventChange, str]]] = defaultdict(dict)
-        self.links = Links(self._in_order)
+        self.links = LinkMerger(self._in_order)
 
     def add(self, source: Source, changes: Changes) -> dict[str, str]:
-        """Join in what one feed brings; return the ids of messages that it changed, each with its session."""
+        """Merge in what one feed found; return the ids of messages that it changed, each with its session."""
         changed: dict[str, str] = {}
         for change in changes.sessions.values():
             known = self.sessions.get(change.session_id)
@@ -124,14 +228,14 @@ class Gathering:
                 place,
                 parents[message_id],
                 fates.get(message_id),
-                pays=not place.placement.copied or not self._has_original(message_id),
+                is_billed=not place.placement.copied or not self._has_original(message_id),
             )
             for message_id, place in places.items()
         ]
         return list(zip(self.messages(session_id, places), memberships, strict=True))
 
     def _has_original(self, message_id: str) -> bool:
-        """Whether a session holds the message that does not say it is a copy: that one pays."""
+        """Whether a session holds the message whose records do not say it is a copy: that one is billed."""
         held = [places[message_id] for places in self._places.values() if message_id in places]
         return any(not place.placement.copied for place in held)
 
@@ -141,7 +245,7 @@ class Gathering:
         found += [
             _with_record(_orphan(change), path, change.record) for change, path in self._orphans[session_id].values()
         ]
-        return sorted(found, key=_arrival)
+        return sorted(found, key=_event_order)
 
     def _in_order(self, session_id: str) -> list[Message]:
         places = sorted(self._places.get(session_id, {}).items(), key=lambda item: item[1].placement.position)
@@ -157,13 +261,13 @@ class Gathering:
         self._messages[message.id] = message = message if known is None else merge_messages(known, message)
         places = self._places[placement.session_id]
         place = places.get(message.id)
-        places[message.id] = _Place(placement, source.path) if place is None else _join(place, placement, source)
+        places[message.id] = _Place(placement, source.path) if place is None else _merge_place(place, placement, source)
         for part in message.parts:
             if isinstance(part, ToolCallPart):
                 self._calls[placement.session_id, part.tool_call_id] = message.id
 
     def _add_result(self, change: ResultChange, path: str) -> str | None:
-        """Give a result to its call, or keep it until the call is there; return the message that it changed."""
+        """Add a result to its call, or keep it until the call is there; the id of the message that it changed."""
         self._session(change.session_id)
         message_id = change.message_id
         if message_id not in self._messages:
@@ -190,7 +294,7 @@ class Gathering:
         return {message_id: session_id for message_id in adopted if message_id is not None}
 
 
-def _join(known: _Place, placement: Placement, source: Source) -> _Place:
+def _merge_place(known: _Place, placement: Placement, source: Source) -> _Place:
     """The same message again in a session. Offsets of two files do not mix: the session's own file counts."""
     if known.source == source.path:
         return known._replace(placement=merge_placements(known.placement, placement))
@@ -204,7 +308,7 @@ def _join(known: _Place, placement: Placement, source: Source) -> _Place:
 
 
 def _membership(
-    session_id: str, message_id: str, place: _Place, parent_id: str | None, placed: Placed | None, *, pays: bool
+    session_id: str, message_id: str, place: _Place, parent_id: str | None, placed: Placed | None, *, is_billed: bool
 ) -> Membership:
     placement = place.placement
     return Membership(
@@ -216,7 +320,7 @@ def _membership(
         step=placement.step,
         fate=placement.fate if placed is None else placed.fate,
         fate_cause=None if placed is None else placed.cause,
-        pays=pays,
+        is_billed=is_billed,
         records=_provenance(place),
     )
 
@@ -241,7 +345,7 @@ def _orphan(change: ResultChange) -> ToolResultEvent:
     )
 
 
-def _arrival(event: HistoryEvent) -> tuple[int, float]:
+def _event_order(event: HistoryEvent) -> tuple[int, float]:
     """Positions of a session with several files may be the same; where a time is not known it comes first."""
     return (event.position, -math.inf if event.created_at is None else event.created_at.timestamp())
 
