@@ -31,7 +31,8 @@ from turnlog.model import (
     UnknownPart,
 )
 from turnlog.store import open_store
-from turnlog.store.base import PlacedMessage, SessionFilter, Store, ToolCallFilter
+from turnlog.store.base import SessionFilter, Store, ToolCallFilter
+from turnlog.store.values import PlacedMessage
 from turnlog.sync.syncer import sync
 
 DATA = Path(__file__).parent.parent / "data"

@@ -10,7 +10,7 @@ import msgspec
 
 from support.claude_files import DATA, SESSION
 from support.cli_runner import Command, command
-from turnlog.cli.shapes import ImportDocument
+from turnlog.cli.documents import ImportDocument
 
 STREAM = DATA / "streams" / "basic.jsonl"
 

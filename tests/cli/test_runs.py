@@ -11,7 +11,7 @@ import pytest
 
 from support.cli_runner import Command
 from turnlog import paths
-from turnlog.cli.shapes import RunDocument, RunsDocument
+from turnlog.cli.documents import RunDocument, RunsDocument
 from turnlog.model import Usage
 from turnlog.runs.lifecycle import ended, new_run, save, started
 from turnlog.store.runs import Run

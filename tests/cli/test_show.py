@@ -12,7 +12,7 @@ from turnlog.cli.part_lines import Detail
 from turnlog.cli.transcript import transcript as transcript_lines
 from turnlog.model import Membership, Message, Session, ToolCallPart, ToolResult, ToolState
 from turnlog.model.codec import decode_event, decode_session, to_json
-from turnlog.store.base import PlacedMessage
+from turnlog.store.values import PlacedMessage
 
 pytestmark = pytest.mark.usefixtures("store")
 

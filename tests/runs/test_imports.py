@@ -14,7 +14,7 @@ from support.agent_runs import runs
 from support.cli_runner import call
 from support.fake_claude import log_of, records, write_log
 from turnlog import paths
-from turnlog.cli.shapes import RunImportDocument
+from turnlog.cli.documents import RunImportDocument
 from turnlog.model import Message, TextPart, Usage
 from turnlog.runs.imports import RunImport, import_runs, iter_records
 from turnlog.store import open_store

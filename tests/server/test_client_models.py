@@ -88,14 +88,14 @@ def models(library: Path) -> Iterator[ModuleType]:
     ("address", "answer"),
     [
         ("/api/sessions", "SessionPage"),
-        ("/api/sessions/plain:main", "SessionAnswer"),
-        ("/api/sessions/plain:main/outline", "OutlineAnswer"),
+        ("/api/sessions/plain:main", "SessionResponse"),
+        ("/api/sessions/plain:main/outline", "OutlineResponse"),
         ("/api/sessions/plain:main/window", "WindowPage"),
-        ("/api/messages/m2", "MessageAnswer"),
+        ("/api/messages/m2", "MessageResponse"),
         ("/api/tool-calls", "ToolCallPage"),
-        ("/api/usage", "UsageAnswer"),
-        ("/api/search?q=the", "SearchAnswer"),
-        ("/api/status", "StatusAnswer"),
+        ("/api/usage", "UsageReport"),
+        ("/api/search?q=the", "SearchResponse"),
+        ("/api/status", "StatusResponse"),
     ],
 )
 def test_what_is_answered_is_what_the_schema_says(

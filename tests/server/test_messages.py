@@ -12,8 +12,7 @@ from starlette.testclient import TestClient
 from support.exact_json import exact
 from support.server_history import FORK, MAIN, SUBAGENT
 from turnlog.model.codec import decode_message
-from turnlog.server.answers.calls import ToolCallPage, ToolsAnswer
-from turnlog.server.answers.messages import MessageAnswer, RawRecords, WindowPage
+from turnlog.server.responses import MessageResponse, RecordsResponse, ToolCallPage, ToolsResponse, WindowPage
 
 
 def positions(page: dict[str, Any]) -> list[int]:
@@ -110,7 +109,7 @@ def test_places_beyond_both_ends_give_empty_windows(client: TestClient) -> None:
 @pytest.mark.usefixtures("plain_agent")
 def test_a_message_has_structured_results_and_all_its_places(client: TestClient) -> None:
     """R-C4: the agent's own JSON of a result is one request away."""
-    answer = msgspec.json.decode(client.get("/api/messages/m2").content, type=MessageAnswer)
+    answer = msgspec.json.decode(client.get("/api/messages/m2").content, type=MessageResponse)
     calls = {part.tool_call_id: part for part in answer.message.parts if part.type == "tool-call"}
     result = calls["c1"].results[0]
     assert json.loads(exact(result.structured)) == {"stdout": "glass", "code": 0}
@@ -135,7 +134,7 @@ def test_an_id_with_a_slash_is_found(client: TestClient) -> None:
 
 
 def test_the_records_of_a_message_are_as_they_were_written(client: TestClient, library: Any) -> None:
-    records = msgspec.json.decode(client.get("/api/messages/m2/raw").content, type=RawRecords).items
+    records = msgspec.json.decode(client.get("/api/messages/m2/raw").content, type=RecordsResponse).items
     log = (library.parent / "home" / "main.jsonl").read_bytes()
     assert len(records) == 2
     for record in records:
@@ -203,7 +202,7 @@ def test_tool_calls_are_paged(client: TestClient) -> None:
 
 def test_tools_are_counted(client: TestClient) -> None:
     """R-S41."""
-    tools = msgspec.json.decode(client.get("/api/tools").content, type=ToolsAnswer).items
+    tools = msgspec.json.decode(client.get("/api/tools").content, type=ToolsResponse).items
     assert {tool.tool_name: (tool.calls, tool.failed, tool.unanswered) for tool in tools} == {
         "Bash": (1, 0, 0),
         "Read": (1, 1, 0),

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from turnlog import server
 from turnlog.server import create_app
-from turnlog.server.openapi import ANSWERS
+from turnlog.server.openapi import RESPONSES
 
 DOCS = Path(__file__).parents[2] / "docs" / "reference" / "http-api.md"
 
@@ -79,7 +79,7 @@ def test_the_docs_name_every_kind_of_error() -> None:
     code = "".join(file.read_text() for file in Path(server.__file__).parent.rglob("*.py"))
     kinds = set(re.findall(r'\b[45]\d\d(?:,|:)\s+"(\w+)"', code))
     assert {"busy", "forbidden", "internal", "not_found", "too_large", "wrong_host"} <= kinds
-    listed = re.search(r"interface ErrorAnswer \{.*?\n\}", DOCS.read_text(), re.DOTALL)
+    listed = re.search(r"interface ErrorResponse \{.*?\n\}", DOCS.read_text(), re.DOTALL)
     assert listed
     assert kinds - set(re.findall(r'[:|] "(\w+)"', listed[0])) == set()
 
@@ -116,10 +116,10 @@ def test_the_docs_name_every_field(described: dict[str, Any]) -> None:
 def test_every_reference_leads_somewhere(described: dict[str, Any]) -> None:
     names = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(described)))
     assert names <= set(described["components"]["schemas"])
-    assert {answer.__name__ for answer in ANSWERS} <= names
+    assert {body.__name__ for body in RESPONSES} <= names
 
 
-def test_answers_and_errors_are_described(described: dict[str, Any]) -> None:
+def test_responses_and_errors_are_described(described: dict[str, Any]) -> None:
     for path, methods in described["paths"].items():
         for operation in methods.values():
             responses = operation["responses"]
@@ -128,7 +128,7 @@ def test_answers_and_errors_are_described(described: dict[str, Any]) -> None:
             contents = next(iter(responses.values()))["content"].values()
             assert all(content["schema"] for content in contents), path
             error = responses["default"]["content"]["application/json"]["schema"]
-            assert error == {"$ref": "#/components/schemas/ErrorAnswer"}
+            assert error == {"$ref": "#/components/schemas/ErrorResponse"}
 
 
 def test_parameters_have_types_and_limits(described: dict[str, Any]) -> None:

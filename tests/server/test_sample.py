@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from support.plain_store import read_home
 from support.server_history import write_history
@@ -79,7 +80,7 @@ def test_it_is_read_once(sample: Path) -> None:
         before = store.status()
     ensure_sample(sample)
     with open_store(sample) as store:
-        assert store.status()._replace(file_size=0) == before._replace(file_size=0)
+        assert replace(store.status(), file_size=0) == replace(before, file_size=0)
 
 
 def test_that_of_another_installation_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from support.server_history import FORK, MAIN, SUBAGENT
-from turnlog.server.answers.search import SearchAnswer, SearchHit
+from turnlog.server.responses import SearchHit, SearchResponse
 from turnlog.server.routes.search import group_hits
 from turnlog.store.search.base import Hit, HitPlace, search_path
 from turnlog.store.search.indexer import Indexer
@@ -26,13 +26,13 @@ def indexed(own_store: Path, open_client: OpenClient) -> TestClient:
     return open_client(own_store)
 
 
-def search(client: TestClient, **parameters: str | int) -> SearchAnswer:
+def search(client: TestClient, **parameters: str | int) -> SearchResponse:
     response = client.get("/api/search", params=parameters)
     assert response.status_code == 200, response.text
-    return msgspec.json.decode(response.content, type=SearchAnswer)
+    return msgspec.json.decode(response.content, type=SearchResponse)
 
 
-def hits(answer: SearchAnswer) -> list[SearchHit]:
+def hits(answer: SearchResponse) -> list[SearchHit]:
     return [hit for group in answer.items for hit in group.hits]
 
 

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 import turnlog
 from support.server_history import FORK, MAIN, QUIET, SUBAGENT
-from turnlog.server.answers.sessions import OutlineAnswer, SessionAnswer, SessionItem, SessionPage
+from turnlog.server.responses import OutlineResponse, SessionItem, SessionPage, SessionResponse
 from turnlog.sync.syncer import sync
 
 OpenClient = Callable[..., TestClient]
@@ -92,7 +92,7 @@ def test_a_cursor_of_another_sort_is_refused(client: TestClient) -> None:
 
 
 def test_a_session_with_its_relatives(client: TestClient) -> None:
-    found = msgspec.json.decode(client.get(f"/api/sessions/{MAIN}").content, type=SessionAnswer)
+    found = msgspec.json.decode(client.get(f"/api/sessions/{MAIN}").content, type=SessionResponse)
     assert found.session.id == MAIN
     assert found.parent is None
     assert [child.id for child in found.children] == [SUBAGENT]
@@ -128,7 +128,7 @@ def test_an_unknown_session_is_404(client: TestClient, rest: str) -> None:
 
 
 def test_the_outline_names_prompts_and_compactions(client: TestClient) -> None:
-    outline = msgspec.json.decode(client.get(f"/api/sessions/{MAIN}/outline").content, type=OutlineAnswer)
+    outline = msgspec.json.decode(client.get(f"/api/sessions/{MAIN}/outline").content, type=OutlineResponse)
     assert [(entry.kind, entry.message_id) for entry in outline.items] == [
         ("prompt", "m1"),
         ("prompt", "m3"),
@@ -153,7 +153,7 @@ def test_annotations_are_kept_and_shown(own_store: Path, open_client: OpenClient
     answer = client.patch(f"/api/sessions/{MAIN}", json=said)
     kept = msgspec.json.decode(answer.content, type=SessionItem).annotations
     assert kept is not None
-    assert (kept.title, kept.starred, kept.tags, kept.note) == ("Glass", True, ["glass", "shop"], "nice")
+    assert (kept.title, kept.starred, kept.tags, kept.note) == ("Glass", True, ("glass", "shop"), "nice")
     assert kept.changed_at is not None
     item = client.get("/api/sessions", params={"tag": "glass"}).json()["items"][0]
     assert item["title"] == "Glass"

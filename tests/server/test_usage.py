@@ -14,15 +14,23 @@ from starlette.testclient import TestClient
 import turnlog
 from support.server_history import FORK, MAIN, SUBAGENT
 from turnlog.server import Settings
-from turnlog.server.answers.inventory import AgentColour, AgentsAnswer, DiagnosticPage, ModelsAnswer, ProjectsAnswer
-from turnlog.server.answers.status import StatusAnswer
-from turnlog.server.answers.usage import UsageAnswer
+from turnlog.server.responses import (
+    AgentColour,
+    AgentsResponse,
+    DiagnosticPage,
+    ModelsResponse,
+    ProjectsResponse,
+    StatusResponse,
+)
+from turnlog.store.usage_report import UsageReport
 
 OpenClient = Callable[..., TestClient]
 
 
-def usage(client: TestClient, **parameters: str) -> UsageAnswer:
-    return msgspec.json.decode(client.get("/api/usage", params=parameters).content, type=UsageAnswer)
+def usage(client: TestClient, **parameters: str) -> UsageReport:
+    return msgspec.json.decode(
+        client.get("/api/usage", params=parameters).content, type=UsageReport, dec_hook=lambda kind, value: kind(value)
+    )
 
 
 def test_usage_by_day_says_what_it_does_not_know(client: TestClient) -> None:
@@ -70,7 +78,7 @@ def test_usage_by_subagent_has_a_row_for_all_others(client: TestClient) -> None:
 def test_a_report_says_what_it_contains(client: TestClient) -> None:
     report = usage(client, by="session")
     assert any("subagents" in sentence for sentence in report.contains)
-    assert report.missing == ["1 call without a known price: their tokens are counted, their cost is not."]
+    assert report.missing == ("1 call without a known price: their tokens are counted, their cost is not.",)
 
 
 @pytest.mark.parametrize(
@@ -102,18 +110,18 @@ def test_no_cell_is_a_formula_and_nothing_unknown_is_a_number(own_store: Path, o
 
 
 def test_what_there_is(client: TestClient) -> None:
-    projects = msgspec.json.decode(client.get("/api/projects").content, type=ProjectsAnswer).items
+    projects = msgspec.json.decode(client.get("/api/projects").content, type=ProjectsResponse).items
     assert [(project.name, project.sessions) for project in projects] == [("blog", 1), ("shop", 2)]
-    (agent,) = msgspec.json.decode(client.get("/api/agents").content, type=AgentsAnswer).items
+    (agent,) = msgspec.json.decode(client.get("/api/agents").content, type=AgentsResponse).items
     assert (agent.agent, agent.sessions, agent.subagents) == ("plain", 3, 1)
     assert (agent.display_name, agent.colour) == ("plain", None)
-    models = msgspec.json.decode(client.get("/api/models").content, type=ModelsAnswer).items
+    models = msgspec.json.decode(client.get("/api/models").content, type=ModelsResponse).items
     assert {model.name: model.calls for model in models} == {"small": 2, "large": 1, "secret": 1}
 
 
 @pytest.mark.usefixtures("plain_agent")
 def test_an_agent_is_shown_by_its_name_and_colour(client: TestClient) -> None:
-    (agent,) = msgspec.json.decode(client.get("/api/agents").content, type=AgentsAnswer).items
+    (agent,) = msgspec.json.decode(client.get("/api/agents").content, type=AgentsResponse).items
     assert agent.display_name == "Plain"
     assert agent.colour == AgentColour(light="#3d6b4f", dark="#8fd0a8")
 
@@ -132,8 +140,8 @@ def test_what_could_not_be_read(client: TestClient, library: Path) -> None:
 # -- status
 
 
-def status(client: TestClient) -> StatusAnswer:
-    return msgspec.json.decode(client.get("/api/status").content, type=StatusAnswer)
+def status(client: TestClient) -> StatusResponse:
+    return msgspec.json.decode(client.get("/api/status").content, type=StatusResponse)
 
 
 def test_the_status_counts_what_there_is(client: TestClient, library: Path) -> None:

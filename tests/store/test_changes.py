@@ -14,7 +14,7 @@ from support.toy_agent import line, session_id
 from support.toy_store import ToyStore
 from turnlog.store import open_store
 from turnlog.store.base import Store
-from turnlog.store.queries import changes
+from turnlog.store.sqlite import changes
 from turnlog.store.writing import sessions
 from turnlog.sync.rebuild import rebuild
 
@@ -165,8 +165,14 @@ def test_parents_are_those_of_subagents(toys: ToyStore, store: Store) -> None:
 
 
 def test_a_long_session_is_not_walked(toys: ToyStore) -> None:
-    """Each question goes along the numbers of changes, however long the session and the store."""
-    for statement in (changes.CHANGED, changes.JOINED, changes.MOVED_ALONE, changes.EVENTS, changes.GONE_MESSAGES):
+    """Each query goes along the numbers of changes, however long the session and the store."""
+    for statement in (
+        changes.CHANGED,
+        changes.JOINED,
+        changes.MOVED_ALONE,
+        changes.CHANGED_EVENTS,
+        changes.GONE_MESSAGES,
+    ):
         plan = [row[3] for row in toys.rows(f"EXPLAIN QUERY PLAN {statement}", 1, 1, 1, 1)]
         assert "_by_change (changed_seq>? AND changed_seq<?)" in plan[0] or "PRIMARY KEY (seq>?" in plan[0], plan
         assert not [step for step in plan[1:] if "(session_key=?)" in step], plan

@@ -42,6 +42,7 @@ from turnlog.model import (
 from turnlog.model.codec import encode, to_json
 from turnlog.store import open_store
 from turnlog.store.base import Store
+from turnlog.store.values import BlobContent
 
 LONG = "x" * 70_000
 IMAGE = bytes(range(256)) * 8
@@ -180,7 +181,7 @@ def test_large_contents_are_previews_until_they_are_wanted(store: Store) -> None
     assert isinstance(shown, FilePart)
     assert shown.data is None
     assert shown.blob is not None
-    assert store.blob(shown.blob.sha256) == (IMAGE, "image/png")
+    assert store.blob(shown.blob.sha256) == BlobContent(IMAGE, "image/png")
 
 
 @pytest.mark.parametrize("sha256", ["0" * 64, "none", ""])

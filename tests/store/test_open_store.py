@@ -13,11 +13,11 @@ from turnlog.model import Message
 from turnlog.paths import database_path
 from turnlog.store import open_store
 from turnlog.store.connection import schema_version
-from turnlog.store.sqlite import SqliteStore
+from turnlog.store.sqlite.connections import Connections
 
 
 def path_of(store: object) -> Path:
-    assert isinstance(store, SqliteStore)
+    assert isinstance(store, Connections)
     return store.path
 
 
@@ -135,5 +135,5 @@ def test_the_connections_of_threads_that_ended_are_closed(tmp_path: Path) -> Non
             thread.start()
             thread.join()
         store.status()
-        assert isinstance(store, SqliteStore)
+        assert isinstance(store, Connections)
         assert len(store._connections) == 1  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose

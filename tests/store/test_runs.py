@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from support.toy_agent import line
 from support.toy_store import ToyStore
@@ -17,9 +17,8 @@ from turnlog.errors import NotFoundError
 from turnlog.model import Usage
 from turnlog.store import open_store
 from turnlog.store.base import RunFilter, Store
-from turnlog.store.connection import connect, write_transaction
 from turnlog.store.forget import forget_for_good
-from turnlog.store.runs import Run, load_unfinished, save_run
+from turnlog.store.runs import Run
 from turnlog.sync.rebuild import rebuild
 
 START = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -31,9 +30,9 @@ def run(id: str, minute: int = 0, **facts: Any) -> Run:
 
 
 def write(path: Path, *found: Run) -> None:
-    with closing(connect(path)) as connection, write_transaction(connection):
+    with open_store(path) as store:
         for each in found:
-            save_run(connection, each)
+            store.save_run(each)
 
 
 @pytest.fixture
@@ -140,10 +139,15 @@ def test_what_makes_no_sense_is_a_value_error(store: Store, wanted: RunFilter, c
         store.runs(wanted, cursor=cursor)
 
 
-def test_unfinished_runs_are_found(path: Path) -> None:
+def test_unfinished_runs_are_found_and_changed(path: Path) -> None:
     write(path, run("a", status="pending"), run("b"), run("c", status="running"), run("d", status="cancelled"))
-    with closing(connect(path)) as connection:
-        assert [found.id for found in load_unfinished(connection)] == ["a", "c"]
+    found: list[str] = []
+    with open_store(path) as store:
+        assert store.change_unfinished_runs(lambda run: found.append(run.id)) == []
+        assert found == ["a", "c"]
+        changed = store.change_unfinished_runs(lambda run: replace(run, status="failed") if run.id == "c" else None)
+        assert [(each.id, each.status) for each in changed] == [("c", "failed")]
+        assert [each.status for each in store.runs().items] == ["cancelled", "failed", "completed", "pending"]
 
 
 def test_a_rebuild_keeps_runs_and_forgetting_a_session_removes_its_own(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from support.plain_agent import Log
 from support.plain_store import at, read_home
@@ -27,8 +28,9 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.store import open_store
-from turnlog.store.base import Annotations, SessionFilter, SessionPreview, SessionSort, Store
-from turnlog.store.sqlite import SqliteStore
+from turnlog.store.base import SessionFilter, SessionSort, Store
+from turnlog.store.sqlite.connections import Connections
+from turnlog.store.values import Annotations, SessionPreview
 
 
 def prompt(id: str, minute: float, text: str = "do it") -> Message:
@@ -41,7 +43,7 @@ def answer(id: str, minute: float, *, model: str = "large", usage: Usage | None 
 
 def statements_of(store: Store, ask: object) -> list[str]:
     """The statements that a question runs, with their parameters."""
-    assert isinstance(store, SqliteStore)
+    assert isinstance(store, Connections)
     assert callable(ask)
     seen: list[str] = []
     connection = store._connection()  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
@@ -52,7 +54,7 @@ def statements_of(store: Store, ask: object) -> list[str]:
 
 
 def plan_of(store: Store, statement: str) -> str:
-    assert isinstance(store, SqliteStore)
+    assert isinstance(store, Connections)
     connection = store._connection()  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}"))
 
@@ -362,7 +364,7 @@ def test_what_the_user_says_of_sessions(store: Store) -> None:
     assert store.annotations(["plain:shop"]) == {}
     before = store.status().change_sequence
     said = store.annotate("plain:shop", title="Till", starred=True, tags=("work", "work", "später"), note="!")
-    assert said._replace(changed_at=None) == Annotations("Till", True, False, ("work", "später"), "!")
+    assert replace(said, changed_at=None) == Annotations("Till", True, False, ("work", "später"), "!")
     assert store.annotations(["plain:fork", "plain:shop"]) == {"plain:shop": said}
     session = store.session("plain:shop")
     assert (session.title, session.title_source) == ("Till", "user")
@@ -373,9 +375,9 @@ def test_what_the_user_says_of_sessions(store: Store) -> None:
     assert [change.session_id for change in store.changes(before)] == ["plain:shop"]
 
     archived = store.annotate("plain:shop", archived=True)
-    assert archived._replace(changed_at=None) == Annotations("Till", True, True, ("work", "später"), "!")
+    assert replace(archived, changed_at=None) == Annotations("Till", True, True, ("work", "später"), "!")
     emptied = store.annotate("plain:shop", title=None, starred=False, archived=False, tags=(), note="")
-    assert emptied._replace(changed_at=None) == Annotations()
+    assert replace(emptied, changed_at=None) == Annotations()
     assert store.session("plain:shop").title == "Mend the till"
 
 

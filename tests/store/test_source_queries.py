@@ -13,7 +13,8 @@ from turnlog.agents.changes import Link
 from turnlog.errors import NotFoundError
 from turnlog.model import Message, TextPart, Usage
 from turnlog.store import open_store
-from turnlog.store.base import AgentSummary, DiagnosticFilter, ModelSummary, ProjectSummary, Store
+from turnlog.store.base import DiagnosticFilter, Store
+from turnlog.store.usage_report import AgentSummary, ModelSummary, ProjectSummary
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_the_raw_bytes_of_a_session_also_when_the_files_are_gone(store: Store, l
     kept = {path: path.read_bytes() for path in logs.rglob("*") if path.is_file()}
     for path in kept:
         path.unlink()
-    raw = {Path(source.path): b"".join(pieces) for source, pieces in store.raw("plain:shop")}
+    raw = {Path(each.source.path): b"".join(each.pieces) for each in store.raw("plain:shop")}
     assert list(raw) == [logs / "shop.jsonl", logs / "shop" / "spills" / "out.txt"]
     assert all(kept[path] == data for path, data in raw.items())
 

@@ -22,8 +22,9 @@ from turnlog.model import (
 )
 from turnlog.model.codec import to_json
 from turnlog.store import open_store
-from turnlog.store.base import ReasoningVolume, Store, ToolCall, ToolCallFilter, ToolUsage
-from turnlog.store.sqlite import SqliteStore
+from turnlog.store.base import Store, ToolCallFilter
+from turnlog.store.sqlite.connections import Connections
+from turnlog.store.values import ReasoningVolume, ToolCall, ToolUsage
 
 DAY = 24 * 60
 
@@ -224,7 +225,7 @@ def test_questions_walk_an_index(store: Store, wanted: ToolCallFilter, index: st
 
 
 def statements_of(store: Store, wanted: ToolCallFilter, cursor: str | None) -> list[str]:
-    assert isinstance(store, SqliteStore)
+    assert isinstance(store, Connections)
     connection = store._connection()  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     seen: list[str] = []
     connection.set_trace_callback(seen.append)
@@ -236,7 +237,7 @@ def statements_of(store: Store, wanted: ToolCallFilter, cursor: str | None) -> l
 
 
 def plan_of(store: Store, statement: str) -> str:
-    assert isinstance(store, SqliteStore)
+    assert isinstance(store, Connections)
     connection = store._connection()  # pyright: ignore[reportPrivateUsage]  # looks inside on purpose
     return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}"))
 

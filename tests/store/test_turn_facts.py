@@ -27,9 +27,8 @@ from turnlog.model.codec import to_json
 from turnlog.runs.states import session_states
 from turnlog.store import open_store
 from turnlog.store.base import Store
-from turnlog.store.connection import connect
-from turnlog.store.runs import Run, save_run
-from turnlog.store.states import SessionState
+from turnlog.store.runs import Run
+from turnlog.store.session_state import SessionState
 
 S = "plain:s"
 
@@ -152,12 +151,11 @@ def test_a_run_that_ended_in_the_middle_was_killed(told: Told) -> None:
     told.prompt("m1")
     told.answer("m2", call("c1"))
     assert told.state().state == "running"
-    connection = connect(told.folder / "turnlog.db")
     run = Run(
         id="r1", origin="command", status="failed", created_at=at(0), session_id=S, ended_at=at(2.5), exit_code=-9
     )
-    save_run(connection, run)
-    connection.close()
+    assert told.store is not None
+    told.store.save_run(run)
     killed = told.state()
     assert (killed.state, killed.evidence, killed.detail, killed.since) == ("killed", "process-ended", "-9", at(2.5))
 

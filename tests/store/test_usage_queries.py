@@ -17,7 +17,8 @@ from support.plain_store import START, at, read_home
 from turnlog.agents.changes import Link
 from turnlog.model import Cost, Message, Usage
 from turnlog.store import open_store
-from turnlog.store.base import Store, UsageBy, UsageFilter, UsageTotals
+from turnlog.store.base import Store, UsageBy, UsageFilter
+from turnlog.store.usage_report import Dollars, UsageTotals
 
 DAY = 24 * 60
 
@@ -72,15 +73,15 @@ def test_totals_say_what_they_do_not_contain(store: Store) -> None:
         calls=7,
         unknown_calls=1,
         unpriced_calls=2,
+        tokens=2732,
         input=1416,
         cache_read=500,
         output=716,
         reasoning=100,
         lower_bound_calls=1,
-        cost=Decimal("2.72"),
-        reported_cost=Decimal("0.7"),
+        cost=Dollars("2.72"),
+        reported_cost=Dollars("0.7"),
     )
-    assert report.totals.tokens == 2732
     assert report.rows[0].totals.unknown_calls == 1
     assert report.rows[0].totals.reported_cost is None
 
@@ -135,7 +136,7 @@ def test_filters(store: Store, wanted: UsageFilter, tokens: int) -> None:
 
 
 def test_nothing_costs_nothing(store: Store) -> None:
-    assert store.usage("day", UsageFilter(agent="other")).totals == UsageTotals(cost=Decimal(0))
+    assert store.usage("day", UsageFilter(agent="other")).totals == UsageTotals(cost=Dollars(0))
 
 
 def test_a_time_without_a_zone_is_refused(store: Store) -> None:

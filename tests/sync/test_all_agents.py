@@ -17,8 +17,9 @@ from turnlog.agents import agent
 from turnlog.model import Message, MessageEvent, Session, TextPart, ToolCallPart, ToolResultEvent, ToolState
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
-from turnlog.store.base import PlacedMessage, SessionFilter, Store, ToolCallFilter
+from turnlog.store.base import SessionFilter, Store, ToolCallFilter
 from turnlog.store.connection import connect
+from turnlog.store.values import PlacedMessage
 from turnlog.sync.syncer import sync
 
 HOMES = {

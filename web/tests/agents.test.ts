@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import type { AgentSummary } from "@/api/types";
+import type { AgentItem } from "@/api/types";
 import { lookOf } from "@/sessions/use-agents";
 
-const KNOWN: AgentSummary = {
+const KNOWN: AgentItem = {
   agent: "my-agent",
   display_name: "My Agent",
   colour: { light: "#112233", dark: "#ddeeff" },

@@ -3,11 +3,11 @@
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
-import type { PromptAnswer } from "@/api/types";
+import type { PromptResponse } from "@/api/types";
 import Composer from "@/session/page/composer";
 import { answerWith, renderInSession } from "./render";
 
-const IDLE: PromptAnswer = {
+const IDLE: PromptResponse = {
   can_go_on: true,
   can_ask: true,
   running: false,

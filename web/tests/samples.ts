@@ -1,12 +1,12 @@
 /** The least that a message, a place, a call, a session are, for tests to say only what they are about. */
 
-import type { Message, Placement, SessionItem, ToolCallPart } from "@/api/types";
+import type { Message, MessageRow, SessionItem, ToolCallPart } from "@/api/types";
 
 export function message(fields: Partial<Message> = {}): Message {
   return { id: "m1", role: "user", ...fields };
 }
 
-export function placement(fields: Partial<Placement> = {}): Placement {
+export function placement(fields: Partial<MessageRow> = {}): MessageRow {
   return {
     position: 0,
     message_id: "m1",

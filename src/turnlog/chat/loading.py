@@ -22,7 +22,8 @@ from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import Loss
 from turnlog.errors import NotFoundError
 from turnlog.model import Fate, ToolResultEvent
-from turnlog.store.base import MessagePlace, Store
+from turnlog.store.base import Store
+from turnlog.store.values import MessagePlace
 
 SHOWN_FATES: frozenset[Fate] = frozenset({Fate.ACTIVE, Fate.COMPACTED})
 """The conversation as it went, without the branches that were left."""

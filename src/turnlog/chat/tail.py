@@ -2,7 +2,7 @@
 
 A page loads the stored messages, resumes, and sees the answer grow with the agent's log. A stream cannot push a new
 message of the user: it ends with the turn, and the page loads the session again and resumes into the next turn. The
-session's state says whether a turn has ended (`store.states`); if its records do not say, silence decides.
+session's state says whether a turn has ended (`store.session_state`); if its records do not say, silence decides.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from turnlog.chat.message_differ import MessageDiffer
 from turnlog.model import Message, ToolCallPart
 from turnlog.model.stream import Abort, Pause, RunFinish, RunStart, StreamEvent
 from turnlog.runs.states import session_states
-from turnlog.store.base import PlacedMessage, Store
-from turnlog.store.states import SessionState
+from turnlog.store.base import Store
+from turnlog.store.session_state import SessionState
+from turnlog.store.values import PlacedMessage
 
 LONGEST_SILENCE: Final = timedelta(minutes=15)
 """An agent that wrote nothing for so long in the middle of a turn is gone: tools rarely run longer without output."""

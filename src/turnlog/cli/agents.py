@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from contextlib import closing
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from turnlog.cli import figures
 from turnlog.cli.options import examples, json_option, store_option
-from turnlog.cli.shapes import AgentDocument, AgentsDocument
 from turnlog.cli.terminal import Column, write_json, write_table
-from turnlog.store.base import AgentSummary
+from turnlog.store.usage_report import AgentSummary
+
+if TYPE_CHECKING:
+    from turnlog.cli.documents import AgentDocument, AgentsDocument
+    from turnlog.store.values import AgentVersion, UnknownKind
 
 
 @click.command(epilog=examples("turnlog agents", "turnlog agents --json"))
@@ -23,8 +28,7 @@ def agents(as_json: bool, store_path: Path) -> None:
 
     Kinds of records that are not known are kept as they are: `turnlog doctor --report` tells of them.
     """
-    versions, unknown = _news(store_path)
-    items = _items(_stored(store_path), versions, unknown)
+    items = _items(store_path)
     if as_json:
         document: AgentsDocument = {"items": items}
         write_json(document)
@@ -42,7 +46,7 @@ def agents(as_json: bool, store_path: Path) -> None:
             item["agent"],
             figures.count(item["sessions"]),
             figures.count(item["subagents"]),
-            _span([each["version"] for each in item["versions"]]),
+            _span([each.version for each in item["versions"]]),
             figures.count(len(item["unknown_kinds"])),
             ", ".join(item["roots"]) or "none here",
         )
@@ -51,24 +55,23 @@ def agents(as_json: bool, store_path: Path) -> None:
     write_table(columns, rows)
 
 
-def _stored(store_path: Path) -> dict[str, AgentSummary]:
+@dataclass(frozen=True)
+class _Stored:
+    """What the store holds of agents."""
+
+    summaries: dict[str, AgentSummary]
+    versions: Mapping[str, list[AgentVersion]]
+    unknown_kinds: list[UnknownKind]
+
+
+def _stored(store_path: Path) -> _Stored:
     from turnlog.store import open_store
 
     if not store_path.exists():
-        return {}
+        return _Stored({}, {}, [])
     with open_store(store_path) as store:
-        return {summary.agent: summary for summary in store.agents()}
-
-
-def _news(store_path: Path) -> tuple[dict[str, list[tuple[str, int]]], list[tuple[str, str, int]]]:
-    """Versions that were seen, by agent, and kinds of records that are not known."""
-    from turnlog.store.connection import connect
-    from turnlog.store.queries.sources import load_unknown_kinds, load_versions
-
-    if not store_path.exists():
-        return {}, []
-    with closing(connect(store_path, read_only=True)) as connection:
-        return load_versions(connection), load_unknown_kinds(connection)
+        summaries = {summary.agent: summary for summary in store.agents()}
+        return _Stored(summaries, store.agent_versions(), store.unknown_kinds())
 
 
 def _span(versions: list[str]) -> str:
@@ -77,20 +80,17 @@ def _span(versions: list[str]) -> str:
     return " … ".join(dict.fromkeys((ordered[0], ordered[-1]))) if ordered else figures.UNKNOWN
 
 
-def _items(
-    stored: dict[str, AgentSummary],
-    versions: dict[str, list[tuple[str, int]]],
-    unknown: list[tuple[str, str, int]],
-) -> list[AgentDocument]:
+def _items(store_path: Path) -> list[AgentDocument]:
     """Agents that are installed, then those that only the store knows."""
     from turnlog.agents import agents as registered_agents
     from turnlog.agents import homes_of
 
+    stored = _stored(store_path)
     installed = {agent.name: agent for agent in registered_agents()}
     items: list[AgentDocument] = []
-    for name in [*installed, *(name for name in stored if name not in installed)]:
+    for name in [*installed, *(name for name in stored.summaries if name not in installed)]:
         agent = installed.get(name)
-        summary = stored.get(name) or AgentSummary(name, 0, 0, 0, None)
+        summary = stored.summaries.get(name) or AgentSummary(name, 0, 0, 0, None)
         items.append(
             {
                 "agent": name,
@@ -100,8 +100,10 @@ def _items(
                 "sessions": summary.sessions,
                 "subagents": summary.subagents,
                 "updated_at": figures.iso(summary.updated_at),
-                "versions": [{"version": version, "sessions": count} for version, count in versions.get(name, ())],
-                "unknown_kinds": [{"kind": kind, "count": count} for owner, kind, count in unknown if owner == name],
+                "versions": stored.versions.get(name, []),
+                "unknown_kinds": [
+                    {"kind": each.kind, "count": each.count} for each in stored.unknown_kinds if each.agent == name
+                ],
             }
         )
     return items

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from turnlog.cli import figures
 from turnlog.cli.lookup import complete_session, find_session, open_existing
 from turnlog.cli.options import examples, json_option, store_option
-from turnlog.cli.shapes import AnnotationsDocument
 from turnlog.cli.terminal import one_line, plain, write_json
-from turnlog.store.base import Annotations, AnnotationsChange
+from turnlog.store.values import Annotations, AnnotationsChange
 
 
 @click.command(
@@ -39,16 +39,16 @@ def annotate(
     """Say something about a session, or show what was said. It stays when logs are read anew."""
     with open_existing(store_path) as store:
         session_id = find_session(store, session).id
-        said = store.annotations([session_id]).get(session_id, Annotations())
+        annotations = store.annotations([session_id]).get(session_id, Annotations())
         change = AnnotationsChange(**{name: value for name, value in facts.items() if value is not None})
         if tags or untags:
-            change["tags"] = _changed(said.tags, tags, untags)
+            change["tags"] = _changed(annotations.tags, tags, untags)
         if change:
-            said = store.annotate(session_id, **change)
+            annotations = store.annotate(session_id, **change)
     if as_json:
-        write_json(_document(session_id, said))
+        write_json({"session": session_id, **msgspec.structs.asdict(annotations)})
     else:
-        click.echo("\n".join(_lines(session_id, said)))
+        click.echo("\n".join(_lines(session_id, annotations)))
 
 
 def _changed(tags: Iterable[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
@@ -57,21 +57,14 @@ def _changed(tags: Iterable[str], added: Iterable[str], removed: Iterable[str]) 
     return [tag for tag in (*tags, *map(one_line, added)) if tag not in gone]
 
 
-def _document(session_id: str, said: Annotations) -> AnnotationsDocument:
-    return AnnotationsDocument(
-        session=session_id,
-        title=said.title,
-        starred=said.starred,
-        archived=said.archived,
-        tags=list(said.tags),
-        note=said.note,
-        changed_at=figures.iso(said.changed_at),
-    )
-
-
-def _lines(session_id: str, said: Annotations) -> list[str]:
-    marks = [word for word, holds in (("starred", said.starred), ("archived", said.archived)) if holds]
-    facts = {"title": said.title, "marks": ", ".join(marks), "tags": ", ".join(said.tags), "note": said.note}
+def _lines(session_id: str, annotations: Annotations) -> list[str]:
+    marks = [word for word, holds in (("starred", annotations.starred), ("archived", annotations.archived)) if holds]
+    facts = {
+        "title": annotations.title,
+        "marks": ", ".join(marks),
+        "tags": ", ".join(annotations.tags),
+        "note": annotations.note,
+    }
     return [session_id, *(_line(name, value or figures.UNKNOWN) for name, value in facts.items())]
 
 

@@ -12,11 +12,11 @@ import click
 from turnlog.cli import figures
 from turnlog.cli.lookup import complete_session, find_session, open_existing
 from turnlog.cli.options import examples, json_option, store_option
-from turnlog.cli.shapes import ForgetDocument, RebuildDocument, RestoreDocument
 from turnlog.cli.sync import progress
 from turnlog.cli.terminal import PARTIAL, one_line, plain, write_json
 
 if TYPE_CHECKING:
+    from turnlog.cli.documents import ForgetDocument, RebuildDocument, RestoreDocument
     from turnlog.store.forget import Forgetting
     from turnlog.sync.rebuild import RebuildSummary
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from turnlog.cli.options import examples, json_option, store_option
-from turnlog.cli.shapes import DatabaseDocument
 from turnlog.cli.terminal import plain, write_json
+
+if TYPE_CHECKING:
+    from turnlog.cli.documents import DatabaseDocument
 
 
 @click.group()

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import platform
 import sqlite3
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,21 +19,20 @@ from turnlog import __version__
 from turnlog.cli import figures
 from turnlog.cli.options import examples, json_option, limit_option, store_option
 from turnlog.cli.report import report
-from turnlog.cli.shapes import (
-    DiagnosticDocument,
-    DoctorDocument,
-    FoundAgentDocument,
-    RootDocument,
-    StoreDocument,
-    UnknownKindDocument,
-)
 from turnlog.cli.terminal import PARTIAL, plain, write_json
 from turnlog.errors import SourceError
 
 if TYPE_CHECKING:
     from turnlog.agents.base import Agent, Retention, Source
-    from turnlog.store.base import SourceInfo, Store
+    from turnlog.cli.documents import (
+        DiagnosticDocument,
+        DoctorDocument,
+        FoundAgentDocument,
+        RootDocument,
+    )
+    from turnlog.store.base import Store
     from turnlog.store.sources import Fingerprint
+    from turnlog.store.values import SourceInfo, StoreStatus
 
 
 @click.command(
@@ -84,23 +82,19 @@ def _examine(store_path: Path, limit: int) -> DoctorDocument:
         "unknown_kinds": [],
         "warnings": [],
     }
-    known: dict[str, Fingerprint] = {}
+    known: Mapping[str, Fingerprint] = {}
     if store_path.exists():
         with open_store(store_path) as store:
-            document["store"] = _store(store)
+            document["store"] = store.status()
             _add_diagnostics(document, store, store.sources(), limit)
-        document["unknown_kinds"], known = _unknown_kinds_and_fingerprints(store_path)
+            document["unknown_kinds"] = store.unknown_kinds()
+            known = store.fingerprints()
         document["search_behind"] = _search_behind(store_path)
     registered = agents()
     for agent in registered:
         document["agents"].append(_found(agent, known, document["diagnostics"]))
     document["warnings"] = list(_warnings(document, registered))
     return document
-
-
-def _store(store: Store) -> StoreDocument:
-    status = store.status()
-    return cast("StoreDocument", {**status._asdict(), "last_sync_at": figures.iso(status.last_sync_at)})
 
 
 def _add_diagnostics(document: DoctorDocument, store: Store, sources: Iterable[SourceInfo], limit: int) -> None:
@@ -131,19 +125,7 @@ def _search_behind(store_path: Path) -> int:
         return searcher.behind()
 
 
-def _unknown_kinds_and_fingerprints(store_path: Path) -> tuple[list[UnknownKindDocument], dict[str, Fingerprint]]:
-    from turnlog.store.connection import connect
-    from turnlog.store.queries.sources import load_unknown_kinds
-    from turnlog.store.sources import known_fingerprints
-
-    with closing(connect(store_path, read_only=True)) as connection:
-        unknown: list[UnknownKindDocument] = [
-            {"agent": agent, "kind": kind, "count": count} for agent, kind, count in load_unknown_kinds(connection)
-        ]
-        return unknown, known_fingerprints(connection)
-
-
-def _found(agent: Agent, known: dict[str, Fingerprint], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:
+def _found(agent: Agent, known: Mapping[str, Fingerprint], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:
     from turnlog.agents import find_sources, homes_of
     from turnlog.agents.folders import noting_folders_out_of_reach
 
@@ -168,7 +150,7 @@ def _problem(path: str, reason: str) -> DiagnosticDocument:
     return {"path": path, "line": None, "offset": None, "severity": "error", "reason": reason}
 
 
-def _is_pending(source: Source, known: dict[str, Fingerprint]) -> bool:
+def _is_pending(source: Source, known: Mapping[str, Fingerprint]) -> bool:
     """Whether the next sync would look into it, by what a sync goes by."""
     from turnlog.store.sources import Fingerprint
 
@@ -220,8 +202,8 @@ def _warnings(document: DoctorDocument, agents: Iterable[Agent]) -> Iterator[str
                 )
 
 
-def _advice(store: StoreDocument | None, days: int, pending: int) -> str:
-    synced = None if store is None or store["last_sync_at"] is None else datetime.fromisoformat(store["last_sync_at"])
+def _advice(store: StoreStatus | None, days: int, pending: int) -> str:
+    synced = None if store is None else store.last_sync_at
     if pending and (synced is None or datetime.now(UTC) - synced > timedelta(days=days) / 2):
         return f"{figures.plural(pending, 'file')} may go unread; run `turnlog sync` now."
     return "run `turnlog sync` more often than that."
@@ -245,8 +227,8 @@ def _write(document: DoctorDocument) -> None:
     if document["unknown_kinds"]:
         click.echo("\nRecords of unknown kinds, kept as they are")
         for unknown in document["unknown_kinds"]:
-            kind = plain(unknown["kind"]) or "without a kind"
-            click.echo(f"  {plain(unknown['agent'])}: {kind} ({figures.count(unknown['count'])})")
+            kind = plain(unknown.kind) or "without a kind"
+            click.echo(f"  {plain(unknown.agent)}: {kind} ({figures.count(unknown.count)})")
     for warning in document["warnings"]:
         click.echo(f"\n{plain(warning)}")
 
@@ -255,15 +237,14 @@ def _write_store(document: DoctorDocument) -> None:
     store = document["store"]
     if store is None:
         return
-    synced = None if store["last_sync_at"] is None else datetime.fromisoformat(store["last_sync_at"])
     behind = document["search_behind"]
-    click.echo(f"\nStore {plain(store['path'])}")
+    click.echo(f"\nStore {plain(store.path)}")
     for line in (
-        f"{figures.plural(store['sessions'], 'session')}, {figures.plural(store['subagents'], 'subagent')},"
-        f" {figures.plural(store['messages'], 'message')}; last sync {figures.moment(synced)}",
-        f"{figures.size(store['file_size'])} on disk, for {figures.size(store['source_bytes'])} of logs"
-        f" (archive {figures.size(store['archive_bytes'])}); schema {store['schema_version']}",
-        f"{figures.plural(store['vanished'], 'file')} gone from disk and kept here" if store["vanished"] else "",
+        f"{figures.plural(store.sessions, 'session')}, {figures.plural(store.subagents, 'subagent')},"
+        f" {figures.plural(store.messages, 'message')}; last sync {figures.moment(store.last_sync_at)}",
+        f"{figures.size(store.file_size)} on disk, for {figures.size(store.source_bytes)} of logs"
+        f" (archive {figures.size(store.archive_bytes)}); schema {store.schema_version}",
+        f"{figures.plural(store.vanished, 'file')} gone from disk and kept here" if store.vanished else "",
         f"search is {figures.plural(behind, 'message')} behind" if behind else "",
     ):
         if line:

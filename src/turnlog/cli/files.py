@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from turnlog.cli import figures
 from turnlog.cli.lookup import abbreviations, complete_session, external_id, find_agent, find_session, open_existing
 from turnlog.cli.options import examples, json_option, limit_option, store_option
-from turnlog.cli.shapes import FilesDocument, FileUseDocument
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
-from turnlog.store.base import FileFilter, FileUse, TouchedFile
+from turnlog.store.base import FileFilter
+from turnlog.store.values import FileUse, TouchedFile
+
+if TYPE_CHECKING:
+    from turnlog.cli.documents import FilesDocument
 
 
 @click.command(
@@ -50,7 +54,7 @@ def files(
         raise click.UsageError("a path asks for its sessions: the filters are for lists of files")
     with open_existing(store_path) as store:
         if path is not None:
-            uses = store.file_history(_meant(path), changed=changed, limit=1).uses[:limit]
+            uses = store.file_history(_path_meant(path), changed=changed, limit=1).uses[:limit]
             found: list[TouchedFile] = []
         else:
             uses = ()
@@ -66,35 +70,19 @@ def files(
         _write_files(found)
 
 
-def _meant(path: str) -> str:
+def _path_meant(path: str) -> str:
     """A path that begins with a dot is one from here; any other stands for every file whose path ends so."""
     return str(Path(path).absolute()) if path.startswith(".") else path
 
 
 def _document(uses: tuple[FileUse, ...], found: list[TouchedFile]) -> FilesDocument:
-    return FilesDocument(
-        sessions=[
-            FileUseDocument(
-                session=use.session_id,
-                calls=use.calls,
-                edits=use.edits,
-                kinds=list(use.kinds),
-                first_at=figures.iso(use.first_at),
-                last_at=figures.iso(use.last_at),
-            )
-            for use in uses
-        ],
-        files=[
-            {
-                "path": file.path,
-                "sessions": file.sessions,
-                "calls": file.calls,
-                "edits": file.edits,
-                "last_at": figures.iso(file.last_at),
-            }
-            for file in found
-        ],
-    )
+    from msgspec.structs import asdict
+
+    sessions: list[Any] = []
+    for use in uses:
+        facts = asdict(use)
+        sessions.append({"session": facts.pop("session_id"), **facts})
+    return {"sessions": sessions, "files": found}
 
 
 def _write_uses(uses: tuple[FileUse, ...]) -> None:

@@ -10,12 +10,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from turnlog.cli.options import CommandT, examples, json_option, store_option
-from turnlog.cli.shapes import AgentHooksDocument, HooksDocument
 from turnlog.cli.terminal import plain, write_json
 from turnlog.errors import TurnlogError
 
 if TYPE_CHECKING:
     from turnlog.agents.base import Agent
+    from turnlog.cli.documents import AgentHooksDocument, HooksDocument
     from turnlog.hooks.settings import Plan
 
 FAILED = 1

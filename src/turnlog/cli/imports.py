@@ -9,11 +9,11 @@ import click
 
 from turnlog.cli import figures
 from turnlog.cli.options import examples, json_option, store_option
-from turnlog.cli.shapes import ImportDocument
 from turnlog.cli.sync import progress
 from turnlog.cli.terminal import PARTIAL, plain, write_json
 
 if TYPE_CHECKING:
+    from turnlog.cli.documents import ImportDocument
     from turnlog.sync.importing import ImportSummary
 
 

@@ -44,7 +44,7 @@ def _note_store(ctx: click.Context, _: click.Parameter, path: Path) -> Path:
 
 
 def json_option(command: CommandT) -> CommandT:
-    """`--json`: a document of `turnlog.cli.shapes` instead of text."""
+    """`--json`: a document of `turnlog.cli.documents` instead of text."""
     return click.option("--json", "as_json", is_flag=True, help="Write JSON instead of text.")(command)
 
 

@@ -10,12 +10,14 @@ import platform
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from turnlog import __version__
 from turnlog.cli.figures import plural
+
+if TYPE_CHECKING:
+    from turnlog.store.base import Store
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")
 _PLAIN_KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_./:-]{0,63}")
@@ -31,53 +33,46 @@ def report(store_path: Path) -> str:
     lines.append(f"{platform.system()} {platform.machine()}")
     if not store_path.exists():
         return "\n".join([*lines, "no store"])
-    from turnlog.store.connection import connect
+    from turnlog.store import open_store
 
-    with closing(connect(store_path, read_only=True)) as connection:
-        lines += [*_agents(connection), *_unknown(connection), *_diagnostics(connection)]
+    with open_store(store_path) as store:
+        lines += [*_agents(store), *_unknown(store), *_diagnostics(store)]
     from turnlog.redact import Redactor
 
     # A name may be a key: of a mapping from keys to whatever they open.
     return Redactor().redact("\n".join(lines))
 
 
-def _agents(connection: sqlite3.Connection) -> Iterator[str]:
-    from turnlog.store.queries.sources import load_agents, load_versions
-
-    versions = load_versions(connection)
-    for summary in load_agents(connection):
+def _agents(store: Store) -> Iterator[str]:
+    versions = store.agent_versions()
+    for summary in store.agents():
         yield ""
         held = f"{plural(summary.sessions, 'session')}, {plural(summary.subagents, 'subagent')}"
         yield f"## {_kind(summary.agent)}: {held}"
-        seen = [f"{_kind(version)} ({count})" for version, count in versions.get(summary.agent, ())]
+        seen = [f"{_kind(each.version)} ({each.sessions})" for each in versions.get(summary.agent, ())]
         yield f"versions: {', '.join(seen) or 'none told'}"
 
 
-def _unknown(connection: sqlite3.Connection) -> Iterator[str]:
-    from turnlog.store.queries.sources import load_unknown_kinds, load_unknown_record
-
-    found = load_unknown_kinds(connection)
+def _unknown(store: Store) -> Iterator[str]:
+    found = store.unknown_kinds()
     if found:
         yield ""
         yield "## Kinds of records that are not known"
-    for agent, kind, count in found:
-        yield f"- {_kind(agent)} `{_kind(kind)}`: {count}"
-        record = load_unknown_record(connection, agent, kind)
+    for each in found:
+        yield f"- {_kind(each.agent)} `{_kind(each.kind)}`: {each.count}"
+        record = store.unknown_record(each.agent, each.kind)
         if record is not None:
             yield f"  {shape_of(record)}"
 
 
-def _diagnostics(connection: sqlite3.Connection) -> Iterator[str]:
-    rows = connection.execute(
-        "SELECT s.agent, d.severity, count(*), d.json_path FROM diagnostics d JOIN sources s ON s.key = d.source_key"
-        " GROUP BY s.agent, d.severity, d.json_path ORDER BY 3 DESC LIMIT 40"
-    ).fetchall()
-    if rows:
+def _diagnostics(store: Store) -> Iterator[str]:
+    found = store.diagnostic_counts()
+    if found:
         yield ""
         yield "## What could not be read"
-    for agent, severity, count, json_path in rows:
-        place = re.sub(r"\[\d+\]", "[]", json_path or "the whole record")
-        yield f"- {_kind(agent)}, {severity}: {count} at {place if len(place) < 80 else '…'}"
+    for each in found:
+        place = re.sub(r"\[\d+\]", "[]", each.json_path or "the whole record")
+        yield f"- {_kind(each.agent)}, {each.severity}: {each.count} at {place if len(place) < 80 else '…'}"
 
 
 def shape_of(value: Any, depth: int = _DEPTH) -> str:

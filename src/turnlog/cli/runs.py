@@ -11,18 +11,15 @@ import click
 from turnlog.cli import figures
 from turnlog.cli.lookup import find_agent, open_existing
 from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
-from turnlog.cli.shapes import RunDocument, RunImportDocument, RunsDocument
 from turnlog.cli.terminal import PARTIAL, Column, is_terminal, one_line, plain, write_json, write_table
-from turnlog.store.base import RunFilter
+from turnlog.store.base import RUN_STATUSES, RunFilter
 
 if TYPE_CHECKING:
+    from turnlog.cli.documents import RunDocument, RunImportDocument, RunsDocument
     from turnlog.store.runs import Run
 
 SHORT = 8
 """Characters of a run's id in a list for people."""
-
-STATUSES = ("pending", "running", "completed", "failed", "cancelled")
-"""`store.runs.RunStatus`, without loading it for `--help`."""
 
 
 @click.group(
@@ -36,7 +33,7 @@ STATUSES = ("pending", "running", "completed", "failed", "cancelled")
     ),
 )
 @click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
-@click.option("--status", type=click.Choice(STATUSES), help="Only runs that stand so.")
+@click.option("--status", type=click.Choice(RUN_STATUSES), help="Only runs that stand so.")
 @click.option("--session", metavar="SESSION", help="Only runs of this session, by its whole id.")
 @period_options()
 @limit_option(50)
@@ -179,36 +176,10 @@ def import_records(ctx: click.Context, file: BinaryIO, as_json: bool, store_path
 
 
 def run_document(run: Run) -> RunDocument:
-    """The run as `--json` has it."""
-    from msgspec import to_builtins
+    """The run as `--json` has it: as the HTTP API does."""
+    from turnlog.server.responses import RunResponse
 
-    return {
-        "id": run.id,
-        "origin": run.origin,
-        "status": run.status,
-        "agent": run.agent,
-        "session_id": run.session_id,
-        "command": list(run.command),
-        "cwd": run.cwd,
-        "prompt": run.prompt,
-        "model": run.model,
-        "system_prompt": run.system_prompt,
-        "created_at": figures.iso(run.created_at),
-        "started_at": figures.iso(run.started_at),
-        "ended_at": figures.iso(run.ended_at),
-        "exit_code": run.exit_code,
-        "error": run.error,
-        "result": run.result,
-        "log_path": run.log_path,
-        "log_problem": run.log_problem,
-        "tokens": run.usage.total if run.usage else None,
-        "usage": to_builtins(run.usage) if run.usage else None,
-        "cost": figures.dollars(run.cost),
-        "tool_calls": run.tool_calls,
-        "pid": run.pid,
-        "boot_id": run.boot_id,
-        "metadata": run.metadata,
-    }
+    return RunResponse.of_run(run)
 
 
 def _write_list(found: tuple[Run, ...]) -> None:

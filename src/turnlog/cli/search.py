@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from turnlog.cli import figures
 from turnlog.cli.lookup import abbreviations, complete_session, external_id, find_agent, find_session, open_existing
 from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
-from turnlog.cli.shapes import HitDocument, SearchDocument
 from turnlog.cli.terminal import is_terminal, one_line, plain, write_json
 from turnlog.store.search.base import FIELDS, Hit, SearchFilter, SearchPage, SearchSort, search_path
+
+if TYPE_CHECKING:
+    from turnlog.cli.documents import HitDocument, SearchDocument
 
 
 class _SearchCommand(click.Command):

@@ -11,7 +11,8 @@ from turnlog.cli import figures
 from turnlog.cli.lookup import abbreviations, complete_session, find_agent, find_session, open_existing
 from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
 from turnlog.cli.terminal import Column, is_terminal, write_json_text, write_table
-from turnlog.store.base import Page, SessionFilter, SessionSort
+from turnlog.store.base import SessionFilter, SessionSort
+from turnlog.store.values import Page
 
 if TYPE_CHECKING:
     from turnlog.model import Session

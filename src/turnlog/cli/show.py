@@ -15,7 +15,8 @@ from turnlog.errors import NotFoundError
 
 if TYPE_CHECKING:
     from turnlog.model import Session
-    from turnlog.store.base import PlacedMessage, Store
+    from turnlog.store.base import Store
+    from turnlog.store.values import PlacedMessage
 
 PAGE = 200
 """Messages that are read at a time, so that the first are shown before the last are read."""

@@ -12,10 +12,10 @@ import click
 
 from turnlog.cli import figures
 from turnlog.cli.options import examples, json_option, store_option
-from turnlog.cli.shapes import SyncDocument
 from turnlog.cli.terminal import PARTIAL, plain, write_json
 
 if TYPE_CHECKING:
+    from turnlog.cli.documents import SyncDocument
     from turnlog.sync.summary import SyncSummary
 
 PHASES = {"find": "Finding logs", "read": "Reading", "index": "Indexing", "rebuild": "Rebuilding"}

@@ -10,6 +10,8 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import is_dataclass
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import click
@@ -52,8 +54,23 @@ def is_terminal() -> bool:
 
 
 def write_json(value: Any) -> None:
-    """Write a document of `shapes`; in a pipe on one line, for somebody looking indented."""
-    write_json_text(json.dumps(value, ensure_ascii=False, indent=2 if is_terminal() else None) + "\n")
+    """Write a document of `documents`; in a pipe on one line, for somebody looking indented.
+
+    It may hold values of the store and the model: they have the JSON that the HTTP API gives them.
+    """
+    indent = 2 if is_terminal() else None
+    write_json_text(json.dumps(value, ensure_ascii=False, indent=indent, default=_to_json_value) + "\n")
+
+
+def _to_json_value(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return float(value)
+    if is_dataclass(value):
+        return vars(value)
+    # A usage report is of dataclasses, so that it does not wait for this import.
+    import msgspec
+
+    return msgspec.to_builtins(value)
 
 
 def write_json_text(text: str) -> None:

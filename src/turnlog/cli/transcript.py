@@ -30,7 +30,7 @@ from turnlog.model import (
     ToolResultEvent,
 )
 from turnlog.model.message import command_line
-from turnlog.store.base import PlacedMessage
+from turnlog.store.values import PlacedMessage
 
 
 def transcript(

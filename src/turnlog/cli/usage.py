@@ -14,17 +14,14 @@ import click
 from turnlog.cli import figures
 from turnlog.cli.lookup import abbreviations, external_id, find_agent, open_existing
 from turnlog.cli.options import examples, json_option, period_options, store_option
-from turnlog.cli.shapes import UsageDocument, UsageNumbers
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
-from turnlog.store.base import UsageBy, UsageFilter, UsageReport, UsageTotals
-from turnlog.store.usage_text import to_csv, what_is_missing, what_it_contains
+from turnlog.store.base import USAGE_BY, UsageBy, UsageFilter
+from turnlog.store.usage_report import UsageReport, UsageTotals, to_csv
 
 UNNAMED = "unknown"
 """What a row is called of which the log does not tell the name."""
 
 NO_SUBAGENT = "no subagent"
-
-BY: tuple[UsageBy, ...] = ("day", "model", "project", "session", "agent", "subagent")
 
 
 @click.command(
@@ -35,7 +32,7 @@ BY: tuple[UsageBy, ...] = ("day", "model", "project", "session", "agent", "subag
         "turnlog usage --by subagent --csv > subagents.csv",
     )
 )
-@click.option("--by", type=click.Choice(BY), default="day", show_default=True, help="What a row is.")
+@click.option("--by", type=click.Choice(USAGE_BY), default="day", show_default=True, help="What a row is.")
 @period_options(utc=True)
 @click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
 @click.option("--project", help="Only this project: its path or name.")
@@ -67,39 +64,9 @@ def usage(
     if as_csv:
         click.echo(to_csv(report), nl=False)
     elif as_json:
-        write_json(_document(report))
+        write_json(report)
     else:
         _write_report(report)
-
-
-def _document(report: UsageReport) -> UsageDocument:
-    return {
-        "by": report.by,
-        "rows": [{"name": row.name, "label": row.label, "totals": _numbers(row.totals)} for row in report.rows],
-        "totals": _numbers(report.totals),
-        "contains": what_it_contains(report.by),
-        "missing": what_is_missing(report.totals),
-    }
-
-
-def _numbers(totals: UsageTotals) -> UsageNumbers:
-    return {
-        "calls": totals.calls,
-        "unknown_calls": totals.unknown_calls,
-        "unpriced_calls": totals.unpriced_calls,
-        "lower_bound_calls": totals.lower_bound_calls,
-        "tokens": totals.tokens,
-        "input": totals.input,
-        "cache_read": totals.cache_read,
-        "cache_write_5m": totals.cache_write_5m,
-        "cache_write_1h": totals.cache_write_1h,
-        "cache_write": totals.cache_write,
-        "output": totals.output,
-        "reasoning": totals.reasoning,
-        "tool_prompt": totals.tool_prompt,
-        "cost": figures.dollars(totals.cost),
-        "reported_cost": figures.dollars(totals.reported_cost),
-    }
 
 
 _NAMES: dict[UsageBy, tuple[str, ...]] = {
@@ -126,7 +93,7 @@ def _write_report(report: UsageReport) -> None:
     )
     rows = [(*name, *_cells(row.totals)) for name, row in zip(_row_names(report), report.rows, strict=True)]
     write_table(columns, rows, ("Total", *[""] * (len(titles) - 1), *_cells(report.totals)))
-    for note in what_is_missing(report.totals):
+    for note in report.missing:
         click.echo(note, err=True)
 
 

@@ -18,7 +18,8 @@ from turnlog.model import (
     ToolResult,
     ToolResultEvent,
 )
-from turnlog.store.base import PlacedMessage, Store
+from turnlog.store.base import Store
+from turnlog.store.values import PlacedMessage
 
 if TYPE_CHECKING:
     # A hundred patterns: compiled where secrets are to be taken out.

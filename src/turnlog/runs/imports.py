@@ -13,11 +13,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast, get_args
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -28,10 +27,10 @@ from turnlog.model.message import MessageError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.runs.lifecycle import to_milliseconds
 from turnlog.runs.sessions import read_log
-from turnlog.store.connection import connect, write_transaction
+from turnlog.store import open_store
+from turnlog.store.base import RUN_STATUSES, RunStatus
 from turnlog.store.native import AGENT, NativeSessions
-from turnlog.store.run_facts import load_run_facts
-from turnlog.store.runs import Run, RunStatus, load_run, save_run
+from turnlog.store.runs import Run
 from turnlog.sync.importing import import_file
 from turnlog.sync.summary import Problem
 from turnlog.sync.workers import indexing
@@ -150,7 +149,7 @@ def _status(fields: dict[str, Any]) -> tuple[RunStatus, str | None]:
     status, error = fields.get("status"), _text(fields, "error")
     if status in ("pending", "running"):
         return "failed", error or f"it was still {status} when its record was written"
-    for known in get_args(RunStatus):
+    for known in RUN_STATUSES:
         if status == known:
             return known, error
     return ("failed", error) if error else ("completed", None)
@@ -253,17 +252,16 @@ def _import_run(store_path: Path, native: NativeSessions, run: Run, is_dated: bo
         summary.histories += 1
     else:
         summary.linked += 1
-    with closing(connect(store_path)) as connection, write_transaction(connection):
-        facts = load_run_facts(connection, run.session_id or "", None, None)
-        save_run(
-            connection,
+    with open_store(store_path) as store:
+        facts = store.run_facts(run.session_id or "", None, None)
+        store.save_run(
             msgspec.structs.replace(
                 run,
                 model=run.model or facts.model,
                 usage=run.usage or facts.usage,
                 cost=facts.cost,
                 tool_calls=facts.tool_calls if run.tool_calls is None else run.tool_calls,
-            ),
+            )
         )
     summary.runs += 1
     summary.new_runs += known is None
@@ -271,9 +269,9 @@ def _import_run(store_path: Path, native: NativeSessions, run: Run, is_dated: bo
 
 def _known(store_path: Path, run: Run) -> Run | None:
     """The run as it was imported before. Raises ConflictError if a run of another origin has its id."""
-    with closing(connect(store_path)) as connection:
+    with open_store(store_path) as store:
         try:
-            known = load_run(connection, run.id)
+            known = store.run(run.id)
         except NotFoundError:
             return None
     if known.id != run.id:

@@ -12,17 +12,16 @@ import signal
 import subprocess
 import uuid
 from collections.abc import Sequence
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from turnlog.errors import ConflictError, TurnlogError
+from turnlog.errors import TurnlogError
 from turnlog.store import open_store
-from turnlog.store.connection import connect, write_transaction
-from turnlog.store.runs import Run, RunOrigin, RunStatus, delete_run, load_run, load_unfinished, save_run
+from turnlog.store.base import RunStatus
+from turnlog.store.runs import Run, RunOrigin
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
@@ -222,8 +221,8 @@ def save(store_path: Path, run: Run) -> Run:
     Raises:
         StoreError: It cannot be written.
     """
-    with closing(connect(store_path)) as connection, write_transaction(connection):
-        save_run(connection, run)
+    with open_store(store_path) as store:
+        store.save_run(run)
     return run
 
 
@@ -234,14 +233,8 @@ def forget_run(store_path: Path, run_id: str) -> Run:
         NotFoundError: There is no such run.
         ConflictError: It has not ended.
     """
-    with closing(connect(store_path)) as connection:
-        connection.execute("PRAGMA secure_delete = ON")
-        with write_transaction(connection):
-            run = load_run(connection, run_id)
-            if not run.is_finished:
-                raise ConflictError(f"run {run.id} has not ended")
-            delete_run(connection, run.id)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with open_store(store_path) as store:
+        run = store.forget_run(run_id)
     output_path(store_path, run.id).unlink(missing_ok=True)
     return run
 
@@ -258,24 +251,15 @@ def close_abandoned_runs(store_path: Path) -> list[Run]:
     """
     if not store_path.exists():
         return []
-    open_store(store_path).close()  # migrates an older schema to the one that is queried below
-    with closing(connect(store_path, read_only=True)) as connection:
-        if not _abandoned(load_unfinished(connection)):
-            return []
-    with closing(connect(store_path)) as connection, write_transaction(connection):
-        # Queried again inside the write transaction: another process may have closed them meanwhile.
-        closed = [_end_abandoned(store_path, run) for run in _abandoned(load_unfinished(connection))]
-        for run in closed:
-            save_run(connection, run)
+    with open_store(store_path) as store:
+        closed = store.change_unfinished_runs(
+            lambda run: _end_abandoned(store_path, run) if _is_abandoned(run) else None
+        )
     return [_link_abandoned(store_path, run) for run in closed]
 
 
-def _abandoned(runs: list[Run]) -> list[Run]:
-    return [run for run in runs if run.pid is None or not is_alive(_owner(run, run.pid))]
-
-
-def _owner(run: Run, pid: int) -> ProcessIdentity:
-    return ProcessIdentity(pid, run.boot_id, run.process_start)
+def _is_abandoned(run: Run) -> bool:
+    return run.pid is None or not is_alive(ProcessIdentity(run.pid, run.boot_id, run.process_start))
 
 
 def _end_abandoned(store_path: Path, run: Run) -> Run:

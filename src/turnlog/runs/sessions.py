@@ -27,8 +27,7 @@ from turnlog.runs.lifecycle import MAX_TEXT_BYTES, output_path, save
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.run_facts import RunFacts, load_run_facts
-from turnlog.store.runs import Run
+from turnlog.store.runs import Run, RunFacts
 from turnlog.store.writing.batch import Batch
 from turnlog.sync.importing import import_file
 from turnlog.sync.summary import Problem
@@ -206,7 +205,7 @@ def _by_name(store: Store, session_id: str | None, printed: str | None = None) -
 
 def _by_time(store_path: Path, store: Store, run: Run) -> _Found:
     """The session that was prompted while the run lasted, if only one fits."""
-    candidates = list(_candidates(store_path, store, run))
+    candidates = list(_candidates(store, run))
     named = [session for session, _ in candidates if session.id == run.session_id]
     if named:
         fitting = named
@@ -226,14 +225,13 @@ def _by_time(store_path: Path, store: Store, run: Run) -> _Found:
     return _Found(problem=f"no session of {whose} was found that was prompted while the run lasted")
 
 
-def _candidates(store_path: Path, store: Store, run: Run) -> Iterator[tuple[Session, RunFacts]]:
+def _candidates(store: Store, run: Run) -> Iterator[tuple[Session, RunFacts]]:
     since, until = _time_span(run)
     page = store.sessions(SessionFilter(agent=run.agent, since=since, until=until), limit=_MAX_CANDIDATES)
-    with closing(connect(store_path, read_only=True)) as connection:
-        for session in page.items:
-            facts = load_run_facts(connection, session.id, since, until)
-            if facts.prompt is not None and not session.native:
-                yield session, facts
+    for session in page.items:
+        facts = store.run_facts(session.id, since, until)
+        if facts.prompt is not None and not session.native:
+            yield session, facts
 
 
 def _time_span(run: Run) -> tuple[datetime, datetime]:
@@ -263,8 +261,8 @@ def _began_with(session: Session, run: Run) -> bool:
 def _with_facts(store_path: Path, run: Run, *, is_stream: bool) -> Run:
     assert run.session_id is not None
     stream = run.log_path if is_stream else None
-    with closing(connect(store_path, read_only=True)) as connection:
-        facts = load_run_facts(connection, run.session_id, *_time_span(run), stream=stream)
+    with open_store(store_path) as store:
+        facts = store.run_facts(run.session_id, *_time_span(run), stream=stream)
     return msgspec.structs.replace(
         run,
         agent=run.agent or run.session_id.partition(":")[0],

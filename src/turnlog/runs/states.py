@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from turnlog.runs.lifecycle import ProcessIdentity, is_alive
 from turnlog.store.base import Store
 from turnlog.store.runs import Run
-from turnlog.store.states import RunEvidence, SessionState, tell_state
+from turnlog.store.session_state import RunEvidence, SessionState, session_state
 
 
 def session_states(store: Store, session_ids: Iterable[str], now: datetime | None = None) -> dict[str, SessionState]:
@@ -17,7 +17,7 @@ def session_states(store: Store, session_ids: Iterable[str], now: datetime | Non
     at = now or datetime.now(UTC)
     runs = store.newest_runs(wanted)
     return {
-        session_id: tell_state(facts, _evidence(runs.get(session_id)), at)
+        session_id: session_state(facts, _evidence(runs.get(session_id)), at)
         for session_id, facts in store.turn_facts(wanted).items()
     }
 

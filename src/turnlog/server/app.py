@@ -75,7 +75,7 @@ def create_app(store_path: Path, settings: Settings | None = None, progress: Pro
         app.include_router(router, prefix="/api")
     handle_errors(app)
     add_web_app(app, settings.static_folder)
-    openapi.describe_answers(app)
+    openapi.describe_responses(app)
     app.add_middleware(Heads)
     app.add_middleware(Guard, settings=settings)
     return app

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from turnlog.server.answers.status import SyncProblem
 from turnlog.server.progress import Progress
 from turnlog.server.reports import Began, Ended, Failed, Moved, Report, Saved
+from turnlog.server.responses import SyncProblem
 
 PASS_SECONDS = 60.0
 """Time between two passes over everything; in between, files are read as they are written."""

@@ -1,4 +1,4 @@
-"""What every route works with: the store, how fresh it is, and how answers are written."""
+"""What every route works with: the store, how fresh it is, and how response bodies are written."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from starlette.responses import Response
 
 from turnlog import __version__
 from turnlog.errors import StoreError
-from turnlog.server.answers.status import StoreCounts, SyncProgress
 from turnlog.server.frames import json_response
 from turnlog.server.hooks import HookReader
 from turnlog.server.items import SessionItems
 from turnlog.server.live.hub import Hub
 from turnlog.server.progress import Progress
 from turnlog.server.prompts import Prompts
+from turnlog.server.responses import SyncProgress
 from turnlog.server.settings import Settings
 from turnlog.store.base import Store
 from turnlog.store.search.searcher import Searcher
+from turnlog.store.usage_report import to_json_number
+from turnlog.store.values import StoreCounts
 
 
 class Context:
@@ -84,13 +86,14 @@ class Context:
         with self._lock:
             if self._counts is None or self._counts[0] != sequence:
                 status = self.store.status()
-                self._counts = (status.change_sequence, StoreCounts.of(status))
+                counts = {name: getattr(status, name) for name in StoreCounts.__struct_fields__}
+                self._counts = (status.change_sequence, StoreCounts(**counts))
             return self._counts
 
 
-def write(request: Request, answer: Any, etag: str | None = None) -> Response:
-    """An answer as JSON."""
-    return json_response(msgspec.json.encode(answer), request.headers, etag)
+def write(request: Request, body: Any, etag: str | None = None) -> Response:
+    """A body as JSON."""
+    return json_response(msgspec.json.encode(body, enc_hook=to_json_number), request.headers, etag)
 
 
 async def _context(request: Request) -> Context:

@@ -30,7 +30,7 @@ class ErrorBody(msgspec.Struct, frozen=True):
     detail: list[FieldError] | None = None
 
 
-class ErrorAnswer(msgspec.Struct, frozen=True):
+class ErrorResponse(msgspec.Struct, frozen=True):
     """Every answer that is not a success."""
 
     error: ErrorBody
@@ -76,7 +76,7 @@ def error_response(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """An error as every client gets it."""
-    body = msgspec.json.encode(ErrorAnswer(ErrorBody(type, message, detail)))
+    body = msgspec.json.encode(ErrorResponse(ErrorBody(type, message, detail)))
     return Response(body, status, {"Cache-Control": "no-store", **(headers or {})}, "application/json")
 
 

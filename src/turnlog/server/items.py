@@ -10,10 +10,10 @@ from turnlog.agents.commands import CommandForm, prompted_command, resume_comman
 from turnlog.errors import TurnlogError
 from turnlog.model import Session
 from turnlog.runs.states import session_states
-from turnlog.server.answers.sessions import SessionItem
 from turnlog.server.prompts import Prompts
+from turnlog.server.responses import SessionItem
 from turnlog.store.base import Store
-from turnlog.store.states import SessionState
+from turnlog.store.session_state import SessionState
 
 
 class SessionItems:
@@ -28,11 +28,11 @@ class SessionItems:
         """An item for each session, in their order."""
         found = list(sessions)
         ids = [session.id for session in found]
-        said, previews = self._store.annotations(ids), self._store.previews(ids)
+        annotations, previews = self._store.annotations(ids), self._store.previews(ids)
         states = {id: self._asked(id, state) for id, state in session_states(self._store, ids).items()}
         return [
             SessionItem.of(
-                session, said.get(session.id), previews.get(session.id), states.get(session.id), _resume(session)
+                session, annotations.get(session.id), previews.get(session.id), states.get(session.id), _resume(session)
             )
             for session in found
         ]

@@ -1,6 +1,6 @@
-"""What OpenAPI says of answers: msgspec's schemas of them, under their own names.
+"""What OpenAPI says of response bodies: msgspec's schemas of them, under their own names.
 
-Routes return finished bytes and FastAPI does not look inside, so it is told here what they hold.
+Routes return finished bytes and FastAPI does not look inside, so what they hold is declared here.
 """
 
 from __future__ import annotations
@@ -13,76 +13,94 @@ import msgspec
 from fastapi import FastAPI
 
 from turnlog.model.base import Value
-from turnlog.server.answers.base import Answer
-from turnlog.server.answers.calls import ToolCallPage, ToolsAnswer
-from turnlog.server.answers.files import FileAnswer, TouchedFiles
-from turnlog.server.answers.inventory import AgentsAnswer, DiagnosticPage, ModelsAnswer, ProjectsAnswer
-from turnlog.server.answers.live import ChangePlace, HookAnswer, SessionChange, SessionsChange
-from turnlog.server.answers.messages import (
+from turnlog.server.errors import ErrorResponse
+from turnlog.server.responses import (
+    AgentsResponse,
+    ChangePlace,
+    DiagnosticPage,
     EventRecords,
-    MessageAnswer,
-    RawRecords,
+    FileHistoryResponse,
+    HookResponse,
+    MessageResponse,
+    ModelsResponse,
+    OutlineResponse,
+    ProjectsResponse,
+    PromptResponse,
+    RecordsResponse,
     ReplayPage,
+    RunPage,
+    RunResponse,
+    SearchResponse,
+    SessionChange,
+    SessionItem,
+    SessionPage,
+    SessionResponse,
+    SessionsChange,
+    StatusResponse,
+    ToolCallPage,
+    ToolsResponse,
+    TouchedFiles,
     UIMessagePage,
     WindowPage,
 )
-from turnlog.server.answers.runs import PromptAnswer, Run, RunPage
-from turnlog.server.answers.search import SearchAnswer
-from turnlog.server.answers.sessions import OutlineAnswer, SessionAnswer, SessionItem, SessionPage
-from turnlog.server.answers.status import StatusAnswer
-from turnlog.server.answers.usage import UsageAnswer
-from turnlog.server.errors import ErrorAnswer
+from turnlog.store.usage_report import (
+    Dollars,
+    ModelSummary,
+    ProjectSummary,
+    UsageReport,
+    UsageRow,
+    UsageTotals,
+)
+from turnlog.store.values import StoreValue
 
 _TEMPLATE = "#/components/schemas/{name}"
 
 _UNKNOWN_FIELDS = next(field.encode_name for field in msgspec.structs.fields(Value) if field.name == "extra")
 
-ANSWERS: tuple[type[msgspec.Struct], ...] = (
-    AgentsAnswer,
+RESPONSES: tuple[type[Any], ...] = (
+    AgentsResponse,
     ChangePlace,
     DiagnosticPage,
-    ErrorAnswer,
+    ErrorResponse,
     EventRecords,
-    HookAnswer,
-    FileAnswer,
-    MessageAnswer,
-    ModelsAnswer,
-    OutlineAnswer,
-    ProjectsAnswer,
-    PromptAnswer,
-    RawRecords,
-    Run,
-    RunPage,
+    FileHistoryResponse,
+    HookResponse,
+    MessageResponse,
+    ModelsResponse,
+    OutlineResponse,
+    ProjectsResponse,
+    PromptResponse,
+    RecordsResponse,
     ReplayPage,
-    SearchAnswer,
-    SessionAnswer,
+    RunPage,
+    RunResponse,
+    SearchResponse,
     SessionChange,
     SessionItem,
     SessionPage,
+    SessionResponse,
     SessionsChange,
-    StatusAnswer,
+    StatusResponse,
     ToolCallPage,
-    ToolsAnswer,
+    ToolsResponse,
     TouchedFiles,
     UIMessagePage,
-    UsageAnswer,
+    UsageReport,
     WindowPage,
 )
-"""Everything that a route may answer; what they hold comes with them."""
+"""Every body of a response; the types that they hold come with them."""
 
 
-def answers_with(
-    answer: type[msgspec.Struct], *, besides: Mapping[str, Any] | None = None
-) -> dict[int | str, dict[str, Any]]:
+def responds_with(body: type[Any], *, besides: Mapping[str, Any] | None = None) -> dict[int | str, dict[str, Any]]:
     """A route's `responses`: this answer, where asked for in one of the forms `besides` it, or an error."""
-    content = {"application/json": {"schema": _reference(answer)}, **(besides or {})}
+    content = {"application/json": {"schema": _reference(body)}, **(besides or {})}
     return {
-        200: {"description": _first_line(answer), "content": content},
+        200: {"description": _first_line(body), "content": content},
         **ERRORS,
     }
 
 
-def streams(*data: type[msgspec.Struct]) -> dict[int | str, dict[str, Any]]:
+def streams(*data: type[Any]) -> dict[int | str, dict[str, Any]]:
     """A route's `responses`: server-sent events, the data of each one of these, or an error."""
     schema = {"anyOf": [_reference(kind) for kind in data]}
     return {
@@ -91,22 +109,22 @@ def streams(*data: type[msgspec.Struct]) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def taken_with(answer: type[msgspec.Struct]) -> dict[int | str, dict[str, Any]]:
-    """As `answers_with`, of a route that takes something in and works on it behind its answer."""
-    described = answers_with(answer)
+def accepts_with(body: type[Any]) -> dict[int | str, dict[str, Any]]:
+    """As `responds_with`, of a route that takes something in and works on it behind its answer."""
+    described = responds_with(body)
     return {202: described.pop(200), **described}
 
 
-def _reference(answer: type[msgspec.Struct]) -> dict[str, str]:
-    return {"$ref": _TEMPLATE.format(name=answer.__name__)}
+def _reference(body: type[Any]) -> dict[str, str]:
+    return {"$ref": _TEMPLATE.format(name=body.__name__)}
 
 
-def _first_line(answer: type[msgspec.Struct]) -> str:
-    return (answer.__doc__ or "").partition("\n")[0]
+def _first_line(body: type[Any]) -> str:
+    return (body.__doc__ or "").partition("\n")[0]
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    "default": {"description": "An error.", "content": {"application/json": {"schema": _reference(ErrorAnswer)}}}
+    "default": {"description": "An error.", "content": {"application/json": {"schema": _reference(ErrorResponse)}}}
 }
 
 CHUNKS: dict[int | str, dict[str, Any]] = {
@@ -127,7 +145,7 @@ BYTES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def describe_answers(app: FastAPI) -> None:
+def describe_responses(app: FastAPI) -> None:
     """Add the answers' schemas to what the application says of itself."""
     describe_routes = app.openapi
 
@@ -139,16 +157,26 @@ def describe_answers(app: FastAPI) -> None:
     app.openapi = openapi
 
 
+_ALWAYS_WHOLE = (UsageReport, UsageRow, UsageTotals, ModelSummary, ProjectSummary)
+"""Dataclasses: their JSON has every field, as that of a `StoreValue`."""
+
+
 def _schemas() -> dict[str, Any]:
-    _, schemas = msgspec.json.schema_components(ANSWERS, ref_template=_TEMPLATE)
+    _, schemas = msgspec.json.schema_components(RESPONSES, schema_hook=_schema_of, ref_template=_TEMPLATE)
     found = {name: _open(schema) for name, schema in schemas.items()}
-    for answer in _all_below(Answer):
-        if answer.__name__ in found and not answer.__struct_config__.omit_defaults:
-            found[answer.__name__]["required"] = list(found[answer.__name__]["properties"])
+    for kind in (*_all_below(StoreValue), *_ALWAYS_WHOLE):
+        if kind.__name__ in found:
+            found[kind.__name__]["required"] = list(found[kind.__name__]["properties"])
     return found
 
 
-def _all_below(base: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+def _schema_of(kind: type) -> dict[str, Any]:
+    if kind is Dollars:
+        return {"type": "number"}
+    raise NotImplementedError(kind)
+
+
+def _all_below(base: type) -> Iterator[type]:
     for kind in base.__subclasses__():
         yield kind
         yield from _all_below(kind)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from turnlog.server.answers.status import SyncProblem, SyncProgress
+from turnlog.server.responses import SyncProblem, SyncProgress
 
 
 class Progress:

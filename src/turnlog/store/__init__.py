@@ -1,4 +1,4 @@
-"""Where histories are kept: `open_store()` and what a store answers. SQLite is imported when one is opened."""
+"""Where histories are kept: `open_store()`. SQLite is imported when a store is opened."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def open_store(store: str | Path | None = None) -> Store:
         SchemaTooNewError: A newer turnlog has written it.
         StoreError: It is not a store, cannot be opened, or the URL is of a kind that is not known.
     """
-    from turnlog.store.sqlite import SqliteStore
+    from turnlog.store.sqlite import open_sqlite
 
-    return SqliteStore(_path(store))
+    return open_sqlite(_path(store))
 
 
 def _path(store: str | Path | None) -> Path:

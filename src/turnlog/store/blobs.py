@@ -9,7 +9,7 @@ from turnlog.errors import NotFoundError
 from turnlog.model import BlobRef
 from turnlog.store import bodies, zstd
 from turnlog.store.archive import Archive
-from turnlog.store.base import BlobContent
+from turnlog.store.values import BlobContent
 
 
 def load_blob(connection: sqlite3.Connection, sha256: str) -> BlobContent:

@@ -29,7 +29,7 @@ from turnlog.model import (
 )
 from turnlog.model.message import UNCALLED_ORIGINS, command_line
 from turnlog.model.usage import BUCKETS
-from turnlog.store.paths import touched_paths
+from turnlog.store.file_paths import touched_paths
 
 PREVIEW_LENGTH = 200
 """Characters of `messages.text_preview` (R-S25)."""

@@ -1,7 +1,7 @@
-"""A piece of a session as one JSON document made of stored frames: sent to a browser without decoding a message.
+"""A window of a session as one JSON document made of stored frames: sent to a browser without decoding a message.
 
 A zstd body may be many frames, one behind the other. Those of messages stand in it as they are in the store, between
-constant frames that hold the punctuation; only the small rest (places and events) is compressed for each answer.
+constant frames that hold the punctuation; only the small rest (places and events) is compressed for each response.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _OPEN_FRAME = zstd.compress(_OPEN)
 _COMMA_FRAME = zstd.compress(_COMMA)
 
 
-class Placement(msgspec.Struct, frozen=True, gc=False):
+class MessageRow(msgspec.Struct, frozen=True, gc=False):
     """What a session adds to a message."""
 
     position: int
@@ -29,7 +29,7 @@ class Placement(msgspec.Struct, frozen=True, gc=False):
     fate: Fate
     fate_cause: str | None
     cost: float | None
-    """US dollars; 0 when another session pays."""
+    """US dollars; 0 when another session is billed."""
     children: dict[str, str]
     """Tool call id -> id of the session it started."""
     results: list[tuple[str, int]]
@@ -42,14 +42,14 @@ class Window(NamedTuple):
     frames: list[bytes]
     """zstd frames of canonical JSON, large contents as previews: of a message each, or of several, joined by commas."""
     rows: bytes
-    """JSON: a `Placement` for each message."""
+    """JSON: a `MessageRow` for each message."""
     events: bytes
     """JSON: the events between them."""
     has_before: bool
     has_after: bool
 
     def to_zstd(self) -> bytes:
-        """The answer for a client that takes `Content-Encoding: zstd`."""
+        """The body for a client that takes `Content-Encoding: zstd`."""
         return _document(_OPEN_FRAME, _COMMA_FRAME, self.frames, zstd.compress(self._rest()))
 
     def to_json(self) -> bytes:
@@ -63,7 +63,7 @@ class Window(NamedTuple):
 
 def _document(opening: bytes, comma: bytes, messages: list[bytes], rest: bytes) -> bytes:
     # One join: a second copy of a large window costs as much as everything else.
-    pieces = [comma] * (2 * len(messages) + 1)
-    pieces[0], pieces[-1] = opening, rest
-    pieces[1::2] = messages
-    return b"".join(pieces) if messages else opening + rest
+    parts = [comma] * (2 * len(messages) + 1)
+    parts[0], parts[-1] = opening, rest
+    parts[1::2] = messages
+    return b"".join(parts) if messages else opening + rest

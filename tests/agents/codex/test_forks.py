@@ -32,7 +32,8 @@ from turnlog.model import Fate, Origin, TextPart, ToolResultEvent, ToolState
 from turnlog.replay import replay
 from turnlog.server.sample import LOGS
 from turnlog.store import open_store
-from turnlog.store.base import PlacedMessage, SessionFilter, Store, ToolCallFilter
+from turnlog.store.base import SessionFilter, Store, ToolCallFilter
+from turnlog.store.values import PlacedMessage
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
 

@@ -52,8 +52,8 @@ def test_a_thread_with_a_review_waits_for_its_user(tmp_path: Path) -> None:
     sync(tmp_path / "turnlog.db", roots=[tmp_path], agents=[AGENT])
     with open_store(tmp_path / "turnlog.db") as store:
         (facts,) = store.turn_facts([log.session_id or ""]).values()
-    assert [sign.name for sign in facts.signs][-1] == "end"
-    assert "prompt" not in [sign.name for sign in facts.signs]
+    assert [marker.kind for marker in facts.markers][-1] == "end"
+    assert "prompt" not in [marker.kind for marker in facts.markers]
 
 
 @pytest.mark.parametrize("between", [[], [prompt("b")]], ids=["at once", "behind a prompt"])

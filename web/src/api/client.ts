@@ -12,7 +12,7 @@ export class ApiError extends Error {
   }
 }
 
-interface ErrorAnswer {
+interface ErrorResponse {
   error?: { message?: string };
 }
 
@@ -56,6 +56,6 @@ export function queryString(parameters: Parameters): string {
 }
 
 async function problemOf(response: Response): Promise<string> {
-  const body = (await response.json().catch(() => null)) as ErrorAnswer | null;
+  const body = (await response.json().catch(() => null)) as ErrorResponse | null;
   return body?.error?.message ?? `${response.status} ${response.statusText}`.trim();
 }

@@ -10,8 +10,8 @@ export interface AgentColour {
   dark: string;
 }
 
-/** An agent and how much of it there is. */
-export interface AgentSummary {
+/** An agent, how it is shown, and how much of it there is. */
+export interface AgentItem {
   agent: string;
   display_name: string;
   colour: AgentColour | null;
@@ -22,11 +22,11 @@ export interface AgentSummary {
 }
 
 /** All agents of which there is anything. */
-export interface AgentsAnswer {
-  items: AgentSummary[];
+export interface AgentsResponse {
+  items: AgentItem[];
 }
 
-/** What the user said about a session. */
+/** What the user said about a session. It outlives a rebuild. */
 export interface Annotations {
   title: string | null;
   starred: boolean;
@@ -155,29 +155,11 @@ export interface DeveloperShown {
   files?: FilePart[];
 }
 
-/** What could not be read, where, and why. */
-export interface Diagnostic {
-  path: string;
-  agent: string;
-  session_id: string | null;
-  offset: number;
-  length: number;
-  line: number | null;
-  json_path: string | null;
-  severity: string;
-  reason: string;
-}
-
 /** A piece of the list of diagnostics. */
 export interface DiagnosticPage {
-  items: Diagnostic[];
+  items: StoredDiagnostic[];
   next_cursor: string | null;
   total: number;
-}
-
-/** Every answer that is not a success. */
-export interface ErrorAnswer {
-  error: ErrorBody;
 }
 
 /** What went wrong: a word for programs, a sentence for people, and for bad parameters which. */
@@ -200,6 +182,11 @@ export interface ErrorEvent {
   metadata?: JsonObject;
 }
 
+/** Every answer that is not a success. */
+export interface ErrorResponse {
+  error: ErrorBody;
+}
+
 /** Something failed outside any tool (R-K19). */
 export interface ErrorShown {
   type: "error";
@@ -217,7 +204,7 @@ export interface ErrorShown {
 /** An event, and what the log says of it. */
 export interface EventRecord {
   event: ToolResultEvent | CompactionEvent | RewindEvent | InterruptEvent | ErrorEvent | RunMetadataEvent | RecordEvent;
-  records: RawRecord[];
+  records: RecordText[];
 }
 
 /** The events at one position. */
@@ -235,10 +222,10 @@ export interface FieldError {
 }
 
 /** Everything that was done to a file. */
-export interface FileAnswer {
+export interface FileHistoryResponse {
   path: string;
-  sessions: FileUse[];
-  items: FileTouch[];
+  sessions: FileUseItem[];
+  items: FileTouchItem[];
   next_cursor: string | null;
 }
 
@@ -256,14 +243,14 @@ export interface FilePart {
 }
 
 /** A call that read or changed a file. */
-export interface FileTouch {
+export interface FileTouchItem {
   path: string;
   call: ToolCall;
   part: ToolCallPart | null;
 }
 
 /** What one session did to a file. */
-export interface FileUse {
+export interface FileUseItem {
   session: FoundSession;
   calls: number;
   edits: number;
@@ -280,8 +267,8 @@ export interface FoundSession {
   project: string | null;
 }
 
-/** That what a hook told is kept. */
-export interface HookAnswer {
+/** That a hook event is kept. */
+export interface HookResponse {
   session_id: string;
 }
 
@@ -357,17 +344,30 @@ export interface Message {
   metadata?: JsonObject;
 }
 
-/** A message with everything that is known of it, and its place in each session. */
-export interface MessageAnswer {
-  message: Message;
-  memberships: Membership[];
-}
-
 /** A failed model call that the agent logged in the place of an answer. */
 export interface MessageError {
   text: string;
   kind?: string;
   status?: number;
+}
+
+/** A message with everything that is known of it, and its place in each session. */
+export interface MessageResponse {
+  message: Message;
+  memberships: Membership[];
+}
+
+/** What a session adds to a message. */
+export interface MessageRow {
+  position: number;
+  message_id: string;
+  turn: number | null;
+  step: number | null;
+  fate: Fate;
+  fate_cause: string | null;
+  cost: number | null;
+  children: Record<string, string>;
+  results: [string, number][];
 }
 
 /** A model and how often it was called. */
@@ -378,29 +378,14 @@ export interface ModelSummary {
 }
 
 /** All models, the most called first. */
-export interface ModelsAnswer {
+export interface ModelsResponse {
   items: ModelSummary[];
-}
-
-/** A tool call without a final result. */
-export interface OpenCall {
-  tool_call_id: string;
-  tool_name: string;
-  kind: string;
-  state: string;
-  started_at: string | null;
-  summary: string | null;
 }
 
 /** Where a message that no model wrote came from. */
 export type Origin = "command" | "command_output" | "compaction" | "harness" | "notification" | "prompt" | "shell" | "shell_output" | "subagent_prompt";
 
-/** The landmarks of a session, in order. */
-export interface OutlineAnswer {
-  items: OutlineEntry[];
-}
-
-/** A landmark of a session: a prompt, a compaction, a rewind. */
+/** A landmark of a session: a prompt, a compaction, a rewind, a failure that is no tool's. */
 export interface OutlineEntry {
   position: number;
   kind: string;
@@ -409,6 +394,11 @@ export interface OutlineEntry {
   turn: number | null;
   created_at: string | null;
   fate: Fate | null;
+}
+
+/** The landmarks of a session, in order. */
+export interface OutlineResponse {
+  items: OutlineEntry[];
 }
 
 /** Whose session it is; all None on one's own machine. */
@@ -428,26 +418,13 @@ export interface PermissionRequest {
   reason: string | null;
 }
 
-/** What a session adds to a message. */
-export interface Placement {
-  position: number;
-  message_id: string;
-  turn: number | null;
-  step: number | null;
-  fate: Fate;
-  fate_cause: string | null;
-  cost: number | null;
-  children: Record<string, string>;
-  results: [string, number][];
-}
-
 /** A working directory that sessions belong to. */
 export interface Project {
   path: string;
   name: string;
 }
 
-/** A project and how much of it there is. */
+/** A project and how much of it there is; subagents are not counted. */
 export interface ProjectSummary {
   path: string;
   name: string;
@@ -456,17 +433,8 @@ export interface ProjectSummary {
 }
 
 /** All projects, the last used first. */
-export interface ProjectsAnswer {
+export interface ProjectsResponse {
   items: ProjectSummary[];
-}
-
-/** Whether a session goes on from the page. */
-export interface PromptAnswer {
-  can_go_on: boolean;
-  can_ask: boolean;
-  running: boolean;
-  problem: string | null;
-  permission_requests: PermissionRequest[];
 }
 
 /** Whether the agent may do what it asks leave for. */
@@ -479,6 +447,15 @@ export interface PromptAnswerBody {
 /** What the agent is asked. */
 export interface PromptBody {
   text: string;
+}
+
+/** Whether a session goes on from the page. */
+export interface PromptResponse {
+  can_go_on: boolean;
+  can_ask: boolean;
+  running: boolean;
+  problem: string | null;
+  permission_requests: PermissionRequest[];
 }
 
 /** Where a record lies: file and byte range, or table and key. */
@@ -494,20 +471,6 @@ export interface ProviderData {
   name: string;
   model?: string;
   opaque?: JsonObject;
-}
-
-/** A record as the agent wrote it. */
-export interface RawRecord {
-  source: string;
-  offset: number | null;
-  length: number | null;
-  text: string;
-  exact: boolean;
-}
-
-/** Records in the order of the log. */
-export interface RawRecords {
-  items: RawRecord[];
 }
 
 /** Thinking that the model produced before or between its answers. */
@@ -533,6 +496,20 @@ export interface RecordEvent {
   kind: string;
   known?: boolean;
   data?: Json;
+}
+
+/** A record as the agent wrote it. */
+export interface RecordText {
+  source: string;
+  offset: number | null;
+  length: number | null;
+  text: string;
+  exact: boolean;
+}
+
+/** Records in the order of the log. */
+export interface RecordsResponse {
+  items: RecordText[];
 }
 
 /** That a session came out of another. */
@@ -602,8 +579,39 @@ export interface RewindShown {
   fate?: Fate;
 }
 
-/** What was started through turnlog, and how it went. */
-export interface Run {
+/** Facts about the run that belong to no message: totals, durations, modes, titles, settings. */
+export interface RunMetadataEvent {
+  type: "run-metadata";
+  position?: number;
+  created_at?: string;
+  records?: Provenance[];
+  id: string;
+  kind: string;
+  data?: Json;
+}
+
+/** A fact about the run (R-K19). */
+export interface RunMetadataShown {
+  type: "run-metadata";
+  position?: number;
+  created_at?: string;
+  message_id?: string;
+  turn?: number;
+  step?: number;
+  fate?: Fate;
+  kind: string;
+  data?: Json;
+}
+
+/** A piece of the list of runs. */
+export interface RunPage {
+  items: RunResponse[];
+  next_cursor: string | null;
+  total: number;
+}
+
+/** What was started through turnlog, and how it went; of the stored run only what others may use. */
+export interface RunResponse {
   id: string;
   origin: "command" | "import" | "runtime";
   status: "cancelled" | "completed" | "failed" | "pending" | "running";
@@ -631,46 +639,6 @@ export interface Run {
   metadata: JsonObject;
 }
 
-/** Facts about the run that belong to no message: totals, durations, modes, titles, settings. */
-export interface RunMetadataEvent {
-  type: "run-metadata";
-  position?: number;
-  created_at?: string;
-  records?: Provenance[];
-  id: string;
-  kind: string;
-  data?: Json;
-}
-
-/** A fact about the run (R-K19). */
-export interface RunMetadataShown {
-  type: "run-metadata";
-  position?: number;
-  created_at?: string;
-  message_id?: string;
-  turn?: number;
-  step?: number;
-  fate?: Fate;
-  kind: string;
-  data?: Json;
-}
-
-/** A piece of the list of runs. */
-export interface RunPage {
-  items: Run[];
-  next_cursor: string | null;
-  total: number;
-}
-
-/** A page of hits, by session in the order of their first hit. */
-export interface SearchAnswer {
-  items: SearchGroup[];
-  next_cursor: string | null;
-  total: number | null;
-  total_is_exact: boolean;
-  pending: number;
-}
-
 /** The hits of one session on one page. */
 export interface SearchGroup {
   session: FoundSession;
@@ -695,15 +663,13 @@ export interface SearchProgress {
   pending: number | null;
 }
 
-/** A session and its relatives. */
-export interface SessionAnswer {
-  session: SessionItem;
-  parent: SessionItem | null;
-  children: SessionItem[];
-  forks: SessionItem[];
-  first_position: number | null;
-  last_position: number | null;
-  change_sequence: number;
+/** A page of hits, by session in the order of their first hit. */
+export interface SearchResponse {
+  items: SearchGroup[];
+  next_cursor: string | null;
+  total: number | null;
+  total_is_exact: boolean;
+  pending: number;
 }
 
 /** What changed in a session: made of stored bodies, so this class only describes it. */
@@ -711,7 +677,7 @@ export interface SessionChange {
   sequence: number;
   session: SessionItem;
   items: Message[];
-  rows: Placement[];
+  rows: MessageRow[];
   events: (ToolResultEvent | CompactionEvent | RewindEvent | InterruptEvent | ErrorEvent | RunMetadataEvent | RecordEvent)[];
   gone_messages: string[];
   gone_events: [number, string][];
@@ -777,14 +743,25 @@ export interface SessionPosition {
   position: number;
 }
 
-/** What a session was doing when it was asked about, and how that is known. */
+/** A session and its relatives. */
+export interface SessionResponse {
+  session: SessionItem;
+  parent: SessionItem | null;
+  children: SessionItem[];
+  forks: SessionItem[];
+  first_position: number | null;
+  last_position: number | null;
+  change_sequence: number;
+}
+
+/** What a session was doing when the store was read, and how that is known. */
 export interface SessionState {
   state: "done" | "killed" | "quiet" | "running" | "waiting";
   evidence: "answer" | "approval" | "closed" | "interrupt" | "nothing" | "open-call" | "open-turn" | "process" | "process-ended" | "question" | "silence" | "turn-ended";
   detail: string | null;
   since: string | null;
   quiet_at: string | null;
-  doing: OpenCall | null;
+  doing: UnfinishedCall | null;
 }
 
 /** Sessions that are new or of which anything has changed. */
@@ -823,7 +800,7 @@ export interface SourceUrlPart {
 }
 
 /** What the server is and does. */
-export interface StatusAnswer {
+export interface StatusResponse {
   version: string;
   sample: boolean;
   prompts: boolean;
@@ -848,6 +825,19 @@ export interface StoreCounts {
   unreadable: number;
   diagnostics: number;
   last_sync_at: string | null;
+}
+
+/** What could not be read, where, and why. */
+export interface StoredDiagnostic {
+  path: string;
+  agent: string;
+  session_id: string | null;
+  offset: number;
+  length: number;
+  line: number | null;
+  json_path: string | null;
+  severity: string;
+  reason: string;
 }
 
 /** A file that the last pass could not read. */
@@ -881,7 +871,7 @@ export interface TextPart {
   blob?: BlobRef;
 }
 
-/** A tool call as lists show it. */
+/** A tool call as lists show it, without its input and output; `Store.message` has those. */
 export interface ToolCall {
   tool_call_id: string;
   tool_name: string;
@@ -1018,7 +1008,7 @@ export interface ToolUsage {
 }
 
 /** All tools, the most called first. */
-export interface ToolsAnswer {
+export interface ToolsResponse {
   items: ToolUsage[];
 }
 
@@ -1062,6 +1052,16 @@ export interface UIMessagePage {
   losses: UIMessageLoss[];
 }
 
+/** A tool call without a final result. */
+export interface UnfinishedCall {
+  tool_call_id: string;
+  tool_name: string;
+  kind: string;
+  state: string;
+  started_at: string | null;
+  summary: string | null;
+}
+
 /** A block whose kind this version does not know: `kind` is its own word for itself, `data` its exact JSON. */
 export interface UnknownPart {
   type: "unknown";
@@ -1091,7 +1091,7 @@ export interface Usage {
 }
 
 /** Usage by something, and in all. */
-export interface UsageAnswer {
+export interface UsageReport {
   by: "agent" | "day" | "model" | "project" | "session" | "subagent";
   rows: UsageRow[];
   totals: UsageTotals;
@@ -1149,7 +1149,7 @@ export interface UserShown {
 /** A piece of a session: made of stored frames, so this class only describes it. */
 export interface WindowPage {
   items: Message[];
-  rows: Placement[];
+  rows: MessageRow[];
   events: (ToolResultEvent | CompactionEvent | RewindEvent | InterruptEvent | ErrorEvent | RunMetadataEvent | RecordEvent)[];
   has_before: boolean;
   has_after: boolean;

@@ -7,7 +7,7 @@ import type {
   SessionItem,
   SessionState,
   ToolResult,
-  UsageAnswer,
+  UsageReport,
   WindowPage,
 } from "./schema";
 
@@ -21,7 +21,7 @@ export type Session = SessionItem;
 export type RelationshipKind = Relationship["kind"];
 export type StateName = SessionState["state"];
 export type SearchField = SearchHit["field"];
-export type UsageBy = UsageAnswer["by"];
+export type UsageBy = UsageReport["by"];
 
 /** A list that is never so long that it needs pages. */
 export interface Items<Item> {

@@ -5,7 +5,7 @@ import { useMemo } from "react";
 import { Link } from "wouter";
 import { getJson } from "@/api/client";
 import { FILES, sessionPage } from "@/api/paths";
-import type { FileAnswer, FileTouch, FileUse } from "@/api/types";
+import type { FileHistoryResponse, FileTouchItem, FileUseItem } from "@/api/types";
 import { Diff } from "@/content/diff";
 import { languageOf } from "@/content/languages";
 import { CopyButton } from "@/design/copy-button";
@@ -26,7 +26,7 @@ export function FileHistory({ path }: { path: string }) {
   const history = useInfiniteQuery({
     queryKey: ["file", path],
     queryFn: ({ pageParam, signal }) =>
-      getJson<FileAnswer>(FILES, { path, changed: true, cursor: pageParam }, signal),
+      getJson<FileHistoryResponse>(FILES, { path, changed: true, cursor: pageParam }, signal),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
   });
@@ -77,7 +77,7 @@ export function FileHistory({ path }: { path: string }) {
   );
 }
 
-function Use({ use: { session, calls, edits, last_at } }: { use: FileUse }) {
+function Use({ use: { session, calls, edits, last_at } }: { use: FileUseItem }) {
   return (
     <li>
       <Link href={sessionPage(session.id)} className="file-row">
@@ -127,7 +127,7 @@ function Touch({ touch: { call, part, path: whole }, path, title }: TouchProps) 
 }
 
 interface TouchProps {
-  touch: FileTouch;
+  touch: FileTouchItem;
   path: string;
   title: string;
 }

@@ -1,13 +1,13 @@
 /** By agent. Not shown while there is nothing to choose between. */
 
 import { AGENTS } from "@/api/paths";
-import type { AgentSummary } from "@/api/types";
+import type { AgentItem } from "@/api/types";
 import { useItems } from "@/api/use-items";
 import type { FilterProps } from "./filter-props";
 import { FilterSelect } from "./filter-select";
 
 export function AgentFilter({ value, onChange }: FilterProps) {
-  const agents = useItems<AgentSummary>(AGENTS);
+  const agents = useItems<AgentItem>(AGENTS);
   if (agents.length < 2 && value === "") return null;
   const choices = agents.map(({ agent, display_name }) => ({ value: agent, label: display_name }));
   return (

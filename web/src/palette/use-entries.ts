@@ -3,7 +3,7 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { getJson } from "@/api/client";
 import { SEARCH, SESSIONS, sessionPage } from "@/api/paths";
-import type { SearchAnswer, SessionItem, SessionPage, SnippetPiece } from "@/api/types";
+import type { SearchResponse, SessionItem, SessionPage, SnippetPiece } from "@/api/types";
 import type { IconName } from "@/design/icon";
 import { plural } from "@/format/numbers";
 import { formatRelative } from "@/format/time";
@@ -49,7 +49,7 @@ export function useEntries(text: string, query: string): Entries {
   });
   const found = useQuery({
     queryKey: ["palette", "search", query],
-    queryFn: ({ signal }) => getJson<SearchAnswer>(SEARCH, { q: query, limit: SHOWN_HITS }, signal),
+    queryFn: ({ signal }) => getJson<SearchResponse>(SEARCH, { q: query, limit: SHOWN_HITS }, signal),
     placeholderData: keepPreviousData,
     enabled: query !== "",
   });
@@ -101,7 +101,7 @@ function tagEntry(tag: string, count: number): Entry {
   };
 }
 
-function hitEntries(answer: SearchAnswer | undefined): Entry[] {
+function hitEntries(answer: SearchResponse | undefined): Entry[] {
   return (answer?.items ?? []).flatMap(({ session, hits }) =>
     hits.map((hit) => ({
       id: `hit ${hit.message_id} ${hit.part} ${hit.field} ${session.id}`,

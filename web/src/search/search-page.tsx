@@ -1,7 +1,7 @@
 /** Search in all texts, reasoning, tool inputs and outputs; hits are grouped by session. */
 
 import { useEffect, useMemo, useRef } from "react";
-import type { SearchAnswer } from "@/api/types";
+import type { SearchResponse } from "@/api/types";
 import { MoreButton } from "@/design/more-button";
 import { Problem, ProblemBox } from "@/design/problem";
 import { useUrlFilters } from "@/filters/url-filters";
@@ -53,7 +53,7 @@ export default function SearchPage() {
   );
 }
 
-function countOf(page: SearchAnswer | undefined): string {
+function countOf(page: SearchResponse | undefined): string {
   if (!page) return "";
   const total =
     page.total === null ? "" : `${plural(page.total, "hit")}${page.total_is_exact ? "" : " or more"}`;

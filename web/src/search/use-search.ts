@@ -3,7 +3,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { getJson } from "@/api/client";
 import { SEARCH } from "@/api/paths";
-import type { SearchAnswer, SearchGroup } from "@/api/types";
+import type { SearchResponse, SearchGroup } from "@/api/types";
 import type { Filters } from "@/filters/url-filters";
 import { dayAfter, startOf } from "@/format/time";
 
@@ -32,7 +32,7 @@ export function useSearch(filters: SearchFilters) {
   return useInfiniteQuery({
     queryKey: ["search", filters],
     queryFn: ({ pageParam, signal }) =>
-      getJson<SearchAnswer>(SEARCH, { ...asParameters(filters), limit: PAGE, cursor: pageParam }, signal),
+      getJson<SearchResponse>(SEARCH, { ...asParameters(filters), limit: PAGE, cursor: pageParam }, signal),
     initialPageParam: "",
     getNextPageParam: (page) => page.next_cursor,
     placeholderData: (previous) => previous,

@@ -1,10 +1,10 @@
 /** What is loaded of a session: one unbroken stretch of messages and events that grows at both ends. */
 
-import type { HistoryEvent, Message, Placement, SessionChange, WindowPage } from "@/api/types";
+import type { HistoryEvent, Message, MessageRow, SessionChange, WindowPage } from "@/api/types";
 
 export interface PlacedMessage {
   message: Message;
-  placement: Placement;
+  placement: MessageRow;
 }
 
 export interface SessionWindow {

@@ -1,8 +1,8 @@
 /** A notice that these sessions are the bundled sample and not the user's own. */
 
-import type { StatusAnswer } from "@/api/types";
+import type { StatusResponse } from "@/api/types";
 
-export function SampleNotice({ status }: { status: StatusAnswer | null }) {
+export function SampleNotice({ status }: { status: StatusResponse | null }) {
   if (!status?.sample) return null;
   return (
     <p className="sample-notice" role="note">

@@ -1,11 +1,11 @@
 /** What the server is busy with, in a corner, and only while that is worth a word. */
 
-import type { StatusAnswer, SyncProgress } from "@/api/types";
+import type { StatusResponse, SyncProgress } from "@/api/types";
 import { formatBytes, formatCount } from "@/format/numbers";
 
 const AWAY = { text: "turnlog does not respond. What you see may be out of date.", done: 0, total: 0 };
 
-export function StatusLine({ status, isAway }: { status: StatusAnswer | null; isAway: boolean }) {
+export function StatusLine({ status, isAway }: { status: StatusResponse | null; isAway: boolean }) {
   const line = isAway ? AWAY : status && lineOf(status);
   if (!line) return null;
   return (
@@ -23,7 +23,7 @@ interface Line {
 }
 
 /** The progress of reading and indexing; null when there is none. A pass that only looks for changes is too short to show. */
-export function lineOf({ sync, search }: Pick<StatusAnswer, "sync" | "search">): Line | null {
+export function lineOf({ sync, search }: Pick<StatusResponse, "sync" | "search">): Line | null {
   if (sync.state === "failed") return { text: `Reading the logs failed: ${sync.error}`, done: 0, total: 0 };
   if (sync.state === "running" && sync.phase && sync.phase !== "find") return phaseLine(sync);
   if (search.pending) {

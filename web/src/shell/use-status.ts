@@ -3,18 +3,18 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { ApiError, getJson } from "@/api/client";
 import { STATUS } from "@/api/paths";
-import type { StatusAnswer } from "@/api/types";
+import type { StatusResponse } from "@/api/types";
 
 const BUSY = 1_000;
 const IDLE = 4_000;
 
 const QUERY = queryOptions({
   queryKey: ["status"],
-  queryFn: ({ signal }) => getJson<StatusAnswer>(STATUS, {}, signal),
+  queryFn: ({ signal }) => getJson<StatusResponse>(STATUS, {}, signal),
   refetchInterval: (query) => (isBusy(query.state.data) ? BUSY : IDLE),
 });
 
-export function useStatus(): StatusAnswer | null {
+export function useStatus(): StatusResponse | null {
   return useQuery(QUERY).data ?? null;
 }
 
@@ -24,6 +24,6 @@ export function useIsAway(): boolean {
   return error !== null && !(error instanceof ApiError);
 }
 
-function isBusy(status: StatusAnswer | undefined): boolean {
+function isBusy(status: StatusResponse | undefined): boolean {
   return status?.sync.state === "running" || (status?.search.pending ?? 0) > 0;
 }

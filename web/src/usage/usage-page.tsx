@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { getJson, queryString } from "@/api/client";
 import { USAGE } from "@/api/paths";
-import type { UsageAnswer, UsageBy, UsageRow } from "@/api/types";
+import type { UsageReport, UsageBy, UsageRow } from "@/api/types";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
 import { AgentFilter } from "@/filters/agent-filter";
@@ -42,7 +42,7 @@ export default function UsagePage() {
   const parameters = { ...others, by, until: until && dayAfter(until) };
   const usage = useQuery({
     queryKey: ["usage", parameters],
-    queryFn: ({ signal }) => getJson<UsageAnswer>(USAGE, parameters, signal),
+    queryFn: ({ signal }) => getJson<UsageReport>(USAGE, parameters, signal),
     placeholderData: (previous) => previous,
   });
   useTitle("Usage");
@@ -89,7 +89,7 @@ function newestFirst(rows: UsageRow[]): UsageRow[] {
   return [...known.toReversed(), ...unknown];
 }
 
-function Report({ answer, measure }: { answer: UsageAnswer; measure: typeof COST }) {
+function Report({ answer, measure }: { answer: UsageReport; measure: typeof COST }) {
   const { by, rows, totals } = answer;
   if (totals.calls === 0) {
     return (

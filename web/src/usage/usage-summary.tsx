@@ -1,6 +1,6 @@
 /** The totals in large, and in words what they contain and what they lack. */
 
-import type { UsageAnswer, UsageTotals } from "@/api/types";
+import type { UsageReport, UsageTotals } from "@/api/types";
 import { formatCompact, formatTotalCost } from "@/format/numbers";
 
 export function UsageSummary({ totals }: { totals: UsageTotals }) {
@@ -39,7 +39,7 @@ function Figure({ label, value, note }: { label: string; value: string; note: st
 }
 
 /** What the sums are made of and what they lack, in the server's words. */
-export function UsageContents({ answer: { contains, missing } }: { answer: UsageAnswer }) {
+export function UsageContents({ answer: { contains, missing } }: { answer: UsageReport }) {
   return (
     <ul className="usage-contents">
       {[...contains, ...missing].map((sentence) => (

@@ -12,9 +12,10 @@ import msgspec
 
 from turnlog.errors import NotFoundError
 from turnlog.model import Session
-from turnlog.server.answers.live import ChangePlace, SessionsChange
 from turnlog.server.items import SessionItems
-from turnlog.store.base import ChangeEntry, Store
+from turnlog.server.responses import ChangePlace, SessionsChange
+from turnlog.store.base import Store
+from turnlog.store.values import ChangeEntry
 
 KEEP_ALIVE = b": \n\n"
 """A comment: it says that the connection lives, and nothing else."""

@@ -17,7 +17,8 @@ from turnlog.errors import StoreError
 from turnlog.server.items import SessionItems
 from turnlog.server.live.frames import changes_frame, session_frame, sessions_frame, word
 from turnlog.server.live.topic import Reader, Topic
-from turnlog.store.base import LONGEST_MEMORY, ChangeEntry, Store
+from turnlog.store.base import Store
+from turnlog.store.values import LONGEST_MEMORY, ChangeEntry
 
 POLL_SECONDS = 0.5
 """Time between two looks for what other processes wrote, while anybody watches."""

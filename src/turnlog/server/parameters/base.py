@@ -1,4 +1,4 @@
-"""What all questions share: times, positions, sizes of pages."""
+"""What all queries share: times, positions, sizes of pages."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ ListPage = Annotated[int, _page_size(50, 200), _page_schema(50, 200)]
 LongPage = Annotated[int, _page_size(100, 500), _page_schema(100, 500)]
 
 
-class Question(BaseModel):
+class QueryParameters(BaseModel):
     """A query string: every parameter is known, an empty one is none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from turnlog.server.parameters.base import ListPage, LongPage, Moment, Question
+from turnlog.server.parameters.base import ListPage, LongPage, Moment, QueryParameters
 from turnlog.store.base import FileFilter, ToolCallFilter
 
 
-class _ToolCallFilters(Question):
+class _ToolCallFilters(QueryParameters):
     tool: str | None = None
     kind: str | None = None
     state: str | None = None
@@ -36,7 +36,7 @@ class ToolQuery(_ToolCallFilters):
     """Which calls to count."""
 
 
-class FileQuery(Question):
+class FileQuery(QueryParameters):
     """Whose history."""
 
     path: str = Field(min_length=1, description="The file: its path, or the end of one (`src/shop.py`).")
@@ -45,7 +45,7 @@ class FileQuery(Question):
     cursor: str | None = None
 
 
-class TouchedFilesQuery(Question):
+class TouchedFilesQuery(QueryParameters):
     """Which files."""
 
     text: str | None = Field(None, description="What the path contains, in any case.")

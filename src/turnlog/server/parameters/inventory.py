@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from turnlog.server.parameters.base import LongPage, Question
+from turnlog.server.parameters.base import LongPage, QueryParameters
 from turnlog.store.base import DiagnosticFilter
 
 
-class DiagnosticQuery(Question):
+class DiagnosticQuery(QueryParameters):
     """Which diagnostics."""
 
     agent: str | None = None

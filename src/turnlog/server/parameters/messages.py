@@ -7,10 +7,10 @@ from typing import Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from turnlog.server.parameters.base import ListPage, Position, Question, SessionPosition, WindowSize
+from turnlog.server.parameters.base import ListPage, Position, QueryParameters, SessionPosition, WindowSize
 
 
-class EventsQuery(Question):
+class EventsQuery(QueryParameters):
     """From where on changes are told."""
 
     after: Position | None = Field(
@@ -18,7 +18,7 @@ class EventsQuery(Question):
     )
 
 
-class WindowQuery(Question):
+class WindowQuery(QueryParameters):
     """Which piece of a session. Positions are those of its rows."""
 
     after: SessionPosition | None = None
@@ -41,7 +41,7 @@ class ReplayQuery(WindowQuery):
     max_pause: float = Field(3.0, ge=0, le=3600, description="Seconds that are waited at most.")
 
 
-class UIMessagesQuery(Question):
+class UIMessagesQuery(QueryParameters):
     """Which piece of a session, and how it is shown."""
 
     offset: Position = 0
@@ -61,19 +61,19 @@ class UIMessagesQuery(Question):
         return cursor
 
 
-class ChatStreamQuery(Question):
+class ChatStreamQuery(QueryParameters):
     """Who follows a session."""
 
     version: int = Field(7, ge=5, le=7, description="The AI SDK that reads it.")
 
 
-class PlacedQuery(Question):
+class PlacedQuery(QueryParameters):
     """Whose placement of a message."""
 
     session: str | None = Field(None, description="Id of the session; else the one that pays for the message.")
 
 
-class BytesQuery(Question):
+class BytesQuery(QueryParameters):
     """How bytes are wanted."""
 
     as_: Literal["text"] | None = Field(None, alias="as", description="`text`: as plain text in UTF-8.")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from turnlog.server.parameters.base import ListPage, Moment, Question
-from turnlog.store.base import RunFilter
-from turnlog.store.runs import RunStatus
+from turnlog.server.parameters.base import ListPage, Moment, QueryParameters
+from turnlog.store.base import RunFilter, RunStatus
 
 
-class RunQuery(Question):
+class RunQuery(QueryParameters):
     """Which runs."""
 
     agent: str | None = None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pydantic import Field
 
 from turnlog.model import Role
-from turnlog.server.parameters.base import Moment, Question, SmallPage
+from turnlog.server.parameters.base import Moment, QueryParameters, SmallPage
 from turnlog.store.search.base import SearchField, SearchFilter, SearchSort
 
 
-class SearchQuery(Question):
+class SearchQuery(QueryParameters):
     """What to find, and where."""
 
     q: str = Field("", max_length=1000, description='Words, "phrases" and prefix*; all of them must be found.')

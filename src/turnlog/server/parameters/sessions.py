@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from turnlog.server.parameters.base import ListPage, Moment, Question
-from turnlog.store.base import AnnotationsChange, SessionFilter, SessionSort
+from turnlog.server.parameters.base import ListPage, Moment, QueryParameters
+from turnlog.store.base import SessionFilter, SessionSort
+from turnlog.store.values import AnnotationsChange
 
 ExportFormat = Literal[
     "markdown",
@@ -25,7 +26,7 @@ ExportFormat = Literal[
 """As in `turnlog.exports.FORMATS`."""
 
 
-class SessionQuery(Question):
+class SessionQuery(QueryParameters):
     """Which sessions, in which order."""
 
     agent: str | None = None
@@ -50,7 +51,7 @@ class SessionQuery(Question):
         return SessionFilter(**self.model_dump(exclude={"sort", "limit", "cursor"}))
 
 
-class ExportQuery(Question):
+class ExportQuery(QueryParameters):
     """Which document is made of a session."""
 
     as_: ExportFormat = Field(alias="as", description="The format, as in `turnlog export --as`.")

@@ -6,11 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from turnlog.server.parameters.base import Moment, Question
+from turnlog.server.parameters.base import Moment, QueryParameters
 from turnlog.store.base import UsageBy, UsageFilter
 
 
-class UsageQuery(Question):
+class UsageQuery(QueryParameters):
     """Whose usage, by what."""
 
     by: UsageBy = "day"

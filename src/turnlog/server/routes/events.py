@@ -12,13 +12,13 @@ from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
-from turnlog.server.answers.live import ChangePlace, SessionChange, SessionsChange
 from turnlog.server.context import ContextOf
 from turnlog.server.live.frames import KEEP_ALIVE, word
 from turnlog.server.live.hub import Hub
 from turnlog.server.live.topic import LaggedError
 from turnlog.server.openapi import streams
 from turnlog.server.parameters.messages import EventsQuery
+from turnlog.server.responses import ChangePlace, SessionChange, SessionsChange
 
 KEEP_ALIVE_SECONDS = 15.0
 

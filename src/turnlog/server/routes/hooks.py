@@ -17,17 +17,17 @@ from starlette.responses import Response
 from turnlog.agents import agents_with_hooks
 from turnlog.errors import NotFoundError
 from turnlog.hooks.send import LIMIT
-from turnlog.server.answers.live import HookAnswer
 from turnlog.server.context import ContextOf
 from turnlog.server.errors import InvalidParameterError
-from turnlog.server.openapi import taken_with
+from turnlog.server.openapi import accepts_with
+from turnlog.server.responses import HookResponse
 
 router = APIRouter(prefix="/hooks", default_response_class=Response, tags=["hooks"])
 
 _BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 
 
-@router.post("/{agent}", status_code=202, responses=taken_with(HookAnswer), openapi_extra={"requestBody": _BODY})
+@router.post("/{agent}", status_code=202, responses=accepts_with(HookResponse), openapi_extra={"requestBody": _BODY})
 async def take_hook(
     request: Request,
     context: ContextOf,
@@ -46,7 +46,7 @@ async def take_hook(
         raise HTTPException(400, "the body is not JSON") from error
     except ValueError as error:
         raise InvalidParameterError("body", str(error)) from error
-    answer = msgspec.json.encode(HookAnswer(session_id=source.session_id or ""))
+    answer = msgspec.json.encode(HookResponse(session_id=source.session_id or ""))
     return Response(answer, 202, media_type="application/json", background=BackgroundTask(context.hooks.read))
 
 

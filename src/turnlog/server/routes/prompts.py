@@ -10,26 +10,26 @@ from turnlog.errors import ConflictError
 from turnlog.model import Session
 from turnlog.runs.states import session_states
 from turnlog.server import prompts as running_prompts
-from turnlog.server.answers.runs import PermissionRequest, PromptAnswer
 from turnlog.server.context import Context, ContextOf, write
 from turnlog.server.items import prompt_command
-from turnlog.server.openapi import answers_with
+from turnlog.server.openapi import responds_with
 from turnlog.server.parameters.sessions import PromptAnswerBody, PromptBody
 from turnlog.server.prompts import Prompts, PromptState, can_ask
+from turnlog.server.responses import PermissionRequest, PromptResponse
 from turnlog.server.routes.sessions import takes_json
 
 router = APIRouter(prefix="/sessions/{session_id}", default_response_class=Response, tags=["sessions"])
 
 
-@router.get("/prompt", responses=answers_with(PromptAnswer))
+@router.get("/prompt", responses=responds_with(PromptResponse))
 def get_prompt(request: Request, context: ContextOf, session_id: str) -> Response:
     """Whether the session can go on from here, whether it does, and how the last prompt failed."""
     session = context.store.session(session_id)
     can_go_on = context.prompts is not None and prompt_command(session) is not None
-    return _answer(request, context, session, can_go_on=can_go_on)
+    return _state(request, context, session, can_go_on=can_go_on)
 
 
-@router.post("/prompt", responses=answers_with(PromptAnswer), dependencies=[Depends(takes_json)])
+@router.post("/prompt", responses=responds_with(PromptResponse), dependencies=[Depends(takes_json)])
 def post_prompt(request: Request, context: ContextOf, session_id: str, body: PromptBody) -> Response:
     """Let the session's agent answer a prompt."""
     prompts = _prompts(context)
@@ -44,10 +44,10 @@ def post_prompt(request: Request, context: ContextOf, session_id: str, body: Pro
         prompts.begin(session, command, body.text)
     except ConflictError as error:
         raise HTTPException(409, str(error)) from error
-    return _answer(request, context, session, can_go_on=True)
+    return _state(request, context, session, can_go_on=True)
 
 
-@router.post("/prompt/answer", responses=answers_with(PromptAnswer), dependencies=[Depends(takes_json)])
+@router.post("/prompt/answer", responses=responds_with(PromptResponse), dependencies=[Depends(takes_json)])
 def post_prompt_answer(request: Request, context: ContextOf, session_id: str, body: PromptAnswerBody) -> Response:
     """Answer a permission request of the agent."""
     prompts = _prompts(context)
@@ -56,16 +56,16 @@ def post_prompt_answer(request: Request, context: ContextOf, session_id: str, bo
         prompts.answer(session_id, body.id, allow=body.allow, reason=body.reason)
     except ConflictError as error:
         raise HTTPException(409, str(error)) from error
-    return _answer(request, context, session, can_go_on=True)
+    return _state(request, context, session, can_go_on=True)
 
 
-@router.delete("/prompt", responses=answers_with(PromptAnswer))
+@router.delete("/prompt", responses=responds_with(PromptResponse))
 def delete_prompt(request: Request, context: ContextOf, session_id: str) -> Response:
     """Stop the agent that answers a prompt."""
     prompts = _prompts(context)
     session = context.store.session(session_id)
     prompts.stop(session_id)
-    return _answer(request, context, session, can_go_on=True)
+    return _state(request, context, session, can_go_on=True)
 
 
 def _prompts(context: Context) -> Prompts:
@@ -74,16 +74,16 @@ def _prompts(context: Context) -> Prompts:
     return context.prompts
 
 
-def _answer(request: Request, context: Context, session: Session, *, can_go_on: bool) -> Response:
+def _state(request: Request, context: Context, session: Session, *, can_go_on: bool) -> Response:
     state = context.prompts.state(session.id) if context.prompts else PromptState()
-    answer = PromptAnswer(
+    body = PromptResponse(
         can_go_on=can_go_on,
         can_ask=can_ask(session.agent),
         running=state.is_running,
         problem=state.problem,
         permission_requests=[_request(request) for request in state.permission_requests],
     )
-    return write(request, answer)
+    return write(request, body)
 
 
 def _request(request: running_prompts.PermissionRequest) -> PermissionRequest:

@@ -10,16 +10,16 @@ from starlette.responses import Response
 
 from turnlog.model.codec import encode
 from turnlog.replay import replay, timed
-from turnlog.server.answers.messages import ReplayPage
 from turnlog.server.context import ContextOf, write
 from turnlog.server.frames import not_modified
-from turnlog.server.openapi import answers_with
+from turnlog.server.openapi import responds_with
 from turnlog.server.parameters.messages import ReplayQuery
+from turnlog.server.responses import ReplayPage
 
 router = APIRouter(prefix="/sessions/{session_id}", default_response_class=Response, tags=["sessions"])
 
 
-@router.get("/replay", responses=answers_with(ReplayPage))
+@router.get("/replay", responses=responds_with(ReplayPage))
 def get_replay(
     request: Request, context: ContextOf, session_id: str, query: Annotated[ReplayQuery, Query()]
 ) -> Response:

@@ -9,32 +9,31 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from turnlog.model import Role
-from turnlog.server.answers.search import SearchAnswer, SearchGroup, SearchHit, SnippetPiece
-from turnlog.server.answers.sessions import FoundSession, SessionPosition
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
-from turnlog.server.openapi import answers_with
+from turnlog.server.openapi import responds_with
 from turnlog.server.parameters.search import SearchQuery
+from turnlog.server.responses import FoundSession, SearchGroup, SearchHit, SearchResponse, SessionPosition, SnippetPiece
 from turnlog.store.search.base import Hit, HitPlace
 
 router = APIRouter(default_response_class=Response, tags=["search"])
 
 
-@router.get("/search", responses=answers_with(SearchAnswer))
+@router.get("/search", responses=responds_with(SearchResponse))
 def search(request: Request, context: ContextOf, query: Annotated[SearchQuery, Query()]) -> Response:
     """Parts in which everything that was asked for is found; without words, everything that the filters leave."""
     with judging("cursor"):
         page = context.searcher.search(
             query.q, query.to_filter(), sort=query.sort, limit=query.limit, cursor=query.cursor
         )
-    answer = SearchAnswer(
+    body = SearchResponse(
         items=group_hits(page.hits, query.session),
         next_cursor=page.next_cursor,
         total=page.total,
         total_is_exact=page.total_is_exact,
         pending=page.behind,
     )
-    return write(request, answer)
+    return write(request, body)
 
 
 def group_hits(hits: Iterable[Hit], session_id: str | None) -> list[SearchGroup]:

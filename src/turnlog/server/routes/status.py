@@ -6,18 +6,18 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from turnlog import __version__
-from turnlog.server.answers.status import SearchProgress, StatusAnswer
 from turnlog.server.context import ContextOf, write
-from turnlog.server.openapi import answers_with
+from turnlog.server.openapi import responds_with
+from turnlog.server.responses import SearchProgress, StatusResponse
 
 router = APIRouter(default_response_class=Response, tags=["status"])
 
 
-@router.get("/status", responses=answers_with(StatusAnswer))
+@router.get("/status", responses=responds_with(StatusResponse))
 def get_status(request: Request, context: ContextOf) -> Response:
     """Version, progress and freshness: cheap, made for asking every second."""
     sequence, counts = context.counts()
-    answer = StatusAnswer(
+    body = StatusResponse(
         version=__version__,
         sample=context.settings.sample,
         prompts=context.prompts is not None,
@@ -26,4 +26,4 @@ def get_status(request: Request, context: ContextOf) -> Response:
         search=SearchProgress(pending=context.pending()),
         store=counts,
     )
-    return write(request, answer)
+    return write(request, body)

@@ -7,26 +7,24 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from turnlog.server.answers.calls import ToolCall, ToolCallPage, ToolsAnswer, ToolUsage
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
-from turnlog.server.openapi import answers_with
+from turnlog.server.openapi import responds_with
 from turnlog.server.parameters.calls import ToolCallQuery, ToolQuery
+from turnlog.server.responses import ToolCallPage, ToolsResponse
 
 router = APIRouter(default_response_class=Response, tags=["tool calls"])
 
 
-@router.get("/tool-calls", responses=answers_with(ToolCallPage))
+@router.get("/tool-calls", responses=responds_with(ToolCallPage))
 def list_tool_calls(request: Request, context: ContextOf, query: Annotated[ToolCallQuery, Query()]) -> Response:
     """Tool calls, newest first; those of one session in their order."""
     with judging("cursor"):
         page = context.store.tool_calls(query.to_filter(), limit=query.limit, cursor=query.cursor)
-    return write(request, ToolCallPage(items=[ToolCall.of(call) for call in page.items], next_cursor=page.next_cursor))
+    return write(request, ToolCallPage(items=list(page.items), next_cursor=page.next_cursor))
 
 
-@router.get("/tools", responses=answers_with(ToolsAnswer))
+@router.get("/tools", responses=responds_with(ToolsResponse))
 def list_tools(request: Request, context: ContextOf, query: Annotated[ToolQuery, Query()]) -> Response:
     """How often each tool was called and failed, the most called first."""
-    return write(
-        request, ToolsAnswer(items=[ToolUsage.of(used) for used in context.store.tool_usage(query.to_filter())])
-    )
+    return write(request, ToolsResponse(items=context.store.tool_usage(query.to_filter())))

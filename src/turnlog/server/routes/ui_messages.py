@@ -9,17 +9,17 @@ from starlette.responses import Response
 
 from turnlog.chat.loading import load_ui_json
 from turnlog.model import BlobRef
-from turnlog.server.answers.messages import UIMessagePage
 from turnlog.server.context import ContextOf
 from turnlog.server.errors import judging
 from turnlog.server.frames import json_response, not_modified
-from turnlog.server.openapi import answers_with
+from turnlog.server.openapi import responds_with
 from turnlog.server.parameters.messages import UIMessagesQuery
+from turnlog.server.responses import UIMessagePage
 
 router = APIRouter(prefix="/sessions/{session_id}", default_response_class=Response, tags=["sessions"])
 
 
-@router.get("/ui-messages", responses=answers_with(UIMessagePage))
+@router.get("/ui-messages", responses=responds_with(UIMessagePage))
 def get_ui_messages(
     request: Request, context: ContextOf, session_id: str, query: Annotated[UIMessagesQuery, Query()]
 ) -> Response:

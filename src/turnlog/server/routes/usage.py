@@ -7,32 +7,23 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from turnlog.server.answers.usage import UsageAnswer, UsageRow, UsageTotals
 from turnlog.server.context import ContextOf, write
-from turnlog.server.openapi import answers_with
+from turnlog.server.openapi import responds_with
 from turnlog.server.parameters.usage import UsageQuery
-from turnlog.store.base import UsageReport
-from turnlog.store.usage_text import to_csv, what_is_missing, what_it_contains
+from turnlog.store.usage_report import UsageReport, to_csv
 
 router = APIRouter(default_response_class=Response, tags=["usage"])
 
 _AS_CSV = {"text/csv": {"schema": {"type": "string"}}}
 
 
-@router.get("/usage", responses=answers_with(UsageAnswer, besides=_AS_CSV))
+@router.get("/usage", responses=responds_with(UsageReport, besides=_AS_CSV))
 def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery, Query()]) -> Response:
     """Usage by something and in all; days are UTC."""
     report = context.store.usage(query.by, query.to_filter())
     if query.format == "csv" or (query.format is None and _wants_csv(request)):
         return _csv(report)
-    answer = UsageAnswer(
-        by=report.by,
-        rows=[UsageRow.of(row, totals=UsageTotals.of_totals(row.totals)) for row in report.rows],
-        totals=UsageTotals.of_totals(report.totals),
-        contains=what_it_contains(report.by),
-        missing=what_is_missing(report.totals),
-    )
-    return write(request, answer)
+    return write(request, report)
 
 
 def _wants_csv(request: Request) -> bool:

@@ -11,11 +11,11 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from turnlog.store.queries.paging import aware_milliseconds
 from turnlog.store.search import index_file, markers
 from turnlog.store.search.base import FIELDS, SearchFilter
 from turnlog.store.search.documents import FAILED, HAS_IMAGE, INPUT, OUTPUT
 from turnlog.store.search.query import Expand, Query, any_of, to_expression
+from turnlog.store.sqlite.paging import aware_milliseconds
 
 LAST_ID = (1 << 63) - 1
 

@@ -20,7 +20,6 @@ from zlib import crc32
 
 from turnlog.errors import StoreError
 from turnlog.store.frames import BODY_COLUMNS, BodyReader
-from turnlog.store.queries.paging import decode_cursor, encode_cursor
 from turnlog.store.rows import moment
 from turnlog.store.search import index_file
 from turnlog.store.search.base import EVERYTHING, FIELDS, Hit, HitPlace, SearchFilter, SearchPage, SearchSort
@@ -31,6 +30,7 @@ from turnlog.store.search.query import Query, parse_query
 from turnlog.store.search.snippets import TermFinder
 from turnlog.store.search.store_reader import StoreReader
 from turnlog.store.search.vocabulary import Vocabulary
+from turnlog.store.sqlite.paging import decode_cursor, encode_cursor
 
 RANKED = 1000
 """Matches that are ranked by relevance: the newest ones."""

@@ -1,30 +1,38 @@
-"""The store in one SQLite file, answering in the rooms in which `store.questions` asks.
+"""The store in one SQLite file: the engine behind `store.base.Store`.
 
-The answers are made in `turnlog.store.queries`. Each of its modules is imported when it is first asked, so that a
-usage report does not wait for what decodes messages.
+Each module has the queries of one subject, as methods of one class; what they return and raise is said in the protocol.
+`connections` is what they share. `open_sqlite` puts the classes together.
 """
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from turnlog.store.sqlite.changes import ChangeAnswers
-from turnlog.store.sqlite.messages import MessageAnswers
-from turnlog.store.sqlite.overviews import OverviewAnswers
-from turnlog.store.sqlite.sessions import SessionAnswers
-from turnlog.store.sqlite.sources import SourceAnswers
+from turnlog.store.sqlite.usage import Usage
+
+if TYPE_CHECKING:
+    from turnlog.store.base import Store
 
 
-class SqliteStore(SessionAnswers, MessageAnswers, OverviewAnswers, SourceAnswers, ChangeAnswers):
-    """A `Store` in an SQLite file. Any number of threads may ask at once."""
+class UsageStore(Usage):
+    """A store of which only usage was asked yet; at any other query it becomes a whole `SqliteStore`.
 
-    def __enter__(self) -> Self:
-        """The store itself."""
-        return self
+    What decodes messages takes longer to import than a usage report to make.
+    """
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the store."""
-        self.close()
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from turnlog.store.sqlite.store import SqliteStore
+
+            self.__class__ = SqliteStore
+            return getattr(self, name)
+
+
+def open_sqlite(path: Path) -> Store:
+    """Open the file, made or brought up to the newest schema where that is needed.
+
+    Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is none.
+    """
+    return cast("Store", UsageStore(path))

@@ -1,87 +1,201 @@
-"""Answers about what happens to a store: runs, what the user says, its change sequence, its size and freshness."""
+"""What browsers get from SQLite: windows of a session and what changed, as stored bodies that nobody decodes.
+
+A message has one number of its last change, so that two spans of the change sequence that meet have it once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Unpack
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
 
-from turnlog.store.connection import connect, write_transaction
-from turnlog.store.shapes.changes import ChangeEntry, SessionChanges, StoreStatus
-from turnlog.store.shapes.paging import Page
-from turnlog.store.shapes.runs import EVERY_RUN, RunFilter
-from turnlog.store.shapes.sessions import Annotations, AnnotationsChange
-from turnlog.store.sqlite.snapshots import Snapshots
+import msgspec
 
-if TYPE_CHECKING:
-    from turnlog.store.runs import Run
+from turnlog.history.order import result_positions
+from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyReader, load_frames
+from turnlog.store.packed_columns import event_json, unpack_many
+from turnlog.store.rows import NANO, moment
+from turnlog.store.session_keys import session_key
+from turnlog.store.sqlite.connections import Connections
+from turnlog.store.sqlite.messages import children_of_calls
+from turnlog.store.sqlite.paging import Span, held, select_span
+from turnlog.store.values import LONGEST_MEMORY, ChangeEntry, SessionChanges
+from turnlog.store.window import MessageRow, Window
+
+_PLACE_COLUMNS = (
+    "s.position, m.external_id, s.turn, s.step, s.fate, s.fate_cause,"
+    f" CASE WHEN m.pays_key IS s.session_key THEN m.cost / {NANO}.0 WHEN m.cost IS NOT NULL THEN 0 END,"
+    " CASE WHEN m.has_tool_calls THEN s.records END, m.key, "
+    f"{BODY_COLUMNS}"
+)
+"""Of a membership `s` and its message `m`: what `_message_rows` is made of, and where the body lies."""
+
+_RECORDS = 7
+"""Index of the records in it."""
+
+_EVENT_COLUMNS = (
+    "CASE WHEN body IS NULL THEN json_object('type', type, 'position', position, 'id', external_id, 'kind', kind,"
+    " 'known', json(iif(known, 'true', 'false')),"
+    " 'created_at', strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch')) END, body, data"
+)
+"""What `stored_events.event_json` makes an event of."""
+
+_EVENTS_BETWEEN = (
+    f"SELECT {_EVENT_COLUMNS} FROM events"
+    " WHERE session_key = ? AND position >= ? AND position < ? ORDER BY position, created_at, key"
+)
+
+_END = 1 << 62
+
+# A unary plus keeps SQLite from walking the whole session: what has changed lately is a few rows of an index.
+CHANGED = (
+    f"SELECT {_PLACE_COLUMNS} FROM messages m CROSS JOIN memberships s"
+    " ON s.message_key = m.key AND s.session_key = ?"
+    " WHERE m.changed_seq > ? AND m.changed_seq <= ? ORDER BY s.position LIMIT ?"
+)
+MOVED = (
+    f"SELECT {_PLACE_COLUMNS} FROM memberships s JOIN messages m ON m.key = s.message_key"
+    " WHERE +s.session_key = ?1 AND s.changed_seq > 0 AND s.changed_seq > ?2 AND s.changed_seq <= ?3"
+    " AND NOT (m.changed_seq > ?2 AND m.changed_seq <= ?3) AND {shared}"
+    " (SELECT 1 FROM memberships o WHERE o.message_key = m.key AND o.session_key <> s.session_key)"
+    " ORDER BY s.position LIMIT ?4"
+)
+JOINED = MOVED.replace("{shared}", "EXISTS")
+"""Of a message that other sessions hold too, a place that has changed may be one that is new."""
+MOVED_ALONE = MOVED.replace("{shared}", "NOT EXISTS")
+CHANGED_EVENTS = (
+    f"SELECT {_EVENT_COLUMNS} FROM events WHERE +session_key = ?"
+    " AND changed_seq > 0 AND changed_seq > ? AND changed_seq <= ? ORDER BY position, created_at, key LIMIT ?"
+)
+GONE_MESSAGES = (
+    "SELECT DISTINCT id FROM gone WHERE session_key = ? AND NOT is_event AND seq > ? AND seq <= ? AND NOT EXISTS"
+    " (SELECT 1 FROM messages m CROSS JOIN memberships s ON s.message_key = m.key AND s.session_key = gone.session_key"
+    " WHERE m.agent = (SELECT agent FROM sessions WHERE key = gone.session_key) AND m.external_id = gone.id) LIMIT ?"
+)
+GONE_EVENTS = (
+    "SELECT DISTINCT position, id FROM gone WHERE session_key = ? AND is_event AND seq > ? AND seq <= ? AND NOT EXISTS"
+    " (SELECT 1 FROM events e WHERE e.session_key = gone.session_key AND e.position = gone.position"
+    " AND e.external_id = gone.id) LIMIT ?"
+)
+REBUILT = "SELECT 1 FROM changes WHERE seq > ? AND seq <= ? AND kind = 'rebuilt' LIMIT 1"
 
 
-class ChangeAnswers(Snapshots):
-    """What `ChangeQuestions` asks."""
+class Changes(Connections):
+    """The queries of `Store` about windows of sessions and the change sequence."""
 
-    def runs(self, filter: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[Run]:
-        """A page of runs."""
-        from turnlog.store.runs import load_runs
-
+    def window(
+        self,
+        session_id: str,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        around: int | None = None,
+        limit: int = 40,
+    ) -> Window:
         with self._snapshot() as connection:
-            return load_runs(connection, filter, limit, cursor)
-
-    def run(self, run_id: str) -> Run:
-        """One run."""
-        from turnlog.store.runs import load_run
-
-        with self._snapshot() as connection:
-            return load_run(connection, run_id)
-
-    def annotations(self, session_ids: Iterable[str]) -> Mapping[str, Annotations]:
-        """What the user said about these sessions."""
-        from turnlog.store.queries.annotations import load_annotations
-
-        with self._snapshot() as connection:
-            return load_annotations(connection, session_ids)
-
-    def annotate(self, session_id: str, **change: Unpack[AnnotationsChange]) -> Annotations:
-        """Change what the user says about a session."""
-        from turnlog.store.queries.annotations import change_annotations
-
-        connection = connect(self.path)
-        try:
-            with write_transaction(connection):
-                return change_annotations(connection, session_id, change)
-        finally:
-            connection.close()
+            key = session_key(connection, session_id)
+            table = held(connection, key)
+            select = f"SELECT {_PLACE_COLUMNS} FROM {table} s JOIN messages m ON m.key = s.message_key"
+            found = select_span(connection, select, key, Span(after, before, around, limit))
+            first, last = (found[0][0], found[-1][0]) if found else (0, -1)
+            previous = connection.execute(
+                f"SELECT 1 FROM {table} WHERE session_key = ? AND position < ? LIMIT 1", (key, first)
+            ).fetchone()
+            following: int | None = connection.execute(
+                f"SELECT min(position) FROM {table} WHERE session_key = ? AND position > ?", (key, last)
+            ).fetchone()[0]
+            # Events before the first message and behind the last belong to the windows at the ends.
+            bounds = (first if previous else 0, _END if following is None else following)
+            events = connection.execute(_EVENTS_BETWEEN, (key, *bounds))
+            return Window(
+                frames=load_frames(connection, [row[PLACE] for row in found]),
+                rows=msgspec.json.encode(_message_rows(connection, session_id, found)),
+                events=_events_json(events),
+                has_before=previous is not None,
+                has_after=following is not None,
+            )
 
     def changes(self, after: int, limit: int = 1000) -> list[ChangeEntry]:
-        """What changed after a number of the change sequence."""
-        from turnlog.store.queries.changes import load_changes
-
         with self._snapshot() as connection:
-            return load_changes(connection, after, limit)
+            rows = connection.execute(
+                "SELECT c.seq, s.agent || ':' || s.external_id, c.kind, c.at FROM changes c"
+                " LEFT JOIN sessions s ON s.key = c.session_key WHERE c.seq > ? ORDER BY c.seq LIMIT ?",
+                (after, limit),
+            )
+            entries: list[ChangeEntry] = []
+            for sequence, session_id, kind, at in rows:
+                changed_at = moment(at)
+                assert changed_at is not None
+                entries.append(ChangeEntry(sequence, session_id, kind, changed_at))
+            return entries
 
     def last_change(self) -> int:
-        """The number of the last change."""
-        from turnlog.store.queries.changes import load_last_change
-
         with self._snapshot() as connection:
-            return load_last_change(connection)
-
-    def parents(self, session_ids: Iterable[str]) -> Mapping[str, str]:
-        """The sessions that subagents came out of."""
-        from turnlog.store.queries.changes import load_parents
-
-        with self._snapshot() as connection:
-            return load_parents(connection, session_ids)
+            row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
+            return row[0] if row else 0
 
     def session_changes(self, session_id: str, after: int, until: int, *, limit: int = 200) -> SessionChanges | None:
-        """What changed in a session."""
-        from turnlog.store.queries.changes import load_session_changes
-
         with self._snapshot() as connection:
-            return load_session_changes(connection, session_id, after, until, limit)
+            key = session_key(connection, session_id)
+            # Of what has left a session, only the last numbers are remembered.
+            if until - after > LONGEST_MEMORY or connection.execute(REBUILT, (after, until)).fetchone():
+                return None
+            span = (key, after, until, limit + 1)
+            changed = connection.execute(CHANGED, span).fetchall()
+            changed += connection.execute(JOINED, span).fetchall()
+            moved = connection.execute(MOVED_ALONE, span).fetchall()
+            events = connection.execute(CHANGED_EVENTS, span).fetchall()
+            gone = [row[0] for row in connection.execute(GONE_MESSAGES, span)]
+            gone_events = connection.execute(GONE_EVENTS, span).fetchall()
+            if len(changed) + len(moved) > limit or max(len(events), len(gone), len(gone_events)) > limit:
+                return None
+            read = BodyReader(connection)
+            return SessionChanges(
+                messages=[read(*row[PLACE]) for row in changed],
+                rows=msgspec.json.encode(_message_rows(connection, session_id, [*changed, *moved])),
+                events=_events_json(events),
+                gone_messages=gone,
+                gone_events=gone_events,
+            )
 
-    def status(self) -> StoreStatus:
-        """Counts, sizes and freshness."""
-        from turnlog.store.queries.status import load_status
 
-        with self._snapshot() as connection:
-            return load_status(connection, self.path)
+def _events_json(rows: Iterable[tuple[str | None, bytes | None, bytes | None]]) -> bytes:
+    """A JSON list of events from their `_EVENT_COLUMNS`."""
+    return b"[%b]" % b",".join([event_json(*row) for row in rows])
+
+
+def _message_rows(connection: sqlite3.Connection, session_id: str, found: list[tuple[Any, ...]]) -> list[MessageRow]:
+    """A row for each message, from rows that begin with `_PLACE_COLUMNS`."""
+    children = _children(connection, session_id)
+    nothing: dict[str, str] = {}
+    return [
+        MessageRow(
+            position,
+            id,
+            turn,
+            step,
+            fate,
+            cause,
+            cost,
+            children.get(key, nothing),
+            list(result_positions(position, records).items()) if records else [],
+        )
+        for (position, id, turn, step, fate, cause, cost, _, key, *_), records in zip(
+            found, unpack_many([row[_RECORDS] for row in found]), strict=True
+        )
+    ]
+
+
+def _children(connection: sqlite3.Connection, session_id: str) -> dict[int, dict[str, str]]:
+    """Message key -> the subagent sessions that its calls started, by call."""
+    subagents = children_of_calls(connection, session_id)
+    found: dict[int, dict[str, str]] = defaultdict(dict)
+    if subagents:
+        rows = connection.execute(
+            "SELECT message_key, tool_call_id FROM parts WHERE tool_call_id IN (SELECT value FROM json_each(?))",
+            (msgspec.json.encode(list(subagents)),),
+        )
+        for message_key, tool_call_id in rows:
+            found[message_key][tool_call_id] = subagents[tool_call_id]
+    return found

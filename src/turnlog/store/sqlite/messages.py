@@ -1,23 +1,94 @@
-"""Answers about one session: its messages, pieces of its history, its landmarks."""
+"""Messages of a session in SQLite: with their places, without their contents, and the records they were made from."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+import json
+import sqlite3
+from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from turnlog.store.shapes.sessions import MessagePlace, OutlineEntry, Passage, PlacedMessage
-from turnlog.store.shapes.sources import RawRecord
-from turnlog.store.sqlite.snapshots import Snapshots
+import msgspec
+
+from turnlog.errors import NotFoundError
+from turnlog.history.order import place_results, result_positions
+from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallPart, ToolKind, ToolResult
+from turnlog.model.codec import encode
+from turnlog.store import bodies
+from turnlog.store.archive import Archive, RecordReader
+from turnlog.store.archived_texts import WholeBodies
+from turnlog.store.blobs import BlobLoader
+from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace
+from turnlog.store.packed_columns import PARENT_ID, unpack_ids, unpack_records
+from turnlog.store.rows import dollars
+from turnlog.store.session_keys import session_key
+from turnlog.store.sqlite.connections import Connections
+from turnlog.store.sqlite.paging import Span, held, select_span
+from turnlog.store.values import MessagePlace, PlacedMessage, RawRecord
 
 if TYPE_CHECKING:
-    from turnlog.model import Fate, HistoryEvent, Membership, Message, ToolKind
-    from turnlog.store.queries.passage import ArrivalCache
-    from turnlog.store.window import Window
+    from turnlog.agents.base import Agent
+
+_FIND_MESSAGE = (
+    "WITH RECURSIVE agents (name) AS (SELECT min(agent) FROM messages UNION ALL"
+    " SELECT (SELECT min(agent) FROM messages WHERE agent > name) FROM agents WHERE name IS NOT NULL)"
+    " SELECT found.key FROM agents CROSS JOIN messages found"
+    " ON found.agent = agents.name AND found.external_id = ?"
+)
+"""Ids are unique within an agent: one look-up for each of the few there are, found by hopping along the same index."""
+
+_PLACES = "SELECT s.position, m.external_id, m.role FROM {held} s JOIN messages m ON m.key = s.message_key"
+_BODIES = f"SELECT m.external_id, {BODY_COLUMNS} FROM {{held}} s JOIN messages m ON m.key = s.message_key"
+
+_BLOB_MARK = b'blob":'
+"""In every body that refers to a blob, and in some others."""
 
 
-class MessageAnswers(Snapshots):
-    """What `MessageQuestions` asks."""
+class _PlacedRow(NamedTuple):
+    """The row of a message in a session: its place there, what it costs, and where its body lies."""
+
+    message_id: str
+    session_key: int
+    position: int
+    parent_id: str | None
+    parent_record: str | None
+    turn: int | None
+    step: int | None
+    fate: str
+    fate_cause: str | None
+    pays_key: int | None
+    records: bytes | None
+    source: str | None
+    source_key: int | None
+    generation: int
+    cost: int | None
+    price_version: str | None
+    body: BodyPlace
+
+    @classmethod
+    def of(cls, row: tuple[Any, ...]) -> _PlacedRow:
+        return cls._make((*row[: PLACE.start], BodyPlace._make(row[PLACE])))
+
+
+def _select_placed(table: str, *, parent_record: str = "s.parent_record", fate: str = "s.fate") -> str:
+    """The rows of the messages that stand in a table of places, which is `s` in conditions, and its messages `m`."""
+    return (
+        f"SELECT m.external_id, s.session_key, s.position, {PARENT_ID}, {parent_record}, s.turn, s.step, {fate},"
+        " s.fate_cause, m.pays_key, s.records, f.path, s.source_key, s.generation, m.cost, v.name,"
+        f" {BODY_COLUMNS}"
+        f" FROM {table} s JOIN messages m ON m.key = s.message_key LEFT JOIN sources f ON f.key = s.source_key"
+        " LEFT JOIN price_versions v ON v.key = m.price_key"
+    )
+
+
+_SELECT_MEMBERS = _select_placed("memberships")
+
+_SELECT_SUPERSEDED = _select_placed("superseded", parent_record="NULL", fate="'superseded'")
+"""Places that a session's own log has superseded (see `store.reconcile.streams`): seldom any."""
+
+
+class Messages(Connections):
+    """The queries of `Store` about messages."""
 
     def messages(
         self,
@@ -31,120 +102,266 @@ class MessageAnswers(Snapshots):
         structured: Container[ToolKind] = (),
         resolve_blobs: bool = True,
     ) -> list[PlacedMessage]:
-        """Messages of a session in order."""
-        from turnlog.store.queries.messages import load_messages
-        from turnlog.store.queries.spans import Span
-
-        span = Span(after, before, around, limit)
+        wanted = None if fates is None else [str(fate) for fate in fates]
         with self._snapshot() as connection:
-            return load_messages(
-                connection, session_id, span, fates, structured=structured, resolve_blobs=resolve_blobs
-            )
+            key = session_key(connection, session_id)
+            select = _select_placed(held(connection, key))
+            condition = "1" if wanted is None else _fate_in(wanted)
+            span = Span(after, before, around, limit)
+            rows = [_PlacedRow.of(row) for row in select_span(connection, select, key, span, condition, wanted or ())]
+            placed = _place(connection, session_id, rows, resolve_blobs=resolve_blobs)
+            if not structured:
+                return list(placed)
+            results = _StructuredResults(connection, session_id, structured)
+            return [
+                msgspec.structs.replace(each, message=results.fill(row, each.message))
+                for row, each in zip(rows, placed, strict=True)
+            ]
 
     def message(
         self, message_id: str, *, session_id: str | None = None, structured: bool = False, resolve_blobs: bool = True
     ) -> Message:
-        """One message."""
-        from turnlog.store.queries.messages import load_message
-
         with self._snapshot() as connection:
-            return load_message(connection, message_id, session_id, structured=structured, resolve_blobs=resolve_blobs)
+            row = _membership_row(connection, message_id, session_id)
+            owner = _session_id(connection, row.session_key)
+            message = next(_place(connection, owner, [row], resolve_blobs=resolve_blobs)).message
+            return _StructuredResults(connection, owner, ToolKind).fill(row, message) if structured else message
 
     def memberships(self, message_id: str) -> list[Membership]:
-        """The place of a message in each session that holds it."""
-        from turnlog.store.queries.messages import load_memberships
-
         with self._snapshot() as connection:
-            return load_memberships(connection, message_id)
+            return [
+                _membership(row, _session_id(connection, row.session_key), _parents(connection, [row]))
+                for row in _membership_rows(connection, message_id)
+            ]
 
     def records(self, message_id: str, *, session_id: str | None = None) -> list[RawRecord]:
-        """The records that a message was made from."""
-        from turnlog.store.queries.messages import load_records
-
         with self._snapshot() as connection:
-            return load_records(connection, message_id, session_id)
+            row = _membership_row(connection, message_id, session_id)
+            if row.source_key is None:
+                return []
+            archive = Archive(connection)
+            return [
+                RawRecord(place, archive.read(row.source_key, row.generation, place.offset or 0, place.length or 0))
+                for place in _provenance(row)
+            ]
 
     def places(
         self, session_id: str, *, fates: Iterable[Fate], since: int | None = None, limit: int = 1000
     ) -> list[MessagePlace]:
-        """Messages of a session without their contents."""
-        from turnlog.store.queries.pages import load_places
-
+        wanted = [str(fate) for fate in fates]
+        span = Span(after=None if since is None else since - 1, limit=limit)
         with self._snapshot() as connection:
-            return load_places(connection, session_id, fates, since, limit)
+            key = session_key(connection, session_id)
+            select = _PLACES.format(held=held(connection, key))
+            return [MessagePlace(*row) for row in select_span(connection, select, key, span, _fate_in(wanted), wanted)]
 
     def bodies(
         self, session_id: str, first: int, last: int, *, fates: Iterable[Fate], resolve_blobs: bool = True
     ) -> dict[str, bytes]:
-        """Canonical JSON of messages."""
-        from turnlog.store.queries.pages import load_bodies
-
+        wanted = [str(fate) for fate in fates]
+        span = Span(after=first - 1, before=last + 1)
         with self._snapshot() as connection:
-            return load_bodies(connection, session_id, (first, last), fates, resolve_blobs=resolve_blobs)
+            key = session_key(connection, session_id)
+            select = _BODIES.format(held=held(connection, key))
+            rows = select_span(connection, select, key, span, _fate_in(wanted), wanted)
+            read = WholeBodies(connection)
+            found = {message_id: read(*place) for message_id, *place in rows}
+            return _resolve(connection, found) if resolve_blobs else found
 
-    def child_sessions(self, session_id: str) -> Mapping[str, str]:
-        """The subagent sessions that calls started."""
-        from turnlog.store.queries.pages import load_child_sessions
-
+    def child_sessions(self, session_id: str) -> dict[str, str]:
         with self._snapshot() as connection:
-            return load_child_sessions(connection, session_id)
+            session_key(connection, session_id)  # raises where there is none
+            return children_of_calls(connection, session_id)
 
-    def history(self, session_id: str, *, resolve_blobs: bool = True) -> list[HistoryEvent]:
-        """All that happened, in causal order."""
-        from turnlog.store.queries.history import load_history
 
-        with self._snapshot() as connection:
-            return load_history(connection, session_id, resolve_blobs=resolve_blobs)
+def messages_at(connection: sqlite3.Connection, session_id: str, positions: Iterable[int]) -> list[PlacedMessage]:
+    """The messages of a session at these positions, in order; large contents are references."""
+    key = session_key(connection, session_id)
+    select = _select_placed(held(connection, key))
+    wanted = json.dumps(list(positions))
+    found = select_span(connection, select, key, Span(), "s.position IN (SELECT value FROM json_each(?))", (wanted,))
+    return list(_place(connection, session_id, [_PlacedRow.of(row) for row in found], resolve_blobs=False))
 
-    def events(self, session_id: str, *, position: int | None = None, type: str | None = None) -> list[HistoryEvent]:
-        """What happened besides messages and results of known calls."""
-        from turnlog.store.queries.history import load_events
 
-        with self._snapshot() as connection:
-            return load_events(connection, session_id, position, type)
+def position_of(connection: sqlite3.Connection, session_id: str, message_id: str) -> int | None:
+    """The position of a message in a session; None where the session does not hold it."""
+    key = session_key(connection, session_id)
+    try:
+        rows = _membership_rows(connection, message_id)
+    except NotFoundError:
+        return None
+    return next((row.position for row in rows if row.session_key == key), None)
 
-    def passage(
-        self,
-        session_id: str,
-        *,
-        after: int | None = None,
-        before: int | None = None,
-        around: int | None = None,
-        limit: int = 40,
-    ) -> Passage:
-        """A passage of the history, with what it takes to understand it."""
-        from turnlog.store.queries.passage import load_passage
-        from turnlog.store.queries.spans import Span
 
-        with self._snapshot() as connection:
-            arrivals = self._arrivals.load(connection, session_id)
-            return load_passage(connection, session_id, Span(after, before, around, limit), arrivals)
+def children_of_calls(connection: sqlite3.Connection, session_id: str) -> dict[str, str]:
+    """Tool call id -> id of the subagent session it started.
 
-    def window(
-        self,
-        session_id: str,
-        *,
-        after: int | None = None,
-        before: int | None = None,
-        around: int | None = None,
-        limit: int = 40,
-    ) -> Window:
-        """A piece of a session for a browser."""
-        from turnlog.store.queries.spans import Span
-        from turnlog.store.queries.window import load_window
+    A fork's copy of a call has the subagents of the session that the fork came out of.
+    """
+    rows = connection.execute(
+        "WITH RECURSIVE origin (id) AS (SELECT ? UNION SELECT l.parent_id FROM links l JOIN origin o"
+        " ON l.child_id = o.id AND l.kind <> 'subagent')"
+        " SELECT coalesce(l.tool_call_id, l.found_call_id) AS call, l.child_id FROM links l JOIN origin o"
+        " ON l.parent_id = o.id WHERE l.kind = 'subagent' AND call IS NOT NULL ORDER BY l.child_id DESC",
+        (session_id,),
+    )
+    return dict(rows.fetchall())
 
-        with self._snapshot() as connection:
-            return load_window(connection, session_id, Span(after, before, around, limit))
 
-    def outline(self, session_id: str) -> list[OutlineEntry]:
-        """Prompts, compactions and rewinds."""
-        from turnlog.store.queries.history import load_outline
+def result_places(position: int, records: bytes | None) -> dict[str, int]:
+    """Result id -> position of the record that brought it, of the message at `position`."""
+    return result_positions(position, unpack_records(records))
 
-        with self._snapshot() as connection:
-            return load_outline(connection, session_id)
+
+def _place(
+    connection: sqlite3.Connection, session_id: str, rows: list[_PlacedRow], *, resolve_blobs: bool
+) -> Iterator[PlacedMessage]:
+    children = children_of_calls(connection, session_id)
+    parents = _parents(connection, rows)
+    loader, read = BlobLoader(connection), WholeBodies(connection)
+    for row in rows:
+        message = bodies.decode(read(*row.body))
+        if resolve_blobs:
+            message = bodies.resolve(message, loader)
+        message = place_results(message, result_places(row.position, row.records), children)
+        yield PlacedMessage(message, _membership(row, session_id, parents), _cost(row))
+
+
+def _membership(row: _PlacedRow, session_id: str, parents: dict[str, str]) -> Membership:
+    return Membership(
+        session_id=session_id,
+        message_id=row.message_id,
+        position=row.position,
+        parent_id=row.parent_id or parents.get(row.parent_record or ""),
+        turn=row.turn,
+        step=row.step,
+        fate=Fate(row.fate),
+        fate_cause=row.fate_cause,
+        is_billed=row.pays_key == row.session_key,
+        records=_provenance(row),
+    )
+
+
+def _provenance(row: _PlacedRow) -> tuple[Provenance, ...]:
+    if row.source is None:
+        return ()
+    places = dict.fromkeys((offset, length) for offset, length, _ in unpack_records(row.records) if length)
+    return tuple(Provenance(source=row.source, offset=offset, length=length) for offset, length in places)
+
+
+def _cost(row: _PlacedRow) -> Cost | None:
+    return None if row.cost is None else dollars(row.cost, price_version=row.price_version)
+
+
+def _parents(connection: sqlite3.Connection, rows: Iterable[_PlacedRow]) -> dict[str, str]:
+    """Record id -> message id, of a session that has parents which a fold knew by their record only."""
+    row = next((row for row in rows if row.parent_id is None and row.parent_record is not None), None)
+    if row is None:
+        return {}
+    found: dict[str, str] = dict(
+        connection.execute(
+            "SELECT record_id, parent_id FROM events"
+            " WHERE session_key = ? AND record_id IS NOT NULL AND parent_id IS NOT NULL",
+            (row.session_key,),
+        ).fetchall()
+    )
+    members = connection.execute(
+        "SELECT m.external_id, s.record_ids FROM memberships s JOIN messages m ON m.key = s.message_key"
+        " WHERE s.session_key = ? AND s.record_ids IS NOT NULL",
+        (row.session_key,),
+    )
+    for message_id, record_ids in members:
+        for record_id in unpack_ids(record_ids, message_id):
+            found[record_id] = message_id
+    return found
+
+
+def _membership_rows(connection: sqlite3.Connection, message_id: str) -> list[_PlacedRow]:
+    """Every place of a message, the one in the billed session first."""
+    found = connection.execute(_FIND_MESSAGE, (message_id,)).fetchall()
+    rows: list[tuple[Any, ...]] = []
+    for key in found:
+        rows += connection.execute(
+            f"{_SELECT_MEMBERS} WHERE m.key = ? ORDER BY s.session_key IS NOT m.pays_key, s.session_key", key
+        ).fetchall()
+        rows += connection.execute(f"{_SELECT_SUPERSEDED} WHERE m.key = ? ORDER BY s.session_key", key).fetchall()
+    if not rows:
+        raise NotFoundError(f"there is no message {message_id}")
+    return [_PlacedRow.of(row) for row in rows]
+
+
+def _membership_row(connection: sqlite3.Connection, message_id: str, session_id: str | None) -> _PlacedRow:
+    rows = _membership_rows(connection, message_id)
+    if session_id is None:
+        return rows[0]
+    key = session_key(connection, session_id)
+    for row in rows:
+        if row.session_key == key:
+            return row
+    raise NotFoundError(f"session {session_id} does not hold message {message_id}")
+
+
+def _session_id(connection: sqlite3.Connection, key: int) -> str:
+    agent, external_id = connection.execute("SELECT agent, external_id FROM sessions WHERE key = ?", (key,)).fetchone()
+    return f"{agent}:{external_id}"
+
+
+def _fate_in(fates: list[str]) -> str:
+    return f"s.fate IN ({','.join('?' * len(fates))})"
+
+
+def _resolve(connection: sqlite3.Connection, found: dict[str, bytes]) -> dict[str, bytes]:
+    loader = BlobLoader(connection)
+    for message_id, body in found.items():
+        if _BLOB_MARK in body:
+            found[message_id] = encode(bodies.resolve(bodies.decode(body), loader))
+    return found
+
+
+def _result_records(row: _PlacedRow) -> dict[str, tuple[int, int]]:
+    """Result id -> offset and length of the record that brought it: the message's own when it stands in that."""
+    records = unpack_records(row.records)
+    own = next(((offset, length) for offset, length, what in records if what is None), None)
+    places = {what: (offset, length) for offset, length, what in records if isinstance(what, str)}
+    return {what: place if place[1] or own is None else own for what, place in places.items()}
+
+
+class _StructuredResults:
+    """Fills in the agent's own JSON of each result, read from the record that brought it."""
+
+    def __init__(self, connection: sqlite3.Connection, session_id: str, kinds: Container[ToolKind]) -> None:
+        self._name = session_id.partition(":")[0]
+        self._kinds = kinds
+        self._archive = RecordReader(Archive(connection))
+
+    def fill(self, row: _PlacedRow, message: Message) -> Message:
+        """The message with what its calls of these kinds brought."""
+        wanted = [part for part in message.parts if isinstance(part, ToolCallPart) and part.kind in self._kinds]
+        if not wanted or row.source_key is None:
+            return message
+        places = _result_records(row)
+        filled = {id(call): self._filled(call, row, places) for call in wanted}
+        return msgspec.structs.replace(message, parts=tuple([filled.get(id(part), part) for part in message.parts]))
 
     @cached_property
-    def _arrivals(self) -> ArrivalCache:
-        from turnlog.store.queries.passage import ArrivalCache
+    def _agent(self) -> Agent | None:
+        # Agents of other packages are found through the entry points of all that are installed: asked for late.
+        from turnlog.agents import agent
 
-        return ArrivalCache()
+        try:
+            return agent(self._name)
+        except Exception:  # Somebody else's package must not make a message unreadable.
+            return None
+
+    def _filled(self, call: ToolCallPart, row: _PlacedRow, places: dict[str, tuple[int, int]]) -> ToolCallPart:
+        results = tuple([self._result(call, result, row, places.get(result.id)) for result in call.results])
+        return msgspec.structs.replace(call, results=results)
+
+    def _result(
+        self, call: ToolCallPart, result: ToolResult, row: _PlacedRow, place: tuple[int, int] | None
+    ) -> ToolResult:
+        if place is None or row.source_key is None or self._agent is None:
+            return result
+        record = self._archive.read(row.source_key, row.generation, *place)
+        structured = self._agent.structured_result(record, call.tool_call_id)
+        return result if structured is None else msgspec.structs.replace(result, structured=structured)

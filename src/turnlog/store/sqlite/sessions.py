@@ -1,24 +1,143 @@
-"""Answers about sessions: lists, look-ups, and what stands about them."""
+"""Sessions in SQLite: lists, look-ups, relationships, and what the user says about them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING
+import json
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Unpack
 
-from turnlog.store.shapes.paging import Page
-from turnlog.store.shapes.sessions import EVERY_SESSION, SessionFilter, SessionLink, SessionPreview, SessionSort
-from turnlog.store.sqlite.snapshots import Snapshots
+import msgspec
 
-if TYPE_CHECKING:
-    from turnlog.model import Ownership, Session
-    from turnlog.store.queries.states import TurnCache
-    from turnlog.store.runs import Run
-    from turnlog.store.states import TurnFacts
+from turnlog.model import Ownership, Project, Relationship, Session, SessionCounts
+from turnlog.model.usage import BUCKETS
+from turnlog.store.base import EVERY_SESSION, SessionFilter, SessionSort
+from turnlog.store.reconcile.lineage import NEAREST
+from turnlog.store.rows import dollars, moment, priced, usage_total
+from turnlog.store.session_keys import session_key
+from turnlog.store.sqlite.connections import Connections
+from turnlog.store.sqlite.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
+from turnlog.store.values import Annotations, AnnotationsChange, Page, SessionLink, SessionPreview
+
+_COUNTS = (
+    "messages",
+    "prompts",
+    "turns",
+    "steps",
+    "tool_calls",
+    "failed_tool_calls",
+    "reasoning_parts",
+    "files",
+    "events",
+)
 
 
-class SessionAnswers(Snapshots):
-    """What `SessionQuestions` asks."""
+class _Row(NamedTuple):
+    key: int
+    agent: str
+    external_id: str
+    native: int
+    title: str | None
+    title_source: Any
+    given_title: str | None
+    project_path: str | None
+    project_name: str | None
+    cwd: str | None
+    git_branch: str | None
+    git_commit: str | None
+    agent_version: str | None
+    created_at: int | None
+    updated_at: int | None
+    user: str
+    team: str
+    task: str
+    machine: str
+    metadata: str | None
+    calls: int
+    unknown_calls: int
+    unpriced_calls: int
+    lower_bound: int
+    cost: int
+    reported_cost: int | None
+
+    @property
+    def id(self) -> str:
+        return f"{self.agent}:{self.external_id}"
+
+
+_COLUMNS = (
+    "s.key, s.agent, s.external_id, s.native, s.title, s.title_source, a.title, p.path, p.name, s.cwd,"
+    " s.git_branch, s.git_commit, s.agent_version, s.created_at, s.updated_at, o.user, o.team, o.task, o.machine,"
+    " s.metadata, s.calls, s.unknown_calls, s.unpriced_calls, s.lower_bound, s.cost, s.reported_cost, "
+    + ", ".join(f"s.{name}" for name in (*_COUNTS, *BUCKETS))
+)
+
+_FROM = (
+    " FROM sessions s JOIN owners o ON o.key = s.owner_key LEFT JOIN projects p ON p.key = s.project_key"
+    " LEFT JOIN annotations a ON a.session_id = s.agent || ':' || s.external_id"
+)
+
+_SORT_VALUES: dict[SessionSort, str] = {
+    "updated": "s.updated_at",
+    "created": "s.created_at",
+    "cost": "CASE WHEN s.calls > s.unknown_calls + s.unpriced_calls THEN s.cost END",
+    "tokens": f"CASE WHEN s.calls > s.unknown_calls THEN {' + '.join(f's.{name}' for name in BUCKETS)} END",
+    "messages": "s.messages",
+}
+
+_CONDITIONS = {
+    "agent": "s.agent = ?",
+    "project": "s.project_key IN (SELECT key FROM projects WHERE path = ? OR name = ?)",
+    "model": "EXISTS (SELECT 1 FROM usage u JOIN models d ON d.key = u.model_key"
+    " WHERE u.session_key = s.key AND d.name = ?)",
+    "branch": "s.git_branch = ?",
+    "title": "instr(casefold(coalesce(a.title, s.title)), casefold(?)) > 0",
+    "relationship": "s.relationship = ?",
+    "user": "s.owner_key IN (SELECT key FROM owners WHERE user = ?)",
+    "team": "s.owner_key IN (SELECT key FROM owners WHERE team = ?)",
+    "task": "s.owner_key IN (SELECT key FROM owners WHERE task = ?)",
+    "machine": "s.owner_key IN (SELECT key FROM owners WHERE machine = ?)",
+    "starred": "coalesce(a.starred, 0) = ?",
+    "archived": "coalesce(a.archived, 0) = ?",
+    "tag": "EXISTS (SELECT 1 FROM json_each(a.tags) WHERE value = ?)",
+}
+"""Fields of `SessionFilter` that compare one value, wherever the condition has a `?`."""
+
+_LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
+"""Not what a stream called a subagent that has a log under another id (see `store.reconcile.streams`)."""
+
+_OWN = (
+    "NOT (s.messages = 0 AND s.events > 0 AND s.created_at IS NULL AND s.cwd IS NULL AND s.title IS NULL"
+    " AND s.native = 0)"
+)
+"""Not a log that holds nothing but facts without a time, which are of other sessions (see `reconcile.titles`)."""
+
+_NOT_ANSWERED_ELSEWHERE = "NOT (s.native = 1 AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
+"""No chat whose every answer an agent's log tells of (see `store.reconcile.chat_answers`)."""
+
+_USED = (
+    'NOT (s.messages = 0 AND s.metadata LIKE \'%"told_by":"hooks"%\' AND EXISTS'
+    " (SELECT 1 FROM events e WHERE e.session_key = s.key AND e.kind = 'hook:SessionEnd'))"
+)
+"""Not what was opened and closed again without a word, of which only hooks tell."""
+
+WANTED_SESSIONS = (
+    "json_each(?) w CROSS JOIN owners o CROSS JOIN sessions s ON s.owner_key = o.key"
+    " AND s.agent = json_extract(w.value, '$[0]') AND s.external_id = json_extract(w.value, '$[1]')"
+)
+"""Tables of the sessions `s` that `wanted_sessions` names. The index on ids begins with the owner: ids are looked up
+for each of the few owners, instead of scanning all sessions."""
+
+
+def wanted_sessions(session_ids: Iterable[str]) -> str:
+    """The parameter of `WANTED_SESSIONS`."""
+    return json.dumps([session_id.partition(":")[::2] for session_id in session_ids])
+
+
+class Sessions(Connections):
+    """The queries of `Store` about sessions."""
 
     def sessions(
         self,
@@ -29,61 +148,263 @@ class SessionAnswers(Snapshots):
         cursor: str | None = None,
         count: bool = False,
     ) -> Page[Session]:
-        """A page of sessions."""
-        from turnlog.store.queries.sessions import load_sessions
-
+        value = _SORT_VALUES[sort]
+        rows: list[tuple[Any, ...]] = []
         with self._snapshot() as connection:
-            return load_sessions(connection, filter, sort, limit, cursor, count)
+            where, parameters = _conditions_of(connection, filter)
+            # Rows of one value run by key, which is how an index on the value alone already has them.
+            for phase in phases(value, "s.key > ?", decode_cursor(sort, (int | None, int), cursor)):
+                missing = limit + 1 - len(rows)
+                if missing > 0:
+                    rows += connection.execute(
+                        f"SELECT {_COLUMNS}, {value}{_FROM} WHERE {where} AND {phase.condition}"
+                        f" ORDER BY {value} DESC, s.key LIMIT ?",
+                        (*parameters, *phase.parameters, missing),
+                    )
+            shown = rows[:limit]
+            following = encode_cursor(sort, shown[-1][-1], shown[-1][0]) if len(rows) > limit else None
+            total = (
+                connection.execute(f"SELECT count(*){_FROM} WHERE {where}", parameters).fetchone()[0] if count else None
+            )
+            return Page(tuple(_sessions(connection, shown)), following, total)
 
     def session(self, session_id: str) -> Session:
-        """One session."""
-        from turnlog.store.queries.sessions import load_session
-
         with self._snapshot() as connection:
-            return load_session(connection, session_id)
+            return _sessions(connection, _select(connection, "s.key = ?", (session_key(connection, session_id),)))[0]
 
     def find_session(self, agent: str, external_id: str, ownership: Ownership | None = None) -> Session | None:
-        """The session an agent knows by this id."""
-        from turnlog.store.queries.sessions import find_session
-
+        # By owner, agent and id: the order of the index that holds them.
+        owner, parameters = "1", ()
+        if ownership is not None:
+            owner = "(user, team, task, machine) = (?, ?, ?, ?)"
+            names = (ownership.user, ownership.team, ownership.task, ownership.machine)
+            parameters = tuple(name or "" for name in names)
+        condition = f"s.owner_key IN (SELECT key FROM owners WHERE {owner}) AND s.agent = ? AND s.external_id = ?"
         with self._snapshot() as connection:
-            return find_session(connection, agent, external_id, ownership)
+            found = _select(connection, condition, (*parameters, agent, external_id))
+            return _sessions(connection, found[:1])[0] if found else None
 
     def children(self, session_id: str) -> list[Session]:
-        """Sessions that came out of this one."""
-        from turnlog.store.queries.sessions import load_children
-
         with self._snapshot() as connection:
-            return load_children(connection, session_id)
+            key = session_key(connection, session_id)
+            rows = _select(connection, f"s.parent_key = ? AND {_LISTED}", (key,))
+            # A chat that agents answered has no part in their sessions; `answers` says which logs those are.
+            logs = connection.execute("SELECT DISTINCT log_id FROM answers WHERE session_id = ?", (session_id,))
+            for (log_id,) in logs.fetchall():
+                agent, _, external_id = log_id.partition(":")
+                condition = "s.owner_key = 1 AND s.agent = ? AND s.external_id = ?"
+                rows += _select(connection, condition, (agent, external_id))
+            found = _sessions(connection, rows)
+        return sorted(found, key=lambda child: (child.created_at is None, child.created_at, child.id))
 
     def relationships(self, session_id: str) -> list[SessionLink]:
-        """Relationships in which the session is child or parent."""
-        from turnlog.store.queries.sessions import load_relationships
-
+        # Not to what only a stream called a child of it.
+        hidden = f"SELECT s.agent || ':' || s.external_id FROM sessions s WHERE s.parent_key = ? AND NOT ({_LISTED})"
         with self._snapshot() as connection:
-            return load_relationships(connection, session_id)
+            key = session_key(connection, session_id)
+            return [
+                *_links(connection, "child_id = ?", (session_id,)),
+                *_links(connection, f"parent_id = ? AND child_id NOT IN ({hidden})", (session_id, key)),
+            ]
 
-    def previews(self, session_ids: Iterable[str]) -> Mapping[str, SessionPreview]:
-        """What lists show of these sessions besides themselves."""
-        from turnlog.store.queries.previews import load_previews
-
+    def previews(self, session_ids: Iterable[str]) -> dict[str, SessionPreview]:
         with self._snapshot() as connection:
-            return load_previews(connection, session_ids)
+            rows = connection.execute(
+                "SELECT s.agent || ':' || s.external_id,"
+                " (SELECT m.text_preview FROM memberships p CROSS JOIN messages m ON m.key = p.message_key"
+                "  WHERE p.session_key = s.key AND m.origin IN ('prompt', 'subagent_prompt') AND m.text_preview <> ''"
+                "  ORDER BY p.position LIMIT 1),"
+                " (SELECT count(*) FROM sessions c WHERE c.parent_key = s.key)"
+                f" FROM {WANTED_SESSIONS}",
+                (wanted_sessions(session_ids),),
+            )
+            return {session_id: SessionPreview(prompt, children) for session_id, prompt, children in rows}
 
-    def turn_facts(self, session_ids: Iterable[str]) -> Mapping[str, TurnFacts]:
-        """How the last turn of these sessions stands."""
+    def parents(self, session_ids: Iterable[str]) -> dict[str, str]:
         with self._snapshot() as connection:
-            return self._turns.load(connection, session_ids)
+            rows = connection.execute(
+                "SELECT s.agent || ':' || s.external_id, p.agent || ':' || p.external_id"
+                f" FROM {WANTED_SESSIONS} JOIN sessions p ON p.key = s.parent_key WHERE s.relationship = 'subagent'",
+                (wanted_sessions(session_ids),),
+            )
+            return dict(rows.fetchall())
 
-    def newest_runs(self, session_ids: Iterable[str]) -> Mapping[str, Run]:
-        """The newest run of each of these sessions."""
-        from turnlog.store.runs import load_newest_runs
-
+    def annotations(self, session_ids: Iterable[str]) -> dict[str, Annotations]:
         with self._snapshot() as connection:
-            return load_newest_runs(connection, session_ids)
+            return _annotations(connection, session_ids)
 
-    @cached_property
-    def _turns(self) -> TurnCache:
-        from turnlog.store.queries.states import TurnCache
+    def annotate(self, session_id: str, **change: Unpack[AnnotationsChange]) -> Annotations:
+        with self._writing() as connection:
+            key = session_key(connection, session_id)
+            now = int(time.time() * 1000)
+            before = _annotations(connection, [session_id]).get(session_id, Annotations())
+            after = msgspec.structs.replace(before, **change)
+            tags = tuple(dict.fromkeys(after.tags))
+            connection.execute(
+                "INSERT OR REPLACE INTO annotations (session_id, title, starred, archived, tags, note, changed_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    session_id,
+                    after.title or None,
+                    after.starred,
+                    after.archived,
+                    json.dumps(tags),
+                    after.note or None,
+                    now,
+                ),
+            )
+            connection.execute("INSERT INTO changes (session_key, kind, at) VALUES (?, 'session', ?)", (key, now))
+            return _annotations(connection, [session_id])[session_id]
 
-        return TurnCache()
+
+def _conditions_of(connection: sqlite3.Connection, wanted: SessionFilter) -> tuple[str, list[Any]]:
+    """The condition that a filter is, and its parameters. Raises NotFoundError for a parent that is not stored."""
+    conditions: list[str] = [_OWN, _USED, _NOT_ANSWERED_ELSEWHERE]
+    parameters: list[Any] = []
+    for name, condition in _CONDITIONS.items():
+        value = getattr(wanted, name)
+        if value is not None:
+            conditions.append(condition)
+            parameters += [value] * condition.count("?")
+    if wanted.since is not None:
+        conditions.append("s.updated_at >= ?")
+        parameters.append(aware_milliseconds(wanted.since))
+    if wanted.until is not None:
+        conditions.append("s.created_at < ?")
+        parameters.append(aware_milliseconds(wanted.until))
+    if wanted.parent is not None:
+        conditions.append("s.parent_key = ?")
+        parameters.append(session_key(connection, wanted.parent))
+    if not wanted.subagents and wanted.parent is None and wanted.relationship is None:
+        conditions.append("s.relationship IS NOT 'subagent'")
+    else:
+        conditions.append(_LISTED)
+    return " AND ".join(conditions), parameters
+
+
+def _select(connection: sqlite3.Connection, condition: str, parameters: Iterable[Any]) -> list[tuple[Any, ...]]:
+    return connection.execute(
+        f"SELECT {_COLUMNS}{_FROM} WHERE {condition} ORDER BY s.key", tuple(parameters)
+    ).fetchall()
+
+
+def _sessions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> list[Session]:
+    """Sessions from their rows, with what stands in other tables fetched for all of them at once."""
+    found = [_Row(*row[: len(_Row._fields)]) for row in rows]
+    ids = [row.id for row in found]
+    models = _models(connection, [row.key for row in found])
+    relationships: dict[str, list[Relationship]] = defaultdict(list)
+    for link in _links(connection, f"child_id IN ({_marks(ids)})", ids):
+        relationships[link.child_session_id].append(link.relationship)
+    diagnostics = _diagnostic_counts(connection, ids)
+    sessions: list[Session] = []
+    for row, values in zip(found, rows, strict=True):
+        counts = values[len(_Row._fields) :]
+        sessions.append(
+            _session(
+                row,
+                SessionCounts(**dict(zip(_COUNTS, counts, strict=False)), diagnostics=diagnostics.get(row.id, 0)),
+                counts[len(_COUNTS) : len(_COUNTS) + len(BUCKETS)],
+                tuple(models[row.key]),
+                tuple(relationships[row.id]),
+            )
+        )
+    return sessions
+
+
+def _session(
+    row: _Row,
+    counts: SessionCounts,
+    buckets: Sequence[int],
+    models: tuple[str, ...],
+    relationships: tuple[Relationship, ...],
+) -> Session:
+    return Session(
+        id=row.id,
+        agent=row.agent,
+        external_id=row.external_id,
+        title=row.given_title or row.title,
+        title_source="user" if row.given_title else row.title_source,
+        project=None
+        if row.project_path is None
+        else Project(path=row.project_path, name=row.project_name or row.project_path),
+        cwd=row.cwd,
+        git_branch=row.git_branch,
+        git_commit=row.git_commit,
+        agent_version=row.agent_version,
+        models=models,
+        created_at=moment(row.created_at),
+        updated_at=moment(row.updated_at),
+        relationships=relationships,
+        ownership=Ownership(
+            user=row.user or None, team=row.team or None, task=row.task or None, machine=row.machine or None
+        ),
+        native=bool(row.native),
+        counts=counts,
+        usage=usage_total(buckets, row.calls, row.unknown_calls, row.lower_bound),
+        cost=priced(row.cost, row.calls, row.unknown_calls, row.unpriced_calls),
+        unpriced_calls=row.unpriced_calls + row.unknown_calls,
+        reported_cost=None if row.reported_cost is None else dollars(row.reported_cost, reported=True),
+        metadata=msgspec.json.decode(row.metadata) if row.metadata else {},
+    )
+
+
+def _models(connection: sqlite3.Connection, keys: list[int]) -> dict[int, list[str]]:
+    """The models each session called, the most called first."""
+    found: dict[int, list[str]] = {key: [] for key in keys}
+    rows = connection.execute(
+        "SELECT u.session_key, d.name FROM usage u JOIN models d ON d.key = u.model_key"
+        f" WHERE u.session_key IN ({_marks(keys)}) GROUP BY u.session_key, d.name ORDER BY sum(u.calls) DESC, d.name",
+        keys,
+    )
+    for key, name in rows:
+        found[key].append(name)
+    return found
+
+
+def _links(connection: sqlite3.Connection, condition: str, parameters: Sequence[str | int]) -> list[SessionLink]:
+    rows = connection.execute(
+        "SELECT child_id, kind, parent_id, coalesce(tool_call_id, found_call_id),"
+        " coalesce(message_id, found_message_id), inferred OR found_call_id IS NOT NULL"
+        f" FROM links l WHERE {condition} AND {NEAREST} ORDER BY inferred, kind, parent_id, child_id",
+        parameters,
+    )
+    return [
+        SessionLink(
+            child,
+            Relationship(
+                kind=kind,
+                parent_session_id=parent,
+                parent_tool_call_id=tool_call_id,
+                parent_message_id=message_id,
+                inferred=bool(inferred),
+            ),
+        )
+        for child, kind, parent, tool_call_id, message_id, inferred in rows
+    ]
+
+
+def _diagnostic_counts(connection: sqlite3.Connection, ids: list[str]) -> dict[str, int]:
+    rows = connection.execute(
+        "SELECT f.session_id, count(*) FROM sources f JOIN diagnostics d"
+        " ON d.source_key = f.key AND d.generation = f.generation"
+        f" WHERE f.session_id IN ({_marks(ids)}) GROUP BY f.session_id",
+        ids,
+    )
+    return dict(rows.fetchall())
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ",".join("?" * len(values))
+
+
+def _annotations(connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, Annotations]:
+    rows = connection.execute(
+        "SELECT session_id, title, starred, archived, tags, note, changed_at FROM annotations"
+        " WHERE session_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(session_ids)),),
+    )
+    return {
+        session_id: Annotations(title, bool(starred), bool(archived), tuple(json.loads(tags or "[]")), note, moment(at))
+        for session_id, title, starred, archived, tags, note, at in rows
+    }

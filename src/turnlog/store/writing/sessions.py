@@ -17,10 +17,10 @@ import msgspec
 from turnlog.agents.changes import NAMED_AFTER, SessionChange
 from turnlog.agents.hooked import TOLD_BY
 from turnlog.model.session import TitleSource
-from turnlog.store.base import LONGEST_MEMORY
 from turnlog.store.reconcile.merge import merge_session_changes
 from turnlog.store.reconcile.titles import LeafTitles, title_of
 from turnlog.store.rows import MESSAGE_COUNTS, NANO, USAGE_COUNTS, milliseconds, moment, nanos
+from turnlog.store.values import LONGEST_MEMORY
 from turnlog.store.writing.names import Names
 
 _FACTS = (

@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { getJson } from "@/api/client";
 import { SEARCH } from "@/api/paths";
-import type { SearchAnswer, SearchHit } from "@/api/types";
+import type { SearchResponse, SearchHit } from "@/api/types";
 
 /** Nobody steps through more. */
 export const MOST_HITS = 1000;
@@ -51,7 +51,7 @@ async function findAll(session: string, q: string, signal: AbortSignal): Promise
   let cursor: string | null = null;
   let pending = 0;
   do {
-    const page: SearchAnswer = await getJson(SEARCH, { q, session, limit: PAGE, cursor }, signal);
+    const page: SearchResponse = await getJson(SEARCH, { q, session, limit: PAGE, cursor }, signal);
     hits.push(...page.items.flatMap((group) => group.hits));
     cursor = page.next_cursor;
     pending = page.pending;

@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { getJson } from "@/api/client";
 import { messagePath, sessionPath } from "@/api/paths";
-import type { EventRecord, Items, RawRecord } from "@/api/types";
+import type { EventRecord, Items, RecordText } from "@/api/types";
 import { CodeBlock } from "@/content/code-block";
 import { formatCount } from "@/format/numbers";
 import { useSessionContext } from "@/session/session-context";
@@ -24,7 +24,7 @@ export function RawRecords({ messageId, callId }: RawRecordsProps) {
   const records = useQuery({
     queryKey: ["raw", messageId, sessionId],
     queryFn: ({ signal }) =>
-      getJson<Items<RawRecord>>(`${messagePath(messageId)}/raw`, { session: sessionId }, signal),
+      getJson<Items<RecordText>>(`${messagePath(messageId)}/raw`, { session: sessionId }, signal),
   });
   if (records.isPending) return <p className="tool-note">Loading…</p>;
   if (records.isError) return <p className="tool-note">Could not be loaded: {records.error.message}</p>;
@@ -35,7 +35,7 @@ export function RawRecords({ messageId, callId }: RawRecordsProps) {
   ));
 }
 
-export function RawRecordView({ record }: { record: RawRecord }) {
+export function RawRecordView({ record }: { record: RecordText }) {
   return (
     <figure className="raw-record">
       <figcaption>

@@ -1,7 +1,7 @@
 /** The form for the next prompt. The session's own agent answers it, and the answer is read from the agent's log. */
 
 import { type KeyboardEvent, useId, useState } from "react";
-import type { PermissionRequest, PromptAnswer, ToolCallPart } from "@/api/types";
+import type { PermissionRequest, PromptResponse, ToolCallPart } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { type Prompt, usePrompt } from "./prompt";
 import "./composer.css";
@@ -21,7 +21,7 @@ function Form({
   send,
   answer,
   stop,
-}: Prompt & { state: PromptAnswer }) {
+}: Prompt & { state: PromptResponse }) {
   const [text, setText] = useState("");
   const field = useId();
   const note = useId();

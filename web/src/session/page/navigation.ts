@@ -4,7 +4,7 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react
 import { type Anchor, parseAnchor } from "@/api/anchor";
 import { getJson } from "@/api/client";
 import { messagePath } from "@/api/paths";
-import type { MessageAnswer, OutlineEntry } from "@/api/types";
+import type { MessageResponse, OutlineEntry } from "@/api/types";
 import type { LoadedWindow } from "@/session/loaded-window";
 import { type Place, placeAt, START } from "@/session/place";
 import type { Replay } from "@/session/replay/replay";
@@ -115,7 +115,7 @@ function compactionAfter(outline: OutlineEntry[], position: number): number | nu
 
 /** Position of a message in a session, from the server. */
 export async function locate(sessionId: string, messageId: string): Promise<number> {
-  const answer = await getJson<MessageAnswer>(messagePath(messageId), { session: sessionId });
+  const answer = await getJson<MessageResponse>(messagePath(messageId), { session: sessionId });
   const place = answer.memberships.find((membership) => membership.session_id === sessionId);
   if (!place) throw new Error(`This session does not contain message ${messageId}.`);
   return place.position;

@@ -4,7 +4,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { getJson, sendJson } from "@/api/client";
 import { promptAnswerPath, promptPath } from "@/api/paths";
-import type { PromptAnswer, SessionItem, SessionState } from "@/api/types";
+import type { PromptResponse, SessionItem, SessionState } from "@/api/types";
 
 /** Milliseconds between two requests for the state of the agent. */
 const POLL_INTERVAL = 1_000;
@@ -29,18 +29,18 @@ export function usePrompt(sessionId: string) {
   const queryKey = promptKey(sessionId);
   const { data: state } = useQuery({
     queryKey,
-    queryFn: ({ signal }) => getJson<PromptAnswer>(path, {}, signal),
+    queryFn: ({ signal }) => getJson<PromptResponse>(path, {}, signal),
     refetchInterval: (query) => (query.state.data?.running ? POLL_INTERVAL : false),
   });
-  const keep = { onSuccess: (answer: PromptAnswer) => queries.setQueryData(queryKey, answer) };
+  const keep = { onSuccess: (answer: PromptResponse) => queries.setQueryData(queryKey, answer) };
   const send = useMutation({
-    mutationFn: (text: string) => sendJson<PromptAnswer>("POST", path, { text }),
+    mutationFn: (text: string) => sendJson<PromptResponse>("POST", path, { text }),
     ...keep,
   });
-  const stop = useMutation({ mutationFn: () => sendJson<PromptAnswer>("DELETE", path), ...keep });
+  const stop = useMutation({ mutationFn: () => sendJson<PromptResponse>("DELETE", path), ...keep });
   const answer = useMutation({
     mutationFn: (permission: PermissionAnswer) =>
-      sendJson<PromptAnswer>("POST", promptAnswerPath(sessionId), permission),
+      sendJson<PromptResponse>("POST", promptAnswerPath(sessionId), permission),
     ...keep,
   });
   const { reset } = stop;
@@ -52,7 +52,7 @@ export function usePrompt(sessionId: string) {
 
 /** What the session does now; when its agent asks for permission in this page, it is waiting for that. */
 export function useSessionState(session: SessionItem | undefined): SessionState | undefined {
-  const { data } = useQuery<PromptAnswer>({ queryKey: promptKey(session?.id ?? ""), enabled: false });
+  const { data } = useQuery<PromptResponse>({ queryKey: promptKey(session?.id ?? ""), enabled: false });
   const [request] = data?.permission_requests ?? [];
   const state = session?.state;
   if (!request || !state) return state;

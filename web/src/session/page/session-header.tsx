@@ -5,7 +5,7 @@ import { AnnotateButton } from "@/annotations/annotate-button";
 import { AnnotationLine } from "@/annotations/annotation-line";
 import { StarButton } from "@/annotations/star-button";
 import { sessionPage } from "@/api/paths";
-import type { Session, SessionAnswer, SessionItem } from "@/api/types";
+import type { Session, SessionResponse, SessionItem } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { titleOf } from "@/sessions/session-title";
 import { SessionMenu } from "./session-menu";
@@ -23,7 +23,7 @@ import { useSessionState } from "./prompt";
 const NOT_LIVE = "The server cannot be reached. Missed changes are loaded when it is back.";
 
 interface SessionHeaderProps {
-  answer: SessionAnswer | undefined;
+  answer: SessionResponse | undefined;
   /** Whether what the agent writes now would be seen. */
   live: boolean;
   onReplay: () => void;
@@ -73,7 +73,7 @@ export function SessionHeader({ answer, live, onReplay, onFind, onOutline }: Ses
 }
 
 /** A link back: to the call in the parent session that started this one, or to the list. */
-function Back({ answer }: { answer: SessionAnswer | undefined }) {
+function Back({ answer }: { answer: SessionResponse | undefined }) {
   const parent = answer?.parent;
   return (
     <Link
@@ -92,7 +92,7 @@ const RELATIONSHIPS = {
   continuation: "Continues",
 };
 
-function Origin({ answer: { session, parent } }: { answer: SessionAnswer }) {
+function Origin({ answer: { session, parent } }: { answer: SessionResponse }) {
   if (!parent) return null;
   return (
     <li>

@@ -5,7 +5,7 @@ import { lazy, Suspense, useCallback, useMemo, useRef, useState } from "react";
 import { getJson } from "@/api/client";
 import { type StreamReader, useEventStream } from "@/api/event-stream";
 import { sessionPath } from "@/api/paths";
-import type { Items, OutlineEntry, SearchHit, SessionAnswer, SessionChange } from "@/api/types";
+import type { Items, OutlineEntry, SearchHit, SessionResponse, SessionChange } from "@/api/types";
 import { Drawer } from "@/design/drawer";
 import { describeFailure, isMissing, Problem } from "@/design/problem";
 import { DisclosureProvider } from "@/session/disclosure";
@@ -45,7 +45,7 @@ function ChildSession({ id }: { id: string }) {
 export default function SessionPage({ id }: { id: string }) {
   const answer = useQuery({
     queryKey: ["session", id],
-    queryFn: ({ signal }) => getJson<SessionAnswer>(sessionPath(id), {}, signal),
+    queryFn: ({ signal }) => getJson<SessionResponse>(sessionPath(id), {}, signal),
   });
   const outline = useQuery({
     queryKey: ["outline", id],
@@ -71,7 +71,7 @@ function inOrder(entries: OutlineEntry[]): OutlineEntry[] {
 interface OpenSessionProps {
   id: string;
   /** Undefined until it is loaded: the messages are requested at the same time. */
-  answer: SessionAnswer | undefined;
+  answer: SessionResponse | undefined;
   /** Likewise. */
   outline: OutlineEntry[] | undefined;
 }
@@ -193,7 +193,7 @@ function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamRea
   const queries = useQueryClient();
   const onChange = (change: SessionChange) => {
     reader.onChange(change);
-    queries.setQueryData<SessionAnswer>(
+    queries.setQueryData<SessionResponse>(
       ["session", id],
       (answer) => answer && { ...answer, session: change.session },
     );
@@ -205,7 +205,7 @@ function useGrowth(id: string, window: LoadedWindow["window"], reader: StreamRea
   // The facts and the outline, too, may be older than the first change of the stream.
   const onResync = (sequence: number) => {
     reader.onResync(sequence);
-    const read = queries.getQueryData<SessionAnswer>(["session", id])?.change_sequence ?? -1;
+    const read = queries.getQueryData<SessionResponse>(["session", id])?.change_sequence ?? -1;
     if (read >= sequence) return;
     queries.invalidateQueries({ queryKey: ["session", id] });
     queries.invalidateQueries({ queryKey: ["outline", id] });

@@ -1,6 +1,6 @@
 /** The calls of one step: one alone is a row, several stand side by side. */
 
-import type { Message, Part, Placement, ToolCallPart } from "@/api/types";
+import type { Message, Part, MessageRow, ToolCallPart } from "@/api/types";
 import { plural } from "@/format/numbers";
 import { ToolCall } from "./tool-call";
 import "./tool-call.css";
@@ -8,7 +8,7 @@ import "./tool-call.css";
 interface CallGroupProps {
   calls: PlacedCall[];
   message: Message;
-  placement: Placement;
+  placement: MessageRow;
 }
 
 export function CallGroup({ calls, message, placement }: CallGroupProps) {
@@ -61,7 +61,7 @@ export type StepItem = { kind: "part"; item: PlacedPart } | { kind: "calls"; cal
  * Groups the parts of a step: calls next to each other ran at the same time and stand side by side in the order in which
  * their results arrived; a call that another call made is nested in that one.
  */
-export function layOut(parts: Part[], results: Placement["results"]): StepItem[] {
+export function layOut(parts: Part[], results: MessageRow["results"]): StepItem[] {
   const arrivals = new Map(results);
   const items: StepItem[] = [];
   parts.forEach((part, index) => {

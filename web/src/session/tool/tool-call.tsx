@@ -3,7 +3,7 @@
 import { useMemo } from "react";
 import { Link } from "wouter";
 import { sessionPage } from "@/api/paths";
-import type { Message, Placement, ToolCallPart } from "@/api/types";
+import type { Message, MessageRow, ToolCallPart } from "@/api/types";
 import type { FileChange } from "@/content/patches";
 import { Icon } from "@/design/icon";
 import { formatDuration } from "@/format/time";
@@ -20,7 +20,7 @@ import { ToolPanel } from "./tool-panel";
 interface ToolCallProps {
   part: ToolCallPart;
   message: Message;
-  placement: Placement;
+  placement: MessageRow;
   index: number;
 }
 

@@ -1,7 +1,7 @@
 /** What a tool was given: an edit as a diff, a command as a command, a list as a list, anything else as its fields. */
 
 import { useMemo } from "react";
-import type { Json, MessageAnswer, ToolCallPart } from "@/api/types";
+import type { Json, MessageResponse, ToolCallPart } from "@/api/types";
 import { CodeBlock } from "@/content/code-block";
 import { JsonView } from "@/content/json-view";
 import { Markdown } from "@/content/markdown";
@@ -163,13 +163,13 @@ export function useStructuredResults(
   const { sessionId } = useSessionContext();
   const answer = useQuery({
     queryKey: ["message", messageId, sessionId],
-    queryFn: ({ signal }) => getJson<MessageAnswer>(messagePath(messageId), { session: sessionId }, signal),
+    queryFn: ({ signal }) => getJson<MessageResponse>(messagePath(messageId), { session: sessionId }, signal),
     enabled: wanted,
   });
   return { results: answer.data && structuredOf(answer.data, toolCallId), error: answer.error };
 }
 
-function structuredOf(answer: MessageAnswer, toolCallId: string): Json[] {
+function structuredOf(answer: MessageResponse, toolCallId: string): Json[] {
   const calls = (answer.message.parts ?? []).filter((part) => part.type === "tool-call");
   const results = calls.find((call) => call.tool_call_id === toolCallId)?.results ?? [];
   return results.flatMap((result) => (result.structured === undefined ? [] : [result.structured]));

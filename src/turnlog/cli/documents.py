@@ -1,0 +1,288 @@
+"""What `--json` writes, a type a command. Stable: fields are added, never renamed or given another meaning.
+
+The same JSON as the HTTP API's where both have the same (docs/reference/http-api.md): values of the store and the model
+are in these types as they are. Elsewhere unknown is null, times are ISO 8601 in UTC, sizes bytes, money US dollars.
+Commands import this for the type checker only: it loads the model.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, TypedDict
+
+from turnlog.server.responses import RunResponse
+from turnlog.store.usage_report import UsageReport
+from turnlog.store.values import AgentVersion, Annotations, StoreStatus, TouchedFile, UnknownKind
+
+UsageDocument: TypeAlias = UsageReport
+"""`turnlog usage`."""
+
+RunDocument: TypeAlias = RunResponse
+"""`turnlog runs show` and `turnlog runs link`."""
+
+
+class AnnotationsDocument(Annotations, frozen=True, kw_only=True):
+    """`turnlog annotate`."""
+
+    session: str
+
+
+class FileUseDocument(TypedDict):
+    """What one session did to a file."""
+
+    session: str
+    calls: int
+    edits: int
+    kinds: list[str]
+    first_at: str | None
+    last_at: str | None
+
+
+class FilesDocument(TypedDict):
+    """`turnlog files`: the sessions of the file that was named, or the files where none was."""
+
+    sessions: list[FileUseDocument]
+    files: list[TouchedFile]
+
+
+class RunsDocument(TypedDict):
+    """`turnlog runs`."""
+
+    items: list[RunDocument]
+    next_cursor: str | None
+    total: int | None
+
+
+class SessionsDocument(TypedDict):
+    """`turnlog sessions`: items are the model's sessions."""
+
+    items: list[dict[str, Any]]
+    next_cursor: str | None
+    total: int | None
+
+
+class ShowDocument(TypedDict):
+    """`turnlog show`: the model's session and history events."""
+
+    session: dict[str, Any]
+    events: list[dict[str, Any]]
+
+
+class PlaceDocument(TypedDict):
+    """A session that holds the message of a hit, and where."""
+
+    session_id: str
+    position: int
+    title: str | None
+    project: str | None
+
+
+class HitDocument(TypedDict):
+    """A part in which the query was found; `marks` are characters of the snippet."""
+
+    message_id: str
+    agent: str
+    role: str
+    sequence: int
+    field: str
+    tool_name: str | None
+    created_at: str | None
+    snippet: str
+    marks: list[list[int]]
+    places: list[PlaceDocument]
+
+
+class SearchDocument(TypedDict):
+    """`turnlog search`. `behind`: messages that are not searchable yet."""
+
+    hits: list[HitDocument]
+    next_cursor: str | None
+    total: int | None
+    total_is_exact: bool
+    behind: int
+
+
+class ProblemDocument(TypedDict):
+    """A file, or a folder of files, that could not be read."""
+
+    path: str
+    reason: str
+
+
+class SyncDocument(TypedDict):
+    """`turnlog sync`."""
+
+    sources: int
+    changed: int
+    vanished: int
+    bytes: int
+    sessions: int
+    new_sessions: int
+    messages: int
+    diagnostics: int
+    problems: list[ProblemDocument]
+    seconds: float
+
+
+class ImportDocument(TypedDict):
+    """`turnlog import`."""
+
+    agent: str
+    version: str | None
+    kind: str
+    path: str
+    bytes: int
+    is_new: bool
+    sessions: list[str]
+    new_sessions: int
+    messages: int
+    diagnostics: int
+    problems: list[ProblemDocument]
+    seconds: float
+
+
+class RunImportDocument(TypedDict):
+    """`turnlog runs import`; the path of a problem is its place in the file."""
+
+    runs: int
+    new_runs: int
+    linked: int
+    histories: int
+    problems: list[ProblemDocument]
+
+
+class AgentHooksDocument(TypedDict):
+    """One agent's hooks; in a failure `problem` says why, and nothing was changed."""
+
+    agent: str
+    path: str | None
+    state: str | None
+    changed: bool
+    diff: str
+    problem: str | None
+
+
+class HooksDocument(TypedDict):
+    """`turnlog hooks install`, `status` and `remove`."""
+
+    hooks: list[AgentHooksDocument]
+
+
+class RestoredFileDocument(TypedDict):
+    """A file that was written, and where it lay."""
+
+    path: str
+    source: str
+    size: int
+
+
+class RestoreDocument(TypedDict):
+    """`turnlog restore`."""
+
+    files: list[RestoredFileDocument]
+
+
+class ForgetDocument(TypedDict):
+    """`turnlog forget`; `shared` says how many messages other sessions hold too and keep."""
+
+    forgotten: bool
+    session_ids: list[str]
+    messages: int
+    files: list[str]
+    archived_bytes: int
+    shared: dict[str, int]
+
+
+class RebuildDocument(TypedDict):
+    """`turnlog rebuild`."""
+
+    sources: int
+    messages: int
+    diagnostics: int
+    skipped: list[str]
+    seconds: float
+
+
+class DatabaseDocument(TypedDict):
+    """`turnlog db path`."""
+
+    path: str
+    exists: bool
+
+
+class AgentKindDocument(TypedDict):
+    """Records of an agent of a kind that is not known."""
+
+    kind: str
+    count: int
+
+
+class AgentDocument(TypedDict):
+    """An agent, its homes on this machine, and how much of it the store holds."""
+
+    agent: str
+    display_name: str | None
+    roots: list[str]
+    sources: int
+    sessions: int
+    subagents: int
+    updated_at: str | None
+    versions: list[AgentVersion]
+    unknown_kinds: list[AgentKindDocument]
+
+
+class AgentsDocument(TypedDict):
+    """`turnlog agents`."""
+
+    items: list[AgentDocument]
+
+
+class RootDocument(TypedDict):
+    """An agent's home: files found, and how many of them the store does not have as they are now.
+
+    `retention_days`: after how many days the agent deletes its logs; null where it does not or where nobody knows.
+    """
+
+    path: str
+    sources: int
+    pending: int
+    retention_days: int | None
+
+
+class FoundAgentDocument(TypedDict):
+    """An agent and its homes here."""
+
+    agent: str
+    display_name: str
+    roots: list[RootDocument]
+
+
+class DiagnosticDocument(TypedDict):
+    """What could not be read: a file (no line), or a record of it."""
+
+    path: str
+    line: int | None
+    offset: int | None
+    severity: str
+    reason: str
+
+
+class VersionsDocument(TypedDict):
+    """What is at work."""
+
+    turnlog: str
+    python: str
+    sqlite: str
+    prices: str
+
+
+class DoctorDocument(TypedDict):
+    """`turnlog doctor`. `search_behind`: messages that are not searchable yet; null without a store."""
+
+    versions: VersionsDocument
+    store: StoreStatus | None
+    search_behind: int | None
+    agents: list[FoundAgentDocument]
+    diagnostics: list[DiagnosticDocument]
+    diagnostics_total: int
+    unknown_kinds: list[UnknownKind]
+    warnings: list[str]

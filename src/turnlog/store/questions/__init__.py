@@ -1,1 +1,0 @@
-"""What is asked of a store, by what it is about. `store.base.Store` is all of it; `store.sqlite` has the same rooms."""

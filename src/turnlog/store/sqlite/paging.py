@@ -1,0 +1,134 @@
+"""Parts of lists: pages behind a cursor, and spans of positions within a session.
+
+A cursor names the last row that was seen (keyset paging), so a page costs the same wherever it is in the list.
+
+Lists run from large to small, rows whose sort value is unknown come last. SQLite can seek an index for
+`value <= ?` but not for an OR with `value IS NULL`, so a page is asked for in up to two phases.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from types import UnionType
+from typing import Any, NamedTuple, cast
+
+_LARGEST = 1 << 63
+"""One more than an integer of SQLite can be."""
+
+_HELD = (
+    "(SELECT session_key, position, message_key, source_key, generation, parent_id, parent_record, turn, step, fate,"
+    " fate_cause, records FROM memberships UNION ALL SELECT session_key, position, message_key, source_key, generation,"
+    " parent_id, NULL, turn, step, fate, fate_cause, records FROM superseded WHERE fate IS NOT NULL)"
+)
+
+
+class Phase(NamedTuple):
+    """A condition that selects some of the rows behind the cursor, and its parameters."""
+
+    condition: str
+    parameters: tuple[Any, ...]
+
+
+def encode_cursor(kind: str, *values: Any) -> str:
+    """An opaque cursor: what list it belongs to, and the sort values of the last row."""
+    return base64.urlsafe_b64encode(json.dumps([kind, *values]).encode()).decode().rstrip("=")
+
+
+def decode_cursor(kind: str, shape: Sequence[type | UnionType], cursor: str | None) -> list[Any] | None:
+    """The values in a cursor, of these types; raise ValueError when it is none of this list, whoever made it up."""
+    if cursor is None:
+        return None
+    try:
+        found = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{cursor!r} is not a cursor") from error
+    values = cast("list[Any]", found) if isinstance(found, list) else []
+    fits = len(values) == len(shape) + 1 and all(map(_fits, values[1:], shape))
+    if not fits or values[0] != kind:
+        raise ValueError(f"{cursor!r} is not a cursor of this list")
+    return values[1:]
+
+
+def _fits(value: Any, kind: type | UnionType) -> bool:
+    """Whether a value has its type, and SQLite takes it."""
+    if isinstance(value, int):
+        return isinstance(value, kind) and -_LARGEST <= value < _LARGEST
+    return isinstance(value, kind) and not (
+        isinstance(value, str) and any("\ud800" <= each <= "\udfff" for each in value)
+    )
+
+
+def phases(value: str, tie: str, last: list[Any] | None) -> list[Phase]:
+    """The conditions that select, one after the other, what comes after `last` (sort value, then ties).
+
+    Args:
+        value: SQL of the sort value, which falls along the list.
+        tie: SQL condition that holds for later rows of an equal sort value, with a `?` for each tie.
+        last: Sort value and ties of the last row seen; None at the start.
+    """
+    if last is None:
+        return [Phase(f"{value} IS NOT NULL", ()), Phase(f"{value} IS NULL", ())]
+    known, *ties = last
+    if known is None:
+        return [Phase(f"{value} IS NULL AND {tie}", tuple(ties))]
+    return [
+        Phase(f"{value} <= ? AND ({value} < ? OR {tie})", (known, known, *ties)),
+        Phase(f"{value} IS NULL", ()),
+    ]
+
+
+def aware_milliseconds(moment: datetime) -> int:
+    """A time in a filter as the store keeps it; raise ValueError when it does not name its time zone."""
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment.isoformat()} needs a time zone")
+    return round(moment.timestamp() * 1000)
+
+
+class Span(NamedTuple):
+    """Which messages of a session, by position."""
+
+    after: int | None = None
+    before: int | None = None
+    around: int | None = None
+    limit: int | None = None
+
+
+def select_span(
+    connection: sqlite3.Connection, select: str, key: int, span: Span, condition: str = "1", values: Iterable[Any] = ()
+) -> list[tuple[Any, ...]]:
+    """Rows of `select` (over `memberships s`, or what `held` says) that a span holds, in order.
+
+    Raises ValueError when the span names `around` and another bound.
+    """
+    if span.around is not None and (span.after is not None or span.before is not None):
+        raise ValueError("around cannot be combined with after or before")
+    parameters = (key, *values)
+    where = f"{select} WHERE s.session_key = ? AND {condition}"
+    limit = -1 if span.limit is None else span.limit
+    forwards = "ORDER BY s.position, s.message_key LIMIT ?"
+    backwards = "ORDER BY s.position DESC, s.message_key DESC LIMIT ?"
+    if span.around is not None:
+        half = connection.execute(
+            f"{where} AND s.position < ? {backwards}", (*parameters, span.around, limit if limit < 0 else limit // 2)
+        ).fetchall()
+        rest = limit if limit < 0 else limit - len(half)
+        return [
+            *reversed(half),
+            *connection.execute(f"{where} AND s.position >= ? {forwards}", (*parameters, span.around, rest)),
+        ]
+    bounds = [(span.after, "s.position > ?"), (span.before, "s.position < ?")]
+    where += "".join(f" AND {bound}" for value, bound in bounds if value is not None)
+    parameters += tuple(value for value, _ in bounds if value is not None)
+    if span.before is not None and span.after is None:
+        return connection.execute(f"{where} {backwards}", (*parameters, limit)).fetchall()[::-1]
+    return connection.execute(f"{where} {forwards}", (*parameters, limit)).fetchall()
+
+
+def held(connection: sqlite3.Connection, key: int) -> str:
+    """The table of what a session holds by its own id: of a chat also what logs have (`reconcile.chat_answers`)."""
+    found = connection.execute("SELECT 1 FROM superseded WHERE session_key = ? AND fate IS NOT NULL LIMIT 1", (key,))
+    return _HELD if found.fetchone() else "memberships"

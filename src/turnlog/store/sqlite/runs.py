@@ -1,0 +1,209 @@
+"""Runs in SQLite: what was started through turnlog, and what the messages of a session say of one run."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from turnlog.errors import ConflictError, NotFoundError
+from turnlog.model import Message, TextPart, ToolCallPart, Usage, sum_usage
+from turnlog.store import bodies
+from turnlog.store.base import EVERY_RUN, RUN_STATUSES, RunFilter
+from turnlog.store.frames import BODY_COLUMNS, BodyReader
+from turnlog.store.rows import NANO, TURN_ORIGINS, milliseconds, moment, nanos
+from turnlog.store.runs import UNFINISHED, Run, RunFacts
+from turnlog.store.session_keys import family, session_key
+from turnlog.store.sqlite.connections import Connections
+from turnlog.store.sqlite.paging import aware_milliseconds, decode_cursor, encode_cursor
+from turnlog.store.values import Page
+
+_COLUMNS: Final = Run.__struct_fields__
+_INSERT: Final = f"INSERT INTO runs ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+_UPDATE: Final = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name != "id")
+_SELECT: Final = f"SELECT {', '.join(_COLUMNS)}, key FROM runs"
+
+_MOMENTS: Final = frozenset({"created_at", "started_at", "ended_at"})
+
+
+class Runs(Connections):
+    """The queries of `Store` about runs."""
+
+    def runs(self, filter: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[Run]:
+        if filter.status is not None and filter.status not in RUN_STATUSES:
+            raise ValueError(f"{filter.status!r} is no status: there are {', '.join(RUN_STATUSES)}")
+        conditions: dict[str, Any] = {
+            "agent = ?": filter.agent,
+            "status = ?": filter.status,
+            "session_id = ?": filter.session,
+            "created_at >= ?": None if filter.since is None else aware_milliseconds(filter.since),
+            "created_at < ?": None if filter.until is None else aware_milliseconds(filter.until),
+        }
+        given = {condition: value for condition, value in conditions.items() if value is not None}
+        where, values = " AND ".join(["1", *given]), list(given.values())
+        last = decode_cursor("runs", (int, int), cursor)
+        with self._snapshot() as connection:
+            total = connection.execute(f"SELECT count(*) FROM runs WHERE {where}", values).fetchone()[0]
+            if last is not None:
+                where, values = f"{where} AND (created_at, key) < (?, ?)", [*values, *last]
+            query = f"{_SELECT} WHERE {where} ORDER BY created_at DESC, key DESC LIMIT ?"
+            rows = connection.execute(query, (*values, limit + 1)).fetchall()
+        runs = tuple(_run_of(row) for row in rows[:limit])
+        following = None
+        if len(rows) > limit:
+            following = encode_cursor("runs", milliseconds(runs[-1].created_at), rows[limit - 1][-1])
+        return Page(runs, following, total)
+
+    def run(self, run_id: str) -> Run:
+        with self._snapshot() as connection:
+            return _find(connection, run_id)
+
+    def newest_runs(self, session_ids: Iterable[str]) -> dict[str, Run]:
+        with self._snapshot() as connection:
+            rows = connection.execute(
+                f"{_SELECT} WHERE session_id IN (SELECT value FROM json_each(?)) ORDER BY created_at, key",
+                (json.dumps(list(session_ids)),),
+            )
+            # A later one takes the place of those before it.
+            return {run.session_id: run for row in rows if (run := _run_of(row)).session_id is not None}
+
+    def run_facts(
+        self, session_id: str, since: datetime | None, until: datetime | None, *, stream: str | None = None
+    ) -> RunFacts:
+        messages = _while(since, until) if stream is None else _from_stream(stream)
+        with self._snapshot() as connection:
+            key = session_key(connection, session_id)
+            main = list(_rows(connection, [key], messages))
+            children = [child for child in family(connection, key) if child != key]
+            rows = [*main, *_rows(connection, children, messages)]
+        replies = [row.message for row in main if row.message.role == "assistant"]
+        costs = [row.cost for row in rows if row.cost is not None]
+        total = sum_usage(row.message.usage for row in rows if row.message.role == "assistant")
+        return RunFacts(
+            prompt=next((_text(row.message) for row in main if row.message.origin in TURN_ORIGINS), None),
+            model=next((reply.model for reply in reversed(replies) if reply.model), None),
+            result=next((text for reply in reversed(replies) if (text := _text(reply))), None),
+            error=replies[-1].error.text if replies and replies[-1].error else None,
+            usage=total.usage if total.calls > total.unknown_calls else None,
+            cost=Decimal(sum(costs)) / NANO if costs else None,
+            tool_calls=sum(isinstance(part, ToolCallPart) for row in rows for part in row.message.parts),
+        )
+
+    def save_run(self, run: Run) -> None:
+        with self._writing() as connection:
+            _save(connection, run)
+
+    def change_unfinished_runs(self, change: Callable[[Run], Run | None]) -> list[Run]:
+        with self._snapshot() as connection:
+            unfinished = _unfinished(connection)
+        if not any(map(change, unfinished)):
+            return []
+        with self._writing() as connection:
+            # Looked at again, now that no other process can end them.
+            changed = [run for run in map(change, _unfinished(connection)) if run is not None]
+            for run in changed:
+                _save(connection, run)
+        return changed
+
+    def forget_run(self, run_id: str) -> Run:
+        with self._writing(forgetting=True) as connection:
+            run = _find(connection, run_id)
+            if not run.is_finished:
+                raise ConflictError(f"run {run.id} has not ended")
+            connection.execute("DELETE FROM runs WHERE id = ?", (run.id,))
+        return run
+
+
+def _find(connection: sqlite3.Connection, run_id: str) -> Run:
+    """One run, by its id or the beginning of one; raise NotFoundError for none and for several."""
+    rows = connection.execute(f"{_SELECT} WHERE id = ?", (run_id,)).fetchall()
+    if not rows and run_id:
+        rows = connection.execute(f"{_SELECT} WHERE substr(id, 1, ?) = ? LIMIT 2", (len(run_id), run_id)).fetchall()
+    if len(rows) != 1:
+        raise NotFoundError(f"{run_id} could be several runs" if rows else f"there is no run {run_id}")
+    return _run_of(rows[0])
+
+
+def _unfinished(connection: sqlite3.Connection) -> list[Run]:
+    marks = ", ".join("?" * len(UNFINISHED))
+    return [_run_of(row) for row in connection.execute(f"{_SELECT} WHERE status IN ({marks}) ORDER BY key", UNFINISHED)]
+
+
+def _save(connection: sqlite3.Connection, run: Run) -> None:
+    """Write a run in place of the one of its id."""
+    values = [_to_column(name, getattr(run, name)) for name in _COLUMNS]
+    connection.execute(f"{_INSERT} ON CONFLICT (id) DO UPDATE SET {_UPDATE}", values)
+
+
+def _to_column(name: str, value: Any) -> Any:
+    if name in _MOMENTS:
+        return milliseconds(value)
+    if name == "cost":
+        return nanos(value)
+    if name == "usage":
+        return None if value is None else msgspec.json.encode(value).decode()
+    if name in ("command", "metadata"):
+        return json.dumps(value) if value else None
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+
+
+def _run_of(row: tuple[Any, ...]) -> Run:
+    # The last column is the row's key.
+    return Run(**{name: _from_column(name, value) for name, value in zip(_COLUMNS, row, strict=False)})
+
+
+def _from_column(name: str, value: Any) -> Any:
+    if name in _MOMENTS:
+        return moment(value)
+    if name == "command":
+        return tuple(json.loads(value)) if value else ()
+    if name == "metadata":
+        return json.loads(value) if value else {}
+    if value is None:
+        return None
+    if name == "cost":
+        return Decimal(value) / NANO
+    return msgspec.json.decode(value, type=Usage) if name == "usage" else value
+
+
+class _Row(NamedTuple):
+    message: Message
+    cost: int | None
+
+
+class _RunMessages(NamedTuple):
+    """Which messages are a run's: a condition and its parameters."""
+
+    condition: str
+    parameters: tuple[Any, ...]
+
+
+def _while(since: datetime | None, until: datetime | None) -> _RunMessages:
+    first, last = milliseconds(since), milliseconds(until)
+    return _RunMessages("m.created_at >= coalesce(?, 0) AND m.created_at <= coalesce(?, m.created_at)", (first, last))
+
+
+def _from_stream(stream: str) -> _RunMessages:
+    return _RunMessages("c.source_key = (SELECT key FROM sources WHERE path = ?)", (stream,))
+
+
+def _rows(connection: sqlite3.Connection, keys: list[int], messages: _RunMessages) -> Iterator[_Row]:
+    marks = ",".join("?" * len(keys))
+    found = connection.execute(
+        f"SELECT m.cost, {BODY_COLUMNS} FROM memberships c JOIN messages m ON m.key = c.message_key"
+        f" WHERE c.session_key IN ({marks}) AND c.copied = 0 AND {messages.condition}"
+        " GROUP BY m.key ORDER BY min(c.position)",
+        (*keys, *messages.parameters),
+    )
+    read = BodyReader(connection)
+    for cost, *place in found:
+        yield _Row(bodies.decode(read(*place)), cost)
+
+
+def _text(message: Message) -> str | None:
+    return "\n".join([part.text for part in message.parts if isinstance(part, TextPart)]) or None

@@ -1,0 +1,242 @@
+"""Usage in SQLite: tokens and cost by day, model, project, session, agent or subagent, and what there is of each.
+
+From the totals that every write keeps. Imports neither msgspec nor the model: a report must start fast.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from turnlog.store.base import ALL_USAGE, UsageBy, UsageFilter
+from turnlog.store.sqlite.connections import Connections
+from turnlog.store.sqlite.paging import aware_milliseconds
+from turnlog.store.usage_report import (
+    AgentSummary,
+    Dollars,
+    ModelSummary,
+    ProjectSummary,
+    UsageReport,
+    UsageRow,
+    UsageTotals,
+    usage_report,
+)
+
+_NANO = 1_000_000_000
+"""As `rows.NANO`, which comes with the model."""
+
+_DAY_MILLISECONDS = 86_400_000
+_EPOCH = date(1970, 1, 1)
+
+_COLUMNS: dict[str, str] = {
+    "calls": "calls",
+    "unknown_calls": "unknown_calls",
+    "unpriced_calls": "unpriced_calls",
+    "lower_bound_calls": "lower_bound",
+    "input": "input",
+    "cache_read": "cache_read",
+    "cache_write_5m": "cache_write_5m",
+    "cache_write_1h": "cache_write_1h",
+    "cache_write": "cache_write",
+    "output": "output",
+    "reasoning": "reasoning",
+    "tool_prompt": "tool_prompt",
+    "cost": "cost",
+    "reported_cost": "reported_cost",
+}
+"""Field of `UsageTotals` -> column of `usage`; money is nano-dollars there."""
+
+_TOKENS = frozenset(
+    ("input", "cache_read", "cache_write_5m", "cache_write_1h", "cache_write", "output", "reasoning", "tool_prompt")
+)
+"""Fields that hold tokens, each counted in one of them only."""
+
+_SUMS = ", ".join(f"sum(u.{column})" for column in _COLUMNS.values())
+
+
+class _Grouping(NamedTuple):
+    key: str
+    name: str
+    label: str = "NULL"
+    joins: tuple[str, ...] = ()
+
+
+_SESSIONS = " JOIN sessions s ON s.key = u.session_key"
+_PROJECTS = " LEFT JOIN projects p ON p.key = s.project_key"
+_MODELS = " LEFT JOIN models d ON d.key = u.model_key"
+_OWNERS = " JOIN owners o ON o.key = s.owner_key"
+
+_GROUPINGS: dict[UsageBy, _Grouping] = {
+    "day": _Grouping("u.day", "u.day"),
+    "model": _Grouping("u.model_key", "d.name", joins=(_MODELS,)),
+    "project": _Grouping("s.project_key", "p.path", "p.name", (_SESSIONS, _PROJECTS)),
+    "session": _Grouping("u.session_key", "s.agent || ':' || s.external_id", "s.title", (_SESSIONS,)),
+    "agent": _Grouping("s.agent", "s.agent", joins=(_SESSIONS,)),
+    "subagent": _Grouping(
+        "iif(s.relationship IS 'subagent', u.session_key, NULL)",
+        "iif(s.relationship IS 'subagent', s.agent || ':' || s.external_id, NULL)",
+        "iif(s.relationship IS 'subagent', s.title, NULL)",
+        (_SESSIONS,),
+    ),
+}
+
+_CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "agent": ("s.agent = ?", (_SESSIONS,)),
+    "project": ("(p.path = ? OR p.name = ?)", (_SESSIONS, _PROJECTS)),
+    "model": ("d.name = ?", (_MODELS,)),
+    "session": ("s.agent || ':' || s.external_id = ?", (_SESSIONS,)),
+    "user": ("o.user = ?", (_SESSIONS, _OWNERS)),
+    "team": ("o.team = ?", (_SESSIONS, _OWNERS)),
+    "task": ("o.task = ?", (_SESSIONS, _OWNERS)),
+}
+"""Fields of `UsageFilter` that compare one value, and the tables they need."""
+
+
+class Usage(Connections):
+    """The queries of `Store` about tokens and cost, and about what there is of agents, models and projects."""
+
+    def usage(self, by: UsageBy = "day", filter: UsageFilter = ALL_USAGE) -> UsageReport:
+        grouping = _GROUPINGS[by]
+        conditions, parameters, joins = _where(filter)
+        tables = "".join(dict.fromkeys((*grouping.joins, *joins)))
+        with self._snapshot() as connection:
+            found = connection.execute(
+                f"SELECT {grouping.name}, {grouping.label}, {_SUMS} FROM usage u{tables}"
+                f" WHERE {' AND '.join(conditions) or '1'} GROUP BY {grouping.key}",
+                parameters,
+            ).fetchall()
+            sums = [dict(zip(_COLUMNS, row[2:], strict=True)) for row in found]
+            rows = [UsageRow(_name(by, row[0]), row[1], _totals(each)) for row, each in zip(found, sums, strict=True)]
+            if by in ("session", "subagent"):
+                rows = _with_titles(connection, rows)
+                # What an agent reports of a session is of all of it.
+                if not (filter.since or filter.until or filter.model):
+                    rows = _with_reported_costs(connection, rows)
+        totals = _totals({name: sum(each[name] for each in sums) for name in _COLUMNS} if sums else {})
+        return usage_report(by, sorted(rows, key=_by_day if by == "day" else _by_cost), totals)
+
+    def projects(self) -> list[ProjectSummary]:
+        from turnlog.store.rows import moment
+
+        with self._snapshot() as connection:
+            rows = connection.execute(
+                "SELECT p.path, p.name, count(s.key), max(s.updated_at) FROM projects p"
+                " JOIN sessions s ON s.project_key = p.key AND s.relationship IS NOT 'subagent'"
+                " GROUP BY p.key ORDER BY max(s.updated_at) DESC, p.path"
+            )
+            return [ProjectSummary(path, name, sessions, moment(updated)) for path, name, sessions, updated in rows]
+
+    def models(self) -> list[ModelSummary]:
+        with self._snapshot() as connection:
+            rows = connection.execute(
+                "SELECT d.name, sum(u.calls), count(DISTINCT u.session_key) FROM usage u"
+                " JOIN models d ON d.key = u.model_key"
+                " GROUP BY d.key HAVING sum(u.calls) > 0 ORDER BY sum(u.calls) DESC, d.name"
+            )
+            return [ModelSummary(*row) for row in rows]
+
+    def agents(self) -> list[AgentSummary]:
+        from turnlog.store.rows import moment
+
+        with self._snapshot() as connection:
+            sources: dict[str, int] = dict(
+                connection.execute("SELECT agent, count(*) FROM sources GROUP BY agent").fetchall()
+            )
+            sessions = {
+                agent: (top, subagents, updated)
+                for agent, top, subagents, updated in connection.execute(
+                    "SELECT agent, sum(relationship IS NOT 'subagent'), sum(relationship IS 'subagent'),"
+                    " max(updated_at) FROM sessions GROUP BY agent"
+                )
+            }
+        return [
+            AgentSummary(agent, top, subagents, sources.get(agent, 0), moment(updated))
+            for agent in sorted({*sources, *sessions})
+            for top, subagents, updated in [sessions.get(agent, (0, 0, None))]
+        ]
+
+
+def _where(wanted: UsageFilter) -> tuple[list[str], list[Any], list[str]]:
+    conditions: list[str] = []
+    parameters: list[Any] = []
+    joins: list[str] = []
+    for name, (condition, tables) in _CONDITIONS.items():
+        value = getattr(wanted, name)
+        if value is not None:
+            conditions.append(condition)
+            parameters += [value] * condition.count("?")
+            joins += tables
+    for moment, comparison in ((wanted.since, ">="), (wanted.until, "<")):
+        if moment is not None:
+            conditions.append(f"u.day {comparison} ?")
+            parameters.append(_day(moment, up=comparison == "<"))
+    if wanted.until is not None and wanted.since is None:
+        conditions.append("u.day > 0")
+    return conditions, parameters, joins
+
+
+def _day(moment: datetime, *, up: bool) -> int:
+    """Days since 1970; an end within a day takes that day in."""
+    milliseconds = aware_milliseconds(moment)
+    return -(-milliseconds // _DAY_MILLISECONDS) if up else milliseconds // _DAY_MILLISECONDS
+
+
+def _totals(sums: Mapping[str, int]) -> UsageTotals:
+    """Totals from the sums of `_COLUMNS`; of no row at all, nothing was called and that cost nothing."""
+    if not sums:
+        return UsageTotals(cost=Dollars(0))
+    counts = dict(sums)
+    cost, reported = counts.pop("cost"), counts.pop("reported_cost")
+    calls = counts["calls"]
+    is_priced = calls > counts["unknown_calls"] + counts["unpriced_calls"] or calls == 0
+    return UsageTotals(
+        **counts,
+        tokens=sum(count for name, count in counts.items() if name in _TOKENS),
+        cost=_dollars(cost) if is_priced else None,
+        reported_cost=_dollars(reported) if reported else None,
+    )
+
+
+def _dollars(nanos: int) -> Dollars:
+    return Dollars(Decimal(nanos) / _NANO)
+
+
+def _name(by: UsageBy, value: Any) -> str | None:
+    if by != "day":
+        return value
+    return None if value == 0 else (_EPOCH + timedelta(days=value)).isoformat()
+
+
+def _by_day(row: UsageRow) -> tuple[bool, str]:
+    return (row.name is None, row.name or "")
+
+
+def _by_cost(row: UsageRow) -> tuple[Decimal, int, str]:
+    return (-(row.totals.cost or Decimal(0)), -row.totals.tokens, row.name or "")
+
+
+def _with_titles(connection: sqlite3.Connection, rows: list[UsageRow]) -> list[UsageRow]:
+    """Sessions under the titles that the user gave them."""
+    titles: dict[str | None, str] = dict(
+        connection.execute("SELECT session_id, title FROM annotations WHERE title IS NOT NULL").fetchall()
+    )
+    return [replace(row, label=titles[row.name]) if row.name in titles else row for row in rows]
+
+
+def _with_reported_costs(connection: sqlite3.Connection, rows: list[UsageRow]) -> list[UsageRow]:
+    """Sessions with the total that their agent reported, where it did."""
+    reported: dict[str | None, int] = dict(
+        connection.execute(
+            "SELECT agent || ':' || external_id, reported_cost FROM sessions WHERE reported_cost IS NOT NULL"
+        ).fetchall()
+    )
+    return [
+        replace(row, totals=replace(row.totals, reported_cost=_dollars(reported[row.name])))
+        if row.name in reported
+        else row
+        for row in rows
+    ]

@@ -1,0 +1,359 @@
+"""What a store returns besides the model's own values: sessions' surroundings, tool calls, files, sources, changes.
+
+Frozen structs that the server and the CLI encode as they are. Times are UTC and aware, sizes bytes. Usage and the
+summaries of agents, models and projects are in `store.usage_report`, runs in `store.runs`, what a session is doing in
+`store.session_state`, windows in `store.window`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
+
+import msgspec
+
+from turnlog.model import Cost, Fate, HistoryEvent, Membership, Message, Provenance, Relationship
+
+ItemT = TypeVar("ItemT")
+
+
+class StoreValue(msgspec.Struct, frozen=True):
+    """A value of a store. Its JSON always has every field: null where nothing is known."""
+
+
+class Page(StoreValue, Generic[ItemT], frozen=True):
+    """A piece of a list, and where the next one begins."""
+
+    items: tuple[ItemT, ...]
+    next_cursor: str | None = None
+    """Opaque; None on the last page. It stays good while sessions come and go."""
+    total: int | None = None
+    """How many items all pages hold, where that was counted."""
+
+
+# -- sessions
+
+
+class SessionPreview(StoreValue, frozen=True):
+    """What a list shows of a session besides itself."""
+
+    first_prompt: str | None
+    """The first 200 characters of its first prompt that has text; None when no prompt has any."""
+    children: int
+    """How many sessions came out of it: subagents, forks, continuations."""
+
+
+class SessionLink(StoreValue, frozen=True):
+    """One relationship, seen from either side."""
+
+    child_session_id: str
+    relationship: Relationship
+
+
+class Annotations(StoreValue, frozen=True):
+    """What the user said about a session. It outlives a rebuild."""
+
+    title: str | None = None
+    starred: bool = False
+    archived: bool = False
+    tags: tuple[str, ...] = ()
+    note: str | None = None
+    changed_at: datetime | None = None
+
+
+class AnnotationsChange(TypedDict, total=False):
+    """What is to be said of a session from now on; what is left out stays as it is, None and nothing empty it."""
+
+    title: str | None
+    starred: bool
+    archived: bool
+    tags: Sequence[str]
+    note: str | None
+
+
+class PlacedMessage(StoreValue, frozen=True):
+    """A message, its place in the session, and what it cost there."""
+
+    message: Message
+    membership: Membership
+    cost: Cost | None = None
+    """Priced from its usage, also where another session is billed for it; None when the price is unknown."""
+
+
+class MessagePlace(StoreValue, frozen=True):
+    """Where a message is in a session, and its role."""
+
+    position: int
+    message_id: str
+    role: str
+
+
+class Passage(StoreValue, frozen=True):
+    """What happened between two positions of a session, and what it takes to understand it alone."""
+
+    events: list[HistoryEvent]
+    """In causal order; also those around and before the passage on which its meaning depends."""
+    first: int
+    end: int
+    """The passage itself: from the position `first` up to, and without, `end`."""
+    interrupted: frozenset[str]
+    """Ids of the messages that the user stopped, as any record of the session says."""
+    before: int | None = None
+    """The passage before this one ends at this position; None at the start."""
+    after: int | None = None
+    """The next passage begins after this position; None at the end."""
+
+
+class OutlineEntry(StoreValue, frozen=True):
+    """A landmark of a session: a prompt, a compaction, a rewind, a failure that is no tool's."""
+
+    position: int
+    kind: str
+    """The message's origin (`prompt`, `command`, `shell`, `subagent_prompt`), `compaction`, `rewind` or `error`."""
+    text: str
+    message_id: str | None = None
+    turn: int | None = None
+    created_at: datetime | None = None
+    fate: Fate | None = None
+
+
+# -- tool calls
+
+
+class ToolCall(StoreValue, frozen=True):
+    """A tool call as lists show it, without its input and output; `Store.message` has those."""
+
+    tool_call_id: str
+    tool_name: str
+    kind: str
+    state: str
+    message_id: str
+    session_id: str
+    """The session that is billed for the message; copies in forks are not listed again."""
+    position: int
+    agent: str
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    duration_ms: int | None = None
+    exit_code: int | None = None
+    path: str | None = None
+    input_size: int = 0
+    """Characters of the input (of JSON: bytes)."""
+    output_size: int = 0
+    """Characters of the output's text."""
+
+
+class ToolUsage(StoreValue, frozen=True):
+    """How often a tool was called, and how that ended."""
+
+    tool_name: str
+    kind: str
+    calls: int
+    failed: int
+    denied: int
+    aborted: int
+    unanswered: int
+    """Calls that have no final result."""
+    duration_ms: int
+    """Sum over the calls whose duration is known."""
+    unknown_durations: int
+
+
+class ReasoningVolume(StoreValue, frozen=True):
+    """How much reasoning there is."""
+
+    parts: int
+    characters: int
+    """Visible ones; withheld reasoning has none."""
+    messages: int
+    tokens: int
+    """Counted apart from output; where a log does not tell them apart they are in `output`."""
+
+
+# -- files
+
+
+class TouchedFile(StoreValue, frozen=True):
+    """A file, and how much was done to it."""
+
+    path: str
+    sessions: int
+    calls: int
+    edits: int
+    """Calls of these that changed it: edits, deletions, moves."""
+    last_at: datetime | None
+
+
+class FileUse(StoreValue, frozen=True):
+    """What one session did to a file."""
+
+    session_id: str
+    calls: int
+    edits: int
+    """Calls of these that changed it: edits, deletions, moves."""
+    kinds: tuple[str, ...]
+    first_at: datetime | None
+    last_at: datetime | None
+
+
+class FileTouch(StoreValue, frozen=True):
+    """A call that read or changed a file, and the part of its message that it is."""
+
+    path: str
+    """The file's absolute path, as far as the session's folder tells it."""
+    call: ToolCall
+    part: int
+    """Index in the message's parts."""
+
+
+class FileHistory(StoreValue, frozen=True):
+    """Everything that was done to a file."""
+
+    uses: tuple[FileUse, ...]
+    """By session, the last first."""
+    touches: Page[FileTouch]
+    """Call by call, the newest first."""
+
+
+# -- sources
+
+
+class SourceInfo(StoreValue, frozen=True):
+    """A source that was read."""
+
+    path: str
+    agent: str
+    kind: str
+    session_id: str | None
+    size: int
+    """Bytes as of the last pass."""
+    generation: int
+    cursor: int
+    """Bytes that are read."""
+    lines: int
+    read_at: datetime | None
+    vanished_at: datetime | None
+    problem: str | None
+    """Why it could not be read on the last pass."""
+
+
+class StoredDiagnostic(StoreValue, frozen=True):
+    """What could not be read, where, and why."""
+
+    path: str
+    agent: str
+    session_id: str | None
+    offset: int
+    length: int
+    line: int | None
+    json_path: str | None
+    severity: str
+    reason: str
+
+
+class DiagnosticCount(StoreValue, frozen=True):
+    """How many diagnostics of one agent are about the same place in its records."""
+
+    agent: str
+    severity: str
+    json_path: str | None
+    count: int
+
+
+class UnknownKind(StoreValue, frozen=True):
+    """Records of a kind that this version does not know; they are kept as they are."""
+
+    agent: str
+    kind: str
+    count: int
+
+
+class AgentVersion(StoreValue, frozen=True):
+    """A version of an agent, and how many sessions it wrote last."""
+
+    version: str
+    sessions: int
+
+
+class RawRecord(StoreValue, frozen=True):
+    """The bytes of one record, as the agent wrote them."""
+
+    provenance: Provenance
+    data: bytes
+
+
+class RawSource(StoreValue, frozen=True):
+    """The bytes of one source of a session, in pieces."""
+
+    source: SourceInfo
+    pieces: Iterator[bytes]
+
+
+class BlobContent(StoreValue, frozen=True):
+    """A large or binary content."""
+
+    data: bytes
+    media_type: str | None
+
+
+# -- changes and status
+
+LONGEST_MEMORY: Final = 10_000
+"""Numbers of the change sequence over which is remembered what has left a session."""
+
+ChangeKind: TypeAlias = Literal["session", "forgotten", "rebuilt"]
+"""`session`: something of it was added, has changed or has left it. The others name no session."""
+
+
+class ChangeEntry(StoreValue, frozen=True):
+    """An entry of the change sequence."""
+
+    sequence: int
+    session_id: str | None
+    kind: ChangeKind
+    at: datetime
+
+
+class SessionChanges(StoreValue, frozen=True):
+    """What changed in a session between two numbers of the change sequence, as JSON for a browser."""
+
+    messages: list[bytes]
+    """JSON of each message that is new or has changed, large contents as previews."""
+    rows: bytes
+    """JSON: a `store.window.MessageRow` for each of these messages, then of those whose place alone has changed."""
+    events: bytes
+    """JSON: the events that are new or have changed."""
+    gone_messages: list[str]
+    """Ids of messages that are no longer part of the session."""
+    gone_events: list[tuple[int, str]]
+    """Position and id of events that are no longer there; of a result without its call, `<call's id>:<result's id>`."""
+
+
+class StoreCounts(StoreValue, frozen=True, kw_only=True):
+    """How much the store holds, and how fresh it is."""
+
+    path: str
+    schema_version: int
+    file_size: int
+    """Bytes on disk, the write-ahead log included."""
+    sessions: int
+    subagents: int
+    messages: int
+    sources: int
+    source_bytes: int
+    """Bytes of all logs as of the last pass."""
+    archive_bytes: int
+    """Bytes of the compressed archive."""
+    vanished: int
+    """Sources whose file is gone; the store still has them."""
+    unreadable: int
+    """Sources with a problem on the last pass."""
+    diagnostics: int
+    last_sync_at: datetime | None
+
+
+class StoreStatus(StoreCounts, frozen=True, kw_only=True):
+    """The counts, and the number of the last change that is in them."""
+
+    change_sequence: int

@@ -1,0 +1,72 @@
+"""What `--json` writes has the fields that are promised, and the docs tell them all."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from support.cli_runner import Command
+from support.plain_agent import PlainAgent
+from support.plain_history import OTHER
+from turnlog.cli import documents
+from turnlog.cli.main import COMMANDS, EXIT_CODES
+from turnlog.store.usage_report import to_json_number
+from turnlog.sync import rebuild, syncer
+
+DOCS = (Path(__file__).parent.parent.parent / "docs/reference/cli.md").read_text()
+
+CASES: dict[str, tuple[list[str], Any]] = {
+    "sync": ([], documents.SyncDocument),
+    "sessions": ([], documents.SessionsDocument),
+    "annotate": ([OTHER, "--star"], documents.AnnotationsDocument),
+    "show": ([OTHER], documents.ShowDocument),
+    "search": (["post OR webshop"], documents.SearchDocument),
+    "files": (["--changed"], documents.FilesDocument),
+    "usage": ([], documents.UsageDocument),
+    "restore": ([OTHER, "--to", "restored"], documents.RestoreDocument),
+    "forget": ([OTHER], documents.ForgetDocument),
+    "rebuild": ([], documents.RebuildDocument),
+    "doctor": ([], documents.DoctorDocument),
+    "agents": ([], documents.AgentsDocument),
+    "db": (["path"], documents.DatabaseDocument),
+    "hooks": (["status"], documents.HooksDocument),
+}
+
+
+@pytest.mark.parametrize("command", CASES)
+@pytest.mark.usefixtures("store")
+def test_documents_have_their_shape(
+    command: str, run: Command, plain_agent: PlainAgent, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for module in (rebuild, syncer):
+        monkeypatch.setattr(module, "registered_agents", lambda: [plain_agent])
+    arguments, shape = CASES[command]
+    result = run(command, *arguments, "--json")
+    assert result.exit_code in (0, 6), result.stderr
+    document = json.loads(result.stdout)
+    # Converting drops what a shape does not name and fails on what is missing or of another type.
+    found = msgspec.convert(document, shape, dec_hook=lambda kind, value: kind(value))
+    assert json.loads(msgspec.json.encode(found, enc_hook=to_json_number)) == document
+
+
+def test_every_command_is_documented() -> None:
+    assert {name for name in COMMANDS if f"turnlog {name}" not in DOCS} == set()
+
+
+def test_every_exit_code_is_documented() -> None:
+    documented = {int(code) for code in re.findall(r"^\| (\d+) \|", DOCS, re.MULTILINE)}
+    assert documented == {0, 2, 6, 130, 141, *EXIT_CODES.values()}
+
+
+def test_every_field_of_every_document_is_documented() -> None:
+    fields = {
+        field
+        for shape in vars(documents).values()
+        if isinstance(shape, type) and shape.__module__.startswith("turnlog.")
+        for field in (shape.__struct_fields__ if issubclass(shape, msgspec.Struct) else shape.__annotations__)
+    }
+    assert {field for field in fields if not re.search(rf"\b{field}\b", DOCS)} == set()
