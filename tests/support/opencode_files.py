@@ -195,7 +195,7 @@ def dump(path: Path) -> Iterator[tuple[str, tuple[Any, ...]]]:
                 yield table, tuple(sorted(zip(names, map(repr, row), strict=True)))
 
 
-def told(store: Path) -> dict[str, Any]:
+def store_contents(store: Path) -> dict[str, Any]:
     """Every session with its history and totals, without where its records lie."""
     found: dict[str, Any] = {}
     with open_store(store) as opened:

@@ -67,7 +67,7 @@ def test_every_call_has_one_result(folder: tuple[str, str]) -> None:
 
 
 @each_folder
-def test_the_content_tells_the_agent(folder: tuple[str, str]) -> None:
+def test_the_agent_is_detected_by_the_content(folder: tuple[str, str]) -> None:
     """R-S21"""
     for source in sources(*folder):
         found = detect(Path(source.path))
@@ -196,7 +196,7 @@ def test_a_log_read_by_itself_has_its_subagents() -> None:
 
 
 @each_folder
-def test_any_split_of_a_log_gives_what_the_whole_gives(folder: tuple[str, str]) -> None:
+def test_any_split_of_a_log_gives_the_same_changes(folder: tuple[str, str]) -> None:
     chance = random.Random(7)
     for source in logs(*folder):
         if not source.appendable:

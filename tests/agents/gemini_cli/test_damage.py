@@ -54,7 +54,7 @@ def test_a_damaged_record_costs_only_itself(damaged: bytes) -> None:
     assert told > len(whole.diagnostics) + len(whole.events) + len(whole.messages)
 
 
-def test_what_a_log_without_a_header_said_first_has_the_same_place_in_one_feed_as_in_two() -> None:
+def test_a_log_without_a_header_has_the_same_positions_in_one_feed_as_in_two() -> None:
     """R-C19: the header is damaged or late, and a `$set` stands before it."""
     before = lines({"$set": {"lastUpdated": "2026-11-21T10:00:00.000Z"}})
     whole = fold_bytes(AGENT, log_source(), before + lines(*GOOD))
@@ -70,7 +70,7 @@ def test_a_diagnostic_names_line_and_offset() -> None:
     assert (found.line, data[found.offset :][: found.length]) == (4, b"{torn")
 
 
-def test_a_message_of_a_checkpoint_that_is_none_is_told() -> None:
+def test_what_is_no_message_in_a_checkpoint_becomes_a_diagnostic() -> None:
     # A record that is no message, on purpose.
     gathered = fold(header(), checkpoint(user("u", "hi"), {"type": "oddity"}))
     (found,) = gathered.diagnostics
@@ -85,7 +85,7 @@ def test_unknown_content_keeps_its_json() -> None:
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.9])
-def test_a_file_of_json_that_was_cut_off_gives_what_is_whole(share: float) -> None:
+def test_a_truncated_json_file_gives_its_complete_messages(share: float) -> None:
     messages = [user(f"u{n}", f"text {n}") for n in range(10)]
     data = json.dumps(header(messages=messages), indent=2).encode()
     gathered = fold_json(data[: int(len(data) * share)])
@@ -120,7 +120,7 @@ def test_two_records_on_one_line() -> None:
     assert list(fold(header(), glued).messages) == [f"{SESSION}:user:u", f"{SESSION}:gemini:g"]
 
 
-def test_the_log_of_prompts_is_told_of_also_where_it_is_damaged(tmp_path: Path) -> None:
+def test_a_damaged_log_of_prompts_becomes_diagnostics(tmp_path: Path) -> None:
     """Commands that no model saw are nowhere else."""
     path = tmp_path / "tmp/shop/logs.json"
     path.parent.mkdir(parents=True)
@@ -166,7 +166,7 @@ def test_other_json_is_not_ours(tmp_path: Path) -> None:
     assert detection.reason
 
 
-def test_tokens_that_cannot_be_are_unknown_and_told() -> None:
+def test_impossible_token_counts_are_unknown_and_become_diagnostics() -> None:
     gathered = fold(header(), answer("g", "yes", tokens={**tokens(output=3), "input": -1}))
     usage = gathered.messages[f"{SESSION}:gemini:g"].usage
     assert usage is not None
@@ -185,7 +185,7 @@ def test_what_a_crash_or_an_editor_put_before_a_file_of_json_hides_nothing(befor
 
 
 @pytest.mark.parametrize("is_json", [True, False])
-def test_bytes_that_are_no_text_are_told_of_wherever_they_stand(is_json: bool) -> None:
+def test_bytes_that_are_not_utf8_become_a_diagnostic_anywhere(is_json: bool) -> None:
     said = user("u", "caf#")
     data = json.dumps({**header(), "messages": [said]} if is_json else said).encode().replace(b"#", b"\xe9")
     found = fold_json(data) if is_json else fold(data)

@@ -119,7 +119,7 @@ def test_a_call_ends_in_one_of_four_ways(status: str, text: str, state: ToolStat
         ("cancelled", ToolState.ABORTED),
     ],
 )
-def test_a_call_without_a_result_stands_where_its_status_says(status: str, state: ToolState) -> None:
+def test_a_call_without_a_result_has_the_state_of_its_status(status: str, state: ToolState) -> None:
     (found,) = fold(header(), answer("g", toolCalls=[call("c1", None, status=status)])).calls()
     assert (found.state, found.results) == (state, ())
 
@@ -149,7 +149,7 @@ def test_files_in_a_prompt() -> None:
     assert parts[2].kind == "newKind"
 
 
-def test_what_was_typed_is_told_where_more_was_sent() -> None:
+def test_the_typed_text_is_kept_where_more_was_sent() -> None:
     sent = [{"text": "read @a"}, {"text": "\n--- Content"}]
     gathered = fold(header(), user("u", sent, displayContent=[{"text": "read @a"}]))
     assert message(gathered, "user:u").metadata == {"gemini-cli": {"display": "read @a"}}

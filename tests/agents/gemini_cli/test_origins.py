@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "formats" / "gemini-cli.md").read_t
 HOOKED = "<hook_context>hook says BeforeAgent</hook_context>"
 
 
-def test_a_recorded_session_says_who_said_what() -> None:
+def test_messages_of_a_recorded_session_have_their_origins() -> None:
     """0.61 in a terminal and without one: hooks at the start and at each prompt, a shell escape, plan mode, sound."""
     (path,) = (DATA / "versions" / "0.61.0-said").rglob("*.jsonl")
     history = read_session(path)
@@ -82,6 +82,6 @@ def test_a_shell_command_is_as_it_was_typed() -> None:
     assert (cut.origin, command_line(cut)) == (Origin.SHELL, None)
 
 
-def test_results_with_words_beside_them_are_the_harness() -> None:
+def test_results_with_a_text_are_the_harness() -> None:
     beside = message(fold(header(), user("u", [response("c", "x"), {"text": "words"}])), "user:u")
     assert beside.origin is Origin.HARNESS

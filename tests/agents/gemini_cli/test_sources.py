@@ -82,7 +82,7 @@ def test_the_folder_itself_knows_best(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"projects": 7}'])
-def test_a_broken_list_of_projects_tells_nothing(tmp_path: Path, content: str) -> None:
+def test_a_broken_list_of_projects_names_no_folder(tmp_path: Path, content: str) -> None:
     (tmp_path / "projects.json").write_text(content)
     assert project(tmp_path, "shop") is None
 

@@ -190,7 +190,7 @@ def test_a_session_keeps_its_folder_when_it_is_made_anew_without_the_originals(t
         assert {session.id: (session.project, session.cwd) for session in reading.sessions().items} == before
 
 
-def test_what_was_said_before_the_first_clear_stands_before_the_rest(tmp_path: Path) -> None:
+def test_messages_before_the_first_clear_come_before_the_rest(tmp_path: Path) -> None:
     """0.20 to 0.34 begin another file under the same id; both begin at the same offset. Also when made anew."""
     home, store = tmp_path / "gemini", tmp_path / "store.db"
     shutil.copytree(DATA / "versions" / "0.20.0-cleared", home)

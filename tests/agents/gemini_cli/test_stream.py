@@ -127,7 +127,7 @@ def test_runs_in_one_stream_stay_apart(tmp_path: Path) -> None:
     assert len(found.messages) == 2
 
 
-def test_what_is_damaged_or_unknown_is_told(tmp_path: Path) -> None:
+def test_damaged_and_unknown_lines_become_diagnostics_and_events(tmp_path: Path) -> None:
     """R-S34"""
     path = stream(tmp_path, b'{"type": "tool_u', {"type": "new"}, {"type": "tool_result", "tool_id": "x"}, words("end"))
     found, _ = read(path)

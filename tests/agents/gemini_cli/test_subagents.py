@@ -59,7 +59,7 @@ def test_a_subagent_that_has_a_file_is_a_session_linked_to_its_parent(version: s
 
 
 @pytest.mark.parametrize("version", ["0.30.1", "0.34.0", "0.38.2"])
-def test_only_what_a_person_asked_is_a_prompt(version: str) -> None:
+def test_only_what_a_person_typed_is_a_prompt(version: str) -> None:
     """R-C4"""
     prompts = [m for m in read(sources("subagents", version)).messages.values() if m.origin is Origin.PROMPT]
     asked = ["Use a sub-agent at once", "Use two", "Use one more", "The last"]
@@ -93,7 +93,7 @@ def test_a_tool_that_showed_a_subagent_at_work_started_it(name: str, tmp_path: P
     assert (relationship.parent_tool_call_id, relationship.inferred) == ("generalist_1795357203389_0", True)
 
 
-def test_the_kind_of_a_header_tells_in_either_form() -> None:
+def test_the_kind_of_a_header_marks_a_subagent_in_either_form() -> None:
     head = header(kind="subagent", startTime=BEGAN)
     child = f"{SESSION_ID}.20261121T183252"
     for gathered in (

@@ -146,7 +146,7 @@ def test_a_call_of_a_killed_subagent_is_one_though_its_copy_has_no_id() -> None:
     assert [found.state for message in history.messages for found in calls_of(message)] == [ToolState.OUTPUT_AVAILABLE]
 
 
-def test_what_stands_for_an_answer_that_was_cut_off_is_no_message() -> None:
+def test_the_placeholder_of_an_interrupted_answer_is_no_message() -> None:
     """0.61 puts it into the history that a refused question makes it write anew; the refused prompt is gone."""
     history = log("0.61.0-put-back", "*T11-07-*.jsonl")
     assert [(turn, step, words) for turn, step, words, _ in answers(history)] == [

@@ -106,7 +106,7 @@ def test_every_call_has_its_result(version: str) -> None:
 
 
 @each_version
-def test_any_split_gives_what_the_whole_gives(version: str) -> None:
+def test_any_split_gives_the_same_changes(version: str) -> None:
     """R-K11"""
     for source in logs(version):
         data = Path(source.path).read_bytes()
@@ -125,7 +125,7 @@ def test_any_split_gives_what_the_whole_gives(version: str) -> None:
 
 
 @each_version
-def test_the_content_tells_the_agent(version: str, tmp_path: Path) -> None:
+def test_the_agent_is_detected_by_the_content(version: str, tmp_path: Path) -> None:
     """R-S21: also under another name."""
     for source in logs(version):
         found = detect(Path(source.path))
@@ -310,14 +310,14 @@ def test_a_result_is_a_success_an_error_or_aborted(status: str, state: ToolState
     assert found.results[0].output_text == "out"
 
 
-def test_text_among_the_parts_of_a_result_is_kept_and_told() -> None:
+def test_text_among_the_parts_of_a_result_is_kept_with_a_note() -> None:
     """R-K3"""
     gathered = fold(answer("a", call("c")), result("c", parts=[text("more")]))
     assert gathered.calls()[0].results[0].output_text == "ok\nmore"
     assert [found.severity for found in gathered.diagnostics] == ["note"]
 
 
-def test_a_result_gives_what_the_terminal_showed() -> None:
+def test_a_result_has_its_structured_result() -> None:
     extra = {"type": "multi", "items": [{"type": "bash", "exit_code": 3}, {"type": "session_id", "session_id": "kid"}]}
     line = result("c", ui_extra=extra)
     gathered = fold(answer("a", call("c")), line)
@@ -394,7 +394,7 @@ def test_images_inside_and_beside_the_log() -> None:
     assert (two.url, two.filename) == ("file:///home/dev/x.png", "x.png")
 
 
-def test_retractions_without_a_line_go_by_the_words() -> None:
+def test_retractions_without_a_line_go_by_the_text() -> None:
     gathered = fold(user("u", "one"), user("v", "two"), record("RetractEntry", retracted_text="two"))
     assert [gathered.place(name).fate for name in ("u", "v")] == [Fate.ACTIVE, Fate.RETRACTED]
     other = fold(user("u", "one"), user("v", "two"), record("RetractEntry", retracted_text="one"))
@@ -445,7 +445,7 @@ def test_a_cost_that_cannot_be_one_is_none() -> None:
     assert [found.json_path for found in gathered.diagnostics] == ["$.data.usage.input_cost"]
 
 
-def test_a_time_that_is_none_and_bytes_that_are_no_text_are_told_of() -> None:
+def test_an_invalid_time_and_bytes_that_are_not_utf8_become_diagnostics() -> None:
     """R-S34"""
     sound = record("UserMessage", id="u", parts=[{"type": "text", "text": "caf#"}], created_at="2026-11-21T10:00:00")
     damaged = json.dumps(sound).encode().replace(b"#", b"\xe9").replace(b"2026-11-21T10:00:00", b"yesterday")
@@ -514,7 +514,7 @@ AGENTS, BACKGROUND = "01e9cfed8f74478b825b060f26163050", "3935b386418e4c6c9d647f
 """Sessions that 2.43.0 wrote: of two subagents, and of an output too large, a shell in the background and a picture."""
 
 
-def test_a_run_is_told_as_it_was_scripted(tmp_path: Path) -> None:
+def test_a_run_reads_as_it_was_scripted(tmp_path: Path) -> None:
     """R-K4, R-C10: recorded; subagents run in the background, and report later."""
     store = tmp_path / "store.db"
     sync(store, roots=[DATA / "2.43.0-run"], agents=[AGENT])

@@ -77,7 +77,7 @@ def test_every_message_and_part_is_there(name: str, tmp_path: Path) -> None:
 
 @every_case
 @pytest.mark.parametrize("write", [write_storage, write_project_storage])
-def test_all_storages_tell_the_same(name: str, write: Any, tmp_path: Path) -> None:
+def test_all_storages_give_the_same_history(name: str, write: Any, tmp_path: Path) -> None:
     """R-C13"""
     rows = {table: rows for table, rows in recorded(name).items() if not table.startswith("event")}
     database = read_rows(rows, tmp_path / "database")
@@ -87,7 +87,7 @@ def test_all_storages_tell_the_same(name: str, write: Any, tmp_path: Path) -> No
 
 
 @every_case
-def test_an_export_tells_the_same(name: str, tmp_path: Path) -> None:
+def test_an_export_gives_the_same_history(name: str, tmp_path: Path) -> None:
     """R-C13"""
     rows = recorded(name)
     database = read_rows(rows, tmp_path)
@@ -156,7 +156,7 @@ def test_steps_are_those_of_the_script(name: str, tmp_path: Path) -> None:
         assert (answer.usage.input, answer.usage.cache_read) == (turn["usage"]["in"], turn["usage"].get("cached", 0))
 
 
-def test_a_result_stands_behind_its_call_and_before_the_next_answer(tmp_path: Path) -> None:
+def test_a_result_comes_after_its_call_and_before_the_next_answer(tmp_path: Path) -> None:
     read_rows(recorded("1.18.33", "basic-chat"), tmp_path)
     for source in sessions_in(tmp_path):
         changes = changes_of(source).messages

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from support.opencode_files import AGENT, DATA, Rows, recorded, told, write_database, write_export, write_storage
+from support.opencode_files import (
+    AGENT,
+    DATA,
+    Rows,
+    recorded,
+    store_contents,
+    write_database,
+    write_export,
+    write_storage,
+)
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.sync.importing import import_file
@@ -48,13 +57,13 @@ def from_export(rows: Rows, session: str, path: Path) -> Read:
 def test_the_exports_of_forks_change_nothing_beside_their_database(rows: Rows, tmp_path: Path) -> None:
     """R-C13: neither messages nor tokens nor cost, nor whose a subagent is, in any order and after a rebuild."""
     database = from_database(rows, tmp_path / "home")
-    wanted = told(in_store(tmp_path / "only", database))
+    wanted = store_contents(in_store(tmp_path / "only", database))
     exports = [from_export(rows, session, tmp_path / f"{session}.json") for session in (FORK, FORK_OF_FORK)]
     for number, order in enumerate(permutations([database, *exports])):
         store = in_store(tmp_path / f"{number}", *order)
-        assert told(store) == wanted
+        assert store_contents(store) == wanted
         rebuild(store, agents=[AGENT])
-        assert told(store) == wanted
+        assert store_contents(store) == wanted
 
 
 @pytest.mark.parametrize("write", [write_database, write_storage])
@@ -69,9 +78,9 @@ def test_a_sanitized_export_takes_nothing_from_what_rows_have_whole(
         lambda store: sync(store, roots=[home], agents=[AGENT]),
         lambda store: import_file(store, exported),
     ]
-    wanted = told(in_store(tmp_path / "only", reads[0]))
+    wanted = store_contents(in_store(tmp_path / "only", reads[0]))
     for number, order in enumerate(permutations(reads)):
-        assert told(in_store(tmp_path / f"{number}", *order)) == wanted
+        assert store_contents(in_store(tmp_path / f"{number}", *order)) == wanted
     with open_store(in_store(tmp_path / "alone", reads[1])) as opened:
         session = opened.session(f"opencode:{ORIGINAL}")
         assert (session.counts.messages, session.cwd, session.project) == (12, None, None)

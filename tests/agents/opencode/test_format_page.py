@@ -46,5 +46,5 @@ def test_every_line_of_a_run_is_on_the_page_with_what_it_becomes() -> None:
 
 
 def test_rows_give_their_evidence() -> None:
-    told = [*PAGE.rows("## Rows"), *PAGE.rows("### Parts")]
-    assert [name for name, _, how in told if not re.search(r"\*(seen|named)\*", how)] == []
+    described = [*PAGE.rows("## Rows"), *PAGE.rows("### Parts")]
+    assert [name for name, _, how in described if not re.search(r"\*(seen|named)\*", how)] == []

@@ -77,13 +77,13 @@ def test_every_row_is_accounted_for_and_understood(path: Path, tmp_path: Path) -
     assert gathered.counts.total == sum(log_of(source).count(b"\n") for source in sessions_in(tmp_path))
     events = [change.event for change in gathered.events.values()]
     assert [event for event in events if isinstance(event, RecordEvent) and not event.known] == []
-    told = [event for event in events if isinstance(event, RecordEvent) and event.kind.startswith("session.next.")]
-    assert told == []
+    found = [event for event in events if isinstance(event, RecordEvent) and event.kind.startswith("session.next.")]
+    assert found == []
     said = [row for row in rows["session_message"] if not row["type"].endswith("-switched")]
     assert [message.id for message in messages(gathered)] == [row["id"] for row in said]
 
 
-def test_messages_are_what_was_said_in_order(tmp_path: Path) -> None:
+def test_messages_are_in_order(tmp_path: Path) -> None:
     """R-C4, R-C5, R-C7"""
     found = messages(read_rows(read_table_rows(TOUR), tmp_path))
     assert [message.role for message in found].count("user") == 6
@@ -174,7 +174,7 @@ def test_a_session_that_was_not_begun_with_such_rows_has_its_messages_once(tmp_p
     assert [message.id for message in found] == ["msg_1"]
 
 
-def test_what_was_no_prompt_is_told_apart(tmp_path: Path) -> None:
+def test_injected_context_is_no_prompt(tmp_path: Path) -> None:
     """R-C4, R-K7"""
     found = made_up(
         tmp_path,
@@ -192,7 +192,7 @@ def test_what_was_no_prompt_is_told_apart(tmp_path: Path) -> None:
     assert shown.text == "ls\na"
 
 
-def test_a_compaction_is_told_with_its_summary(tmp_path: Path) -> None:
+def test_a_compaction_has_its_summary(tmp_path: Path) -> None:
     rows: Rows = {
         "session": [SESSION_ROW],
         "session_message": [
@@ -209,7 +209,7 @@ def test_a_compaction_is_told_with_its_summary(tmp_path: Path) -> None:
     assert gathered.placements[f"opencode:{SESSION}", prompt.id].position < event.position
 
 
-def test_a_prompt_that_waited_stands_where_it_was_taken_up(tmp_path: Path) -> None:
+def test_a_prompt_that_waited_has_the_position_at_which_it_entered(tmp_path: Path) -> None:
     """Its row is written then, and tells when it was sent."""
     model = {"id": "m", "providerID": "p"}
     waited = row(1, "user", text="Later")
@@ -253,7 +253,7 @@ def test_calls_under_way_show_what_is_known_of_them(tmp_path: Path) -> None:
     assert answer.metadata == {"opencode": {"agent": "build", "variant": "high"}}
 
 
-def test_a_tool_that_says_nothing_in_words_gives_its_facts(tmp_path: Path) -> None:
+def test_a_result_without_text_has_the_structured_result(tmp_path: Path) -> None:
     """R-C8: as the model was told, in a recorded run."""
     state: dict[str, Any] = {
         "status": "completed",
@@ -269,7 +269,7 @@ def test_a_tool_that_says_nothing_in_words_gives_its_facts(tmp_path: Path) -> No
     assert part.output_text == '{"name":"notes.txt","content":"a\\n"}'
 
 
-def test_a_row_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_row_becomes_a_diagnostic(tmp_path: Path) -> None:
     broken = row(0, "user", text="Hi")
     broken["data"] = "no JSON"
     rows: Rows = {

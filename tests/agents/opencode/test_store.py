@@ -19,7 +19,7 @@ from support.opencode_files import (
     dump,
     insert,
     recorded,
-    told,
+    store_contents,
     write_database,
     write_project_storage,
     write_storage,
@@ -104,7 +104,7 @@ def test_any_schedule_of_passes_ends_in_the_same(
     write_database(rows, root / "opencode.db")
     read(often, root)
     read(once, root)
-    assert told(often) == told(once)
+    assert store_contents(often) == store_contents(once)
 
 
 def _sessions_at(rows: Rows, moment: int) -> Rows:
@@ -139,7 +139,7 @@ def test_storages_and_database_are_one_history(root: Path, store: Path, tmp_path
     other = tmp_path / "other"
     write_database(rows, other / "opencode.db")
     read(only, other)
-    assert told(store) == told(only)
+    assert store_contents(store) == store_contents(only)
 
 
 def test_a_fork_pays_for_nothing_that_it_copied(root: Path, store: Path) -> None:
@@ -165,17 +165,17 @@ def test_what_is_deleted_from_the_database_stays_as_retracted(root: Path, store:
         (session, last) = connection.execute("SELECT session_id, max(id) FROM message").fetchone()
         connection.execute("DELETE FROM part WHERE message_id = ?", (last,))
         connection.execute("DELETE FROM message WHERE id = ?", (last,))
-    before = told(store)
+    before = store_contents(store)
     assert read(store, root).changed == 1
     with open_store(store) as opened:
         fates = {placed.message.id: placed.membership.fate for placed in opened.messages(f"opencode:{session}")}
     assert {message for message, fate in fates.items() if fate == "retracted"} == {last}
-    assert {session: len(history) for session, (_, history) in told(store).items()} == {
+    assert {session: len(history) for session, (_, history) in store_contents(store).items()} == {
         session: len(history) for session, (_, history) in before.items()
     }
 
 
-def test_events_tell_of_messages_that_no_pass_saw(root: Path, store: Path) -> None:
+def test_events_have_messages_that_no_sync_saw(root: Path, store: Path) -> None:
     rows = recorded("1.18.33", "interrupt")
     gone = rows["message"][-1]["id"]
     session = rows["message"][-1]["session_id"]
@@ -231,12 +231,12 @@ def test_a_reverted_session_goes_back_and_forth(root: Path, store: Path) -> None
 def test_a_session_that_is_deleted_is_kept(root: Path, store: Path) -> None:
     path = write_database(recorded("1.18.33", "subagent"), root / "opencode.db")
     read(store, root)
-    before = told(store)
+    before = store_contents(store)
     with closing(sqlite3.connect(path)) as connection, connection:
         for table, column in (("session", "id"), ("message", "session_id"), ("part", "session_id")):
             connection.execute(f"DELETE FROM {table} WHERE {column} = ?", (CHILD.partition(":")[2],))
     assert read(store, root).vanished == 1
-    assert told(store) == before
+    assert store_contents(store) == before
 
 
 def test_a_database_that_cannot_be_read_is_a_problem_until_it_can(root: Path, store: Path) -> None:
@@ -292,24 +292,24 @@ def test_forgetting_a_session_leaves_the_others(root: Path, store: Path) -> None
         for table, items in recorded("1.18.33", "interrupt").items():
             insert(connection, table, items)
     read(store, root)
-    before = told(store)
+    before = store_contents(store)
     forget_for_good(store, PARENT)
-    after = told(store)
+    after = store_contents(store)
     assert after == {session: value for session, value in before.items() if session not in (PARENT, CHILD)}
     assert read(store, root).messages == 0
-    assert told(store) == after
+    assert store_contents(store) == after
 
 
-def test_a_rebuilt_store_says_what_it_said(root: Path, store: Path) -> None:
+def test_a_rebuilt_store_has_the_same_history(root: Path, store: Path) -> None:
     path = write_database(recorded("1.18.33", "basic-chat"), root / "opencode.db")
     read(store, root)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE session SET title = 'named', time_updated = time_updated + 1")
     read(store, root)
-    before = told(store)
+    before = store_contents(store)
     path.unlink()
     rebuild(store, agents=[AGENT])
-    assert told(store) == before
+    assert store_contents(store) == before
 
 
 # -- secrets, and leaving no traces
@@ -341,14 +341,14 @@ def _archived(connection: sqlite3.Connection) -> Iterator[bytes]:
 def test_a_database_of_another_schema_is_a_problem_and_what_was_read_stays(root: Path, store: Path) -> None:
     path = write_database(recorded("1.18.33", "subagent"), root / "opencode.db")
     read(store, root)
-    before = told(store)
+    before = store_contents(store)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DROP TABLE part")
     summary = read(store, root)
     assert [(problem.path, problem.reason) for problem in summary.problems] == [
         (str(path), "a database of another schema: no table part")
     ]
-    assert (summary.vanished, told(store)) == (0, before)
+    assert (summary.vanished, store_contents(store)) == (0, before)
 
 
 def test_a_table_of_an_older_shape_is_read_too(root: Path, store: Path) -> None:
@@ -364,7 +364,7 @@ def test_a_table_of_an_older_shape_is_read_too(root: Path, store: Path) -> None:
         assert opened.session(f"opencode:{session['id']}").counts.messages > 0
 
 
-def test_where_a_session_ran_is_told_by_its_answers_before_0_6(root: Path, store: Path) -> None:
+def test_before_0_6_the_folder_of_a_session_comes_from_its_answers(root: Path, store: Path) -> None:
     write_project_storage(recorded("1.18.33", "basic-chat"), root)
     for path in root.rglob("session/info/*.json"):
         info = json.loads(path.read_text())

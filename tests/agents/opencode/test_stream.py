@@ -67,7 +67,7 @@ def _is_unknown(part: object) -> bool:
     return isinstance(part, UnknownPart)
 
 
-def test_a_run_alone_tells_what_its_rows_tell(tmp_path: Path) -> None:
+def test_the_stream_of_a_run_has_what_its_rows_have(tmp_path: Path) -> None:
     """R-S43: calls, results, texts, tokens, costs and times of every answer."""
     rows = read_rows(recorded("1.18.33", "basic-chat"), tmp_path).messages
     printed = messages_of(read(RUN))
@@ -97,7 +97,7 @@ def test_what_rows_say_of_a_message_holds(tmp_path: Path) -> None:
         assert merge_messages(message, rows[message_id]) == rows[message_id]
 
 
-def test_the_events_of_a_server_tell_the_whole_session() -> None:
+def test_the_events_of_a_server_have_the_whole_session() -> None:
     """R-S43: prompts, answers, the title, and where a turn begins."""
     changes = read(SERVED)
     assert [(change.message.role, change.placement.turn) for change in changes.messages] == [
@@ -133,7 +133,7 @@ def test_events_of_all_projects_stand_in_an_envelope(tmp_path: Path) -> None:
     assert read(path).diagnostics == []
 
 
-def test_a_line_that_is_no_event_is_told() -> None:
+def test_a_line_that_is_no_event_becomes_a_diagnostic() -> None:
     """R-S34: with its place, and nothing else is lost."""
     data = RUN.read_bytes()
     first = data.index(b"\n") + 1
@@ -154,10 +154,10 @@ def test_a_stream_beside_the_database_changes_nothing(tmp_path: Path, first: str
     sync(store, roots=[home], agents=[AGENT])
     if first == "database":
         assert import_file(store, RUN).messages == 0
-    assert told(store) == told(tmp_path / "only.db")
+    assert contents_of(store) == contents_of(tmp_path / "only.db")
 
 
-def told(store: Path) -> Any:
+def contents_of(store: Path) -> Any:
     with open_store(store) as opened:
         sessions = [
             (session.id, session.title, session.counts, session.usage, session.cost)

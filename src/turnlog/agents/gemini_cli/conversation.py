@@ -2,7 +2,7 @@
 
 The log patches one list of messages. A record appends or replaces a message by its id, a checkpoint replaces the whole
 list, a rewind cuts it. Nothing is deleted here: a message that a patch drops keeps its position and its parent, and the
-newest message that is left tells the store which branch is the active one.
+newest message that is left names the active branch for the store.
 
 The same message may come back under another id: see `_match_rewritten_message`, `_join_interrupted_calls` and
 `_match_copies`. Such a copy becomes an alias of its original, which is recognised by its type and its checksum.

@@ -52,7 +52,7 @@ _FIELDS = names_of(Record)
 
 # -- a message in the file
 class LoggedMessage(NamedTuple):
-    """A message as it stands in the file."""
+    """A message in the file."""
 
     record: Record
     json: bytes

@@ -117,11 +117,11 @@ _FIELDS = names_of(Call) | {"renderOutputAsMarkdown"}
 
 _SUBAGENT_PROGRESS = b'"isSubagentProgress"'
 _PROGRESS_PREFIX = 64
-"""Bytes of `resultDisplay` in which its kind stands."""
+"""Bytes of `resultDisplay` that name its kind."""
 
 
 class LoggedCall(NamedTuple):
-    """A call as it stands in the file."""
+    """A call in the file."""
 
     id: str
     wire: Call

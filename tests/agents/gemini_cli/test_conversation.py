@@ -87,7 +87,7 @@ def test_a_prompt_that_a_checkpoint_takes_back_is_kept(log: Path) -> None:
     assert [fate for name, fate in fates(history).items() if name != "u3"] == [Fate.ACTIVE] * 5
 
 
-def test_the_only_prompt_of_a_session_may_be_taken_back(log: Path) -> None:
+def test_the_only_prompt_of_a_session_may_be_rewound(log: Path) -> None:
     assert fates(read(log, CONTEXT, user("u1", "bad"), checkpoint(CONTEXT))) == {
         "ctx": Fate.ACTIVE,
         "u1": Fate.REWOUND,

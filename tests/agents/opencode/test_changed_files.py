@@ -43,7 +43,7 @@ def test_a_database_leads_to_the_sessions_that_changed(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize("column", ["title", "project"])
-def test_a_new_name_holds_though_no_time_tells_of_it(tmp_path: Path, column: str) -> None:
+def test_a_new_title_holds_although_the_time_of_the_row_is_unchanged(tmp_path: Path, column: str) -> None:
     """R-C19: the server of 1.18.33 gives a session another title and leaves `time_updated` as it was; a project's name
     is in another row. The order of the names must not matter."""
     home = tmp_path / "home"

@@ -1,7 +1,7 @@
 """What `/undo` and the next prompt deleted, as OpenCode's record of what happened tells it.
 
 `undone.jsonl` has the end of a session in the terminal of 1.18.33 where that was done twice, the second time while an
-answer was still being told: its prompts, and all events of the messages that are gone.
+answer was still being written: its prompts, and all events of the messages that are gone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.opencode_files import AGENT, DATA, Row, Rows, read_table_rows, told, write_database
+from support.opencode_files import AGENT, DATA, Row, Rows, read_table_rows, store_contents, write_database
 from turnlog.sync.syncer import sync
 
 ROWS = DATA / "1.18.33" / "undone.jsonl"
@@ -20,7 +20,7 @@ SESSION = "opencode:ses_dfd164861ffeIisvh9E80uUjvg"
 
 
 def as_of(rows: Rows, number: int) -> Rows:
-    """The rows after the event of this number: what was deleted later is there, as far as it was told by then."""
+    """The rows after the event of this number: what was deleted later is there, as far as it was written by then."""
     events = [row for row in rows["event"] if row["seq"] <= number]
     there: dict[str, dict[str, Row]] = {"message": {}, "part": {}}
     for event in events:
@@ -51,8 +51,8 @@ def _made_at(event: Row) -> int:
 
 
 def history(store: Path) -> list[Any]:
-    """What is told of the session; that it was reverted meanwhile only a pass at that time can tell."""
-    session, events = told(store)[SESSION]
+    """The session with its history, without rewinds: only a sync while it was reverted can have seen those."""
+    session, events = store_contents(store)[SESSION]
     return [session, *(event for event in events if event["type"] != "rewind")]
 
 
@@ -88,7 +88,7 @@ def test_a_fork_holds_what_was_deleted_from_the_original_since(tmp_path: Path) -
     write_database(rows | {"session": [session, fork]}, tmp_path / "home" / "opencode.db")
     store = tmp_path / "turnlog.db"
     sync(store, roots=[tmp_path / "home"], agents=[AGENT])
-    (copied, copies), (_, events) = told(store)["opencode:ses_fork"], told(store)[SESSION]
+    (copied, copies), (_, events) = store_contents(store)["opencode:ses_fork"], store_contents(store)[SESSION]
     kept = {event["message"]["id"] for event in events if event["type"] == "message"}
     assert {event["message"]["id"] for event in copies if event["type"] == "message"} <= kept
     assert "calls" not in copied["usage"]

@@ -32,7 +32,7 @@ def state_of(tool: str, **state: Any) -> ToolState:
         ("Error: EACCES: permission denied, open '/etc/shadow'", ToolState.OUTPUT_ERROR),
     ],
 )
-def test_the_words_of_an_error_tell_what_became_of_a_call(error: str, state: ToolState) -> None:
+def test_the_error_text_decides_the_state_of_a_call(error: str, state: ToolState) -> None:
     """R-K9: stopped is not failed is not refused. 1.2.27 tells a refusal by the name of its error."""
     assert state_of("task", status="error", error=error) is state
 
