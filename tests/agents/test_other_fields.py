@@ -15,7 +15,7 @@ from turnlog.agents.changes import Changes
 from turnlog.agents.claude_code import records as claude_records
 from turnlog.agents.claude_code.records import CompleteRecord
 from turnlog.agents.codex import records as codex_records
-from turnlog.agents.reading import names_of, other_fields
+from turnlog.agents.decoding import names_of, other_fields
 from turnlog.model import Message, ToolCallPart
 
 NEWS: dict[str, Any] = {"colour": "red", "nested": {"deep": [1, None]}, "nothing": None, "large": "x" * 5000}

@@ -16,7 +16,7 @@ from typing import Any
 from turnlog.agents.base import Agent, Detection, Source
 from turnlog.agents.changes import Changes
 from turnlog.agents.commands import CommandFacts, find_command
-from turnlog.agents.folders import is_nameable, note_out_of_reach
+from turnlog.agents.discovery import is_nameable, note_unreadable
 from turnlog.errors import TurnlogError
 
 GROUP = "turnlog.agents"
@@ -79,19 +79,19 @@ def started_agent(command: Sequence[str]) -> tuple[Agent, CommandFacts] | None:
 
 
 def homes_of(agent: Agent) -> Sequence[Path]:
-    """The agent's homes on this machine; none when its module fails to say, which is noted as `find_sources` does."""
+    """The agent's homes on this machine; none where its module fails, which is reported as `find_sources` does."""
     try:
         return list(agent.roots())
     except Exception as error:  # A stranger's package must not take everything down.
-        note_out_of_reach(agent.name, f"{agent.display_name} cannot be looked for: {error!r}")
+        note_unreadable(agent.name, f"{agent.display_name} cannot be looked for: {error!r}")
         return []
 
 
 def find_sources(agents: Iterable[Agent], roots: Sequence[Path] | None = None) -> Iterator[tuple[Agent, Source]]:
     """Every source of these agents below the roots, or below their own homes.
 
-    Where an agent's module fails, the others go on; its homes are noted as out of reach
-    (`folders.noting_folders_out_of_reach`). So is a file whose name is not UTF-8.
+    Where an agent's module fails, the others go on; its homes count as unreadable
+    (`discovery.collect_unreadable_folders`). So does a file whose name is not UTF-8.
     """
     for agent in agents:
         try:
@@ -100,7 +100,7 @@ def find_sources(agents: Iterable[Agent], roots: Sequence[Path] | None = None) -
                     yield agent, source
         except Exception as error:  # A stranger's package must not take everything down.
             for home in homes_of(agent) if roots is None else roots:
-                note_out_of_reach(str(home), f"{agent.display_name} cannot be looked for: {error!r}")
+                note_unreadable(str(home), f"{agent.display_name} cannot be looked for: {error!r}")
 
 
 def detect(path: Path) -> Detection:

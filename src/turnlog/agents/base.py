@@ -29,7 +29,7 @@ import msgspec
 from turnlog import paths
 from turnlog.agents.changes import Changes
 from turnlog.agents.commands import CommandForm
-from turnlog.agents.folders import holds_folder
+from turnlog.agents.discovery import holds_folder
 from turnlog.agents.turns import TurnMarker
 
 

@@ -1,15 +1,151 @@
-"""One JSON object as a struct: what it says besides is kept, and what has another shape is left out and told.
+"""One record as a struct, and what folds of different agents do alike while they read records.
 
-Every field of these structs has a default. Which bytes are an object is `turnlog.agents.jsonl`'s business.
+Every field of a record's struct has a default. What the record says besides is kept in `others`; a field of another
+shape is left out and reported. Which bytes are a record is the business of `turnlog.agents.jsonl`.
 """
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_origin
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
 
 import msgspec
+from msgspec import Raw
 
-from turnlog.agents.reading import names_of, other_fields
+from turnlog.agents.changes import Changes, Diagnostic
+from turnlog.model import ToolResult
+from turnlog.model.merge import arrival_order
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+"""A number of tokens that can be one: a record with another is damaged."""
+
+Money = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+"""An amount of money that can be one, in the currency of the record (dollars for all agents so far)."""
+
+
+StateT = TypeVar("StateT", bound=msgspec.Struct)
+
+
+def state_codec(kind: type[StateT]) -> tuple[Callable[[StateT], bytes], Callable[[bytes], StateT]]:
+    """The encoder and decoder of a fold's state, which is kept with the cursor of its source."""
+    return msgspec.json.Encoder().encode, msgspec.json.Decoder(kind).decode
+
+
+ValueT = TypeVar("ValueT")
+
+REPLACED = "bytes that are not UTF-8 became U+FFFD"
+
+_LARGEST_FIELD = 4096
+_MOST_LEVELS = 100
+
+
+class LineContext:
+    """The line that a feed is at, and the changes of all its lines so far."""
+
+    def __init__(self, changes: Changes) -> None:
+        """Begin before the first line."""
+        self.changes = changes
+        self.json = b""
+        """The line's JSON."""
+        self.position = 0
+        """Byte offset of the line in its source."""
+        self.length = 0
+        self.line_number = 0
+
+    def report(self, reason: str, severity: Literal["error", "note"] = "error", json_path: str | None = None) -> None:
+        """Add a diagnostic about the line."""
+        self.changes.diagnostics.append(
+            Diagnostic(
+                offset=self.position,
+                length=self.length,
+                line=self.line_number,
+                reason=reason,
+                json_path=json_path,
+                severity=severity,
+            )
+        )
+
+    def report_replaced_bytes(self) -> None:
+        """Add a note where the line is not UTF-8: the typed decoder does not check that in fields it skips."""
+        if self.json.isascii():
+            return
+        try:
+            self.json.decode()
+        except UnicodeDecodeError:
+            self.report(REPLACED, "note")
+
+
+_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+
+
+def aware(moment: datetime) -> datetime:
+    """The moment in UTC; one without a zone is taken as UTC. Before the year 1 and after 9999 there is no time."""
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:
+        return _FIRST if moment.year == _FIRST.year else _LAST
+
+
+def names_of(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """The names of a record's fields, as its JSON has them."""
+    return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
+
+
+def other_fields(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Metadata with those of a record's fields that are not known (R-C11): `{"other_fields": {…}}`, or nothing.
+
+    Instead of what is larger than 4 KB its size is given, as for what `value_of` leaves out: the archive has it.
+    """
+    others = {name: _small(value) for name, value in fields.items() if name not in known}
+    found = {name: value for name, value in others.items() if value is not None}
+    return {"other_fields": found} if found else {}
+
+
+def _small(value: Any) -> Any:
+    json = bytes(value) if isinstance(value, Raw) else msgspec.json.encode(value)
+    return {"bytes": len(json)} if len(json) > _LARGEST_FIELD else value_of(json)
+
+
+def value_of(json: bytes | Raw) -> Any:
+    """The value of valid JSON; `{"bytes": size}` for a number that Python cannot hold or for deep nesting."""
+    try:
+        value = msgspec.json.decode(json)
+    except (msgspec.DecodeError, RecursionError):
+        return {"bytes": len(bytes(json))}
+    return value if _levels(value) <= _MOST_LEVELS else {"bytes": len(bytes(json))}
+
+
+def _levels(value: Any) -> int:
+    """How deep a value is nested, up to one more than may be."""
+    inside = [value]
+    for level in range(_MOST_LEVELS + 1):
+        if not inside:
+            return level
+        inside = [inner for each in inside for inner in _items(each)]
+    return _MOST_LEVELS + 1
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
+
+
+def in_order_of_arrival(results: Sequence[ToolResult]) -> list[ToolResult]:
+    """Results by the time they came; those whose time is not known last."""
+    return sorted(results, key=arrival_order)
+
+
+def keep_newest(window: dict[str, ValueT], key: str, value: ValueT, size: int) -> str | None:
+    """Add to a window of so many entries; the key of the one that fell out, if any."""
+    window[key] = value
+    if len(window) <= size:
+        return None
+    oldest = next(iter(window))
+    del window[oldest]
+    return oldest
+
 
 RecordT = TypeVar("RecordT", bound=msgspec.Struct)
 
@@ -22,7 +158,7 @@ class Problem(NamedTuple):
     severity: Literal["error", "note"]
 
 
-class KeepingDecoder(Generic[RecordT]):
+class LosslessDecoder(Generic[RecordT]):
     """Decodes records, and keeps what of them is not declared: see `turnlog.agents.jsonl.JsonLines`."""
 
     def __init__(self, kind: type[RecordT], complete: type[RecordT]) -> None:

@@ -1,79 +1,414 @@
-"""What the events of hooks say, for the tables of the agents' modules (`hooked.Hooks`)."""
+"""The fold of hook events: lines of a spool -> changes of the model, for all agents.
+
+A line is `{"at": <Unix milliseconds>, "event": <what the agent gave the hook>}`. The agents' events are much alike: an
+agent's `HookFormat` says which handler reads which event, and the `read_` functions at the end are the handlers that
+agents share. Prompts, texts and calls become messages whose ids are made of the event's own ids; everything else
+becomes an event of the session. Positions are times, beyond all positions of logs, and the session's own log supersedes
+each piece (`turnlog.store.reconcile.hook_events`).
+"""
 
 from __future__ import annotations
 
-from typing import Any, cast
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from turnlog.agents.base import HOOKED_FROM, Source
+from turnlog.agents.changes import (
+    Changes,
+    Diagnostic,
+    EventChange,
+    Link,
+    MessageChange,
+    Placement,
+    RecordRef,
+    SessionChange,
+)
 from turnlog.agents.decoding import clean_json
-from turnlog.agents.hooked import Told, checksum
-from turnlog.model.tools import ToolState
+from turnlog.agents.jsonl import JsonLines, count_lines
+from turnlog.agents.printed_stream import kept_fields
+from turnlog.model import (
+    Message,
+    Origin,
+    Part,
+    ResultStatus,
+    RunMetadataEvent,
+    TextPart,
+    ToolCallPart,
+    ToolKind,
+    ToolResult,
+)
+from turnlog.model.merge import merge_messages
+from turnlog.model.message import Role
+from turnlog.model.tools import STATE_OF_STATUS, Approval, ToolState
 
+TOLD_BY = "told_by"
+"""In a session's metadata, with the value "hooks": its log has not been read yet."""
+
+UNNAMED_CALL = "hook."
+"""Prefix of the ids that calls get here whose events have none."""
+
+_STEPS = 16
+"""Positions in a millisecond."""
+
+_CALLS_KEPT = 64
 _TEXTS_KEPT = 8
+"""How many of the latest calls and texts a spool's state remembers."""
+
+_ROLES: dict[Origin, Role] = {Origin.PROMPT: "user"}
+
+_KEPT = (
+    *("source", "reason", "message", "title", "notification_type", "trigger", "error", "is_interrupt"),
+    *("tool_name", "tool_use_id", "agent_id", "agent_type", "model", "permission_mode", "stop_hook_active"),
+)
+"""Fields of an event that are kept where it becomes no message. Long ones are in the log."""
 
 
-def take_prompt(told: Told) -> None:
+class _Raw(msgspec.Struct):
+    event: dict[str, Raw] = {}
+
+
+class HookEvent(msgspec.Struct):
+    """The input of a hook, as far as it is read: the fields of all agents, of which each has some."""
+
+    session_id: str | None = None
+    hook_event_name: str = ""
+    cwd: str | None = None
+    model: str | None = None
+    agent_id: str | None = None
+    prompt_id: str | None = None
+    turn_id: str | None = None
+    timestamp: str | None = None
+    prompt: str | None = None
+    message_id: str | None = None
+    index: int = 0
+    delta: str | None = None
+    final: bool = False
+    last_assistant_message: str | None = None
+    tool_name: str | None = None
+    tool_use_id: str | None = None
+    tool_input: Raw | UnsetType = UNSET
+    tool_response: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+    is_interrupt: bool = False
+    duration_ms: int | None = None
+    notification_type: str | None = None
+
+
+class HookLine(msgspec.Struct):
+    """A line of a spool."""
+
+    at: float = 0.0
+    event: HookEvent | None = None
+
+
+class HookState(msgspec.Struct):
+    """What a fold remembers between two feeds."""
+
+    lines: int = 0
+    texts: dict[str, dict[int, str]] = {}
+    """Message -> index -> delta of its text, of the latest messages: hooks that run in parallel may arrive out of
+    order, and twice."""
+    answered: str = ""
+    """The last text that was read: the event of a stop often repeats it."""
+    calls: dict[str, str] = {}
+    """Checksum of a call's tool and input -> its id, of the latest calls: some events of a call have no id."""
+    nameless: int = 0
+    """Calls without an id that have begun."""
+
+
+class HookFormat(NamedTuple):
+    """How an agent's hook events are read."""
+
+    agent: str
+    handlers: Mapping[str, Handler]
+    """Event -> its handler; any other event becomes a fact about the run."""
+    kinds: Mapping[str, ToolKind]
+    child: str = "{session}"
+    """Form of the external id of a subagent's session, with the ids of `session` and `agent`."""
+
+
+_read_lines = JsonLines(HookLine, first_keys=("at", "event"), plausible=lambda line: line.event is not None).read
+
+
+class HookFold:
+    """Reads one spool. See `turnlog.agents.base.Fold`."""
+
+    def __init__(self, hooks: HookFormat, source: Source, state: bytes | None) -> None:
+        self._hooks = hooks
+        self._source = source
+        self._state = msgspec.json.decode(state, type=HookState) if state is not None else HookState()
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return msgspec.json.encode(self._state)
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        reading = HookReading(self._hooks, self._state)
+        for line, json, position, length, number in _read_lines(data, offset, self._state.lines + 1, reading.changes):
+            reading.enter(line, json, position, length, number)
+        self._state.lines += count_lines(data)
+        return reading.finish()
+
+
+class HookReading:
+    """One feed: the event that is being read, and what all events have brought so far."""
+
+    def __init__(self, hooks: HookFormat, state: HookState) -> None:
+        self.state = state
+        self.changes = Changes()
+        self.event = HookEvent()
+        self.at = datetime.fromtimestamp(0, UTC)
+        self._hooks = hooks
+        self._milliseconds = 0.0
+        self._json = b""
+        self._record = (0, 0)
+        self._messages: dict[str, MessageChange] = {}
+
+    def enter(self, line: HookLine, json: bytes, offset: int, length: int, number: int) -> None:
+        """Read a line. Its event may be anything; what is no object belongs to no session."""
+        if line.event is None:
+            self.changes.counts.unreadable += 1
+            # One of another shape has its diagnostic already, from `JsonLines`.
+            if all(found.offset != offset for found in self.changes.diagnostics[-1:]):
+                found = Diagnostic(offset=offset, length=length, line=number, reason="no event of a hook")
+                self.changes.diagnostics.append(found)
+            return
+        self.event = line.event
+        self._milliseconds = min(max(line.at, 0.0), 4e12)
+        self.at = datetime.fromtimestamp(self._milliseconds / 1000, UTC)
+        self._json, self._record = json, (offset, length)
+        self._note_session(self.event.session_id or "")
+        before = len(self._messages), len(self.changes.events)
+        self._hooks.handlers.get(self.event.hook_event_name, HookReading.add_fact)(self)
+        counts = self.changes.counts
+        if len(self.changes.events) > before[1]:
+            counts.events += 1
+        else:
+            counts.messages += 1
+
+    def finish(self) -> Changes:
+        """All changes of this feed."""
+        self.changes.messages += self._messages.values()
+        return self.changes
+
+    @property
+    def external_id(self) -> str:
+        """The agent's own id of the session, or of the subagent's session, that the event belongs to."""
+        session, agent = self.event.session_id or "", self.event.agent_id
+        return self._hooks.child.format(session=session, agent=agent) if agent else session
+
+    @property
+    def position(self) -> int:
+        """The position of the event in its session, made of its time."""
+        return HOOKED_FROM + int(self._milliseconds * _STEPS)
+
+    def _session_id(self, external_id: str) -> str:
+        return f"{self._hooks.agent}:{external_id.replace('/', '_')}"
+
+    def _note_session(self, external_id: str) -> None:
+        session_id = self._session_id(external_id)
+        change = self.changes.sessions.setdefault(session_id, SessionChange(session_id=session_id))
+        change.cwd = self.event.cwd or change.cwd
+        change.project_path = change.project_path or self.event.cwd
+        change.first_at = min(change.first_at or self.at, self.at)
+        change.last_at = max(change.last_at or self.at, self.at)
+        change.position = self.position
+        change.metadata = {TOLD_BY: "hooks"}
+
+    # -- messages
+
+    def show_prompt(self, text: str, origin: Origin = Origin.PROMPT) -> None:
+        """Add the prompt of a person, or text that the agent's harness sent as one."""
+        event = self.event
+        name = event.prompt_id or event.turn_id or checksum(f"{event.timestamp or self._milliseconds}")
+        part = TextPart(id=f"{self.external_id}:hook.prompt.{name}.0", text=text)
+        self._show(f"prompt.{name}", part, origin=origin)
+
+    def show_text(self, name: str, text: str, *, done: bool = True) -> None:
+        """Add the text of an answer, as far as it has come."""
+        message = f"text.{name}"
+        part = TextPart(id=f"{self.external_id}:hook.{message}.0", text=text, state="done" if done else "streaming")
+        self._show(message, part)
+        self.state.answered = text
+
+    def show_call(
+        self, call_id: str, result: ToolResult | None = None, *, state: ToolState = ToolState.INPUT_AVAILABLE
+    ) -> None:
+        """Add the event's call: about to run, waiting for a permission, or with its result."""
+        event = self.event
+        part = ToolCallPart(
+            id=f"{self.external_id}:hook.call.{call_id}.0",
+            tool_call_id=call_id,
+            tool_name=event.tool_name or "",
+            kind=self._hooks.kinds.get(event.tool_name or "", ToolKind.OTHER),
+            input=UNSET if event.tool_input is UNSET else Raw(clean_json(bytes(event.tool_input))),
+            state=STATE_OF_STATUS[result.status] if result is not None else state,
+            approval=Approval(approved=None) if state is ToolState.APPROVAL_REQUESTED else None,
+            started_at=self.at if result is None else None,
+            results=() if result is None else (result,),
+        )
+        self._show(f"call.{call_id}", part, result_id=result.id if result is not None else None)
+
+    def begin_call(self) -> str:
+        """Remember the event's call as a new one; return its id, which is made up where the event has none."""
+        calls, call_id = self.state.calls, self.event.tool_use_id
+        if call_id is None:
+            self.state.nameless += 1
+            call_id = f"{UNNAMED_CALL}{self._call_checksum()}.{self.state.nameless}"
+        calls.pop(self._call_checksum(), None)
+        calls[self._call_checksum()] = call_id
+        if len(calls) > _CALLS_KEPT:
+            del calls[next(iter(calls))]
+        return call_id
+
+    def call_id(self) -> str | None:
+        """The id of the event's call, its own or that of an earlier event with the same input; None when unknown."""
+        return self.event.tool_use_id or self.state.calls.get(self._call_checksum())
+
+    def _call_checksum(self) -> str:
+        given = b"" if self.event.tool_input is UNSET else bytes(self.event.tool_input)
+        return checksum(f"{self.event.tool_name}:{given.decode(errors='replace')}")
+
+    def end_call(self, status: ResultStatus, text: str) -> None:
+        """Add the event's call with this result."""
+        call_id = self.call_id() or self.begin_call()
+        result = ToolResult(
+            id=f"{call_id}.result",
+            status=status,
+            content=(TextPart(text=text),) if text else (),
+            error_text=text if status == "error" else None,
+            completed_at=self.at,
+            duration_ms=self.event.duration_ms,
+        )
+        self.show_call(call_id, result)
+
+    def _show(self, name: str, part: Part, *, origin: Origin | None = None, result_id: str | None = None) -> None:
+        message = Message(
+            id=f"{self.external_id}:hook.{name}",
+            role="assistant" if origin is None else _ROLES.get(origin, "developer"),
+            parts=(part,),
+            origin=origin,
+            created_at=self.at,
+            completed_at=self.at,
+        )
+        reference: RecordRef = (self._record[0], self._record[1], result_id)
+        place = Placement(
+            session_id=self._session_id(self.external_id),
+            position=self.position,
+            records=(reference,),
+            record_ids=(message.id,),
+        )
+        known = self._messages.get(message.id)
+        if known is not None:
+            message = merge_messages(known.message, message)
+            records = (*known.placement.records, *place.records)
+            place = msgspec.structs.replace(known.placement, records=tuple(dict.fromkeys(records)))
+        self._messages[message.id] = MessageChange(message=message, placement=place)
+        if self.external_id != self.event.session_id:
+            self._note_session(self.external_id)
+            self._link_child()
+
+    def _link_child(self) -> None:
+        link = Link(
+            kind="subagent",
+            parent_session_id=self._session_id(self.event.session_id or ""),
+            child_session_id=self._session_id(self.external_id),
+        )
+        if link not in self.changes.links:
+            self.changes.links.append(link)
+
+    # -- events
+
+    def add_fact(self) -> None:
+        """Add the event itself to the session, as `hook:<name>`, or `hook:<name>/<type>` of a notification."""
+        name = self.event.hook_event_name or "event"
+        kind = f"hook:{name}/{self.event.notification_type}" if self.event.notification_type else f"hook:{name}"
+        fields = msgspec.json.decode(clean_json(self._json), type=_Raw).event
+        event = RunMetadataEvent(
+            id=f"{self.event.session_id}@hook.{name}.{self.position}",
+            position=self.position,
+            created_at=self.at,
+            kind=kind,
+            data=kept_fields(fields, _KEPT),
+        )
+        session_id = self._session_id(self.event.session_id or "")
+        self.changes.events.append(EventChange(session_id=session_id, event=event))
+
+
+Handler = Callable[[HookReading], None]
+
+
+def checksum(text: str) -> str:
+    """16 hexadecimal digits that stand for a text, in ids of what has no id."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def read_prompt(reading: HookReading) -> None:
     """A prompt was sent."""
-    if told.event.prompt:
-        told.show_prompt(told.event.prompt)
+    if reading.event.prompt:
+        reading.show_prompt(reading.event.prompt)
     else:
-        told.add_fact()
+        reading.add_fact()
 
 
-def take_piece(told: Told) -> None:
-    """A piece of an answer that is being shown. Its whole is shown again, as far as it has come."""
-    event = told.event
+def read_text_delta(reading: HookReading) -> None:
+    """A delta of an answer's text. The message is emitted again with all of its deltas so far."""
+    event = reading.event
     if event.message_id is None or event.delta is None:
-        told.add_fact()
+        reading.add_fact()
         return
-    texts = told.state.texts
+    texts = reading.state.texts
     pieces = texts.setdefault(event.message_id, {})
     pieces[event.index] = event.delta
     if len(texts) > _TEXTS_KEPT:
         del texts[next(iter(texts))]
     whole = "".join(pieces[index] for index in sorted(pieces))
-    told.show_text(event.message_id, whole, done=event.final)
+    reading.show_text(event.message_id, whole, done=event.final)
 
 
-def take_call(told: Told) -> None:
+def read_call(reading: HookReading) -> None:
     """A tool is about to run."""
-    told.show_call(told.begin_call())
+    reading.show_call(reading.begin_call())
 
 
-def take_result(told: Told) -> None:
+def read_result(reading: HookReading) -> None:
     """A tool has run."""
-    told.end_call("success", output_text(told.event.tool_response))
+    reading.end_call("success", output_text(reading.event.tool_response))
 
 
-def take_failure(told: Told) -> None:
+def read_failure(reading: HookReading) -> None:
     """A tool has failed, or was stopped."""
-    told.end_call("aborted" if told.event.is_interrupt else "error", output_text(told.event.error))
+    reading.end_call("aborted" if reading.event.is_interrupt else "error", output_text(reading.event.error))
 
 
-def take_question(told: Told) -> None:
-    """A call waits for leave to run."""
-    told.add_fact()
-    call_id = told.call_id()
+def read_permission_request(reading: HookReading) -> None:
+    """A call waits for a permission."""
+    reading.add_fact()
+    call_id = reading.call_id()
     if call_id is not None:
-        told.show_call(call_id, state=ToolState.APPROVAL_REQUESTED)
+        reading.show_call(call_id, state=ToolState.APPROVAL_REQUESTED)
 
 
-def take_stop(told: Told) -> None:
-    """The agent has stopped; what it said last may not have been shown before."""
-    said = told.event.last_assistant_message
-    if said and said.strip() != told.state.answered.strip():
-        told.show_text(told.event.turn_id or told.event.prompt_id or checksum(said), said)
-    told.add_fact()
+def read_stop(reading: HookReading) -> None:
+    """The agent has stopped. Its last text is read where no earlier event had it."""
+    said = reading.event.last_assistant_message
+    if said and said.strip() != reading.state.answered.strip():
+        reading.show_text(reading.event.turn_id or reading.event.prompt_id or checksum(said), said)
+    reading.add_fact()
 
 
 _TEXTS = ("stdout", "stderr", "output", "content", "text", "llmContent", "error", "message")
-"""Fields of an output that hold what a reader sees, where it is an object."""
+"""Fields that hold the readable text of an output that is an object."""
 
 
 def output_text(output: Raw | UnsetType) -> str:
-    """What can be read of a tool's output: its text, that of its fields, else its JSON."""
+    """The readable text of a tool's output: itself or that of its fields, else its JSON."""
     if output is UNSET:
         return ""
     try:

@@ -18,8 +18,7 @@ from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from turnlog.agents.changes import Changes, Diagnostic
-from turnlog.agents.decoding import KeepingDecoder, Problem, salvage
-from turnlog.agents.reading import REPLACED
+from turnlog.agents.decoding import REPLACED, LosslessDecoder, Problem, salvage
 from turnlog.model.codec import to_json
 
 RecordT = TypeVar("RecordT", bound=msgspec.Struct)
@@ -72,7 +71,7 @@ class JsonLines(Generic[RecordT]):
         """
         self._kind = kind
         self._decode = msgspec.json.Decoder(kind).decode
-        self._known = None if complete is None else KeepingDecoder(kind, complete)
+        self._known = None if complete is None else LosslessDecoder(kind, complete)
         self._plausible = plausible
         keys = b"|".join(re.escape(key.encode()) for key in first_keys)
         self._start = re.compile(rb'\{\s*"(?:' + keys + rb')"\s*:')

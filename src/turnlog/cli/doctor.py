@@ -127,11 +127,11 @@ def _search_behind(store_path: Path) -> int:
 
 def _found(agent: Agent, known: Mapping[str, Fingerprint], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:
     from turnlog.agents import find_sources, homes_of
-    from turnlog.agents.folders import noting_folders_out_of_reach
+    from turnlog.agents.discovery import collect_unreadable_folders
 
     told = {found["path"] for found in diagnostics}
     roots: list[RootDocument] = []
-    with noting_folders_out_of_reach() as out_of_reach:
+    with collect_unreadable_folders() as out_of_reach:
         for root in homes_of(agent):
             sources = pending = 0
             for _, source in find_sources([agent], [root]):

@@ -14,7 +14,7 @@ from turnlog.agents import agent as agent_named
 from turnlog.agents import agents, detect, find_sources
 from turnlog.agents.base import Agent, Detection, RowAgent, Source, SourceKind, reads_rows
 from turnlog.agents.changes import Changes, SessionChange
-from turnlog.agents.packing import unpack
+from turnlog.agents.compression import decompress
 from turnlog.errors import FormatError, SourceError
 from turnlog.logs.merger import SourceMerger
 from turnlog.model import Provenance
@@ -238,7 +238,7 @@ class SessionSources:
             data = unpacked = read_log(self.agent, source)
         else:
             data = read_file(Path(source.path))
-            unpacked = unpack(source.path, data).data
+            unpacked = decompress(source.path, data).data
         return unpacked, self.agent.fold(source).feed(data, 0)
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
-from turnlog.agents.folders import is_nameable, noting_folders_out_of_reach
+from turnlog.agents.discovery import collect_unreadable_folders, is_nameable
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
@@ -173,7 +173,7 @@ class Syncer:
         started = time.monotonic()
         summary = SyncSummary()
         known = known_fingerprints(self._connection)
-        with noting_folders_out_of_reach() as out_of_reach:
+        with collect_unreadable_folders() as out_of_reach:
             found = list(fingerprinted(self._sources(roots)))
         summary.problems += [Problem(folder, reason) for folder, reason in out_of_reach.items()]
         summary.sources = len(found)

@@ -109,16 +109,16 @@ class ClaudeCode(Agent):
         return found if found.agent is not None else detect_stream(path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, a sidecar, a spilled output or a stream, or what hooks told."""
+        """A fold of a log, a sidecar, a spilled output or a stream, or what hooks reading."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
             from turnlog.agents.claude_code.sidecars import SidecarFold
 
             return SidecarFold(source)
         if source.kind is SourceKind.HOOKS:
-            from turnlog.agents.claude_code.hooks import HOOKS
-            from turnlog.agents.hooked import HookFold
+            from turnlog.agents.claude_code.hooks import HOOK_FORMAT
+            from turnlog.agents.hook_events import HookFold
 
-            return HookFold(HOOKS, source, state)
+            return HookFold(HOOK_FORMAT, source, state)
         if source.kind is SourceKind.STREAM:
             from turnlog.agents.claude_code.stream import StreamFold
 

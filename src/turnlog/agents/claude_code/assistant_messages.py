@@ -137,7 +137,7 @@ def _call_of(context: ClaudeContext, draft: MessageDraft, record: Record, block:
     call = CallDraft(draft, f"{draft.id}.{number}", call_id, name)
     call.input, repaired = messages_api.exact_input(block.input)
     if repaired:
-        context.tell("bytes that are not UTF-8 became U+FFFD", "note", "$.message.content")
+        context.report("bytes that are not UTF-8 became U+FFFD", "note", "$.message.content")
     call.provider_executed = block.type != "tool_use"
     call.started_at = record.timestamp
     context.calls[call_id] = call

@@ -16,7 +16,7 @@ from turnlog.agents.claude_code.messages_api import usage_of
 from turnlog.agents.claude_code.records import Record, WireMessage, WireUsage
 from turnlog.agents.claude_code.state import ClaudePendingMessage, SeenBlock, message_of_node, record_of_node
 from turnlog.agents.claude_code.tools import TOOL_KINDS
-from turnlog.agents.reading import in_order_of_arrival
+from turnlog.agents.decoding import in_order_of_arrival
 from turnlog.anthropic_api import STOP_REASONS
 from turnlog.model import (
     Approval,

@@ -14,8 +14,7 @@ from turnlog.agents.claude_code.records import ApiFailure, Record, fields_of
 from turnlog.agents.claude_code.sources import NAME
 from turnlog.agents.claude_code.state import ROOT, PendingCompaction, message_of_node
 from turnlog.agents.claude_code.tool_results import settle_rejections
-from turnlog.agents.decoding import clean_json
-from turnlog.agents.reading import aware, value_of
+from turnlog.agents.decoding import aware, clean_json, value_of
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
@@ -71,7 +70,7 @@ def add_event_of_kind(
 
 def add_malformed_record(context: ClaudeContext, record: Record) -> None:
     """Add a diagnostic and an event for a record of a known type that lacks what the type needs."""
-    context.tell("the record lacks what its type has", "error")
+    context.report("the record lacks what its type has", "error")
     add_record_event(context, record, context.session_of(record))
 
 

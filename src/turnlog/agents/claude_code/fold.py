@@ -127,7 +127,7 @@ def _copy_in(context: ClaudeContext, record: Record) -> Record | None:
     try:
         copy = decode_record(data.message)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        context.tell("the copied record has another shape", "error", "$.data.message")
+        context.report("the copied record has another shape", "error", "$.data.message")
         return None
     copy.is_sidechain, copy.agent_id = True, data.agent_id
     copy.session_id = copy.session_id or record.session_id

@@ -24,7 +24,7 @@ from turnlog.agents.claude_code.state import (
     message_of_node,
     unresolved_node,
 )
-from turnlog.agents.reading import LineReading, aware
+from turnlog.agents.decoding import LineContext, aware
 from turnlog.model import CompactionEvent, Fate, HistoryEvent, Origin
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
@@ -56,7 +56,7 @@ class SessionContext:
         self.named_leaf = None
 
 
-class ClaudeContext(LineReading):
+class ClaudeContext(LineContext):
     """One feed of one log. `finish` returns the changes."""
 
     def __init__(self, external_id: str, state: ClaudeState, *, is_subagent: bool) -> None:

@@ -8,36 +8,37 @@ from __future__ import annotations
 from turnlog.agents.claude_code.sources import NAME
 from turnlog.agents.claude_code.tools import TOOL_KINDS
 from turnlog.agents.hook_events import (
-    take_call,
-    take_failure,
-    take_piece,
-    take_prompt,
-    take_question,
-    take_result,
-    take_stop,
+    HookFormat,
+    HookReading,
+    read_call,
+    read_failure,
+    read_permission_request,
+    read_prompt,
+    read_result,
+    read_stop,
+    read_text_delta,
 )
-from turnlog.agents.hooked import Hooks, Told
 from turnlog.model import Origin
 
 _NOTIFICATION = "<task-notification>"
 
 
-def _take_prompt(told: Told) -> None:
+def _read_prompt(reading: HookReading) -> None:
     """Also what tells the model that a subagent in the background has ended comes as a prompt."""
-    if told.event.prompt and told.event.prompt.startswith(_NOTIFICATION):
-        told.show_prompt(told.event.prompt, Origin.NOTIFICATION)
+    if reading.event.prompt and reading.event.prompt.startswith(_NOTIFICATION):
+        reading.show_prompt(reading.event.prompt, Origin.NOTIFICATION)
     else:
-        take_prompt(told)
+        read_prompt(reading)
 
 
 EVENTS = {
-    "UserPromptSubmit": _take_prompt,
-    "MessageDisplay": take_piece,
-    "PreToolUse": take_call,
-    "PostToolUse": take_result,
-    "PostToolUseFailure": take_failure,
-    "PermissionRequest": take_question,
-    "Stop": take_stop,
+    "UserPromptSubmit": _read_prompt,
+    "MessageDisplay": read_text_delta,
+    "PreToolUse": read_call,
+    "PostToolUse": read_result,
+    "PostToolUseFailure": read_failure,
+    "PermissionRequest": read_permission_request,
+    "Stop": read_stop,
 }
 
-HOOKS = Hooks(NAME, EVENTS, TOOL_KINDS, child="{session}.{agent}")
+HOOK_FORMAT = HookFormat(NAME, EVENTS, TOOL_KINDS, child="{session}.{agent}")

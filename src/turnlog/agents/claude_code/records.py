@@ -12,9 +12,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.amounts import Count, Money
 from turnlog.agents.claude_code.record_kinds import TYPES
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import Count, Money, clean_json
 from turnlog.agents.jsonl import JsonLines
 
 

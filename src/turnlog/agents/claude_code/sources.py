@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.folders import entries, folder_below, folders, is_file, is_folder
+from turnlog.agents.discovery import entries, folder_below, folders, is_file, is_folder
 
 NAME = "claude-code"
 

@@ -13,8 +13,7 @@ from datetime import datetime
 
 import msgspec
 
-from turnlog.agents.reading import keep_newest
-from turnlog.agents.states import codec_of
+from turnlog.agents.decoding import keep_newest, state_codec
 
 RECENT_RECORDS = 128
 """Records whose place in the tree is kept. The store finds a parent further back by its record id. The results of
@@ -208,4 +207,4 @@ class ClaudeState(msgspec.Struct):
         return state
 
 
-encode_state, decode_state = codec_of(ClaudeState)
+encode_state, decode_state = state_codec(ClaudeState)

@@ -33,8 +33,8 @@ from turnlog.agents.claude_code.stream_records import (
     StreamRecord,
 )
 from turnlog.agents.claude_code.user_messages import read_user
+from turnlog.agents.decoding import aware, keep_newest
 from turnlog.agents.jsonl import JsonLines, count_lines
-from turnlog.agents.reading import aware, keep_newest
 from turnlog.model import ReasoningPart, TextPart, ToolCallPart
 
 _AGENTS = 64
@@ -304,7 +304,7 @@ def read_api_event(state: ClaudeStreamState, context: ClaudeContext, record: Str
         state.messages[call] = PendingStreamMessage(event.message.id, event.message.model, event.message.usage)
         _read_as_record(state, context, record, msgspec.structs.replace(event.message, stop_reason=None, content=[]))
     elif message is None:
-        context.tell("a piece of a message whose start was not printed", "note")
+        context.report("a piece of a message whose start was not printed", "note")
     elif event.type == "message_delta":
         reason = event.delta.stop_reason if event.delta else None
         usage = _merge_usage(message.usage, event.usage)

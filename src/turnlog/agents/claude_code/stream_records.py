@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.amounts import Money
 from turnlog.agents.claude_code.record_kinds import RecordOutcome
 from turnlog.agents.claude_code.records import (
     Block,
@@ -24,6 +23,7 @@ from turnlog.agents.claude_code.records import (
     WireMessage,
     WireUsage,
 )
+from turnlog.agents.decoding import Money
 
 STREAM_KINDS: dict[str, RecordOutcome] = {
     **dict.fromkeys(("assistant", "stream_event", "user"), RecordOutcome.MESSAGE),

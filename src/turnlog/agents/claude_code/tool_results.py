@@ -221,9 +221,9 @@ def _spill_in(context: ClaudeContext, text: str, copied_from: str | None) -> str
     if spilled is None:
         return None
     if spilled.name is None:
-        context.tell("the output is said to lie outside the session's own folder", "note", "$.message.content")
+        context.report("the output is said to lie outside the session's own folder", "note", "$.message.content")
     elif spilled.session not in (context.root, copied_from):
-        context.tell("the output is said to lie in another session's folder", "note", "$.message.content")
+        context.report("the output is said to lie in another session's folder", "note", "$.message.content")
     return spilled.name
 
 

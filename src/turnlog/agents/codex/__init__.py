@@ -97,21 +97,21 @@ class Codex(Agent):
         """
         from turnlog.agents.codex.detection import detect_log
         from turnlog.agents.codex.stream import EXEC_JSON
-        from turnlog.agents.printed_fold import detect_printed
+        from turnlog.agents.printed_stream import detect_printed
 
         found = detect_log(path, head)
         return found if found.agent is not None else detect_printed(EXEC_JSON, path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a rollout, a sidecar or a stream, or what hooks told."""
+        """A fold of a rollout, a sidecar or a stream, or what hooks reading."""
         if source.kind is SourceKind.HOOKS:
-            from turnlog.agents.codex.hooks import HOOKS
-            from turnlog.agents.hooked import HookFold
+            from turnlog.agents.codex.hooks import HOOK_FORMAT
+            from turnlog.agents.hook_events import HookFold
 
-            return HookFold(HOOKS, source, state)
+            return HookFold(HOOK_FORMAT, source, state)
         if source.kind is SourceKind.STREAM:
             from turnlog.agents.codex.stream import EXEC_JSON
-            from turnlog.agents.printed_fold import PrintedFold
+            from turnlog.agents.printed_stream import PrintedFold
 
             return PrintedFold(EXEC_JSON, state)
         if source.kind is SourceKind.SIDECAR:
@@ -123,7 +123,7 @@ class Codex(Agent):
         return CodexFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
-        """The item, or the event, that told of a call's outcome besides its output."""
+        """The item, or the event, that reading of a call's outcome besides its output."""
         from turnlog.agents.codex.stream_records import exec_structured_result
         from turnlog.agents.codex.tool_results import structured_result
 

@@ -12,8 +12,8 @@ from turnlog.agents.changes import Changes
 from turnlog.agents.codex.record_kinds import ITEM_TYPES, TYPES
 from turnlog.agents.codex.records import Line, Meta, read_lines, thread_named_in
 from turnlog.agents.codex.sources import NAME, renamed, source_of
+from turnlog.agents.compression import decompress, is_compressed
 from turnlog.agents.jsonl import whole_lines
-from turnlog.agents.packing import is_packed, unpack
 
 _BEFORE_ENVELOPES = "0.3x or older"
 """The version of logs without envelopes, which name none."""
@@ -24,7 +24,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
     source = source_of(path)
     if source is not None and source.kind is SourceKind.SIDECAR:
         return Detection(agent=NAME, source=source)
-    head = unpack(str(path), head).data
+    head = decompress(str(path), head).data
     beginning = whole_lines(head)
     records = [record for record, *_ in read_lines(beginning, 0, 1, Changes())]
     if not records:
@@ -65,5 +65,5 @@ def _source(path: Path, known: Source | None, head: bytes) -> Source:
     if known is not None:
         return known
     place = path.absolute()
-    found = Source(agent=NAME, path=str(place), root=str(place.parent), appendable=not is_packed(path.name))
+    found = Source(agent=NAME, path=str(place), root=str(place.parent), appendable=not is_compressed(path.name))
     return renamed(found, thread_named_in(head) or path.stem)

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from turnlog.agents.changes import MessageChange, Placement, RecordRef
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import CodexPendingMessage
-from turnlog.agents.reading import in_order_of_arrival
+from turnlog.agents.decoding import in_order_of_arrival
 from turnlog.model import (
     Message,
     Origin,

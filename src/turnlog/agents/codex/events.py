@@ -160,7 +160,7 @@ def read_token_count(context: CodexContext, event: Event) -> None:
 
 def read_token_usage_record(context: CodexContext) -> None:
     """Read `token_usage_record`: the exact tokens of one response, which is complete with it."""
-    record = read_usage_record(context.payload, context.tell)
+    record = read_usage_record(context.payload, context.report)
     if record.thread_token_usage is not None:
         context.state.totals = record.thread_token_usage
     if record.usage is None:
@@ -202,7 +202,7 @@ def read_compaction(context: CodexContext) -> None:
 
     The assistant message just before is the summary. In older logs only this record has it.
     """
-    record = read_compacted(context.payload, context.tell)
+    record = read_compacted(context.payload, context.report)
     state = context.state
     summary_id = _summary_of(context, record)
     kept = _kept(context, record)
@@ -281,7 +281,7 @@ def _kept(context: CodexContext, record: Compacted) -> list[str]:
         prompts.setdefault(key, []).append(message_id)
     found: list[str] = []
     for raw in reversed(record.replacement_history or ()):
-        item = read_item(raw, context.tell)
+        item = read_item(raw, context.report)
         name = identity.id_in_thread(context.thread, item.id) if item.id is not None else None
         if item.role == "user" and name not in known:
             same = prompts.get(identity.text_key(prompt_text(item.content)))
@@ -297,7 +297,7 @@ def _replacement(context: CodexContext, record: Compacted) -> tuple[Message, ...
     """The messages that the model gets instead of the history."""
     found: list[Message] = []
     for number, raw in enumerate(record.replacement_history or ()):
-        item = read_item(raw, context.tell)
+        item = read_item(raw, context.report)
         if item.type != "message":
             continue
         message_id = f"{context.position_id()}.{number}"

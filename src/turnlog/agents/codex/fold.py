@@ -34,8 +34,8 @@ from turnlog.agents.codex.records import (
 )
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.state import CodexState, decode_state, encode_state
+from turnlog.agents.compression import decompress
 from turnlog.agents.jsonl import count_lines
-from turnlog.agents.packing import unpack
 from turnlog.model import Origin
 
 _MIGRATED_ITEM = re.compile(r"item-\d+")
@@ -166,10 +166,10 @@ class CodexFold:
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`."""
         state = self._state
-        data, problem = unpack(self._source.path, data)
+        data, problem = decompress(self._source.path, data)
         context = CodexContext(self._external_id(data), state)
         if problem is not None:
-            context.tell(problem, "error")
+            context.report(problem, "error")
         for line, json, position, length, number in read_lines(data, offset, state.lines + 1, context.changes):
             context.json = json
             context.position = position
@@ -207,13 +207,13 @@ def _read_line(context: CodexContext, line: Line) -> None:
         try:
             item = decode_item(payload)
         except UNREADABLE:
-            item = ITEMS.salvage(payload, context.tell)
+            item = ITEMS.salvage(payload, context.report)
         _read_item(context, item)
     elif kind == "event_msg":
         try:
             event = decode_event(payload)
         except UNREADABLE:
-            event = EVENTS.salvage(payload, context.tell)
+            event = EVENTS.salvage(payload, context.report)
         _read_event(context, event)
     elif kind in _OTHER_READERS:
         _OTHER_READERS[kind](context)
@@ -238,7 +238,7 @@ def _read_without_envelope(context: CodexContext, line: Line) -> None:
         context.close_message()
         context.add_record_event(line.record_type, context.json)
         return
-    item = read_item(context.json, context.tell)
+    item = read_item(context.json, context.report)
     if item.type:
         _read_item(context, item)
     elif item.id is not None and not context.state.named:

@@ -27,8 +27,7 @@ from turnlog.agents.codex.record_kinds import KEPT_FIELDS, RECORD_KINDS, RecordO
 from turnlog.agents.codex.records import fields_of
 from turnlog.agents.codex.sources import session_id, thread_of
 from turnlog.agents.codex.state import CodexPendingMessage, CodexState
-from turnlog.agents.decoding import clean_json
-from turnlog.agents.reading import LineReading, aware
+from turnlog.agents.decoding import LineContext, aware, clean_json
 from turnlog.model import Fate, HistoryEvent, Message, Origin, RecordEvent, RunMetadataEvent
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
@@ -41,7 +40,7 @@ CountedAs: TypeAlias = Literal["messages", "results", "duplicates", "events"]
 """Which field of `LineCounts` counts a record."""
 
 
-class CodexContext(LineReading):
+class CodexContext(LineContext):
     """One feed of one rollout. `finish` returns the changes."""
 
     def __init__(self, external_id: str, state: CodexState) -> None:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from turnlog.agents.codex.sources import NAME
 from turnlog.agents.codex.tools import TOOL_KINDS
-from turnlog.agents.hook_events import take_call, take_prompt, take_question, take_result, take_stop
-from turnlog.agents.hooked import Hooks
+from turnlog.agents.hook_events import (
+    HookFormat,
+    read_call,
+    read_permission_request,
+    read_prompt,
+    read_result,
+    read_stop,
+)
 from turnlog.model import ToolKind
 
 EVENTS = {
-    "UserPromptSubmit": take_prompt,
-    "PreToolUse": take_call,
-    "PostToolUse": take_result,
-    "PermissionRequest": take_question,
-    "Stop": take_stop,
+    "UserPromptSubmit": read_prompt,
+    "PreToolUse": read_call,
+    "PostToolUse": read_result,
+    "PermissionRequest": read_permission_request,
+    "Stop": read_stop,
 }
 
-HOOKS = Hooks(NAME, EVENTS, {**TOOL_KINDS, "Bash": ToolKind.EXECUTE}, child="{agent}")
+HOOK_FORMAT = HookFormat(NAME, EVENTS, {**TOOL_KINDS, "Bash": ToolKind.EXECUTE}, child="{agent}")

@@ -13,9 +13,8 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.amounts import Count
 from turnlog.agents.changes import Changes
-from turnlog.agents.decoding import KeepingDecoder, clean_json
+from turnlog.agents.decoding import Count, LosslessDecoder, clean_json
 from turnlog.agents.jsonl import UNREADABLE, JsonLines
 
 
@@ -306,7 +305,7 @@ class Payload(Generic[PayloadT]):
 
     def __init__(self, kind: type[PayloadT], complete: type[PayloadT] | None = None) -> None:
         self._kind = kind
-        self.decode = (msgspec.json.Decoder(kind) if complete is None else KeepingDecoder(kind, complete)).decode
+        self.decode = (msgspec.json.Decoder(kind) if complete is None else LosslessDecoder(kind, complete)).decode
         """Decodes a valid payload; raises one of `UNREADABLE` for any other. The fold calls it directly, for speed."""
         self._tolerant = JsonLines(kind, first_keys=("type",), plausible=lambda record: True, complete=complete)
 

@@ -41,7 +41,7 @@ _TEXTS_FIRST_BELOW = (0, 73)
 
 def read_session_meta(context: CodexContext) -> None:
     """Read `session_meta`. The first is the thread's own; another one is of the thread whose history is copied."""
-    meta = read_meta(context.payload, context.tell)
+    meta = read_meta(context.payload, context.report)
     state = context.state
     if not state.named:
         state.named = True
@@ -150,7 +150,7 @@ def read_context(context: CodexContext) -> None:
     """Read `turn_context`, which stands before each turn; up to about 0.9x before each response."""
     # A call without an output by now will get none.
     end_calls(context, aborted=True)
-    settings = read_turn_context(context.payload, context.tell)
+    settings = read_turn_context(context.payload, context.report)
     state = context.state
     read_turn_id(context, settings.turn_id)
     state.model = settings.model or state.model
@@ -163,7 +163,7 @@ def read_context(context: CodexContext) -> None:
 
 def read_trigger(context: CodexContext) -> None:
     """Read `inter_agent_communication_metadata`: whether the message that follows begins a turn."""
-    context.state.trigger_turn = bool(read_communication(context.payload, context.tell).trigger_turn)
+    context.state.trigger_turn = bool(read_communication(context.payload, context.report).trigger_turn)
     context.add_record_event("inter_agent_communication_metadata", context.payload)
 
 

@@ -14,8 +14,8 @@ from pathlib import Path, PurePath
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.folders import entries, is_file, is_folder
-from turnlog.agents.packing import ENDING, is_packed
+from turnlog.agents.compression import SUFFIX, is_compressed
+from turnlog.agents.discovery import entries, is_file, is_folder
 
 NAME = "codex"
 
@@ -28,7 +28,7 @@ BRANCH = r"_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 """End of a branch's name, after its thread: when a prompt is changed, the thread continues in another file."""
 
 _ROLLOUT = re.compile(
-    rf"rollout-(?:\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-)?(?P<id>[^/]+?)\.jsonl(?:{re.escape(ENDING)})?", re.DOTALL
+    rf"rollout-(?:\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-)?(?P<id>[^/]+?)\.jsonl(?:{re.escape(SUFFIX)})?", re.DOTALL
 )
 _MOST_NESTED = 8
 """Levels of folders below `sessions` that are searched; a day is three levels deep."""
@@ -58,7 +58,7 @@ def _rollouts(folder: str, root: Path, depth: int) -> Iterator[Source]:
     names = {entry.name for entry in found_here}
     for entry in found_here:
         if is_file(entry):
-            plain = entry.name.removesuffix(ENDING)
+            plain = entry.name.removesuffix(SUFFIX)
             found = rollout_source(entry.path, root)
             if found and (plain == entry.name or plain not in names):
                 yield found
@@ -85,7 +85,7 @@ def rollout_source(path: str, root: Path) -> Source | None:
         path=path,
         root=os.fspath(root),
         session_id=session_id(match["id"]),
-        appendable=not is_packed(path),
+        appendable=not is_compressed(path),
     )
 
 

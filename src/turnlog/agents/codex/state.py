@@ -10,8 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from turnlog.agents.codex.records import WireUsage
-from turnlog.agents.reading import keep_newest
-from turnlog.agents.states import codec_of
+from turnlog.agents.decoding import keep_newest, state_codec
 
 _MOST_MESSAGES = 24
 _MOST_CALLS = 128
@@ -204,4 +203,4 @@ class CodexState(msgspec.Struct, omit_defaults=True, rename=_STORED_NAMES):
             del self.turns[0]
 
 
-encode_state, decode_state = codec_of(CodexState)
+encode_state, decode_state = state_codec(CodexState)

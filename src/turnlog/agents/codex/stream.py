@@ -40,8 +40,7 @@ from turnlog.agents.codex.stream_records import (
     tool_name_of,
 )
 from turnlog.agents.codex.tools import SPAWN_TOOLS
-from turnlog.agents.printed import Printed, kept_fields
-from turnlog.agents.printed_fold import PrintedForm
+from turnlog.agents.printed_stream import PrintedContext, PrintedFormat, kept_fields
 from turnlog.model import (
     ReasoningPart,
     TextPart,
@@ -76,13 +75,13 @@ def _begin_run(state: CodexStreamState, line: ExecLine) -> None:
     forget_run(state)
 
 
-def _read_line(state: CodexStreamState, printed: Printed, line: ExecLine) -> None:
+def _read_line(state: CodexStreamState, printed: PrintedContext, line: ExecLine) -> None:
     if is_prompt(line) or line.msg is not UNSET:
         read_event_line(state, printed, line)
         return
     kind = line.type
     if kind in ITEM_STEPS and line.item is not UNSET:
-        _read_item(state, printed, line, read_item(line.item, printed.tell))
+        _read_item(state, printed, line, read_item(line.item, printed.report))
         return
     if kind.startswith("turn."):
         state.open = None
@@ -99,7 +98,7 @@ def _read_line(state: CodexStreamState, printed: Printed, line: ExecLine) -> Non
     printed.changes.counts.events += 1
 
 
-def _add_failure(state: CodexStreamState, printed: Printed, kind: str, text: str) -> None:
+def _add_failure(state: CodexStreamState, printed: PrintedContext, kind: str, text: str) -> None:
     """Add an error. The end of a turn repeats the error that ended it, which is skipped."""
     if kind == "turn.failed" and text == state.failure:
         printed.changes.counts.duplicates += 1
@@ -109,7 +108,7 @@ def _add_failure(state: CodexStreamState, printed: Printed, kind: str, text: str
     state.failure = text
 
 
-def _read_item(state: CodexStreamState, printed: Printed, line: ExecLine, item: ExecItem) -> None:
+def _read_item(state: CodexStreamState, printed: PrintedContext, line: ExecLine, item: ExecItem) -> None:
     counts = printed.changes.counts
     if item.type in ("agent_message", "reasoning"):
         _show_text(state, printed, line, item)
@@ -130,7 +129,7 @@ def _read_item(state: CodexStreamState, printed: Printed, line: ExecLine, item: 
         counts.events += 1
 
 
-def _show_text(state: CodexStreamState, printed: Printed, line: ExecLine, item: ExecItem) -> None:
+def _show_text(state: CodexStreamState, printed: PrintedContext, line: ExecLine, item: ExecItem) -> None:
     """Show text or reasoning. After a call that the agent ran it belongs to another response."""
     newest = current_message(state)
     open_item = item_of(state, printed, item.id, starts_anew=newest is not None and newest.called)
@@ -139,7 +138,7 @@ def _show_text(state: CodexStreamState, printed: Printed, line: ExecLine, item: 
     printed.show(open_item.message, kind(id=open_item.part_id, text=item.text or "", state=done))
 
 
-def _show_call(state: CodexStreamState, printed: Printed, line: ExecLine, item: ExecItem) -> bool:
+def _show_call(state: CodexStreamState, printed: PrintedContext, line: ExecLine, item: ExecItem) -> bool:
     """Show a call; return whether it has ended. After the end of another call it belongs to another response."""
     shape = CALL_ITEMS[item.type]
     newest = current_message(state)
@@ -165,7 +164,7 @@ def _show_call(state: CodexStreamState, printed: Printed, line: ExecLine, item: 
     return has_ended
 
 
-def _link_children(printed: Printed, item: ExecItem, *, has_ended: bool) -> None:
+def _link_children(printed: PrintedContext, item: ExecItem, *, has_ended: bool) -> None:
     if not has_ended or item.tool not in SPAWN_TOOLS:
         return
     for thread in item.receiver_thread_ids or ():
@@ -173,7 +172,7 @@ def _link_children(printed: Printed, item: ExecItem, *, has_ended: bool) -> None
         printed.changes.links.append(link)
 
 
-def _show_plan(state: CodexStreamState, printed: Printed, item: ExecItem) -> None:
+def _show_plan(state: CodexStreamState, printed: PrintedContext, item: ExecItem) -> None:
     """Show a change of the plan as a call of its own, though all are one item. The item's end repeats the last one."""
     plan = kept_fields(fields_of(fields_of(printed.json)["item"]), ("items",))
     key = f"{item.id}:{crc32(b'' if plan is UNSET else bytes(plan)):08x}"
@@ -199,7 +198,7 @@ def _show_plan(state: CodexStreamState, printed: Printed, item: ExecItem) -> Non
     printed.changes.counts.messages += 1
 
 
-EXEC_JSON = PrintedForm(
+EXEC_JSON = PrintedFormat(
     agent=NAME,
     lines=EXEC_LINES,
     state=CodexStreamState,

@@ -25,7 +25,7 @@ from turnlog.agents.codex.stream_records import (
     mcp_content,
 )
 from turnlog.agents.codex.tools import milliseconds_of, status_of
-from turnlog.agents.printed import Printed, kept_fields
+from turnlog.agents.printed_stream import PrintedContext, kept_fields
 from turnlog.model import (
     InterruptEvent,
     Part,
@@ -74,12 +74,12 @@ def session_of_prompt(state: CodexStreamState, json: bytes) -> str:
     return f"stream-{hashlib.sha256(settings.encode(errors='replace') + json).hexdigest()[:16]}"
 
 
-def read_event_line(state: CodexStreamState, printed: Printed, line: ExecLine) -> None:
+def read_event_line(state: CodexStreamState, printed: PrintedContext, line: ExecLine) -> None:
     """Read a line of this form."""
     if line.msg is UNSET:
         _read_prompt(state, printed, line)
         return
-    event = _read_event(line.msg, printed.tell)
+    event = _read_event(line.msg, printed.report)
     reader = _READERS.get(event.type)
     if reader is not None:
         reader(state, printed, event)
@@ -93,7 +93,7 @@ def _event_of(line: ExecLine) -> ExecEvent:
     return ExecEvent() if line.msg is UNSET else _read_event(line.msg, lambda reason, severity, json_path: None)
 
 
-def _read_prompt(state: CodexStreamState, printed: Printed, line: ExecLine) -> None:
+def _read_prompt(state: CodexStreamState, printed: PrintedContext, line: ExecLine) -> None:
     _emit_settings(state, printed)
     text = line.prompt or ""
     message = printed.begin_prompt()
@@ -104,7 +104,7 @@ def _read_prompt(state: CodexStreamState, printed: Printed, line: ExecLine) -> N
     printed.changes.counts.messages += 1
 
 
-def _emit_settings(state: CodexStreamState, printed: Printed) -> None:
+def _emit_settings(state: CodexStreamState, printed: PrintedContext) -> None:
     """Emit the settings that were kept, at the position of their own line."""
     held, state.settings, state.model = state.settings, None, None
     if held is None:
@@ -121,7 +121,7 @@ def _emit_settings(state: CodexStreamState, printed: Printed) -> None:
 # Words
 
 
-def _read_text(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
+def _read_text(state: CodexStreamState, printed: PrintedContext, event: ExecEvent) -> None:
     place = item_of(state, printed, "")
     is_thought = event.type != "agent_message"
     text = (event.text if is_thought else event.message) or ""
@@ -133,20 +133,20 @@ def _read_text(state: CodexStreamState, printed: Printed, event: ExecEvent) -> N
 # Calls
 
 
-def _begin(kind: ToolKind, name: str, *fields: str) -> Callable[[CodexStreamState, Printed, ExecEvent], None]:
+def _begin(kind: ToolKind, name: str, *fields: str) -> Callable[[CodexStreamState, PrintedContext, ExecEvent], None]:
     """A reader of the event at a call's beginning: its tool, and the fields that are its input."""
 
-    def read(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
+    def read(state: CodexStreamState, printed: PrintedContext, event: ExecEvent) -> None:
         _show(state, printed, event, name, kind, _input_of(printed, fields))
         printed.changes.counts.messages += 1
 
     return read
 
 
-def _end(kind: ToolKind, name: str, *fields: str) -> Callable[[CodexStreamState, Printed, ExecEvent], None]:
+def _end(kind: ToolKind, name: str, *fields: str) -> Callable[[CodexStreamState, PrintedContext, ExecEvent], None]:
     """A reader of the event at a call's end, which also shows a call whose beginning was not printed."""
 
-    def read(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
+    def read(state: CodexStreamState, printed: PrintedContext, event: ExecEvent) -> None:
         is_known = event.call_id in state.items
         _show(state, printed, event, name, kind, _input_of(printed, fields), _result_of(event))
         printed.changes.counts.results += is_known
@@ -155,7 +155,7 @@ def _end(kind: ToolKind, name: str, *fields: str) -> Callable[[CodexStreamState,
     return read
 
 
-def _input_of(printed: Printed, names: tuple[str, ...]) -> Raw | UnsetType:
+def _input_of(printed: PrintedContext, names: tuple[str, ...]) -> Raw | UnsetType:
     fields = fields_of(fields_of(printed.json).get("msg", Raw(b"{}")))
     if names != ("invocation",):
         return kept_fields(fields, names)
@@ -165,7 +165,7 @@ def _input_of(printed: Printed, names: tuple[str, ...]) -> Raw | UnsetType:
 
 def _show(
     state: CodexStreamState,
-    printed: Printed,
+    printed: PrintedContext,
     event: ExecEvent,
     name: str,
     kind: ToolKind,
@@ -221,7 +221,7 @@ def _status_of(event: ExecEvent, failure: str | None) -> ResultStatus:
     return status_of(None, event.exit_code) or "success"
 
 
-def _read_plan(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
+def _read_plan(state: CodexStreamState, printed: PrintedContext, event: ExecEvent) -> None:
     """Show a plan as the call of its tool, which no other event has. It has succeeded."""
     identity = f"plan@{printed.position}"
     place = item_of(state, printed, identity)
@@ -242,31 +242,31 @@ def _read_plan(state: CodexStreamState, printed: Printed, event: ExecEvent) -> N
 # What belongs to no message
 
 
-def _read_tokens(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
+def _read_tokens(state: CodexStreamState, printed: PrintedContext, event: ExecEvent) -> None:
     """End a response. The counts are repeated around it; a repetition has nothing more to end."""
     state.open = None
     _read_fact(state, printed, event)
 
 
-def _read_fact(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
+def _read_fact(state: CodexStreamState, printed: PrintedContext, event: ExecEvent) -> None:
     fields = fields_of(fields_of(printed.json).get("msg", Raw(b"{}")))
     fields.pop("type", None)
     printed.add_fact(f"event_msg/{event.type}", kept_fields(fields, tuple(fields)))
     printed.changes.counts.events += 1
 
 
-def _read_error(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
+def _read_error(state: CodexStreamState, printed: PrintedContext, event: ExecEvent) -> None:
     printed.add_error(event.message or "", f"event_msg/{event.type}")
     printed.changes.counts.events += 1
 
 
-def _read_interrupt(state: CodexStreamState, printed: Printed, event: ExecEvent) -> None:
+def _read_interrupt(state: CodexStreamState, printed: PrintedContext, event: ExecEvent) -> None:
     state.open = None
     printed.add_event(InterruptEvent(id=printed.own_id(), position=printed.position, message_id=printed.state.leaf))
     printed.changes.counts.events += 1
 
 
-_READERS: dict[str, Callable[[CodexStreamState, Printed, ExecEvent], None]] = {
+_READERS: dict[str, Callable[[CodexStreamState, PrintedContext, ExecEvent], None]] = {
     "agent_message": _read_text,
     "agent_reasoning": _read_text,
     "agent_reasoning_raw_content": _read_text,

@@ -12,11 +12,9 @@ from turnlog.agents.codex.record_kinds import RecordOutcome
 from turnlog.agents.codex.records import Duration, Payload, fields_of
 from turnlog.agents.codex.responses_api import from_base64
 from turnlog.agents.codex.tools import status_of
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import clean_json, keep_newest
 from turnlog.agents.jsonl import JsonLines
-from turnlog.agents.printed import Printed, PrintedMessage, kept_fields
-from turnlog.agents.printed_fold import StreamState
-from turnlog.agents.reading import keep_newest
+from turnlog.agents.printed_stream import PrintedContext, PrintedMessage, StreamState, kept_fields
 from turnlog.model import DataPart, FilePart, Part, TextPart, ToolKind, ToolResult, UnknownPart
 
 EXEC_KINDS: dict[str, RecordOutcome] = {
@@ -310,7 +308,12 @@ class CodexStreamState(StreamState):
 
 
 def item_of(
-    state: CodexStreamState, printed: Printed, identity: str, *, starts_anew: bool = False, call_id: str | None = None
+    state: CodexStreamState,
+    printed: PrintedContext,
+    identity: str,
+    *,
+    starts_anew: bool = False,
+    call_id: str | None = None,
 ) -> PendingStreamItem:
     """The place of an item: the known one, else a new part in the current message or in a new message.
 

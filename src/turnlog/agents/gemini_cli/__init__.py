@@ -71,25 +71,25 @@ class GeminiCli(Agent):
         """A log has a header with a `sessionId` and a `projectHash`, a stream an `init` with a `session_id`."""
         from turnlog.agents.gemini_cli.detection import detect_log
         from turnlog.agents.gemini_cli.stream import STREAM_JSON
-        from turnlog.agents.printed_fold import detect_printed
+        from turnlog.agents.printed_stream import detect_printed
 
         found = detect_log(path, head)
         return found if found.agent is not None else detect_printed(STREAM_JSON, path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, the log of prompts, a spilled output or a stream, or what hooks told."""
+        """A fold of a log, the log of prompts, a spilled output or a stream, or what hooks reading."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
             from turnlog.agents.gemini_cli.sidecars import SidecarFold
 
             return SidecarFold(source)
         if source.kind is SourceKind.HOOKS:
-            from turnlog.agents.gemini_cli.hooks import HOOKS
-            from turnlog.agents.hooked import HookFold
+            from turnlog.agents.gemini_cli.hooks import HOOK_FORMAT
+            from turnlog.agents.hook_events import HookFold
 
-            return HookFold(HOOKS, source, state)
+            return HookFold(HOOK_FORMAT, source, state)
         if source.kind is SourceKind.STREAM:
             from turnlog.agents.gemini_cli.stream import STREAM_JSON
-            from turnlog.agents.printed_fold import PrintedFold
+            from turnlog.agents.printed_stream import PrintedFold
 
             return PrintedFold(STREAM_JSON, state)
         from turnlog.agents.gemini_cli.fold import GeminiCliFold

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw
 
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import aware, clean_json
 from turnlog.agents.gemini_cli.contents import joined_text, parse_parts
 from turnlog.agents.gemini_cli.conversation import append_message, apply_checkpoint, apply_rewind, is_message_key
 from turnlog.agents.gemini_cli.fold_context import GeminiContext, GeminiState, aware_or_none, decode_state, encode_state
@@ -46,7 +46,6 @@ from turnlog.agents.gemini_cli.sidecars import (
 from turnlog.agents.gemini_cli.sources import base_position, parent_of
 from turnlog.agents.gemini_cli.tools import call_index
 from turnlog.agents.jsonl import count_lines
-from turnlog.agents.reading import aware
 
 
 class GeminiCliFold:
@@ -93,7 +92,7 @@ def _read_lines(context: GeminiContext, data: bytes, offset: int) -> None:
     for record, json, position, length, number in LINES.read(data, offset, first, context.changes):
         context.previous_end = context.position + context.length
         context.json, context.position, context.length, context.line_number = json, position, length, number
-        context.tell_of_bytes()
+        context.report_replaced_bytes()
         _read_record(context, record)
     context.state.lines += count_lines(data)
 
@@ -109,16 +108,16 @@ def _read_whole(context: GeminiContext, data: bytes, source: Source) -> None:
     found = LINES.decode(text)
     if isinstance(found, str):
         # Damaged: read the messages that are complete.
-        context.tell(found)
+        context.report(found)
         context.changes.counts.unreadable += 1
         context.json = text = recover_messages(text)
         found = LINES.decode(text)
         if isinstance(found, str) or found.record.session_id is None:
             return
     for problem in found.problems:
-        context.tell(problem.reason, problem.severity, problem.json_path)
+        context.report(problem.reason, problem.severity, problem.json_path)
     context.json = found.json
-    context.tell_of_bytes()
+    context.report_replaced_bytes()
     # A later version of the file may have dropped messages, of which this one says nothing: the leaf must be stored.
     context.state.branched = True
     # 0.30, which merged steps, names no kind in the header; 0.34 does.
@@ -209,11 +208,11 @@ def _read_patch(context: GeminiContext, raw: Raw) -> None:
     fields = fields_of(clean_json(bytes(raw)))
     kind = kind_of_patch(fields)
     if isinstance(found, str):
-        context.tell(found, json_path="$.$set")
+        context.report(found, json_path="$.$set")
         context.add_record(kind, None, known=kind in RECORD_KINDS)
         return
     for problem in found.problems:
-        context.tell(problem.reason, problem.severity, f"$.$set{problem.json_path}")
+        context.report(problem.reason, problem.severity, f"$.$set{problem.json_path}")
     _apply_update(context, found.record, kind, raw)
 
 
@@ -247,10 +246,10 @@ def _messages_in(context: GeminiContext, messages: Sequence[Raw], *, is_copy: bo
         found = LINES.decode(bytes(raw))
         path = f"messages[{number}]"
         if isinstance(found, str) or found.record.type not in MESSAGE_TYPES:
-            context.tell(found if isinstance(found, str) else "not a known message", json_path=path)
+            context.report(found if isinstance(found, str) else "not a known message", json_path=path)
             continue
         for problem in found.problems:
-            context.tell(problem.reason, problem.severity, f"{path}{problem.json_path}")
+            context.report(problem.reason, problem.severity, f"{path}{problem.json_path}")
         logged = LoggedMessage(found.record, found.json, position, length, is_copy)
         if context.merges_steps and found.record.type == "gemini":
             yield from split_steps(logged)

@@ -24,10 +24,8 @@ from turnlog.agents.changes import (
     ResultChange,
     SessionChange,
 )
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import LineContext, aware, clean_json, state_codec
 from turnlog.agents.gemini_cli.sources import session_id
-from turnlog.agents.reading import LineReading, aware
-from turnlog.agents.states import codec_of
 from turnlog.model import HistoryEvent, Message, Origin, RecordEvent, RunMetadataEvent, ToolResult
 
 
@@ -96,7 +94,7 @@ class GeminiState(msgspec.Struct, rename=_STORED_NAMES):
     titled: bool = False
 
 
-encode_state, decode_state = codec_of(GeminiState)
+encode_state, decode_state = state_codec(GeminiState)
 
 
 _LARGEST_DATA = 4096
@@ -108,7 +106,7 @@ _LATEST = (1 << 63 - _OFFSET_BITS) - 1
 """The last second that fits into a position, in the year 2242."""
 
 
-class GeminiContext(LineReading):
+class GeminiContext(LineContext):
     """The context of one feed: the record that is being read, and what the feed has found so far."""
 
     def __init__(

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.agents.gemini_cli.tools import TOOL_KINDS
-from turnlog.agents.hook_events import take_call, take_prompt, take_result
-from turnlog.agents.hooked import Hooks
+from turnlog.agents.hook_events import HookFormat, read_call, read_prompt, read_result
 
-EVENTS = {"BeforeAgent": take_prompt, "BeforeTool": take_call, "AfterTool": take_result}
+EVENTS = {"BeforeAgent": read_prompt, "BeforeTool": read_call, "AfterTool": read_result}
 
-HOOKS = Hooks(NAME, EVENTS, TOOL_KINDS)
+HOOK_FORMAT = HookFormat(NAME, EVENTS, TOOL_KINDS)

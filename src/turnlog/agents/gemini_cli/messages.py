@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from turnlog.agents.changes import Link, RecordRef
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import clean_json, names_of, other_fields
 from turnlog.agents.gemini_cli.contents import (
     ContentPart,
     FunctionResult,
@@ -30,7 +30,6 @@ from turnlog.agents.gemini_cli.fold_context import Entry, GeminiContext, aware_o
 from turnlog.agents.gemini_cli.records import RECORD_KINDS, Call, Record, Thought, Tokens, fields_of
 from turnlog.agents.gemini_cli.sources import NAME, session_id
 from turnlog.agents.gemini_cli.tools import LoggedCall, parse_calls, result_of_response, to_tool_call
-from turnlog.agents.reading import names_of, other_fields
 from turnlog.model import (
     ErrorEvent,
     InterruptEvent,

@@ -17,8 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.amounts import Count
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import Count, clean_json
 from turnlog.agents.jsonl import JsonLines
 
 

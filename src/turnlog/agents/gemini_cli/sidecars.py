@@ -21,10 +21,10 @@ from msgspec import Raw
 
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes, Diagnostic, EventChange, Spill
+from turnlog.agents.decoding import aware
 from turnlog.agents.gemini_cli.fold_context import aware_or_none
 from turnlog.agents.gemini_cli.records import locate_items
 from turnlog.agents.gemini_cli.sources import session_id
-from turnlog.agents.reading import aware
 from turnlog.model import RunMetadataEvent
 
 _LARGEST = 1 << 20

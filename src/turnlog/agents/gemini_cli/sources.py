@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
 from turnlog.agents.base import HOOKED_FROM, Source, SourceKind
-from turnlog.agents.folders import entries, folder_below, is_file, is_folder
+from turnlog.agents.discovery import entries, folder_below, is_file, is_folder
 
 NAME = "gemini-cli"
 

@@ -18,8 +18,7 @@ from turnlog.agents.gemini_cli.records import RecordOutcome, compact, fields_of
 from turnlog.agents.gemini_cli.sources import NAME
 from turnlog.agents.gemini_cli.tools import TOOL_KINDS, exit_code_of, result_id, spilled_to, status_of
 from turnlog.agents.jsonl import JsonLines
-from turnlog.agents.printed import Printed, PrintedMessage, kept_fields
-from turnlog.agents.printed_fold import PrintedForm, StreamState
+from turnlog.agents.printed_stream import PrintedContext, PrintedFormat, PrintedMessage, StreamState, kept_fields
 from turnlog.model import TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.tools import STATE_OF_STATUS
 
@@ -126,11 +125,11 @@ def _begin_run(state: GeminiStreamState, line: StreamLine) -> None:
     state.model = line.model
 
 
-def _read_line(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
+def _read_line(state: GeminiStreamState, printed: PrintedContext, line: StreamLine) -> None:
     _READERS.get(stream_kind(line), _read_other)(state, printed, line)
 
 
-def _read_prompt(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
+def _read_prompt(state: GeminiStreamState, printed: PrintedContext, line: StreamLine) -> None:
     _end_text(state, printed)
     state.answer = None
     text = line.content or ""
@@ -145,14 +144,14 @@ def _read_prompt(state: GeminiStreamState, printed: Printed, line: StreamLine) -
     printed.changes.counts.messages += 1
 
 
-def _answer(state: GeminiStreamState, printed: Printed) -> PrintedMessage:
+def _answer(state: GeminiStreamState, printed: PrintedContext) -> PrintedMessage:
     """The answer that is being printed. Whatever follows a result belongs to the model's next answer."""
     if state.answer is None or state.answer.answered:
         state.answer = printed.begin_answer(state.model)
     return state.answer
 
 
-def _read_answer(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
+def _read_answer(state: GeminiStreamState, printed: PrintedContext, line: StreamLine) -> None:
     """Read a delta of a text, or a complete text."""
     message = _answer(state, printed)
     if not line.delta:
@@ -167,14 +166,14 @@ def _read_answer(state: GeminiStreamState, printed: Printed, line: StreamLine) -
     printed.changes.counts.messages += 1
 
 
-def _end_text(state: GeminiStreamState, printed: Printed) -> None:
+def _end_text(state: GeminiStreamState, printed: PrintedContext) -> None:
     """Complete the text that is being printed, because something else follows it."""
     if state.part_id is not None and state.answer is not None:
         printed.show(state.answer, TextPart(id=state.part_id, text=state.text))
     state.part_id, state.text = None, ""
 
 
-def _read_call(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
+def _read_call(state: GeminiStreamState, printed: PrintedContext, line: StreamLine) -> None:
     _end_text(state, printed)
     message = _answer(state, printed)
     name, part_id = line.tool_name or "", message.next_part()
@@ -202,7 +201,7 @@ def _call_part(call: GeminiPendingCall, *results: ToolResult) -> ToolCallPart:
     )
 
 
-def _read_result(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
+def _read_result(state: GeminiStreamState, printed: PrintedContext, line: StreamLine) -> None:
     """Read the result of a call. Where the call was not printed, the line is kept as an event."""
     _end_text(state, printed)
     call = state.calls.get(line.tool_id or "")
@@ -216,7 +215,7 @@ def _read_result(state: GeminiStreamState, printed: Printed, line: StreamLine) -
     printed.changes.counts.results += 1
 
 
-def _result_of_call(printed: Printed, call: GeminiPendingCall, line: StreamLine) -> ToolResult:
+def _result_of_call(printed: PrintedContext, call: GeminiPendingCall, line: StreamLine) -> ToolResult:
     text = line.output or ""
     failure = line.error.message if line.error else None
     status = status_of(line.status, f"{text}\n{failure or ''}", is_error=line.error is not None)
@@ -231,7 +230,7 @@ def _result_of_call(printed: Printed, call: GeminiPendingCall, line: StreamLine)
     )
 
 
-def _read_error(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
+def _read_error(state: GeminiStreamState, printed: PrintedContext, line: StreamLine) -> None:
     _end_text(state, printed)
     failure = line.message or (line.error.message if line.error else None)
     if failure is None:
@@ -241,14 +240,14 @@ def _read_error(state: GeminiStreamState, printed: Printed, line: StreamLine) ->
     printed.changes.counts.events += 1
 
 
-def _read_end(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
+def _read_end(state: GeminiStreamState, printed: PrintedContext, line: StreamLine) -> None:
     """Read the end of a run, with the usage of all of it and perhaps an error."""
     if line.error is not None and line.error.message is not None:
         printed.add_error(line.error.message, line.error.type)
     _read_other(state, printed, line)
 
 
-def _read_other(state: GeminiStreamState, printed: Printed, line: StreamLine) -> None:
+def _read_other(state: GeminiStreamState, printed: PrintedContext, line: StreamLine) -> None:
     _end_text(state, printed)
     kind = stream_kind(line)
     if kind in STREAM_FIELDS:
@@ -258,7 +257,7 @@ def _read_other(state: GeminiStreamState, printed: Printed, line: StreamLine) ->
     printed.changes.counts.events += 1
 
 
-_READERS: dict[str, Callable[[GeminiStreamState, Printed, StreamLine], None]] = {
+_READERS: dict[str, Callable[[GeminiStreamState, PrintedContext, StreamLine], None]] = {
     "message/user": _read_prompt,
     "message/assistant": _read_answer,
     "tool_use": _read_call,
@@ -267,7 +266,7 @@ _READERS: dict[str, Callable[[GeminiStreamState, Printed, StreamLine], None]] = 
     "result": _read_end,
 }
 
-STREAM_JSON = PrintedForm(
+STREAM_JSON = PrintedFormat(
     agent=NAME,
     lines=STREAM_LINES,
     state=GeminiStreamState,

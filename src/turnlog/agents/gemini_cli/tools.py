@@ -15,7 +15,7 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import clean_json, names_of, other_fields
 from turnlog.agents.gemini_cli.contents import (
     ContentPart,
     FunctionResult,
@@ -27,7 +27,6 @@ from turnlog.agents.gemini_cli.contents import (
 from turnlog.agents.gemini_cli.fold_context import aware_or_none
 from turnlog.agents.gemini_cli.records import CALLS, Call, FunctionCall, Record, compact, fields_of, locate_items
 from turnlog.agents.gemini_cli.sources import NAME
-from turnlog.agents.reading import names_of, other_fields
 from turnlog.model import Part, ResultStatus, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.tools import STATE_OF_STATUS
 

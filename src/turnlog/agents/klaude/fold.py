@@ -46,7 +46,7 @@ class KlaudeFold:
         context = KlaudeContext(state, external)
         for record, json, position, length, number in LINES.read(data, offset, state.lines + 1, context.changes):
             context.json, context.position, context.length, context.line_number = json, position, length, number
-            context.tell_of_bytes()
+            context.report_replaced_bytes()
             _read(context, record)
         state.lines += count_lines(data)
         return context.finish()
@@ -62,12 +62,12 @@ def _read(context: KlaudeContext, record: Record) -> None:
     found = DATA.decode(context.json)
     if outcome is None or isinstance(found, str):
         if outcome is not None:
-            context.tell(f"data: {found}", json_path="$.data")
+            context.report(f"data: {found}", json_path="$.data")
         context.add_record(record.type, None, known=outcome is not None)
         return
     for problem in found.problems:
         path = problem.json_path.replace("$", "$.data", 1) if problem.json_path else "$.data"
-        context.tell(problem.reason, problem.severity, path)
+        context.report(problem.reason, problem.severity, path)
     if outcome is not RecordOutcome.MESSAGE_PIECE and record.type not in _WITHIN_MESSAGE:
         context.state.pending_message = None
     context.update_times(found.record)
@@ -118,7 +118,7 @@ def _read_rewind(context: KlaudeContext, kind: str, data: Data) -> None:
         state.leaf = next((entry.message for entry in reversed(remaining) if entry.message is not None), None)
         state.branched = True
     else:
-        context.tell("the rewind's checkpoint is not there", "note")
+        context.report("the rewind's checkpoint is not there", "note")
     context.add_event(
         RewindEvent(
             id=context.position_id(),
@@ -134,7 +134,7 @@ def _read_retraction(context: KlaudeContext, kind: str, data: Data) -> None:
     """Read that the user withdrew the last message before it was answered. Without such a message nothing changes."""
     found = _retracted_line(context.state.active, data)
     if found is None:
-        context.tell("no message fits the retraction", "note")
+        context.report("no message fits the retraction", "note")
     else:
         context.state.active.remove(found)
         context.retract(found)

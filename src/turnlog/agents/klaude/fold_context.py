@@ -20,12 +20,10 @@ from turnlog.agents.changes import (
     Placement,
     SessionChange,
 )
-from turnlog.agents.decoding import clean_json
+from turnlog.agents.decoding import LineContext, clean_json, state_codec
 from turnlog.agents.klaude.contents import time_of
 from turnlog.agents.klaude.records import Data
 from turnlog.agents.klaude.sources import session_id
-from turnlog.agents.reading import LineReading
-from turnlog.agents.states import codec_of
 from turnlog.model import Fate, HistoryEvent, Message, Origin, RecordEvent, RelationshipKind, RunMetadataEvent
 
 
@@ -74,7 +72,7 @@ class KlaudeState(msgspec.Struct, rename=_STORED_NAMES):
     cost: float | None = None
 
 
-encode_state, decode_state = codec_of(KlaudeState)
+encode_state, decode_state = state_codec(KlaudeState)
 
 
 _LARGEST_DATA = 4096
@@ -82,7 +80,7 @@ _LARGEST_DATA = 4096
 _TITLE_LENGTH = 200
 
 
-class KlaudeContext(LineReading):
+class KlaudeContext(LineContext):
     """The context of one feed: the record that is being read, and what the feed has found so far."""
 
     def __init__(self, state: KlaudeState, external_id: str) -> None:
@@ -115,7 +113,7 @@ class KlaudeContext(LineReading):
             change.first_at = at if change.first_at is None else min(change.first_at, at)
             change.last_at = at if change.last_at is None else max(change.last_at, at)
         elif data.created_at is not None:
-            self.tell("is not a time", json_path="$.data.created_at")
+            self.report("is not a time", json_path="$.data.created_at")
 
     def set_title(self, text: str) -> None:
         """Make the first prompt the session's title."""

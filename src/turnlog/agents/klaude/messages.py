@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import ResultChange
+from turnlog.agents.decoding import names_of, other_fields, value_of
 from turnlog.agents.klaude.contents import (
     call_part,
     cost_of,
@@ -26,7 +27,6 @@ from turnlog.agents.klaude.fold_context import KlaudeContext, KlaudePendingMessa
 from turnlog.agents.klaude.records import Data, Usage, fields_of
 from turnlog.agents.klaude.records import Part as WirePart
 from turnlog.agents.klaude.sources import NAME
-from turnlog.agents.reading import names_of, other_fields, value_of
 from turnlog.model import (
     Message,
     Origin,
@@ -158,7 +158,7 @@ def read_result(context: KlaudeContext, kind: str, data: Data) -> None:
     content: list[Part] = [TextPart(text=text)] if text else []
     for part, raw in wire_parts([*(data.parts or ()), *(data.images or ())]):
         if part.type == "text":
-            context.tell("a result's parts hold text", "note", "$.data.parts")
+            context.report("a result's parts hold text", "note", "$.data.parts")
             content.append(TextPart(text=part.text or ""))
         else:
             content.append(file_part(part, None) or UnknownPart(kind=part.type, data=raw))

@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.amounts import Count, Money
+from turnlog.agents.decoding import Count, Money
 from turnlog.agents.jsonl import JsonLines
 
 

@@ -14,7 +14,7 @@ import msgspec
 from turnlog import paths
 from turnlog.agents.base import Colour, Detection, Fold, HookSettings, RowAgent, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.commands import SESSION, CommandForm, words
-from turnlog.agents.folders import holds_file
+from turnlog.agents.discovery import holds_file
 from turnlog.agents.opencode.database import TableRows, list_sessions, open_database
 from turnlog.agents.opencode.rows import NAME
 from turnlog.agents.opencode.sources import database_session_of, find_sources, is_home, session_files_of, sources_at
@@ -102,10 +102,10 @@ class OpenCode(RowAgent):
 
             return OutputFold(source)
         if source.kind is SourceKind.HOOKS:
-            from turnlog.agents.hooked import HookFold
-            from turnlog.agents.opencode.hooks import HOOKS
+            from turnlog.agents.hook_events import HookFold
+            from turnlog.agents.opencode.hooks import HOOK_FORMAT
 
-            return HookFold(HOOKS, source, state)
+            return HookFold(HOOK_FORMAT, source, state)
         if source.kind is SourceKind.STREAM:
             from turnlog.agents.opencode.stream import StreamFold
 

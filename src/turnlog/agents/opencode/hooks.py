@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from turnlog.agents.hook_events import take_call, take_piece, take_prompt, take_question, take_result
-from turnlog.agents.hooked import Hooks
+from turnlog.agents.hook_events import (
+    HookFormat,
+    read_call,
+    read_permission_request,
+    read_prompt,
+    read_result,
+    read_text_delta,
+)
 from turnlog.agents.opencode.rows import NAME
 from turnlog.agents.opencode.tools import TOOL_KINDS
 
 EVENTS = {
-    "prompt": take_prompt,
-    "text": take_piece,
-    "tool.before": take_call,
-    "tool.after": take_result,
-    "permission": take_question,
+    "prompt": read_prompt,
+    "text": read_text_delta,
+    "tool.before": read_call,
+    "tool.after": read_result,
+    "permission": read_permission_request,
 }
 
-HOOKS = Hooks(NAME, EVENTS, TOOL_KINDS)
+HOOK_FORMAT = HookFormat(NAME, EVENTS, TOOL_KINDS)

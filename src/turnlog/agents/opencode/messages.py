@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, NamedTuple
 
+from turnlog.agents.decoding import other_fields
 from turnlog.agents.opencode.contents import file_part, provider_data
 from turnlog.agents.opencode.record_kinds import PARTS
 from turnlog.agents.opencode.rows import (
@@ -25,7 +26,6 @@ from turnlog.agents.opencode.rows import (
 )
 from turnlog.agents.opencode.timeline import step_message_id, step_ranges
 from turnlog.agents.opencode.tools import read_call
-from turnlog.agents.reading import other_fields
 from turnlog.model import (
     Cost,
     DataPart,

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from turnlog.agents.base import Source, SourceKind, Version
 from turnlog.agents.changes import Changes, Spill
-from turnlog.agents.folders import entries, holds_file, holds_folder
+from turnlog.agents.discovery import entries, holds_file, holds_folder
 from turnlog.agents.opencode.database import list_sessions, open_database, select, tables_of
 from turnlog.agents.opencode.rows import NAME, Row, session_id, text_of
 from turnlog.agents.opencode.storage import (

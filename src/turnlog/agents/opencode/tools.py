@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
+from turnlog.agents.decoding import other_fields
 from turnlog.agents.opencode.contents import file_part, provider_data
 from turnlog.agents.opencode.rows import NAME, Row, list_of, object_of, text_of, to_datetime, to_int
 from turnlog.agents.opencode.sources import spilled_to
-from turnlog.agents.reading import other_fields
 from turnlog.model import Part, ResultStatus, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.codec import to_json
 

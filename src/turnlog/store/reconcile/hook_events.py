@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from turnlog.agents.base import HOOKED_FROM
-from turnlog.agents.hooked import NAMELESS
+from turnlog.agents.hook_events import UNNAMED_CALL
 from turnlog.agents.turns import log_marks_turns
 from turnlog.model import ToolCallPart
 from turnlog.store import bodies
@@ -161,7 +161,7 @@ class _Session:
         )
 
     def _has_call(self, call: ToolCallPart, hooked: _HookMessage) -> bool:
-        if call.tool_call_id.startswith(NAMELESS):
+        if call.tool_call_id.startswith(UNNAMED_CALL):
             return any(self._is_called_in(logged, call) for logged in self._near(hooked) if logged.has_calls)
         found = self._connection.execute(
             "SELECT 1 FROM parts p JOIN memberships s ON s.message_key = p.message_key"

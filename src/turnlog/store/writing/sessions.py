@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from turnlog.agents.changes import NAMED_AFTER, SessionChange
-from turnlog.agents.hooked import TOLD_BY
+from turnlog.agents.hook_events import TOLD_BY
 from turnlog.model.session import TitleSource
 from turnlog.store.reconcile.merge import merge_session_changes
 from turnlog.store.reconcile.titles import LeafTitles, title_of

@@ -15,7 +15,7 @@ import msgspec
 
 from turnlog.agents.base import SourceKind
 from turnlog.agents.changes import MessageChange
-from turnlog.agents.packing import is_packed
+from turnlog.agents.compression import is_compressed
 from turnlog.model import Message, Usage
 from turnlog.store.archived_texts import Feed
 from turnlog.store.reconcile.precedence import HOOKS, STREAM
@@ -41,7 +41,7 @@ class SourceRow(msgspec.Struct, frozen=True):
     @property
     def is_log(self) -> bool:
         """Whether the archive keeps its bytes as they are, for as long as anything read from them is stored."""
-        return self.kind in (SourceKind.SESSION, SourceKind.SUBAGENT) and not is_packed(self.path)
+        return self.kind in (SourceKind.SESSION, SourceKind.SUBAGENT) and not is_compressed(self.path)
 
     @property
     def is_stream(self) -> bool:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-ENDING = ".zst"
+SUFFIX = ".zst"
 
 _PIECE = 1 << 16
 
 
-class Unpacked(NamedTuple):
+class Decompressed(NamedTuple):
     """What stands inside of a file."""
 
     data: bytes
@@ -20,15 +20,15 @@ class Unpacked(NamedTuple):
     """Why this is not all of it."""
 
 
-def is_packed(path: str) -> bool:
+def is_compressed(path: str) -> bool:
     """Whether a file is compressed, by its name."""
-    return path.endswith(ENDING)
+    return path.endswith(SUFFIX)
 
 
-def unpack(path: str, data: bytes) -> Unpacked:
+def decompress(path: str, data: bytes) -> Decompressed:
     """The content of a file: `data` itself, or what its frames of zstd hold as far as they are sound."""
-    if not is_packed(path):
-        return Unpacked(data)
+    if not is_compressed(path):
+        return Decompressed(data)
     # Imported here because few logs are compressed, and many are looked at.
     from zstandard import ZstdDecompressor, ZstdError
 
@@ -43,7 +43,7 @@ def unpack(path: str, data: bytes) -> Unpacked:
                     rest = frame.unused_data + rest[start + _PIECE :]
                     break
             else:
-                return Unpacked(b"".join(pieces), "cut off at the end of the file")
+                return Decompressed(b"".join(pieces), "cut off at the end of the file")
     except ZstdError as error:
-        return Unpacked(b"".join(pieces), str(error))
-    return Unpacked(b"".join(pieces))
+        return Decompressed(b"".join(pieces), str(error))
+    return Decompressed(b"".join(pieces))

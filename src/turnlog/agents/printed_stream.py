@@ -1,18 +1,24 @@
-"""What one feed of a printed stream brings, for agents whose streams have no ids for messages.
+"""The fold of a stream that an agent prints, for agents whose streams have no ids for messages.
 
 An id is made of the session and all that its run printed up to the message's first line: the same bytes give the same
-id, wherever they are kept. Such messages are none of the log's, and the store lets them give way to it. What a line
-means is not known here.
+id, wherever they are kept. Such messages are not those of the log, and the log supersedes them in the store. What a
+line means is known to the agent (`PrintedFormat.read`); recognising a stream, going from line to line, the ids and the
+state between two feeds are the same for all (`PrintedFold`, `PrintedContext`).
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
+from typing import Generic, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import (
     Changes,
     EventChange,
@@ -21,8 +27,8 @@ from turnlog.agents.changes import (
     RecordRef,
     SessionChange,
 )
-from turnlog.agents.decoding import clean_json
-from turnlog.agents.reading import LineReading, aware
+from turnlog.agents.decoding import LineContext, aware, clean_json
+from turnlog.agents.jsonl import JsonLines, count_lines, whole_lines
 from turnlog.model import ErrorEvent, HistoryEvent, Message, Origin, Part, RecordEvent, RunMetadataEvent
 from turnlog.model.merge import merge_messages
 from turnlog.model.message import Role
@@ -76,7 +82,7 @@ class PrintedState(msgspec.Struct):
     leaf: str | None = None
 
 
-class Printed(LineReading):
+class PrintedContext(LineContext):
     """One feed: the line that is being read, and what all lines have brought so far."""
 
     def __init__(self, agent: str, state: PrintedState, changes: Changes) -> None:
@@ -231,3 +237,77 @@ def kept_fields(fields: dict[str, Raw], names: tuple[str, ...]) -> Raw | UnsetTy
     """Those of the fields that are named, as exact JSON; UNSET when there is none."""
     kept = [b'"%s":%s' % (name.encode(), bytes(fields[name])) for name in names if name in fields]
     return Raw(b"{%s}" % b",".join(kept)) if kept else UNSET
+
+
+class StreamState(msgspec.Struct):
+    """What a fold of a printed stream remembers. Each agent adds its own."""
+
+    printed: PrintedState = msgspec.field(default_factory=PrintedState)
+
+
+LineT = TypeVar("LineT", bound=msgspec.Struct)
+StateT = TypeVar("StateT", bound=StreamState)
+
+
+def _hold_nothing(state: StreamState, line: msgspec.Struct, json: bytes, position: int) -> bool:
+    return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrintedFormat(Generic[LineT, StateT]):
+    """A form of stream that an agent prints."""
+
+    agent: str
+    lines: JsonLines[LineT]
+    state: type[StateT]
+    is_ours: Callable[[LineT], bool]
+    """Whether a line can be nobody else's: one of them is enough to recognise a stream."""
+    session_of: Callable[[StateT, LineT, bytes], str | None]
+    """External id of the session of which a line begins a run, given the line's JSON too; None when it begins none."""
+    begin_run: Callable[[StateT, LineT], None]
+    """Forget what was of the run before."""
+    hold: Callable[[StateT, LineT, bytes, int], bool] = _hold_nothing
+    """Whether a line waits for the next one, which tells its session; it is given with its JSON and position."""
+    time_of: Callable[[LineT], datetime | None]
+    read: Callable[[StateT, PrintedContext, LineT], None]
+    """Tell what a line says."""
+
+
+def detect_printed(form: PrintedFormat[LineT, StateT], path: Path, head: bytes) -> Detection | None:
+    """Whether a file begins as such a stream does; None when it does not. No line names a version."""
+    lines = form.lines.read(whole_lines(head), 0, 1, Changes())
+    if not any(form.is_ours(line) for line, *_ in lines):
+        return None
+    place = path.absolute()
+    source = Source(agent=form.agent, path=str(place), root=str(place.parent), kind=SourceKind.STREAM)
+    return Detection(agent=form.agent, source=source)
+
+
+class PrintedFold(Generic[LineT, StateT]):
+    """Reads one stream. See `turnlog.agents.base.Fold`."""
+
+    def __init__(self, form: PrintedFormat[LineT, StateT], state: bytes | None) -> None:
+        self._form = form
+        self._state = form.state() if state is None else msgspec.json.decode(state, type=form.state)
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return msgspec.json.encode(self._state)
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`."""
+        form, state, changes = self._form, self._state, Changes()
+        remembered = state.printed
+        printed = PrintedContext(form.agent, remembered, changes)
+        for line, json, position, length, number in form.lines.read(data, offset, remembered.lines + 1, changes):
+            if form.hold(state, line, json, position):
+                changes.counts.events += 1
+                continue
+            session = form.session_of(state, line, json)
+            if session is not None:
+                form.begin_run(state, line)
+                printed.begin_run(session, json)
+            printed.enter(json, position, length, number, form.time_of(line))
+            form.read(state, printed, line)
+        remembered.lines += count_lines(data)
+        return printed.finish()

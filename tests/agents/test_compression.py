@@ -7,7 +7,7 @@ import os
 import pytest
 import zstandard
 
-from turnlog.agents.packing import is_packed, unpack
+from turnlog.agents.compression import decompress, is_compressed
 
 TEXT = os.urandom(300_000) + b"text " * 50_000
 BLOCK = 128 << 10
@@ -16,33 +16,33 @@ PACKED = zstandard.ZstdCompressor(level=3).compress(TEXT)
 
 
 def test_other_files_are_what_they_are() -> None:
-    assert unpack("/x/log.jsonl", PACKED) == (PACKED, None)
-    assert not is_packed("/x/log.jsonl")
+    assert decompress("/x/log.jsonl", PACKED) == (PACKED, None)
+    assert not is_compressed("/x/log.jsonl")
 
 
 def test_a_compressed_file_is_what_stands_inside() -> None:
-    assert is_packed("/x/log.jsonl.zst")
-    assert unpack("/x/log.jsonl.zst", PACKED) == (TEXT, None)
-    assert unpack("/x/log.jsonl.zst", b"") == (b"", None)
+    assert is_compressed("/x/log.jsonl.zst")
+    assert decompress("/x/log.jsonl.zst", PACKED) == (TEXT, None)
+    assert decompress("/x/log.jsonl.zst", b"") == (b"", None)
 
 
 def test_frames_behind_each_other_are_one_file() -> None:
     more = zstandard.ZstdCompressor().compress(b"more")
-    assert unpack("a.zst", PACKED + more + more) == (TEXT + b"moremore", None)
+    assert decompress("a.zst", PACKED + more + more) == (TEXT + b"moremore", None)
 
 
 @pytest.mark.parametrize("length", [1, 100, 200_000, len(PACKED) - 1])
 def test_what_is_cut_off_is_read_as_far_as_it_goes(length: int) -> None:
-    data, problem = unpack("a.zst", PACKED[:length])
+    data, problem = decompress("a.zst", PACKED[:length])
     assert TEXT.startswith(data)
     assert len(data) >= (BLOCK if length > BLOCK + 100 else 0)
     assert problem == "cut off at the end of the file"
 
 
 def test_what_is_damaged_is_read_up_to_there() -> None:
-    data, problem = unpack("a.zst", PACKED + b"no frame at all")
+    data, problem = decompress("a.zst", PACKED + b"no frame at all")
     assert data == TEXT
     assert problem
-    nothing = unpack("a.zst", b"no frame at all")
+    nothing = decompress("a.zst", b"no frame at all")
     assert nothing.data == b""
     assert nothing.problem

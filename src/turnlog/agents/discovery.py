@@ -1,7 +1,7 @@
-"""Looking into an agent's folders, in the same order everywhere and without following symbolic links.
+"""Listing an agent's folders, in the same order everywhere and without following symbolic links.
 
-What is missing holds nothing. What may not be looked into holds nothing either, nor what an agent's module failed to
-look into, and is told to whoever asks (`noting_folders_out_of_reach`): what lies there is neither found nor gone.
+What is missing is empty. A folder that cannot be listed counts as empty too, and so does one that an agent's module
+failed on, but both are collected (`collect_unreadable_folders`): files in there are neither found nor deleted.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-_out_of_reach: ContextVar[dict[str, str] | None] = ContextVar("out_of_reach", default=None)
+_unreadable: ContextVar[dict[str, str] | None] = ContextVar("unreadable", default=None)
 
 
 @contextmanager
-def noting_folders_out_of_reach() -> Generator[dict[str, str]]:
-    """Folder -> why it could not be looked into, for all that are met inside the `with`."""
+def collect_unreadable_folders() -> Generator[dict[str, str]]:
+    """Folder -> why it could not be listed, of all folders that the body of the `with` met."""
     found: dict[str, str] = {}
-    token = _out_of_reach.set(found)
+    token = _unreadable.set(found)
     try:
         yield found
     finally:
-        _out_of_reach.reset(token)
+        _unreadable.reset(token)
 
 
 def folder_below(path: str, root: Path, name: str) -> str | None:
@@ -65,24 +65,24 @@ def _mode(path: Path) -> int:
 
 def _note(folder: str, error: OSError) -> None:
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
-        note_out_of_reach(folder, error.strerror or str(error))
+        note_unreadable(folder, error.strerror or str(error))
 
 
-def note_out_of_reach(folder: str, reason: str) -> None:
-    """Tell whoever asks that it is not known what lies in a folder."""
-    found = _out_of_reach.get()
+def note_unreadable(folder: str, reason: str) -> None:
+    """Say that the content of a folder is not known, to `collect_unreadable_folders`."""
+    found = _unreadable.get()
     if found is not None:
         found[folder] = reason
 
 
 def is_nameable(path: str) -> bool:
-    """Whether a path can be written down: a name that is not UTF-8 stands in no store and no JSON. Tells where not."""
+    """Whether a path is UTF-8, as the store and JSON need it; one that is not counts as unreadable."""
     if path.isascii():
         return True
     try:
         path.encode()
     except UnicodeEncodeError:
-        note_out_of_reach(os.fsencode(path).decode(errors="backslashreplace"), "its name is not UTF-8")
+        note_unreadable(os.fsencode(path).decode(errors="backslashreplace"), "its name is not UTF-8")
         return False
     return True
 
