@@ -4,7 +4,7 @@ import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 import type { PromptResponse } from "@/api/types";
-import Composer from "@/session/page/composer";
+import { Composer } from "@/session/page/composer";
 import { answerWith, renderInSession } from "./render";
 
 const IDLE: PromptResponse = {

@@ -1,7 +1,7 @@
 /** The orders of the list, besides the default (last active first). */
 
 export const SORTS = [
-  { value: "created", label: "Newest first" },
+  { value: "created", label: "Recently started" },
   { value: "cost", label: "Highest cost" },
   { value: "tokens", label: "Most tokens" },
   { value: "messages", label: "Most messages" },

@@ -10,7 +10,7 @@ import { changesOf } from "@/session/tool/tool-changes";
 import { ToolInput } from "@/session/tool/tool-input";
 
 /** Nothing where the agent cannot resume the session. The server takes prompts. */
-export default function Composer({ sessionId }: { sessionId: string }) {
+export function Composer({ sessionId }: { sessionId: string }) {
   const prompt = usePrompt(sessionId);
   if (!prompt.state?.can_go_on) return null;
   return <Form {...prompt} state={prompt.state} />;

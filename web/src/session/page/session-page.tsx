@@ -24,12 +24,10 @@ import "./session-page.css";
 import { type LoadedWindow, useLoadedWindow } from "@/session/loaded-window";
 import { useReplay } from "@/session/replay/replay";
 import { Timeline, type TimelineHandle } from "@/session/timeline/timeline";
+import { Composer } from "./composer";
 import { useJumpKeys } from "./jump-keys";
 import { useAnchor, useGoTo, useJumpDuringReplay } from "./navigation";
 import { useSessionState } from "./prompt";
-
-// Loaded where the server takes prompts.
-const Composer = lazy(() => import("./composer"));
 
 // Loaded when the first call that started a session is opened.
 const LazyChildSession = lazy(() => import("@/session/timeline/child-session"));
@@ -175,11 +173,7 @@ function OpenSession({ id, answer, outline }: OpenSessionProps) {
           />
           {replay.position !== null && <ReplayBar replay={replay} {...ends} onSeek={travelTo} />}
         </Timeline>
-        {prompts && (
-          <Suspense fallback={null}>
-            <Composer sessionId={id} />
-          </Suspense>
-        )}
+        {prompts && <Composer sessionId={id} />}
         <Drawer open={drawer} onClose={() => setDrawer(false)} label="Prompts">
           {sidebar}
         </Drawer>
