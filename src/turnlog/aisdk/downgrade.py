@@ -29,18 +29,14 @@ from turnlog.aisdk.parts import (
     UIMessagePart,
     UnknownUIPart,
 )
-from turnlog.aisdk.version_checks import field_features, finish_reason_feature, known_chunks
+from turnlog.aisdk.version_checks import finish_reason_feature, known_chunks, missing_fields
 from turnlog.aisdk.versions import Loss, SdkVersion, Version, sdk_version, supports
 
 DENIED = "Tool call execution denied."
 """The error text, in a release without approvals, of a call that was not allowed and has no reason."""
 
-_AS_DATA: tuple[type[UIValue], ...] = (
-    ReasoningFileUIPart,
-    CustomUIPart,
-    wire.ReasoningFileChunk,
-    wire.CustomChunk,
-    wire.SteeringMessageChunk,
+_AS_DATA: frozenset[type[UIValue]] = frozenset(
+    {ReasoningFileUIPart, CustomUIPart, wire.ReasoningFileChunk, wire.CustomChunk, wire.SteeringMessageChunk}
 )
 """What becomes `data-<its type>` where its feature is missing."""
 
@@ -86,6 +82,7 @@ class _Losses:
 
     def __init__(self, release: SdkVersion) -> None:
         self.release = release
+        self.missing = missing_fields(release)
         self._by_feature: dict[str, Loss] = {}
 
     def lacks(self, feature: str) -> bool:
@@ -102,20 +99,20 @@ def _part(part: UIMessagePart, losses: _Losses, path: str) -> UIMessagePart:
     if isinstance(part, UnknownUIPart):
         losses.add("unknown-part", path, "became a data part")
         return DataUIPart(type="data-unknown", data=part.value)
-    if isinstance(part, _AS_DATA) and losses.lacks(part.feature):
+    if type(part) in _AS_DATA and losses.lacks(part.feature):
         losses.add(part.feature, path, "became a data part")
         return DataUIPart(type=f"data-{part.type}", data=_content(part))
     if isinstance(part, ToolUIPart | DynamicToolUIPart):
         part = _tool(part, losses, path)
-        return _without_fields(part, field_features(type(part), part.state), losses, path)
-    return _without_fields(part, field_features(type(part)), losses, path)
+        return _without_fields(part, losses.missing(type(part), part.state), losses, path)
+    return _without_fields(part, losses.missing(type(part), None), losses, path)
 
 
 def _tool(part: ToolUIPart | DynamicToolUIPart, losses: _Losses, path: str) -> ToolUIPart | DynamicToolUIPart:
     if part.approval is UNSET:
         return part
     if not losses.lacks("approvals"):
-        approval = _without_fields(part.approval, field_features(ToolApproval, part.state), losses, f"{path}.approval")
+        approval = _without_fields(part.approval, losses.missing(ToolApproval, part.state), losses, f"{path}.approval")
         return replace(part, approval=approval)
     losses.add("approvals", f"{path}.approval", "left out; a call that waited is shown without the question")
     changes: dict[str, Any] = {"approval": UNSET}
@@ -127,12 +124,11 @@ def _tool(part: ToolUIPart | DynamicToolUIPart, losses: _Losses, path: str) -> T
 
 
 def _without_fields(value: Any, fields: dict[str, str], losses: _Losses, path: str) -> Any:
-    missing = {
-        name: feature for name, feature in fields.items() if getattr(value, name) is not UNSET and losses.lacks(feature)
-    }
-    for name, feature in missing.items():
+    """The value without the fields that the release lacks, which are given with their features."""
+    used = {name: feature for name, feature in fields.items() if getattr(value, name) is not UNSET}
+    for name, feature in used.items():
         losses.add(feature, f"{path}.{_json_name(value, name)}", "left out")
-    return replace(value, **dict.fromkeys(missing, UNSET)) if missing else value
+    return replace(value, **dict.fromkeys(used, UNSET)) if used else value
 
 
 def _json_name(value: UIValue, name: str) -> str:
@@ -181,7 +177,7 @@ def _empty(message: UIMessage) -> UIMessage:
 def _replaced(chunk: wire.TaggedChunk, losses: _Losses) -> tuple[wire.UIMessageChunk, ...]:
     """What to send instead of a chunk whose type the release does not know."""
     losses.add(chunk.feature, "$", _REPLACED_AS.get(type(chunk), "left out"))
-    if isinstance(chunk, _AS_DATA):
+    if type(chunk) in _AS_DATA:
         return (wire.DataChunk(type=f"data-{chunk.type}", data=_content(chunk)),)
     replacement = _REPLACEMENTS.get(type(chunk))
     return () if replacement is None else tuple(replacement(chunk, losses))
@@ -215,7 +211,7 @@ _REPLACED_AS: dict[type, str] = {
 
 
 def _known_fields(chunk: wire.TaggedChunk | wire.DataChunk, losses: _Losses) -> Any:
-    chunk = _without_fields(chunk, field_features(type(chunk)), losses, "$")
+    chunk = _without_fields(chunk, losses.missing(type(chunk), None), losses, "$")
     if isinstance(chunk, wire.FinishChunk) and chunk.finish_reason is not UNSET:
         feature = finish_reason_feature(chunk.finish_reason)
         if losses.lacks(feature):

@@ -131,15 +131,20 @@ def finish_reason_feature(reason: str) -> str:
 
 
 @cache
-def field_features(struct: type[UIValue], state: str | None = None) -> dict[str, str]:
-    """Attribute -> feature, for the fields of a struct that came later than the struct; of a tool part in a state."""
-    found: dict[str, str] = {}
-    for name, field in _described(struct).items():
-        place = _place(field, state)
-        since = (place and place.since) or _since(field)
-        if since.feature != "base":
-            found[name] = since.feature
-    return found
+def missing_fields(release: SdkVersion) -> Callable[[type[UIValue], str | None], dict[str, str]]:
+    """For a struct and the state of its tool part (else None): attribute -> the feature that the release lacks."""
+
+    @cache
+    def missing(struct: type[UIValue], state: str | None) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, field in _described(struct).items():
+            place = _place(field, state)
+            since = (place and place.since) or _since(field)
+            if not supports(release, since.feature):
+                found[name] = since.feature
+        return found
+
+    return missing
 
 
 class _Scope(NamedTuple):
