@@ -17,10 +17,8 @@ from support.profiles import examples
 from support.settings_texts import texts
 from turnlog.agents import agents_with_hooks
 from turnlog.errors import ConflictError, SourceError
-from turnlog.hooks.groups import has_hooks
 from turnlog.hooks.jsonc import parse, plain
-from turnlog.hooks.settings import carry_out, plan_install, plan_remove
-from turnlog.hooks.versions import installed_version
+from turnlog.hooks.settings import carry_out, has_hooks, installed_version, plan_install, plan_remove
 
 HOOKED = agents_with_hooks()
 SETTINGS = {word: agent.hooks for word, agent in HOOKED.items() if agent.hooks is not None}
@@ -215,7 +213,7 @@ def test_an_older_claude_code_gets_no_event_that_it_does_not_know(
 
 def test_a_program_that_hangs_or_cannot_start_has_no_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    monkeypatch.setattr("turnlog.hooks.versions._SECONDS", 0.2)
+    monkeypatch.setattr("turnlog.hooks.settings._SECONDS", 0.2)
     for name, text in {"slow": "#!/bin/sh\nexec sleep 5\n", "broken": "#!/nowhere\n"}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)

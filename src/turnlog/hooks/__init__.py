@@ -1,5 +1,6 @@
-"""Hooks: what an agent tells the moment it happens, before its log has it.
+"""Hooks: events that an agent reports the moment they happen, before its log has them.
 
-`send` is what the agents start: it stands alone, so that it starts at once. `settings` puts it into an agent's own
-settings and takes it out again. What a hook's event means is known to the agent's module (`turnlog.agents`).
+`send` is the program that agents start; it imports nothing, so that it starts at once. `settings` installs it in an
+agent's settings and removes it. Where these are, and what the events mean, is in the agent's package (`Agent.hooks`,
+`turnlog.agents.hook_events`).
 """

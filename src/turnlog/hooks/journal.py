@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from pathlib import Path
@@ -10,7 +11,22 @@ import msgspec
 
 from turnlog.atomic_files import write_atomically
 from turnlog.errors import FormatError
-from turnlog.hooks.edits import Edit, apply, reverse
+from turnlog.hooks.jsonc import Edit, apply, reverse
+
+
+def make_folders(folder: Path) -> list[str]:
+    """Make a folder; those that were missing, outermost first."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return [os.fspath(each) for each in reversed(missing)]
+
+
+def remove_folders(folders: list[str]) -> None:
+    """Remove folders, innermost first, as far as they are empty."""
+    for folder in reversed(folders):
+        with contextlib.suppress(OSError):
+            Path(folder).rmdir()
+
 
 JOURNAL = "hooks-installed.json"
 

@@ -1,13 +1,15 @@
-"""JSON with comments, with the place of everything in it: for changing a file and leaving all the rest as it is.
+"""JSON with comments: parsing it with the offset of everything in it, and editing it without touching the rest.
 
-Reads what agents accept in their settings: JSON, `//` and `/* */` comments, commas behind the last item. Numbers and
-strings are judged by Python's own decoder. Nothing is written here.
+Reads what agents accept in their settings: JSON, `//` and `/* */` comments, commas after the last item. Numbers and
+strings are checked by Python's own decoder. An `Edit` replaces a stretch of a text. Edits are made for one text, do not
+overlap, and are applied together, so that everything they do not name stays byte for byte.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from turnlog.errors import FormatError
@@ -78,12 +80,12 @@ def plain(node: Node) -> Any:
 
 
 def line_of(text: str, place: int) -> int:
-    """The number, from 1, of the line in which a place stands."""
+    """The number, from 1, of the line that holds the offset `place`."""
     return text.count("\n", 0, place) + 1
 
 
 def skip(text: str, place: int) -> int:
-    """Behind the blanks and comments that begin at a place."""
+    """The offset after the white space and comments that begin at `place`."""
     found = _BLANK.match(text, place)
     return found.end() if found else place
 
@@ -152,3 +154,151 @@ class _Reader:
     def _expect(self, place: int, character: str) -> None:
         if self._text[place : place + 1] != character:
             raise self.wrong(place, f"not JSON: {character!r} is missing")
+
+
+_INDENT = re.compile(r"\n([ \t]+)\S")
+_LINE_END = re.compile(r"[ \t]*\r?\n")
+_REMARK = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/)")
+
+
+class Edit(NamedTuple):
+    """`removed`, which is at offset `start`, is replaced by `added`."""
+
+    start: int
+    removed: str
+    added: str
+
+
+def apply(text: str, edits: Iterable[Edit]) -> str:
+    """The text after the edits. Raises ValueError when it is not the text they were made for."""
+    pieces: list[str] = []
+    place = 0
+    for edit in sorted(edits):
+        if edit.start < place or not text.startswith(edit.removed, edit.start):
+            raise ValueError("the text is another one")
+        pieces += (text[place : edit.start], edit.added)
+        place = edit.start + len(edit.removed)
+    return "".join([*pieces, text[place:]])
+
+
+def reverse(edits: Iterable[Edit]) -> list[Edit]:
+    """The edits that undo these, in the text after them."""
+    undone: list[Edit] = []
+    moved = 0
+    for edit in sorted(edits):
+        undone.append(Edit(edit.start + moved, edit.added, edit.removed))
+        moved += len(edit.added) - len(edit.removed)
+    return undone
+
+
+class Style(NamedTuple):
+    """How a text breaks and indents its lines."""
+
+    newline: str
+    indent: str
+
+    @classmethod
+    def of(cls, text: str) -> Style:
+        """The style of a text; two spaces where it shows none."""
+        found = _INDENT.search(text)
+        return cls("\r\n" if "\r\n" in text else "\n", found[1] if found else "  ")
+
+
+def add_members(text: str, parent: Object, added: dict[str, Any]) -> list[Edit]:
+    """Put members behind those of an object."""
+    return _append(text, parent, [(member.start, member.value.end) for member in parent.members], list(added.items()))
+
+
+def add_items(text: str, parent: Array, added: Sequence[Any]) -> list[Edit]:
+    """Put items behind those of an array."""
+    return _append(text, parent, [(item.start, item.end) for item in parent.items], [(None, item) for item in added])
+
+
+def _append(
+    text: str, parent: Object | Array, places: list[tuple[int, int]], added: Sequence[tuple[str | None, Any]]
+) -> list[Edit]:
+    if not added:
+        return []
+    if not places:
+        return _fill(text, parent, added)
+    style = Style.of(text)
+    gap = _gap(text, parent.start, places[-1][0], style)
+    new = f",{gap}".join(_rendered(key, value, gap, style) for key, value in added)
+    end = places[-1][1]
+    comma = skip(text, end)
+    if text[comma] == ",":  # one behind the last item: the new one gets one too
+        place = _behind_remark(text, comma + 1)
+        return [Edit(place, "", f"{gap}{new},")]
+    place = _behind_remark(text, end)
+    if place == end:
+        return [Edit(end, "", f",{gap}{new}")]
+    return [Edit(end, "", ","), Edit(place, "", f"{gap}{new}")]
+
+
+def _fill(text: str, parent: Object | Array, added: Sequence[tuple[str | None, Any]]) -> list[Edit]:
+    """Put the first items into an empty object or array."""
+    style = Style.of(text)
+    line = text.rfind("\n", 0, parent.start) + 1
+    base = style.newline + text[line : line + len(text[line:]) - len(text[line:].lstrip(" \t"))]
+    gap = base + style.indent
+    new = f",{gap}".join(_rendered(key, value, gap, style) for key, value in added)
+    inner = text[parent.start + 1 : parent.end - 1]
+    kept = inner.rstrip()
+    return [Edit(parent.start + 1 + len(kept), inner[len(kept) :], f"{gap}{new}{base}")]
+
+
+def _gap(text: str, start: int, last: int, style: Style) -> str:
+    """The text between two items: the line break and indentation before the last one, or a space."""
+    line = text.rfind("\n", start, last) + 1
+    if not line:
+        return " "
+    before = text[line:last]
+    return style.newline + (before if not before.strip() else before[: len(before) - len(before.lstrip())])
+
+
+def _rendered(key: str | None, value: Any, gap: str, style: Style) -> str:
+    name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
+    if gap == " ":
+        return name + json.dumps(value, ensure_ascii=False)
+    return name + json.dumps(value, ensure_ascii=False, indent=style.indent).replace("\n", gap)
+
+
+def _behind_remark(text: str, place: int) -> int:
+    """The offset after a comment on the same line."""
+    found = _REMARK.match(text, place)
+    return found.end() if found else place
+
+
+def cut(text: str, parent: Object | Array, index: int) -> list[Edit]:
+    """Take one member or item out, with its comma and its line."""
+    places = [
+        (item.start, item.value.end) if isinstance(item, Member) else (item.start, item.end)
+        for item in (parent.members if isinstance(parent, Object) else parent.items)
+    ]
+    start, end = places[index]
+    comma = skip(text, end)
+    if index + 1 < len(places):
+        following = places[index + 1][0]
+        return [_removal(text, start, following if _is_blank(text[comma + 1 : following]) else comma + 1)]
+    end = comma + 1 if text[comma] == "," else end
+    if index == 0:
+        inner = text[parent.start + 1 : start] + text[end : parent.end - 1]
+        return [_removal(text, parent.start + 1, parent.end - 1) if _is_blank(inner) else _removal(text, start, end)]
+    blank = len(text[:start].rstrip())
+    if "\n" in text[blank:start] and not _LINE_END.match(text, end):
+        # What follows is on this line: it must not end up in a comment above.
+        blank = start
+    if text[comma] == ",":
+        return [_removal(text, blank, end)]
+    before = skip(text, places[index - 1][1])
+    if before + 1 >= blank:
+        return [_removal(text, before, end)]
+    return [_removal(text, before, before + 1), _removal(text, blank, end)]
+
+
+def _removal(text: str, start: int, end: int) -> Edit:
+    return Edit(start, text[start:end], "")
+
+
+def _is_blank(text: str) -> bool:
+    return not text.strip()

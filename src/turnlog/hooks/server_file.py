@@ -1,4 +1,4 @@
-"""Where the running server is: a file beside the store, for the user alone, that hooks look into (`send`)."""
+"""The file beside the store, readable by the user alone, in which hooks find the running server (`send`)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 @contextmanager
 def announced(folder: Path, host: str, port: int, token: str | None) -> Generator[None]:
-    """Say in `folder` where the server is, as long as it runs. One that was started later is left in peace.
+    """Write the address of the server into `folder`, and remove it at the end unless a later server has replaced it.
 
-    Where nothing can be written nothing is said: a store on a disk that is only read can be looked at all the same.
+    A folder that cannot be written is no error: a store on a read-only disk can be served all the same.
 
     Args:
-        folder: Where the store lies; made when it is not there.
+        folder: The folder of the store; created when it is missing.
         host: The address that the server is bound to.
         port: Its port.
         token: What requests must present, if anything.

@@ -1,8 +1,10 @@
-"""An agent's settings with turnlog's hooks put in or taken out: first a plan that can be shown, then the deed.
+"""turnlog's hooks in an agent's settings: a plan of the change that can be shown, and carrying it out.
 
-What a plan does not name stays byte for byte: order, comments, indentation, other hooks. How to undo it is written
-down (`journal`), so that removing brings back the very bytes; where somebody has changed the file since, just our
-hooks are cut out of it. A file that cannot be read for certain is refused, with path and line.
+Several agents share one form of settings, `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`; others get a plugin, a file of
+their own. Our handlers are known by the command they start. What a plan does not name stays byte for byte: order,
+comments, indentation, other hooks, and groups that hold one. How to undo it is written down (`journal`), so that
+removing restores the very bytes; where somebody has changed the file since, only our hooks are cut out of it. A file
+that cannot be read for certain is refused, with path and line.
 """
 
 from __future__ import annotations
@@ -10,9 +12,12 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import shlex
+import shutil
+import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -22,29 +27,49 @@ from turnlog.agents.base import Agent, HookSettings
 from turnlog.atomic_files import write_atomically
 from turnlog.errors import ConflictError, FormatError, SourceError
 from turnlog.hooks import send
-from turnlog.hooks.edits import apply
-from turnlog.hooks.folders import make_folders, remove_folders
-from turnlog.hooks.groups import has_hooks, hook_groups, with_hooks, without_hooks
-from turnlog.hooks.journal import Entry, Journal
-from turnlog.hooks.versions import installed_version
+from turnlog.hooks.journal import Entry, Journal, make_folders, remove_folders
+from turnlog.hooks.jsonc import (
+    Array,
+    Edit,
+    Node,
+    Object,
+    Scalar,
+    add_items,
+    add_members,
+    apply,
+    cut,
+    line_of,
+    parse,
+    plain,
+)
+
+_SECONDS = 10
+"""How long a program may take to say its version."""
+
+_VERSION = re.compile(r"\b(\d+)\.(\d+)\.(\d+)\b")
+
+_OURS = re.compile(r"turnlog[/\\]+hooks[/\\]+send\.py\b")
+
+_FIELD = "hooks"
+
 
 State = Literal["installed", "outdated", "absent"]
-"""`outdated`: hooks of ours are there, but not those that would be put in now."""
+"""`outdated`: our hooks are there, but not as they would be installed now."""
 
 
 class Plan(NamedTuple):
-    """What shall become of one file."""
+    """The change of one file."""
 
     path: Path
-    """The file itself, where the settings are a link to it."""
+    """The settings; the target where they are a symbolic link."""
     before: bytes | None
-    """None: it is not there."""
+    """None: the file does not exist."""
     after: bytes | None
-    """None: it shall not be there."""
+    """None: the file is deleted."""
     entry: Entry | None
-    """How to undo it; None when nothing of ours is left."""
+    """How to undo the change; None when nothing of ours is left."""
     state: State
-    """How it is now."""
+    """Before the change."""
 
     @property
     def is_needed(self) -> bool:
@@ -60,18 +85,18 @@ class Plan(NamedTuple):
 
 
 def hook_command(agent: str, folder: Path) -> str:
-    """What an agent starts: it prints nothing and succeeds, even where turnlog has been removed."""
+    """The shell command that an agent starts: silent and successful, even after turnlog has been uninstalled."""
     program = [sys.executable, "-I", "-S", send.__file__, agent, os.fspath(folder)]
     return f"{shlex.join(program)} 2>/dev/null || :"
 
 
 def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Plan:
-    """Put the hooks in, or renew them.
+    """The plan that installs the hooks of an agent, or renews them.
 
     Args:
         agent: Whose settings; one that has hooks.
-        folder: Where the store lies.
-        project: The folder whose own settings are meant, instead of the user's.
+        folder: The folder of the store.
+        project: The folder of a project whose settings are meant, instead of the user's.
 
     Raises SourceError when the settings cannot be read for certain, or turn hooks off.
     """
@@ -84,8 +109,8 @@ def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Pla
         after = _plugin(settings.plugin, folder)
         _refuse_foreign(path, before)
         return Plan(path, before, after, Entry.of(after, [], [], is_new=is_new), _state(before, after))
-    with _blaming(path):
-        text = _cleaned(path, before, known)
+    with _naming_file(path):
+        text = _without_ours(path, before, known)
         groups = hook_groups(_known_events(agent, settings), hook_command(agent.name, folder))
         edits, made = with_hooks(text, groups, settings.off)
     after = apply(text, edits).encode()
@@ -93,22 +118,22 @@ def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Pla
 
 
 def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Plan:
-    """Take the hooks out. Raises SourceError when the settings cannot be read for certain."""
+    """The plan that removes the hooks of an agent. Raises SourceError when the settings cannot be read for certain."""
     settings = _settings_of(agent)
     path = _path_of(settings, project)
     before = _read(path)
     known = Journal(folder).get(path)
     if not _is_ours(before):
         return Plan(path, before, before, None, "absent")
-    with _blaming(path):
-        text = "" if settings.plugin is not None else _cleaned(path, before, known)
+    with _naming_file(path):
+        text = "" if settings.plugin is not None else _without_ours(path, before, known)
     is_new = settings.plugin is not None or (known is not None and known.is_new)
     after = None if is_new and text.strip() in ("", "{}") else text.encode()
     return Plan(path, before, after, None, "installed")
 
 
 def carry_out(plan: Plan, folder: Path) -> None:
-    """Do what a plan says, the file as a whole or not at all.
+    """Carry out a plan: the file changes as a whole or not at all.
 
     Raises ConflictError when the file has changed since it was planned, OSError when it cannot be written.
     """
@@ -142,8 +167,23 @@ def _known_events(agent: Agent, settings: HookSettings) -> dict[str, Mapping[str
     return {event: handler.fields for event, handler in settings.events.items() if version >= handler.since}
 
 
-def _cleaned(path: Path, before: bytes | None, known: Entry | None) -> str:
-    """The settings without our hooks, as they were before these came in."""
+def installed_version(program: str) -> tuple[int, ...] | None:
+    """The version that `program --version` prints; None when the program is missing or prints none."""
+    path = shutil.which(program)
+    if path is None:
+        return None
+    try:
+        said = subprocess.run(
+            [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = _VERSION.search(said.stdout.decode(errors="replace"))
+    return tuple(int(number) for number in found.groups()) if found else None
+
+
+def _without_ours(path: Path, before: bytes | None, known: Entry | None) -> str:
+    """The settings as they were before our hooks; "" for a missing file."""
     if before is None:
         return ""
     try:
@@ -166,8 +206,8 @@ def _is_ours(data: bytes | None) -> bool:
 
 
 @contextmanager
-def _blaming(path: Path) -> Generator[None]:
-    """Say in which file something is wrong."""
+def _naming_file(path: Path) -> Generator[None]:
+    """Add the path to a FormatError of the body."""
     try:
         yield
     except FormatError as error:
@@ -191,6 +231,127 @@ def _read(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise SourceError(error.strerror or str(error), path=path) from error
+
+
+# -- hooks in a file of JSON
+
+
+class Added(NamedTuple):
+    """What `with_hooks` changes."""
+
+    edits: list[Edit]
+    made: list[list[str]]
+    """Places in the settings that were not there before."""
+
+
+def hook_groups(events: Mapping[str, Mapping[str, Any]], command: str) -> dict[str, Any]:
+    """Event -> its group: one handler, which starts the command and has these fields too."""
+    return {event: {_FIELD: [{"type": "command", "command": command, **more}]} for event, more in events.items()}
+
+
+def with_hooks(text: str, groups: Mapping[str, Any], off: Iterable[tuple[tuple[str, ...], Any]]) -> Added:
+    """The edits that add hooks to settings which have none of ours.
+
+    Args:
+        text: The settings. Raises FormatError when they do not allow hooks.
+        groups: Event -> the group to add (`hook_groups`).
+        off: Settings that turn all hooks off: their path of keys, and the value that does it.
+    """
+    lists = {event: [group] for event, group in groups.items()}
+    if not text.strip("\ufeff \t\r\n"):
+        whole = json.dumps({_FIELD: lists}, ensure_ascii=False, indent=2) + "\n"
+        return Added([Edit(len(text), "", whole)], [[_FIELD]])
+    root = _object(text, parse(text), "the settings")
+    _refuse_off(text, root, off)
+    node = root.get(_FIELD)
+    if node is None:
+        return Added(add_members(text, root, {_FIELD: lists}), [[_FIELD]])
+    hooks = _object(text, node, "`hooks`")
+    edits: list[Edit] = []
+    missing: dict[str, Any] = {}
+    for event, group in groups.items():
+        known = hooks.get(event)
+        if known is None:
+            missing[event] = [group]
+        elif isinstance(known, Array):
+            edits += add_items(text, known, [group])
+        else:
+            raise FormatError(f"`hooks.{event}` is no list", line=line_of(text, known.start))
+    return Added([*edits, *add_members(text, hooks, missing)], [[_FIELD, event] for event in missing])
+
+
+def without_hooks(text: str, made: Sequence[Sequence[str]] | None = None) -> str:
+    """The settings without our hooks, and without groups and lists that held nothing else.
+
+    Args:
+        text: The settings. Raises FormatError when they hold hooks of ours and cannot be read.
+        made: Places that our hooks added, to be removed when they are empty; None: not known, so all of them.
+    """
+    while _OURS.search(text):
+        edits = _first_cut(text, parse(text), made)
+        if edits is None:
+            break
+        text = apply(text, edits)
+    return text
+
+
+def has_hooks(text: str) -> bool:
+    """Whether the command of one of our hooks is in the text."""
+    return _OURS.search(text) is not None
+
+
+def _first_cut(text: str, root: Node, made: Sequence[Sequence[str]] | None) -> list[Edit] | None:
+    """The edits that remove our first hook, with what would be empty then."""
+    hooks = root.get(_FIELD) if isinstance(root, Object) else None
+    if not isinstance(root, Object) or not isinstance(hooks, Object):
+        return None
+    for number, member in enumerate(hooks.members):
+        if not isinstance(member.value, Array):
+            continue
+        for place, group, index in _ours(member.value):
+            if len(group.items) > 1:
+                return cut(text, group, index)
+            if len(member.value.items) > 1 or not _is_removable([_FIELD, member.key], made):
+                return cut(text, member.value, place)
+            if len(hooks.members) > 1 or not _is_removable([_FIELD], made):
+                return cut(text, hooks, number)
+            return cut(text, root, next(at for at, each in enumerate(root.members) if each.value is hooks))
+    return None
+
+
+def _ours(event: Array) -> Iterator[tuple[int, Array, int]]:
+    """(index of the group, its handlers, index of the handler) of each of our handlers."""
+    for place, group in enumerate(event.items):
+        handlers = group.get(_FIELD) if isinstance(group, Object) else None
+        if isinstance(handlers, Array):
+            for index, handler in enumerate(handlers.items):
+                if _is_our_handler(handler):
+                    yield place, handlers, index
+
+
+def _is_our_handler(handler: Node) -> bool:
+    command = handler.get("command") if isinstance(handler, Object) else None
+    return isinstance(command, Scalar) and isinstance(command.value, str) and has_hooks(command.value)
+
+
+def _is_removable(place: Sequence[str], made: Sequence[Sequence[str]] | None) -> bool:
+    return made is None or any(list(place[: len(each)]) == list(each) for each in made)
+
+
+def _object(text: str, node: Node, what: str) -> Object:
+    if not isinstance(node, Object):
+        raise FormatError(f"{what} must be an object", line=line_of(text, node.start))
+    return node
+
+
+def _refuse_off(text: str, root: Object, off: Iterable[tuple[tuple[str, ...], Any]]) -> None:
+    for path, value in off:
+        node: Node | None = root
+        for name in path:
+            node = node.get(name) if isinstance(node, Object) else None
+        if node is not None and plain(node) is value:
+            reason = f"hooks are turned off here: `{'.'.join(path)}` is {json.dumps(value)}"
+            raise FormatError(reason, line=line_of(text, node.start))
 
 
 # -- plugins, which are programs of their own
