@@ -3,7 +3,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { getJson } from "@/api/client";
 import { SEARCH } from "@/api/paths";
-import type { SearchResponse, SearchGroup } from "@/api/types";
+import type { SearchGroup, SearchResponse } from "@/api/types";
 import type { Filters } from "@/filters/url-filters";
 import { dayAfter, startOf } from "@/format/time";
 

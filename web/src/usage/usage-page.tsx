@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { getJson, queryString } from "@/api/client";
 import { USAGE } from "@/api/paths";
-import type { UsageReport, UsageBy, UsageRow } from "@/api/types";
+import type { UsageBy, UsageReport, UsageRow } from "@/api/types";
 import { Problem } from "@/design/problem";
 import { Segments } from "@/design/segments";
 import { AgentFilter } from "@/filters/agent-filter";

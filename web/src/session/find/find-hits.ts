@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { getJson } from "@/api/client";
 import { SEARCH } from "@/api/paths";
-import type { SearchResponse, SearchHit } from "@/api/types";
+import type { SearchHit, SearchResponse } from "@/api/types";
 
 /** Nobody steps through more. */
 export const MOST_HITS = 1000;

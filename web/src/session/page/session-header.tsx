@@ -5,7 +5,7 @@ import { AnnotateButton } from "@/annotations/annotate-button";
 import { AnnotationLine } from "@/annotations/annotation-line";
 import { StarButton } from "@/annotations/star-button";
 import { sessionPage } from "@/api/paths";
-import type { Session, SessionResponse, SessionItem } from "@/api/types";
+import type { Session, SessionItem, SessionResponse } from "@/api/types";
 import { Icon } from "@/design/icon";
 import { titleOf } from "@/sessions/session-title";
 import { SessionMenu } from "./session-menu";

@@ -5,7 +5,7 @@ import { lazy, Suspense, useCallback, useMemo, useRef, useState } from "react";
 import { getJson } from "@/api/client";
 import { type StreamReader, useEventStream } from "@/api/event-stream";
 import { sessionPath } from "@/api/paths";
-import type { Items, OutlineEntry, SearchHit, SessionResponse, SessionChange } from "@/api/types";
+import type { Items, OutlineEntry, SearchHit, SessionChange, SessionResponse } from "@/api/types";
 import { Drawer } from "@/design/drawer";
 import { describeFailure, isMissing, Problem } from "@/design/problem";
 import { DisclosureProvider } from "@/session/disclosure";

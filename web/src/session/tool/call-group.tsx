@@ -1,6 +1,6 @@
 /** The calls of one step: one alone is a row, several stand side by side. */
 
-import type { Message, Part, MessageRow, ToolCallPart } from "@/api/types";
+import type { Message, MessageRow, Part, ToolCallPart } from "@/api/types";
 import { plural } from "@/format/numbers";
 import { ToolCall } from "./tool-call";
 import "./tool-call.css";
