@@ -14,8 +14,7 @@ import pytest
 
 from turnlog.errors import StoreBusyError
 from turnlog.server import worker
-from turnlog.server.background import Background
-from turnlog.server.progress import Progress
+from turnlog.server.background import Background, Progress
 from turnlog.server.reports import Ended, Failed, Moved, Report
 from turnlog.server.worker import keep_reading
 from turnlog.sync.summary import Problem, SyncSummary

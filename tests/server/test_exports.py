@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from support.server_history import MAIN
 from turnlog.exports import FORMATS
-from turnlog.server.parameters.sessions import ExportFormat
+from turnlog.server.routes.sessions import ExportFormat
 
 ADDRESS = f"/api/sessions/{MAIN}/export"
 

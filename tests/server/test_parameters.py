@@ -9,9 +9,9 @@ from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from support.server_history import MAIN
-from turnlog.server.parameters.base import ListPage, LongPage, Moment, SmallPage, WindowSize
-from turnlog.server.parameters.calls import ToolCallQuery
-from turnlog.server.parameters.sessions import SessionQuery
+from turnlog.server.routes.parameters import ListPage, LongPage, Moment, SmallPage, WindowSize
+from turnlog.server.routes.sessions import SessionQuery
+from turnlog.server.routes.tool_calls import ToolCallQuery
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,24 @@
-"""The application: routes, errors, the guard in front of them, the web app behind them."""
+"""HEAD for every address that answers GET: the same status and headers, and no body.
+
+The answer ends where its body would begin, so that a stream is not even started, and a document is not sent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from turnlog import __version__
 from turnlog.server import openapi
+from turnlog.server.background import Progress
 from turnlog.server.context import Context
 from turnlog.server.errors import handle_errors
-from turnlog.server.heads import Heads
 from turnlog.server.network import Guard, require_token
-from turnlog.server.progress import Progress
 from turnlog.server.routes import ROUTERS
 from turnlog.server.settings import Settings
 from turnlog.server.static import add_web_app
@@ -25,6 +28,32 @@ from turnlog.store.search.searcher import Searcher
 
 if TYPE_CHECKING:
     from fastapi.telemetry import TelemetryConfig
+
+
+class _AnsweredError(Exception):
+    """The headers are sent: nothing that the application does from here on would be heard."""
+
+
+class Heads:
+    """Asks the application behind it by GET what a client asks by HEAD."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_head(message: Message) -> None:
+            await send(message)
+            await send({"type": "http.response.body", "body": b""})
+            raise _AnsweredError
+
+        with suppress(_AnsweredError):
+            await self._app({**scope, "method": "GET"}, receive, send_head)
+
 
 DESCRIPTION = "Every turn of every coding agent, as one typed history. Docs: docs/reference/http-api.md."
 

@@ -14,11 +14,11 @@ from starlette.responses import Response
 
 from turnlog import __version__
 from turnlog.errors import StoreError
-from turnlog.server.frames import json_response
+from turnlog.server.background import Progress
+from turnlog.server.encoding import json_response
 from turnlog.server.hooks import HookReader
 from turnlog.server.items import SessionItems
 from turnlog.server.live.hub import Hub
-from turnlog.server.progress import Progress
 from turnlog.server.prompts import Prompts
 from turnlog.server.responses import SyncProgress
 from turnlog.server.settings import Settings

@@ -17,10 +17,9 @@ import uvicorn
 from turnlog.errors import TurnlogError
 from turnlog.hooks.server_file import announced
 from turnlog.server.app import create_app
-from turnlog.server.background import Background
+from turnlog.server.background import Background, Progress
 from turnlog.server.live.hub import Hub
 from turnlog.server.network import is_loopback, new_token
-from turnlog.server.progress import Progress
 from turnlog.server.settings import DEFAULT_PORT, Settings
 
 SHUTDOWN_SECONDS = 3

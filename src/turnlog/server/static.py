@@ -14,7 +14,7 @@ from pathlib import Path
 from fastapi import FastAPI, HTTPException, Request
 from starlette.responses import HTMLResponse, Response
 
-from turnlog.server.frames import SMALLEST_PACKED, gzip, not_modified, takes
+from turnlog.server.encoding import SMALLEST_PACKED, gzip, not_modified, takes
 
 _TYPES = {
     ".css": "text/css; charset=utf-8",

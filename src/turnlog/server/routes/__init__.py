@@ -1,43 +1,14 @@
-"""The API's addresses, one module a concept; each is a thin function over one question of the store."""
+"""The API's addresses, one module a subject; each function answers from one method of the store."""
 
-from turnlog.server.routes import (
-    blobs,
-    chat,
-    events,
-    exports,
-    files,
-    hooks,
-    inventory,
-    messages,
-    prompts,
-    replay,
-    runs,
-    search,
-    sessions,
-    status,
-    tool_calls,
-    ui_messages,
-    usage,
-    windows,
-)
+from turnlog.server.routes import blobs, live, messages, overview, runs, search, sessions, tool_calls
 
 ROUTERS = (
-    status.router,
-    events.router,
+    overview.router,
+    live.router,
     sessions.router,
-    windows.router,
-    replay.router,
-    ui_messages.router,
-    chat.router,
-    prompts.router,
-    exports.router,
     messages.router,
     tool_calls.router,
-    files.router,
     blobs.router,
     search.router,
-    usage.router,
     runs.router,
-    inventory.router,
-    hooks.router,
 )

@@ -14,9 +14,9 @@ from starlette.responses import Response
 
 from turnlog.errors import NotFoundError
 from turnlog.server.context import ContextOf
-from turnlog.server.frames import not_modified
+from turnlog.server.encoding import not_modified
 from turnlog.server.openapi import BYTES
-from turnlog.server.parameters.messages import BytesQuery
+from turnlog.server.routes.messages import BytesQuery
 
 router = APIRouter(default_response_class=Response, tags=["blobs"])
 

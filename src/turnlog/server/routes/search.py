@@ -1,4 +1,4 @@
-"""`/api/search`: parts in which words were found, by session."""
+"""What to find, and where."""
 
 from __future__ import annotations
 
@@ -6,15 +6,40 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, cast
 
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 from starlette.responses import Response
 
 from turnlog.model import Role
 from turnlog.server.context import ContextOf, write
 from turnlog.server.errors import judging
 from turnlog.server.openapi import responds_with
-from turnlog.server.parameters.search import SearchQuery
 from turnlog.server.responses import FoundSession, SearchGroup, SearchHit, SearchResponse, SessionPosition, SnippetPiece
-from turnlog.store.search.base import Hit, HitPlace
+from turnlog.server.routes.parameters import Moment, QueryParameters, SmallPage
+from turnlog.store.search.base import Hit, HitPlace, SearchField, SearchFilter, SearchSort
+
+
+class SearchQuery(QueryParameters):
+    """What to find, and where."""
+
+    q: str = Field("", max_length=1000, description='Words, "phrases" and prefix*; all of them must be found.')
+    agent: str | None = None
+    project: str | None = Field(None, description="Path of the project, or its name.")
+    session: str | None = None
+    role: Role | None = None
+    field: SearchField | None = None
+    tool: str | None = None
+    failed: bool | None = Field(None, description="Whether the tool call ended in an error.")
+    has_image: bool | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    sort: SearchSort = "newest"
+    limit: SmallPage = 20
+    cursor: str | None = None
+
+    def to_filter(self) -> SearchFilter:
+        """The same for the index."""
+        return SearchFilter(**self.model_dump(include=set(SearchFilter._fields)))
+
 
 router = APIRouter(default_response_class=Response, tags=["search"])
 

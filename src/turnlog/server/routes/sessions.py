@@ -1,31 +1,120 @@
-"""`/api/sessions`: the list, one session with its relatives and landmarks, and what the user said about it."""
+"""`/api/sessions`: the list, one session with its relatives and outline, annotations, exports."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
-from turnlog.errors import NotFoundError
+from turnlog.errors import ConversionError, NotFoundError
+from turnlog.exports import export_session
 from turnlog.model import Session
 from turnlog.server.context import ContextOf, write
-from turnlog.server.errors import judging
-from turnlog.server.frames import not_modified
-from turnlog.server.openapi import responds_with
-from turnlog.server.parameters.base import LARGEST_POSITION
-from turnlog.server.parameters.sessions import AnnotationsBody, SessionQuery
+from turnlog.server.encoding import not_modified
+from turnlog.server.errors import InvalidParameterError, judging
+from turnlog.server.openapi import BYTES, responds_with
 from turnlog.server.responses import OutlineResponse, SessionItem, SessionPage, SessionResponse
-from turnlog.store.base import Store
+from turnlog.server.routes.parameters import LARGEST_POSITION, ListPage, Moment, QueryParameters
+from turnlog.store.base import SessionFilter, SessionSort, Store
+from turnlog.store.values import AnnotationsChange
 from turnlog.store.window import MessageRow
 
-router = APIRouter(prefix="/sessions", default_response_class=Response, tags=["sessions"])
+ExportFormat = Literal[
+    "markdown",
+    "html",
+    "json",
+    "jsonl",
+    "uimessages",
+    "cassette",
+    "anthropic",
+    "openai-chat",
+    "openrouter",
+    "responses",
+    "gemini",
+]
+"""As in `turnlog.exports.FORMATS`."""
+
+
+class SessionQuery(QueryParameters):
+    """Which sessions, in which order."""
+
+    agent: str | None = None
+    project: str | None = Field(None, description="Path of the project, or its name.")
+    model: str | None = None
+    branch: str | None = None
+    title: str | None = Field(None, description="Text that the title contains, in any case.")
+    since: Moment | None = None
+    until: Moment | None = None
+    relationship: Literal["subagent", "fork", "continuation"] | None = None
+    parent: str | None = Field(None, description="Id of the session they came out of.")
+    starred: bool | None = None
+    archived: bool | None = None
+    tag: str | None = None
+    subagents: bool = Field(False, description="Whether subagents are listed too.")
+    sort: SessionSort = "updated"
+    limit: ListPage = 50
+    cursor: str | None = None
+
+    def to_filter(self) -> SessionFilter:
+        """The same for the store."""
+        return SessionFilter(**self.model_dump(exclude={"sort", "limit", "cursor"}))
+
+
+class ExportQuery(QueryParameters):
+    """Which document is made of a session."""
+
+    as_: ExportFormat = Field(alias="as", description="The format, as in `turnlog export --as`.")
+    redact: bool = Field(False, description="Whether secrets are taken out.")
+    model: str | None = Field(None, description="The model that a request asks; by default the last that answered.")
+
+
+Tag = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class PromptBody(BaseModel):
+    """What the agent is asked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str = Field(min_length=1, max_length=1_000_000)
+
+
+class PromptAnswerBody(BaseModel):
+    """Whether the agent may do what it asks leave for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str = Field(description="Of the question.")
+    allow: bool
+    reason: str | None = Field(None, max_length=10_000, description="What the agent is told where it may not.")
+
+
+class AnnotationsBody(BaseModel):
+    """What is said about a session from now on: what is left out stays as it is, null and nothing empty it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str | None = Field(None, max_length=1000)
+    starred: StrictBool = False
+    archived: StrictBool = False
+    tags: Annotated[tuple[Tag, ...], Field(max_length=100)] = ()
+    note: str | None = Field(None, max_length=100_000)
+
+    def to_change(self) -> AnnotationsChange:
+        """The same for the store."""
+        return AnnotationsChange(**self.model_dump(exclude_unset=True))
+
 
 _rows = msgspec.json.Decoder(list[MessageRow])
 
 
-@router.get("", responses=responds_with(SessionPage))
+router = APIRouter(default_response_class=Response)
+
+
+@router.get("/sessions", tags=["sessions"], responses=responds_with(SessionPage))
 def list_sessions(request: Request, context: ContextOf, query: Annotated[SessionQuery, Query()]) -> Response:
     """Sessions, page by page."""
     sequence = context.change_sequence()
@@ -38,7 +127,7 @@ def list_sessions(request: Request, context: ContextOf, query: Annotated[Session
     return write(request, body)
 
 
-@router.get("/{session_id}", responses=responds_with(SessionResponse))
+@router.get("/sessions/{session_id}", tags=["sessions"], responses=responds_with(SessionResponse))
 def get_session(request: Request, context: ContextOf, session_id: str) -> Response:
     """A session and its relatives."""
     store, sequence = context.store, context.change_sequence()
@@ -60,7 +149,7 @@ def get_session(request: Request, context: ContextOf, session_id: str) -> Respon
     return write(request, body)
 
 
-@router.get("/{session_id}/outline", responses=responds_with(OutlineResponse))
+@router.get("/sessions/{session_id}/outline", tags=["sessions"], responses=responds_with(OutlineResponse))
 def get_outline(request: Request, context: ContextOf, session_id: str) -> Response:
     """Prompts, compactions, rewinds and failures, in order."""
     etag = context.etag()
@@ -77,7 +166,12 @@ async def takes_json(request: Request) -> None:
         raise HTTPException(415, "the body must be application/json")
 
 
-@router.patch("/{session_id}", responses=responds_with(SessionItem), dependencies=[Depends(takes_json)])
+@router.patch(
+    "/sessions/{session_id}",
+    tags=["sessions"],
+    responses=responds_with(SessionItem),
+    dependencies=[Depends(takes_json)],
+)
 def patch_session(request: Request, context: ContextOf, session_id: str, body: AnnotationsBody) -> Response:
     """Change what is said about a session: its title, star, tags, note, and whether it is archived."""
     context.store.annotate(session_id, **body.to_change())
@@ -105,3 +199,20 @@ def _extent(store: Store, session_id: str) -> tuple[int | None, int | None]:
     first = _rows.decode(store.window(session_id, limit=1).rows)
     last = _rows.decode(store.window(session_id, before=LARGEST_POSITION, limit=1).rows)
     return (first[0].position, last[0].position) if first and last else (None, None)
+
+
+@router.get("/sessions/{session_id}/export", tags=["sessions"], responses=BYTES)
+def get_export(context: ContextOf, session_id: str, query: Annotated[ExportQuery, Query()]) -> Response:
+    """The document as a download; headers count what was lost, repaired (kinds) and masked (secrets)."""
+    try:
+        made = export_session(context.store, session_id, query.as_, redact=query.redact, model=query.model)
+    except ConversionError as error:
+        raise InvalidParameterError("model", str(error)) from error
+    headers = {
+        "Cache-Control": "private, no-cache",
+        "Content-Disposition": f'attachment; filename="session.{made.format.extension}"',
+        "X-Turnlog-Losses": str(len(made.losses)),
+        "X-Turnlog-Repairs": str(len(made.repairs)),
+        "X-Turnlog-Masked": str(sum(found.times for found in made.masked)),
+    }
+    return Response(made.data, headers=headers, media_type=made.format.media_type)

@@ -1,0 +1,134 @@
+"""`/api/events` and `/api/hooks/{agent}`: changes as server-sent events, and hook events of agents as they come."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncGenerator
+from functools import cache
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
+
+from turnlog.agents import agents_with_hooks
+from turnlog.errors import NotFoundError
+from turnlog.hooks.send import LIMIT
+from turnlog.server.context import ContextOf
+from turnlog.server.errors import InvalidParameterError
+from turnlog.server.live.frames import KEEP_ALIVE, word
+from turnlog.server.live.hub import Hub
+from turnlog.server.live.topic import LaggedError
+from turnlog.server.openapi import accepts_with, streams
+from turnlog.server.responses import ChangePlace, HookResponse, SessionChange, SessionsChange
+from turnlog.server.routes.messages import EventsQuery
+
+KEEP_ALIVE_SECONDS = 15.0
+
+_NOWHERE = -1
+"""The place of a reader whose last event is none of ours."""
+
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""Kept by nobody, and passed on at once by a proxy."""
+
+
+router = APIRouter(default_response_class=Response)
+
+
+@router.get("/events", tags=["events"], responses=streams(SessionsChange, ChangePlace))
+async def get_all_events(request: Request, context: ContextOf, query: Annotated[EventsQuery, Query()]) -> Response:
+    """The summaries of sessions that are new or have changed."""
+    return _stream(context.hub, None, _last_event(request, query))
+
+
+@router.get("/sessions/{session_id}/events", tags=["events"], responses=streams(SessionChange, ChangePlace))
+async def get_session_events(
+    request: Request, context: ContextOf, session_id: str, query: Annotated[EventsQuery, Query()]
+) -> Response:
+    """Messages of a session that are new or have changed, with their places, and what else happened."""
+    await run_in_threadpool(context.store.session, session_id)
+    return _stream(context.hub, session_id, _last_event(request, query))
+
+
+def _last_event(request: Request, query: EventsQuery) -> int | None:
+    told = request.headers.get("last-event-id")
+    if told is None:
+        return query.after
+    return int(told) if told.isascii() and told.isdecimal() and len(told) < 20 else _NOWHERE
+
+
+def _stream(hub: Hub, session_id: str | None, after: int | None) -> Response:
+    return StreamingResponse(_events(hub, session_id, after), headers=_HEADERS, media_type="text/event-stream")
+
+
+async def _events(hub: Hub, session_id: str | None, after: int | None) -> AsyncGenerator[bytes]:
+    with hub.watch(session_id) as reader:
+        now = reader.sequence
+        if after is not None:
+            yield await run_in_threadpool(hub.replay, session_id, after, now)
+        yield word("ready", now)
+        while True:
+            try:
+                piece = await reader.read(KEEP_ALIVE_SECONDS)
+            except LaggedError:
+                yield word("resync", reader.sequence)
+                continue
+            if piece.data or not piece.is_over:
+                yield piece.data or KEEP_ALIVE
+            if piece.is_over:
+                return
+
+
+_BODY = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
+
+
+@router.post(
+    "/hooks/{agent}",
+    tags=["hooks"],
+    status_code=202,
+    responses=accepts_with(HookResponse),
+    openapi_extra={"requestBody": _BODY},
+)
+async def take_hook(
+    request: Request,
+    context: ContextOf,
+    agent: str,
+    at: Annotated[float | None, Query(ge=0, le=4e12, description="When it happened, in Unix milliseconds.")] = None,
+) -> Response:
+    """The very JSON that the agent gives its hooks. It is kept when the answer comes, and in the store soon after."""
+    name = _agents_with_hooks().get(agent)
+    if name is None:
+        raise NotFoundError(f"no hooks are known of an agent {agent!r}")
+    payload = await _read(request)
+    moment = time.time() * 1000 if at is None else at
+    try:
+        source = await run_in_threadpool(context.hooks.keep, name, payload, moment)
+    except json.JSONDecodeError as error:
+        raise HTTPException(400, "the body is not JSON") from error
+    except ValueError as error:
+        raise InvalidParameterError("body", str(error)) from error
+    answer = msgspec.json.encode(HookResponse(session_id=source.session_id or ""))
+    return Response(answer, 202, media_type="application/json", background=BackgroundTask(context.hooks.read))
+
+
+@cache
+def _agents_with_hooks() -> dict[str, str]:
+    """Names of agents that have hooks, by what an address may call them: their own names and their programs'."""
+    found = agents_with_hooks()
+    return {each: agent.name for program, agent in found.items() for each in (program, agent.name)}
+
+
+async def _read(request: Request) -> bytes:
+    """The body; 413 as soon as it is too long."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > LIMIT:
+            raise HTTPException(413, f"an event has at most {LIMIT} bytes")
+        pieces.append(piece)
+    return b"".join(pieces)

@@ -1,0 +1,138 @@
+"""`/api/usage`, `/api/projects`, `/api/agents`, `/api/models`, `/api/diagnostics`, `/api/status`: summaries."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from pydantic import Field
+from starlette.responses import Response
+
+from turnlog import __version__, agents
+from turnlog.errors import TurnlogError
+from turnlog.server.context import ContextOf, write
+from turnlog.server.errors import judging
+from turnlog.server.openapi import responds_with
+from turnlog.server.responses import (
+    AgentColour,
+    AgentItem,
+    AgentsResponse,
+    DiagnosticPage,
+    ModelsResponse,
+    ProjectsResponse,
+    SearchProgress,
+    StatusResponse,
+)
+from turnlog.server.routes.parameters import LongPage, Moment, QueryParameters
+from turnlog.store.base import DiagnosticFilter, UsageBy, UsageFilter
+from turnlog.store.usage_report import AgentSummary, UsageReport, to_csv
+
+
+class UsageQuery(QueryParameters):
+    """Whose usage, by what."""
+
+    by: UsageBy = "day"
+    since: Moment | None = None
+    until: Moment | None = None
+    agent: str | None = None
+    project: str | None = None
+    model: str | None = None
+    session: str | None = None
+    format: Literal["json", "csv"] | None = Field(None, description="Without it, what `Accept` asks for.")
+
+    def to_filter(self) -> UsageFilter:
+        """The same for the store."""
+        return UsageFilter(**self.model_dump(exclude={"by", "format"}))
+
+
+class DiagnosticQuery(QueryParameters):
+    """Which diagnostics."""
+
+    agent: str | None = None
+    session: str | None = None
+    path: str | None = None
+    severity: Literal["error", "note"] | None = None
+    limit: LongPage = 100
+    cursor: str | None = None
+
+    def to_filter(self) -> DiagnosticFilter:
+        """The same for the store."""
+        return DiagnosticFilter(**self.model_dump(exclude={"limit", "cursor"}))
+
+
+_AS_CSV = {"text/csv": {"schema": {"type": "string"}}}
+
+
+router = APIRouter(default_response_class=Response)
+
+
+@router.get("/usage", tags=["usage"], responses=responds_with(UsageReport, besides=_AS_CSV))
+def get_usage(request: Request, context: ContextOf, query: Annotated[UsageQuery, Query()]) -> Response:
+    """Usage by something and in all; days are UTC."""
+    report = context.store.usage(query.by, query.to_filter())
+    if query.format == "csv" or (query.format is None and _wants_csv(request)):
+        return _csv(report)
+    return write(request, report)
+
+
+def _wants_csv(request: Request) -> bool:
+    """Whether the request asks for CSV by name, and does not take JSON just as well."""
+    accepted = request.headers.get("accept", "").lower()
+    return "text/csv" in accepted and "json" not in accepted
+
+
+def _csv(report: UsageReport) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="usage-by-{report.by}.csv"', "Vary": "Accept"}
+    return Response(to_csv(report), headers=headers, media_type="text/csv")
+
+
+@router.get("/projects", tags=["inventory"], responses=responds_with(ProjectsResponse))
+def list_projects(request: Request, context: ContextOf) -> Response:
+    """All projects, the last used first."""
+    return write(request, ProjectsResponse(items=context.store.projects()))
+
+
+@router.get("/agents", tags=["inventory"], responses=responds_with(AgentsResponse))
+def list_agents(request: Request, context: ContextOf) -> Response:
+    """All agents of which there is anything, by name."""
+    return write(request, AgentsResponse(items=[_agent_item(found) for found in context.store.agents()]))
+
+
+def _agent_item(stored: AgentSummary) -> AgentItem:
+    """What the store holds of an agent, with the name and colour that the agent's description says."""
+    try:
+        agent = agents.agent(stored.agent)
+    except TurnlogError:  # its package is not installed any more
+        return AgentItem.of(stored, display_name=stored.agent, colour=None)
+    colour = None if agent.colour is None else AgentColour.of(agent.colour)
+    return AgentItem.of(stored, display_name=agent.display_name, colour=colour)
+
+
+@router.get("/models", tags=["inventory"], responses=responds_with(ModelsResponse))
+def list_models(request: Request, context: ContextOf) -> Response:
+    """All models, the most called first."""
+    return write(request, ModelsResponse(items=context.store.models()))
+
+
+@router.get("/diagnostics", tags=["inventory"], responses=responds_with(DiagnosticPage))
+def list_diagnostics(request: Request, context: ContextOf, query: Annotated[DiagnosticQuery, Query()]) -> Response:
+    """What could not be read, by path and place."""
+    with judging("cursor"):
+        page = context.store.diagnostics(query.to_filter(), limit=query.limit, cursor=query.cursor)
+    return write(request, DiagnosticPage(items=list(page.items), next_cursor=page.next_cursor, total=page.total or 0))
+
+
+@router.get("/status", tags=["status"], responses=responds_with(StatusResponse))
+def get_status(request: Request, context: ContextOf) -> Response:
+    """Version, progress and freshness: cheap, made for asking every second."""
+    sequence, counts = context.counts()
+    body = StatusResponse(
+        version=__version__,
+        sample=context.settings.sample,
+        prompts=context.prompts is not None,
+        change_sequence=sequence,
+        sync=context.sync(),
+        search=SearchProgress(pending=context.pending()),
+        store=counts,
+    )
+    return write(request, body)
