@@ -137,7 +137,7 @@ def test_a_log_that_cannot_be_read_is_a_reason(monkeypatch: pytest.MonkeyPatch) 
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     with monkeypatch.context() as denied:
-        denied.setattr(log_file, "_open_plain", refuse)
+        denied.setattr(log_file, "_open_regular", refuse)
         run = link(done())
     assert (run.status, run.session_id) == ("completed", None)
     assert run.log_problem is not None

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from turnlog.cli import figures
 from turnlog.cli.lookup import complete_session, find_session, open_existing
 from turnlog.cli.options import examples, json_option, store_option
 from turnlog.cli.terminal import one_line, plain, write_json
-from turnlog.store.values import Annotations, AnnotationsChange
+
+if TYPE_CHECKING:
+    from turnlog.store.values import Annotations
 
 
 @click.command(
@@ -37,6 +38,10 @@ def annotate(
     *, session: str, tags: tuple[str, ...], untags: tuple[str, ...], as_json: bool, store_path: Path, **facts: Any
 ) -> None:
     """Say something about a session, or show what was said. It stays when logs are read anew."""
+    from msgspec.structs import asdict
+
+    from turnlog.store.values import Annotations, AnnotationsChange
+
     with open_existing(store_path) as store:
         session_id = find_session(store, session).id
         annotations = store.annotations([session_id]).get(session_id, Annotations())
@@ -46,7 +51,7 @@ def annotate(
         if change:
             annotations = store.annotate(session_id, **change)
     if as_json:
-        write_json({"session": session_id, **msgspec.structs.asdict(annotations)})
+        write_json({"session": session_id, **asdict(annotations)})
     else:
         click.echo("\n".join(_lines(session_id, annotations)))
 

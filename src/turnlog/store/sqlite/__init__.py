@@ -1,33 +1,38 @@
 """The store in one SQLite file: the engine behind `store.base.Store`.
 
 Each module has the queries of one subject, as methods of one class; what they return and raise is said in the protocol.
-`connections` is what they share. `open_sqlite` puts the classes together.
+`connections` is what they share. `store` puts all of them together, `lists` those that decode no message.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from turnlog.store.sqlite.usage import Usage
 
 if TYPE_CHECKING:
     from turnlog.store.base import Store
 
+_LARGER: Final = (("turnlog.store.sqlite.lists", "ListStore"), ("turnlog.store.sqlite.store", "SqliteStore"))
+
 
 class UsageStore(Usage):
-    """A store of which only usage was asked yet; at any other query it becomes a whole `SqliteStore`.
+    """A store of which nothing but usage was queried yet. At any other query it becomes the next larger class.
 
-    What decodes messages takes longer to import than a usage report to make.
+    What decodes messages takes longer to import than a usage report or a list of runs to make.
     """
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            from turnlog.store.sqlite.store import SqliteStore
-
-            self.__class__ = SqliteStore
-            return getattr(self, name)
+            for module, kind in _LARGER:
+                larger = getattr(import_module(module), kind)
+                if name in dir(larger):
+                    self.__class__ = larger
+                    return getattr(self, name)
+            raise AttributeError(f"a store has no {name!r}")
 
 
 def open_sqlite(path: Path) -> Store:

@@ -13,9 +13,7 @@ import msgspec
 
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import Message, TextPart, ToolCallPart, Usage, sum_usage
-from turnlog.store import bodies
 from turnlog.store.base import EVERY_RUN, RUN_STATUSES, RunFilter
-from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.rows import NANO, TURN_ORIGINS, milliseconds, moment, nanos
 from turnlog.store.runs import UNFINISHED, Run, RunFacts
 from turnlog.store.session_keys import family, session_key
@@ -193,6 +191,10 @@ def _from_stream(stream: str) -> _RunMessages:
 
 
 def _rows(connection: sqlite3.Connection, keys: list[int], messages: _RunMessages) -> Iterator[_Row]:
+    # A list of runs must not wait for what decodes messages.
+    from turnlog.store import bodies
+    from turnlog.store.frames import BODY_COLUMNS, BodyReader
+
     marks = ",".join("?" * len(keys))
     found = connection.execute(
         f"SELECT m.cost, {BODY_COLUMNS} FROM memberships c JOIN messages m ON m.key = c.message_key"
