@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_written_breaks_nothing(tmp_path: Path) -> None:
 
 
 def test_an_agent_that_never_ends_its_input_is_not_kept(tmp_path: Path) -> None:
-    command = [sys.executable, "-I", "-S", send.__file__, "claude", str(tmp_path)]
+    command = [sys.executable, "-I", "-S", send.__file__, "claude-code", str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as waiting:
         assert waiting.wait(send.SECONDS_FOR_INPUT + 10) == 0
         assert waiting.stdin is not None
