@@ -42,7 +42,10 @@ def test_the_store_follows_the_environment(tmp_path: Path) -> None:
 
 
 def test_the_manual_names_whatever_of_the_environment_is_read() -> None:
-    read = set(re.findall(r"""(?:get|_named_by)\("([A-Z_]+)\"""", Path(paths.__file__).read_text(encoding="utf-8")))
+    package = Path(paths.__file__).parent
+    sources = [package / "paths.py", *package.glob("agents/*/__init__.py")]
+    pattern = re.compile(r"""(?:get\(|_named_by\(|variable=)"([A-Z_]+)\"""")
+    read = {name for source in sources for name in pattern.findall(source.read_text(encoding="utf-8"))}
     assert {name for name in read if f"`{name}`" not in MANUAL} == set()
     assert "CODEX_HOME" in read
 
