@@ -63,6 +63,6 @@ def test_today_and_yesterday_begin_at_midnight() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2026-13", "2026-02-30", "7y", "99999999999d", "2026-11-20T25:00"])
-def test_what_is_no_time_is_wrong_use(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is no time"):
+def test_a_value_that_is_not_a_time_is_a_usage_error(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a time"):
         When().convert(text, None, None)

@@ -114,7 +114,7 @@ def test_doctor_sees_files_that_were_not_read_yet_or_cannot_be(
 def test_doctor_says_when_there_is_no_store(run: Command, home: Path) -> None:
     result = run("doctor")
     assert result.exit_code == 0
-    assert "There is no store yet: `turnlog sync` makes it." in result.stdout
+    assert "There is no store yet: `turnlog sync` creates it." in result.stdout
     assert list(home.rglob("*.db")) == []
 
 

@@ -46,11 +46,11 @@ def test_phrases_beginnings_alternatives_and_exclusions(run: Command) -> None:
     assert found(run, "scout -it") == []
 
 
-def test_who_leaves_out_a_word_is_told_how(run: Command) -> None:
+def test_an_unknown_short_option_explains_how_to_exclude_a_word(run: Command) -> None:
     result = run("search", "shop", "-tests")
     assert result.exit_code == 2
-    assert "behind --" in result.stderr
-    assert "behind --" not in run("search", "--tests").stderr
+    assert "after --" in result.stderr
+    assert "after --" not in run("search", "--tests").stderr
     assert found(run, "--", "scout", "-it") == []
 
 
@@ -115,7 +115,7 @@ def test_without_an_index_it_says_how_much_is_missing(run: Command, index: Path)
         file.unlink()
     result = run("search", "webshop")
     assert result.exit_code == 0
-    assert "11 messages not searchable yet: `turnlog sync` goes on." in result.stderr
+    assert "11 messages not searchable yet: `turnlog sync` indexes them." in result.stderr
     assert json.loads(run("doctor", "--json").stdout)["search_behind"] == 11
 
 

@@ -8,7 +8,7 @@ import pytest
 from support.cli_runner import Command, in_pipe, on_terminal
 from support.plain_history import OTHER, SESSION, SUBAGENT
 from support.plain_store import at
-from turnlog.cli.part_lines import Detail
+from turnlog.cli.transcript import Detail
 from turnlog.cli.transcript import transcript as transcript_lines
 from turnlog.model import Membership, Message, Session, ToolCallPart, ToolResult, ToolState
 from turnlog.model.codec import decode_event, decode_session, to_json

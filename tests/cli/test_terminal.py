@@ -130,7 +130,7 @@ def test_a_narrow_screen_cuts_only_what_may_be_cut(
 ) -> None:
     """Of a path its end stays, and a number is never cut."""
     monkeypatch.setattr(terminal, "is_terminal", lambda: True)
-    columns = (Column("Id"), Column("File", gives_way=True, is_path=True), Column("Tokens", right=True))
+    columns = (Column("Id"), Column("File", can_shrink=True, is_path=True), Column("Tokens", right=True))
     for screen, path in (
         (80, "/home/me/work/你/shop.py"),
         (38, "…e/work/你/shop.py"),
@@ -153,8 +153,8 @@ def test_a_screen_that_is_too_narrow_for_a_row_has_a_line_a_column(
     monkeypatch.setenv("COLUMNS", str(screen))
     columns = (
         Column("Id"),
-        Column("File", gives_way=True, is_path=True),
-        Column("Why", gives_way=True),
+        Column("File", can_shrink=True, is_path=True),
+        Column("Why", can_shrink=True),
         Column("Cached tokens", right=True),
     )
     write_table(columns, [("3f2a91c0", "/home/me/work/你/shop.py", "a long story", "12,345")], ("Total", "", "", "1"))

@@ -1,5 +1,6 @@
-"""The `turnlog` command: one module a group of commands, each imported when it is called.
+"""The `turnlog` command. Commands on the same subject share a module, which is imported when one is called.
 
-What commands share: `options` (what is asked), `lookup` (which store, which session), `terminal` and `figures` (what
-is shown), `shapes` (what `--json` writes). Docs: docs/reference/cli.md.
+Shared by commands: `options` (options, arguments and looking up a session), `terminal` (writing tables, JSON and
+harmless text), `formatting` (numbers, money and times), `documents` (the types of `--json`). Manual:
+docs/reference/cli.md.
 """

@@ -1,4 +1,4 @@
-"""`turnlog agents`: whose logs are read, and from where."""
+"""`turnlog agents`: the agents whose logs are read, and their homes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli import figures
+from turnlog.cli import formatting
 from turnlog.cli.options import examples, json_option, store_option
 from turnlog.cli.terminal import Column, write_json, write_table
 from turnlog.store.usage_report import AgentSummary
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @json_option
 @store_option
 def agents(as_json: bool, store_path: Path) -> None:
-    """List the agents whose logs are read, their homes here, and how much of them the store holds.
+    """List the agents whose logs are read, their homes on this machine, and how much of their history is stored.
 
-    Kinds of records that are not known are kept as they are: `turnlog doctor --report` tells of them.
+    Records of unknown kinds are stored unchanged; `turnlog doctor --report` lists them.
     """
     items = _items(store_path)
     if as_json:
@@ -39,15 +39,15 @@ def agents(as_json: bool, store_path: Path) -> None:
         Column("Subagents", right=True),
         Column("Versions"),
         Column("Unknown kinds", right=True),
-        Column("Homes", gives_way=True, is_path=True),
+        Column("Homes", can_shrink=True, is_path=True),
     )
     rows = [
         (
             item["agent"],
-            figures.count(item["sessions"]),
-            figures.count(item["subagents"]),
+            formatting.count(item["sessions"]),
+            formatting.count(item["subagents"]),
             _span([each.version for each in item["versions"]]),
-            figures.count(len(item["unknown_kinds"])),
+            formatting.count(len(item["unknown_kinds"])),
             ", ".join(item["roots"]) or "none here",
         )
         for item in items
@@ -57,7 +57,7 @@ def agents(as_json: bool, store_path: Path) -> None:
 
 @dataclass(frozen=True)
 class _Stored:
-    """What the store holds of agents."""
+    """What the store says about agents."""
 
     summaries: dict[str, AgentSummary]
     versions: Mapping[str, list[AgentVersion]]
@@ -77,11 +77,11 @@ def _stored(store_path: Path) -> _Stored:
 def _span(versions: list[str]) -> str:
     """`1.0.24` or `1.0.24 … 2.1.329`, by their numbers."""
     ordered = sorted(versions, key=lambda version: [int(number) for number in re.findall(r"\d+", version)])
-    return " … ".join(dict.fromkeys((ordered[0], ordered[-1]))) if ordered else figures.UNKNOWN
+    return " … ".join(dict.fromkeys((ordered[0], ordered[-1]))) if ordered else formatting.UNKNOWN
 
 
 def _items(store_path: Path) -> list[AgentDocument]:
-    """Agents that are installed, then those that only the store knows."""
+    """The agents of this installation, then those that only the store has."""
     from turnlog.agents import agents as registered_agents
     from turnlog.agents import homes_of
 
@@ -99,7 +99,7 @@ def _items(store_path: Path) -> list[AgentDocument]:
                 "sources": summary.sources,
                 "sessions": summary.sessions,
                 "subagents": summary.subagents,
-                "updated_at": figures.iso(summary.updated_at),
+                "updated_at": formatting.iso(summary.updated_at),
                 "versions": stored.versions.get(name, []),
                 "unknown_kinds": [
                     {"kind": each.kind, "count": each.count} for each in stored.unknown_kinds if each.agent == name

@@ -1,4 +1,4 @@
-"""`turnlog restore`, `forget` and `rebuild`: what can be done with the archived logs."""
+"""`turnlog restore`, `forget`, `rebuild` and `db path`: archived logs and the store that holds them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli import figures
-from turnlog.cli.lookup import complete_session, find_session, open_existing
-from turnlog.cli.options import examples, json_option, store_option
-from turnlog.cli.sync import progress
-from turnlog.cli.terminal import PARTIAL, one_line, plain, write_json
+from turnlog.cli import formatting
+from turnlog.cli.options import complete_session, examples, find_session, json_option, open_existing, store_option
+from turnlog.cli.terminal import PARTIAL, one_line, plain, progress, write_json
 
 if TYPE_CHECKING:
-    from turnlog.cli.documents import ForgetDocument, RebuildDocument, RestoreDocument
+    from turnlog.cli.documents import DatabaseDocument, ForgetDocument, RebuildDocument, RestoreDocument
     from turnlog.store.forget import Forgetting
     from turnlog.sync.rebuild import RebuildSummary
 
@@ -34,15 +32,15 @@ if TYPE_CHECKING:
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="The folder to write below, laid out as the agent's home.",
+    help="Write into this folder, laid out like the agent's home.",
 )
 @json_option
 @store_option
 def restore(session_id: str, folder: Path, as_json: bool, store_path: Path) -> None:
-    """Write a session's log files as they were, with those of its subagents.
+    """Write the original log files of a session and its subagents again.
 
-    Byte for byte, from the archive, also when the originals are gone. A file that is there already stays as it is;
-    one with other content is an error (exit code 4).
+    The files come from the archive, byte for byte, even if the originals are gone. An existing file is left as it is;
+    if its content differs, the command fails (exit code 4).
     """
     from turnlog.store.connection import connect
     from turnlog.store.restore import restore as run
@@ -58,19 +56,23 @@ def restore(session_id: str, folder: Path, as_json: bool, store_path: Path) -> N
         write_json(document)
     else:
         for file in files:
-            click.echo(f"{plain(str(file.path))}  {figures.size(file.size)}")
+            click.echo(f"{plain(str(file.path))}  {formatting.size(file.size)}")
 
 
 @click.command(epilog=examples("turnlog forget 3f2a91c0", "turnlog forget 3f2a91c0 --yes"))
 @click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
-@click.option("--yes", is_flag=True, help="Do it without asking. Without it and a terminal, only say what would go.")
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Remove without asking. Without this and without a terminal, only list what would be removed.",
+)
 @json_option
 @store_option
 def forget(session_id: str, yes: bool, as_json: bool, store_path: Path) -> None:
-    """Remove a session for good, with its subagents, its archived logs and its words in the search.
+    """Remove a session permanently, with its subagents, its archived logs and its entries in the search index.
 
-    It does not come back with the next sync. The agent's own files are not touched, and what other sessions share
-    stays with them.
+    The next sync does not bring it back. The agent's own files are not touched. Messages that other sessions share stay
+    in those sessions.
     """
     from turnlog.store.connection import connect
     from turnlog.store.forget import forget_for_good, plan_forgetting
@@ -94,13 +96,14 @@ def _write_plan(plan: Forgetting, title: str | None) -> None:
     click.echo(one_line(title or plan.session_ids[0]))
     for session_id in plan.session_ids:
         click.echo(f"  {plain(session_id)}")
-    archived = figures.size(plan.archived_bytes)
+    archived = formatting.size(plan.archived_bytes)
     click.echo(
-        f"{figures.plural(len(plan.session_ids), 'session')}, {figures.plural(len(plan.message_keys), 'message')},"
-        f" {figures.plural(len(plan.files), 'archived file')} ({archived})."
+        f"{formatting.plural(len(plan.session_ids), 'session')},"
+        f" {formatting.plural(len(plan.message_keys), 'message')},"
+        f" {formatting.plural(len(plan.files), 'archived file')} ({archived})."
     )
     for session_id, shared in plan.shared.items():
-        click.echo(f"{figures.plural(shared, 'message')} of it also in {plain(session_id)}, and stay there.")
+        click.echo(f"{formatting.plural(shared, 'message')} of it also in {plain(session_id)}, and stay there.")
 
 
 def _forget_document(plan: Forgetting, *, forgotten: bool) -> ForgetDocument:
@@ -119,22 +122,22 @@ def _forget_document(plan: Forgetting, *, forgotten: bool) -> ForgetDocument:
 @store_option
 @click.pass_context
 def rebuild(ctx: click.Context, as_json: bool, store_path: Path) -> None:
-    """Make all sessions anew from the archived logs, with this version's parsers and prices.
+    """Build all sessions again from the archived logs, with this version's parsers and prices.
 
-    The originals are not needed. Titles, stars, tags and notes stay, and so do sessions that came from no log.
+    The original logs are not needed. Titles, stars, tags, notes and sessions without a log are kept.
     """
     from turnlog.sync.rebuild import rebuild as run
 
     open_existing(store_path).close()
-    with progress() as tell:
-        summary = run(store_path, lambda done, total: tell("rebuild", done, total))
+    with progress() as on_progress:
+        summary = run(store_path, lambda done, total: on_progress("rebuild", done, total))
     if as_json:
         write_json(_rebuild_document(summary))
     else:
-        took = figures.duration(round(summary.seconds * 1000))
+        took = formatting.duration(round(summary.seconds * 1000))
         click.echo(
-            f"Read {figures.plural(summary.sources, 'archived file')} and"
-            f" {figures.plural(summary.messages, 'message')} in {took}."
+            f"Read {formatting.plural(summary.sources, 'archived file')} and"
+            f" {formatting.plural(summary.messages, 'message')} in {took}."
         )
     for path in summary.skipped:
         click.echo(f"turnlog: {plain(path)}: its agent is not installed", err=True)
@@ -150,3 +153,20 @@ def _rebuild_document(summary: RebuildSummary) -> RebuildDocument:
         "skipped": summary.skipped,
         "seconds": round(summary.seconds, 3),
     }
+
+
+@click.group()
+def db() -> None:
+    """Print where the store is."""
+
+
+@db.command(epilog=examples("turnlog db path", 'sqlite3 "$(turnlog db path)" .tables'))
+@json_option
+@store_option
+def path(as_json: bool, store_path: Path) -> None:
+    """Print the path of the store, which need not exist yet."""
+    if as_json:
+        document: DatabaseDocument = {"path": str(store_path.absolute()), "exists": store_path.exists()}
+        write_json(document)
+    else:
+        click.echo(plain(str(store_path.absolute())))

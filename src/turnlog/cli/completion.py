@@ -1,4 +1,4 @@
-"""`turnlog completion`: what a shell runs to complete commands, options and session ids."""
+"""`turnlog completion`: the script that lets a shell complete commands, options and session ids."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from turnlog.cli.options import examples
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print completion for a shell."""
+    """Print the script that lets a shell complete commands, options and session ids."""
     kind = get_completion_class(shell)
     assert kind is not None, shell
     click.echo(kind(ctx.find_root().command, {}, "turnlog", "_TURNLOG_COMPLETE").source())

@@ -1,24 +1,27 @@
-"""`turnlog doctor`: what is where, what could not be read and why, and what will be lost if nothing is done.
+"""`turnlog doctor`: what was found where, what could not be read and why, and what an agent will soon delete.
 
-Looks at everything and reads nothing in: a store that is not there is not made.
+It imports no logs and creates no store. `--report` writes what can be pasted into a bug report: kinds, versions and
+counts, never a path, an id or text of a log. Of an unknown record it names only fields and the types of their values;
+field names that are not plain words are left out.
 """
 
 from __future__ import annotations
 
 import json
 import platform
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from turnlog import __version__
-from turnlog.cli import figures
+from turnlog.cli import formatting
+from turnlog.cli.formatting import plural
 from turnlog.cli.options import examples, json_option, limit_option, store_option
-from turnlog.cli.report import report
 from turnlog.cli.terminal import PARTIAL, plain, write_json
 from turnlog.errors import SourceError
 
@@ -38,20 +41,22 @@ if TYPE_CHECKING:
 @click.command(
     epilog=examples("turnlog doctor", "turnlog doctor --report", "turnlog doctor --limit 1000 --json | jq .diagnostics")
 )
-@limit_option(20, least=0, meaning="How many unread records to list.")
-@click.option("--report", "as_report", is_flag=True, help="Write what a bug report needs: no paths, no content.")
+@limit_option(20, least=0, meaning="List at most this many unreadable records.")
+@click.option(
+    "--report", "as_report", is_flag=True, help="Write a summary for a bug report, without paths and content."
+)
 @json_option
 @store_option
 @click.pass_context
 def doctor(ctx: click.Context, limit: int, as_report: bool, as_json: bool, store_path: Path) -> None:
-    """Say what was found, and what could not be read.
+    """Check what was found and what could not be read.
 
-    Exits with 6 when files or records could not be read. Nothing of them is lost: their bytes are in the archive.
+    Exits with 6 if files or records could not be read. Nothing is lost: the archive has their bytes.
     """
     if as_report and as_json:
         raise click.UsageError("--report and --json cannot be combined.")
     if as_report:
-        click.echo(plain(report(store_path)))
+        click.echo(plain(shareable_report(store_path)))
         return
     document = _examine(store_path, limit)
     if as_json:
@@ -129,7 +134,7 @@ def _found(agent: Agent, known: Mapping[str, Fingerprint], diagnostics: list[Dia
     from turnlog.agents import find_sources, homes_of
     from turnlog.agents.discovery import collect_unreadable_folders
 
-    told = {found["path"] for found in diagnostics}
+    reported = {found["path"] for found in diagnostics}
     roots: list[RootDocument] = []
     with collect_unreadable_folders() as out_of_reach:
         for root in homes_of(agent):
@@ -137,7 +142,7 @@ def _found(agent: Agent, known: Mapping[str, Fingerprint], diagnostics: list[Dia
             for _, source in find_sources([agent], [root]):
                 sources += 1
                 pending += _is_pending(source, known)
-                reason = None if source.path in told else _unreadable(agent, source)
+                reason = None if source.path in reported else _unreadable(agent, source)
                 if reason is not None:
                     diagnostics.append(_problem(source.path, reason))
             days = None if agent.retention is None else _retention_days(agent.retention, root)
@@ -151,7 +156,7 @@ def _problem(path: str, reason: str) -> DiagnosticDocument:
 
 
 def _is_pending(source: Source, known: Mapping[str, Fingerprint]) -> bool:
-    """Whether the next sync would look into it, by what a sync goes by."""
+    """Whether the next sync would read the source, by the fingerprint that a sync compares."""
     from turnlog.store.sources import Fingerprint
 
     if source.version is not None:
@@ -189,7 +194,7 @@ def _retention_days(retention: Retention, root: Path) -> int:
 def _warnings(document: DoctorDocument, agents: Iterable[Agent]) -> Iterator[str]:
     store = document["store"]
     if store is None:
-        yield "There is no store yet: `turnlog sync` makes it."
+        yield "There is no store yet: `turnlog sync` creates it."
     for agent, found in zip(agents, document["agents"], strict=True):
         for root in found["roots"]:
             days = root["retention_days"]
@@ -205,7 +210,7 @@ def _warnings(document: DoctorDocument, agents: Iterable[Agent]) -> Iterator[str
 def _advice(store: StoreStatus | None, days: int, pending: int) -> str:
     synced = None if store is None else store.last_sync_at
     if pending and (synced is None or datetime.now(UTC) - synced > timedelta(days=days) / 2):
-        return f"{figures.plural(pending, 'file')} may go unread; run `turnlog sync` now."
+        return f"{formatting.plural(pending, 'file')} may go unread; run `turnlog sync` now."
     return "run `turnlog sync` more often than that."
 
 
@@ -219,8 +224,8 @@ def _write(document: DoctorDocument) -> None:
     for agent in document["agents"]:
         click.echo(f"\n{agent['display_name']} ({agent['agent']})")
         for root in agent["roots"]:
-            pending = f", {figures.count(root['pending'])} not read yet" if root["pending"] else ""
-            click.echo(f"  {plain(root['path'])}: {figures.plural(root['sources'], 'file')}{pending}")
+            pending = f", {formatting.count(root['pending'])} not read yet" if root["pending"] else ""
+            click.echo(f"  {plain(root['path'])}: {formatting.plural(root['sources'], 'file')}{pending}")
         if not agent["roots"]:
             click.echo("  not found on this machine")
     _write_diagnostics(document)
@@ -228,7 +233,7 @@ def _write(document: DoctorDocument) -> None:
         click.echo("\nRecords of unknown kinds, kept as they are")
         for unknown in document["unknown_kinds"]:
             kind = plain(unknown.kind) or "without a kind"
-            click.echo(f"  {plain(unknown.agent)}: {kind} ({figures.count(unknown.count)})")
+            click.echo(f"  {plain(unknown.agent)}: {kind} ({formatting.count(unknown.count)})")
     for warning in document["warnings"]:
         click.echo(f"\n{plain(warning)}")
 
@@ -240,12 +245,12 @@ def _write_store(document: DoctorDocument) -> None:
     behind = document["search_behind"]
     click.echo(f"\nStore {plain(store.path)}")
     for line in (
-        f"{figures.plural(store.sessions, 'session')}, {figures.plural(store.subagents, 'subagent')},"
-        f" {figures.plural(store.messages, 'message')}; last sync {figures.moment(store.last_sync_at)}",
-        f"{figures.size(store.file_size)} on disk, for {figures.size(store.source_bytes)} of logs"
-        f" (archive {figures.size(store.archive_bytes)}); schema {store.schema_version}",
-        f"{figures.plural(store.vanished, 'file')} gone from disk and kept here" if store.vanished else "",
-        f"search is {figures.plural(behind, 'message')} behind" if behind else "",
+        f"{formatting.plural(store.sessions, 'session')}, {formatting.plural(store.subagents, 'subagent')},"
+        f" {formatting.plural(store.messages, 'message')}; last sync {formatting.moment(store.last_sync_at)}",
+        f"{formatting.size(store.file_size)} on disk, for {formatting.size(store.source_bytes)} of logs"
+        f" (archive {formatting.size(store.archive_bytes)}); schema {store.schema_version}",
+        f"{formatting.plural(store.vanished, 'file')} gone from disk and kept here" if store.vanished else "",
+        f"search is {formatting.plural(behind, 'message')} behind" if behind else "",
     ):
         if line:
             click.echo(f"  {line}")
@@ -265,4 +270,80 @@ def _write_diagnostics(document: DoctorDocument) -> None:
     for found in shown:
         click.echo(f"  {plain(found['path'])}{_place(found)}: {plain(found['reason'])}")
     if total > len(shown):
-        click.echo(f"  … {figures.count(total - len(shown))} more; --limit shows them")
+        click.echo(f"  … {formatting.count(total - len(shown))} more; --limit shows them")
+
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")
+_PLAIN_KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_./:-]{0,63}")
+_MOST_FIELDS = 40
+_DEPTH = 2
+
+_TYPE_NAMES: dict[type, str] = {str: "text", bool: "true or false", int: "number", float: "number", type(None): "null"}
+
+
+def shareable_report(store_path: Path) -> str:
+    """The report as Markdown."""
+    lines = [f"turnlog {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"]
+    lines.append(f"{platform.system()} {platform.machine()}")
+    if not store_path.exists():
+        return "\n".join([*lines, "no store"])
+    from turnlog.store import open_store
+
+    with open_store(store_path) as store:
+        lines += [*_agent_lines(store), *_unknown_kind_lines(store), *_diagnostic_lines(store)]
+    from turnlog.redact import Redactor
+
+    # A name may be a key: of a mapping from keys to whatever they open.
+    return Redactor().redact("\n".join(lines))
+
+
+def _agent_lines(store: Store) -> Iterator[str]:
+    versions = store.agent_versions()
+    for summary in store.agents():
+        yield ""
+        held = f"{plural(summary.sessions, 'session')}, {plural(summary.subagents, 'subagent')}"
+        yield f"## {_plain_kind(summary.agent)}: {held}"
+        seen = [f"{_plain_kind(each.version)} ({each.sessions})" for each in versions.get(summary.agent, ())]
+        yield f"versions: {', '.join(seen) or 'none told'}"
+
+
+def _unknown_kind_lines(store: Store) -> Iterator[str]:
+    found = store.unknown_kinds()
+    if found:
+        yield ""
+        yield "## Kinds of records that are not known"
+    for each in found:
+        yield f"- {_plain_kind(each.agent)} `{_plain_kind(each.kind)}`: {each.count}"
+        record = store.unknown_record(each.agent, each.kind)
+        if record is not None:
+            yield f"  {shape_of(record)}"
+
+
+def _diagnostic_lines(store: Store) -> Iterator[str]:
+    found = store.diagnostic_counts()
+    if found:
+        yield ""
+        yield "## What could not be read"
+    for each in found:
+        place = re.sub(r"\[\d+\]", "[]", each.json_path or "the whole record")
+        yield f"- {_plain_kind(each.agent)}, {each.severity}: {each.count} at {place if len(place) < 80 else '…'}"
+
+
+def shape_of(value: Any, depth: int = _DEPTH) -> str:
+    """Names of fields and types of values: `{type: text, items: [number]}`."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if depth == 0:
+            return "{…}"
+        names = [name for name in fields if _PLAIN_NAME.fullmatch(name)][:_MOST_FIELDS]
+        rest = [] if len(names) == len(fields) else [f"… {len(fields) - len(names)} more"]
+        return f"{{{', '.join([*(f'{name}: {shape_of(fields[name], depth - 1)}' for name in names), *rest])}}}"
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return f"[{shape_of(items[0], depth)}]" if items else "[]"
+    return next((word for kind, word in _TYPE_NAMES.items() if isinstance(value, kind)), "something")
+
+
+def _plain_kind(word: str) -> str:
+    """A kind, a version or an agent's name; anything but a plain word could be private text, and becomes `(odd)`."""
+    return word if _PLAIN_KIND.fullmatch(word) or re.fullmatch(r"[0-9][0-9A-Za-z.+-]{0,39}", word) else "(odd)"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.lookup import complete_session, find_session, open_existing
-from turnlog.cli.options import examples, store_option
+from turnlog.cli.options import complete_session, examples, find_session, open_existing, store_option
 from turnlog.cli.terminal import one_line, write_json_text
 
 if TYPE_CHECKING:
@@ -44,9 +43,9 @@ FORMATS = (
 )
 @click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
 @click.option("--as", "format_name", type=click.Choice(FORMATS), required=True, help="The format.")
-@click.option("--redact", is_flag=True, help="Take secrets out, and say on standard error what was masked.")
-@click.option("--model", help="The model that a request asks; by default the last that answered.")
-@click.option("--strict", is_flag=True, help="Fail instead of losing anything.")
+@click.option("--redact", is_flag=True, help="Mask secrets, and list what was masked on standard error.")
+@click.option("--model", help="The model of the request; by default the last one that answered.")
+@click.option("--strict", is_flag=True, help="Fail if the format would lose something.")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
 @store_option
 def export(
@@ -58,24 +57,24 @@ def export(
     output: Path | None,
     store_path: Path,
 ) -> None:
-    """Write a session as a document, or as the body of a model's next request.
+    """Write a session as a document or as the body of the next request to a model.
 
-    SESSION is its id, or the beginning of one. Losses, repairs and what was masked are told on standard error.
+    SESSION is an id or the beginning of one. Standard error lists what was lost, repaired or masked.
     """
     from turnlog.exports import export_session
 
     with open_existing(store_path) as store, _without_collecting():
         session = find_session(store, session_id)
-        made = export_session(store, session.id, format_name, redact=redact, model=model, strict=strict)
+        exported = export_session(store, session.id, format_name, redact=redact, model=model, strict=strict)
     if output is not None:
-        _write(output, made.data)
+        _write(output, exported.data)
     else:
-        write_json_text(made.data.decode())
-    _tell(made)
+        write_json_text(exported.data.decode())
+    _report_changes(exported)
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all; what is none, a pipe or a device, takes it as it comes."""
+    """Write a file whole or not at all. A pipe or a device cannot be replaced, so it is written directly."""
     from turnlog.atomic_files import write_atomically
 
     try:
@@ -89,7 +88,7 @@ def _write(path: Path, data: bytes) -> None:
 
 @contextmanager
 def _without_collecting() -> Generator[None]:
-    """Nothing that an export makes is garbage before its end: looking for it again and again is a third of the time."""
+    """Pause garbage collection: an export makes none before its end, and collecting takes a third of its time."""
     gc.disable()
     try:
         yield
@@ -97,8 +96,8 @@ def _without_collecting() -> Generator[None]:
         gc.enable()
 
 
-def _tell(made: Export) -> None:
-    masked = [f"{found.rule} at {found.place}: {found.times}" for found in made.masked]
-    for kind, lines in (("lost", made.losses), ("repaired", made.repairs), ("masked", masked)):
+def _report_changes(exported: Export) -> None:
+    masked = [f"{found.rule} at {found.place}: {found.times}" for found in exported.masked]
+    for kind, lines in (("lost", exported.losses), ("repaired", exported.repairs), ("masked", masked)):
         for line in lines:
             click.echo(f"{kind}: {one_line(line)}", err=True)

@@ -7,9 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, complete_session, external_id, find_agent, find_session, open_existing
-from turnlog.cli.options import examples, json_option, limit_option, store_option
+from turnlog.cli import formatting
+from turnlog.cli.options import (
+    abbreviations,
+    complete_session,
+    examples,
+    external_id,
+    find_agent,
+    find_session,
+    json_option,
+    limit_option,
+    open_existing,
+    store_option,
+)
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
 from turnlog.store.base import FileFilter
 from turnlog.store.values import FileUse, TouchedFile
@@ -20,8 +30,8 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=examples(
-        "turnlog files src/shop.py                # who touched it, wherever that was",
-        "turnlog files ./shop.py                  # this one",
+        "turnlog files src/shop.py                # every file whose path ends so",
+        "turnlog files ./shop.py                  # the one in this folder",
         "turnlog files --session 3f2a91c0         # what a session touched",
         "turnlog files --contains migrations --changed",
     )
@@ -31,9 +41,9 @@ if TYPE_CHECKING:
     "--session", metavar="SESSION", shell_complete=complete_session, help="Only files that this session touched."
 )
 @click.option("--project", help="Only this project: its path or name.")
-@click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
+@click.option("--agent", help="Only this agent: a name from `turnlog agents`, or the beginning of one.")
 @click.option("--contains", metavar="TEXT", help="Only files whose path contains this.")
-@click.option("--changed", is_flag=True, help="Only what changed files, not what read them.")
+@click.option("--changed", is_flag=True, help="Leave out reads: list only changes.")
 @limit_option(100)
 @json_option
 @store_option
@@ -49,12 +59,12 @@ def files(
     as_json: bool,
     store_path: Path,
 ) -> None:
-    """List the sessions that read or changed a file; without PATH, the files that were touched."""
+    """List the sessions that read or changed the file at PATH; without PATH, list the files that were touched."""
     if path is not None and (session or project or agent or contains):
-        raise click.UsageError("a path asks for its sessions: the filters are for lists of files")
+        raise click.UsageError("filters select files; they cannot be combined with a PATH")
     with open_existing(store_path) as store:
         if path is not None:
-            uses = store.file_history(_path_meant(path), changed=changed, limit=1).uses[:limit]
+            uses = store.file_history(_resolved_path(path), changed=changed, limit=1).uses[:limit]
             found: list[TouchedFile] = []
         else:
             uses = ()
@@ -70,8 +80,8 @@ def files(
         _write_files(found)
 
 
-def _path_meant(path: str) -> str:
-    """A path that begins with a dot is one from here; any other stands for every file whose path ends so."""
+def _resolved_path(path: str) -> str:
+    """A path that begins with a dot is relative to this folder; any other matches every path that ends with it."""
     return str(Path(path).absolute()) if path.startswith(".") else path
 
 
@@ -90,7 +100,7 @@ def _write_uses(uses: tuple[FileUse, ...]) -> None:
         Column("Session", style="cyan"),
         Column("First"),
         Column("Last"),
-        Column("How", gives_way=True),
+        Column("How", can_shrink=True),
         Column("Calls", right=True),
         Column("Changes", right=True),
     )
@@ -98,11 +108,11 @@ def _write_uses(uses: tuple[FileUse, ...]) -> None:
     rows = [
         (
             short.get(external_id(use.session_id), use.session_id),
-            figures.moment(use.first_at),
-            figures.moment(use.last_at),
+            formatting.moment(use.first_at),
+            formatting.moment(use.last_at),
             ", ".join(use.kinds),
-            figures.count(use.calls),
-            figures.count(use.edits),
+            formatting.count(use.calls),
+            formatting.count(use.edits),
         )
         for use in uses
     ]
@@ -111,7 +121,7 @@ def _write_uses(uses: tuple[FileUse, ...]) -> None:
 
 def _write_files(found: list[TouchedFile]) -> None:
     columns = (
-        Column("File", gives_way=True, is_path=True),
+        Column("File", can_shrink=True, is_path=True),
         Column("Last"),
         Column("Sessions", right=True),
         Column("Calls", right=True),
@@ -120,10 +130,10 @@ def _write_files(found: list[TouchedFile]) -> None:
     rows = [
         (
             file.path,
-            figures.moment(file.last_at),
-            figures.count(file.sessions),
-            figures.count(file.calls),
-            figures.count(file.edits),
+            formatting.moment(file.last_at),
+            formatting.count(file.sessions),
+            formatting.count(file.calls),
+            formatting.count(file.edits),
         )
         for file in found
     ]

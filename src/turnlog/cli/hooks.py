@@ -1,4 +1,4 @@
-"""`turnlog hooks`: letting agents tell what they do as it happens, and undoing that."""
+"""`turnlog hooks`: install, remove and check the hooks by which agents report events as they happen."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STATES = {
 
 
 class _Outcome(NamedTuple):
-    """What became of one agent's settings, or would."""
+    """What was done, or would be done, to the settings of one agent."""
 
     program: str
     agent: Agent
@@ -39,9 +39,9 @@ class _Outcome(NamedTuple):
 
 @click.group()
 def hooks() -> None:
-    """Let agents tell what they do, before their logs say it.
+    """Install hooks, so that agents report events before they log them.
 
-    Their own settings are changed, nothing else in these, and remove brings back every byte.
+    Only turnlog's own entries in the agents' settings change, and `remove` restores every byte.
     """
 
 
@@ -50,7 +50,7 @@ def _options(command: CommandT) -> CommandT:
         "--project",
         metavar="DIR",
         type=click.Path(path_type=Path, exists=True, file_okay=False),
-        help="The settings of this project's folder instead of your own.",
+        help="Use the settings in this project's folder instead of your own.",
     )(command)
     return json_option(store_option(command))
 
@@ -71,7 +71,7 @@ def _programs() -> list[str]:
 
 
 def _changing_options(command: CommandT) -> CommandT:
-    command = click.option("--yes", is_flag=True, help="Do it. Without this the change is only shown.")(command)
+    command = click.option("--yes", is_flag=True, help="Write the change. Without this it is only shown.")(command)
     named = click.argument(
         "agents",
         metavar="AGENT...",
@@ -91,7 +91,7 @@ def _changing_options(command: CommandT) -> CommandT:
 def install(
     ctx: click.Context, agents: tuple[str, ...], yes: bool, project: Path | None, as_json: bool, store_path: Path
 ) -> None:
-    """Put turnlog's hooks into the settings of agents, or renew them."""
+    """Add turnlog's hooks to the settings of agents, or renew them."""
     from turnlog.hooks.settings import plan_install
 
     _run(ctx, agents, plan_install, yes=yes, project=project, as_json=as_json, store_path=store_path)
@@ -103,10 +103,7 @@ def install(
 def remove(
     ctx: click.Context, agents: tuple[str, ...], yes: bool, project: Path | None, as_json: bool, store_path: Path
 ) -> None:
-    """Take turnlog's hooks out of the settings of agents.
-
-    What was there before is there again, byte for byte.
-    """
+    """Remove turnlog's hooks from the settings of agents, and restore every byte that was there before."""
     from turnlog.hooks.settings import plan_remove
 
     _run(ctx, agents, plan_remove, yes=yes, project=project, as_json=as_json, store_path=store_path)
@@ -117,7 +114,7 @@ def remove(
 @_options
 @click.pass_context
 def status(ctx: click.Context, agents: tuple[str, ...], project: Path | None, as_json: bool, store_path: Path) -> None:
-    """Say which agents have turnlog's hooks, and in which file."""
+    """List which agents have turnlog's hooks, and in which file."""
     from turnlog.hooks.settings import plan_install
 
     outcomes = [_plan(program, plan_install, _folder(store_path), project) for program in agents or _programs()]
@@ -142,7 +139,7 @@ def _run(
     folder = _folder(store_path)
     outcomes = [_plan(program, make_plan, folder, project) for program in dict.fromkeys(agents)]
     if yes:
-        outcomes = [_do(outcome, folder) for outcome in outcomes]
+        outcomes = [_carry_out(outcome, folder) for outcome in outcomes]
     if as_json:
         write_json(_document(outcomes))
     else:
@@ -167,7 +164,7 @@ def _plan(
         return _Outcome(program, agent, None, False, str(error))
 
 
-def _do(outcome: _Outcome, folder: Path) -> _Outcome:
+def _carry_out(outcome: _Outcome, folder: Path) -> _Outcome:
     from turnlog.hooks.settings import carry_out
 
     if outcome.plan is None or not outcome.plan.is_needed:
@@ -180,10 +177,10 @@ def _do(outcome: _Outcome, folder: Path) -> _Outcome:
 
 
 def _document(outcomes: Iterable[_Outcome], *, with_diff: bool = True) -> HooksDocument:
-    return {"hooks": [_told(outcome, with_diff=with_diff) for outcome in outcomes]}
+    return {"hooks": [_outcome_document(outcome, with_diff=with_diff) for outcome in outcomes]}
 
 
-def _told(outcome: _Outcome, *, with_diff: bool) -> AgentHooksDocument:
+def _outcome_document(outcome: _Outcome, *, with_diff: bool) -> AgentHooksDocument:
     plan = outcome.plan
     return {
         "agent": outcome.program,

@@ -1,4 +1,4 @@
-"""The entry point: which commands there are, and what becomes of errors.
+"""The entry point: the table of commands, and how errors become messages and exit codes.
 
 Commands are imported when they are called, so that `turnlog --help` and every light command start fast.
 """
@@ -25,45 +25,45 @@ class _Entry(NamedTuple):
     module: str
     summary: str
     function: str | None = None
-    """Its name in the module, where that is not the command's."""
+    """Its name in the module, if it differs from the command's."""
 
 
 COMMANDS = {
     "sync": _Entry("sync", "Read what is new in the agents' logs."),
-    "import": _Entry("imports", "Read one file, or what comes through a pipe.", "import_file"),
-    "run": _Entry("run", "Run an agent, and keep a record of it."),
-    "runs": _Entry("runs", "List what was run, and how it went."),
+    "import": _Entry("sync", "Read one log file, or a pipe.", "import_file"),
+    "run": _Entry("run", "Run an agent and record the run."),
+    "runs": _Entry("runs", "List recorded runs and how they ended."),
     "sessions": _Entry("sessions", "List sessions."),
-    "annotate": _Entry("annotate", "Give a session a title, a star, tags, a note."),
+    "annotate": _Entry("sessions", "Give a session a title, a star, tags or a note."),
     "show": _Entry("show", "Show a session as a transcript."),
-    "replay": _Entry("replay", "Show a session again, as it came."),
-    "export": _Entry("export", "Write a session as a document, or as a model's next request."),
-    "search": _Entry("search", "Search in everything that was said and done."),
+    "replay": _Entry("replay", "Play a session again, at its own pace or faster."),
+    "export": _Entry("export", "Write a session as a document or as a model request."),
+    "search": _Entry("search", "Search prompts, answers, reasoning and tool calls."),
     "files": _Entry("files", "List who touched a file, or which files were touched."),
     "usage": _Entry("usage", "Add up tokens and costs."),
     "serve": _Entry("serve", "Open turnlog in the browser."),
-    "hooks": _Entry("hooks", "Let agents tell what they do, before their logs say it."),
-    "restore": _Entry("archive", "Write a session's log files as they were."),
-    "forget": _Entry("archive", "Remove a session for good."),
-    "rebuild": _Entry("archive", "Make all sessions anew from the archived logs."),
-    "doctor": _Entry("doctor", "Say what was found, and what could not be read."),
+    "hooks": _Entry("hooks", "Install hooks that report events before logs do."),
+    "restore": _Entry("archive", "Write a session's original log files again."),
+    "forget": _Entry("archive", "Remove a session permanently."),
+    "rebuild": _Entry("archive", "Build all sessions again from the archived logs."),
+    "doctor": _Entry("doctor", "Check what was found and what could not be read."),
     "agents": _Entry("agents", "List the agents whose logs are read."),
-    "db": _Entry("database", "Where the store is."),
-    "completion": _Entry("completion", "Print completion for a shell."),
+    "db": _Entry("archive", "Print where the store is."),
+    "completion": _Entry("completion", "Print the completion script for a shell."),
 }
 """Command -> the module that holds it and what it does; in the order of `--help`."""
 
 EXIT_CODES: dict[type[Exception], int] = {NotFoundError: 3, ConflictError: 4, StoreBusyError: 5, TurnlogError: 1}
-"""What a failure exits with, the first class that fits (docs/reference/cli.md)."""
+"""Error class -> exit code; the first class that matches counts (docs/reference/cli.md)."""
 
 WRONG_USE = 2
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
-"""As a shell reports a process that SIGINT or SIGPIPE ended."""
+"""The exit codes that a shell reports for a process that SIGINT or SIGPIPE ended."""
 
 
 class Commands(click.Group):
-    """A group that imports a command when it is asked for, and turns errors into one line and an exit code."""
+    """A group that imports a command when it is called, and turns errors into one line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All commands, in the order of the table."""
@@ -79,7 +79,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """What is called; of a name that is none, which ones are like it."""
+        """The command and its arguments. The usage error for an unknown name suggests similar names."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -98,16 +98,16 @@ class Commands(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """What the command runs with; help and version are written while it is made."""
+        """The context of the command. Help and version are written here, so write errors are handled here too."""
         try:
             return super().make_context(info_name, args, parent, **extra)
         except OSError as error:
             _fail_to_write(error)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was asked for."""
+        """Run the command; every error becomes a message on standard error and an exit code."""
         try:
-            with reporting_waits(_say_that_it_waits):
+            with reporting_waits(_report_waiting):
                 return super().invoke(ctx)
         except TurnlogError as error:
             _fail(str(error), next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind)))
@@ -116,43 +116,43 @@ class Commands(click.Group):
         except OSError as error:
             _fail_to_write(error)
         except UnicodeEncodeError as error:
-            # A byte that the system handed over and that is no text: in an argument, or in the name of a folder.
+            # A byte that is not UTF-8, in an argument or in the name of a folder: Python reads it as a lone surrogate.
             if not "\udc80" <= error.object[error.start] <= "\udcff":
                 raise
-            said = error.object[max(0, error.start - 60) : error.end].encode(errors="backslashreplace").decode()
-            _fail(f"not UTF-8: {said}", WRONG_USE)
+            excerpt = error.object[max(0, error.start - 60) : error.end].encode(errors="backslashreplace").decode()
+            _fail(f"not UTF-8: {excerpt}", WRONG_USE)
         except Exception as error:
-            if not _is_of_the_store(error):
+            if not _is_store_error(error):
                 raise
             _fail(f"cannot use the store {ctx.meta.get(STORE, '')}: {error}", EXIT_CODES[TurnlogError])
 
 
-def _say_that_it_waits(path: str) -> None:
+def _report_waiting(path: str) -> None:
     from turnlog.cli.terminal import one_line
 
     click.echo(f"turnlog: waiting for another process that is writing to {one_line(path)}", err=True)
 
 
-def _is_of_the_store(error: Exception) -> bool:
-    """Whether SQLite could not read or write its file; what else it says is a mistake of ours, and told in full."""
-    # Whoever opened a store has imported it; nobody else waits for that.
+def _is_store_error(error: Exception) -> bool:
+    """Whether SQLite could not read or write its file. Its other errors are bugs and keep their traceback."""
+    # A command that opened a store has imported sqlite3; others must not pay for the import.
     sqlite = sys.modules.get("sqlite3")
     return sqlite is not None and (isinstance(error, sqlite.OperationalError) or type(error) is sqlite.DatabaseError)
 
 
 def _fail_to_write(error: OSError) -> NoReturn:
     if error.filename is None:
-        # What is still buffered could not be written at the end either, and Python would say so once more.
+        # Python would flush what is still buffered when it exits, fail again and report it a second time.
         with suppress(io.UnsupportedOperation):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if error.errno == errno.EPIPE:
-        # Whoever read has gone: nothing more can be said.
+        # The reader of the pipe has gone, so there is nowhere to write a message.
         raise click.exceptions.Exit(PIPE_CLOSED) from error
     _fail(_reason(error), EXIT_CODES[TurnlogError])
 
 
 def _reason(error: OSError) -> str:
-    """What went wrong, and with which file; without one it was the output."""
+    """The file and the error of the system; an error without a file concerns the output."""
     return f"{error.filename or 'cannot write the output'}: {error.strerror or error}"
 
 
@@ -189,13 +189,13 @@ def main() -> None:
 
 
 def _prepare_streams() -> None:
-    """Make the standard streams what a command can write to without looking."""
+    """Make sure that a command can write to the standard streams without checking them."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            # Closed by whoever started this. The first file to be opened, a store say, would take its number.
+            # Closed by the parent process. The first file to be opened, such as a store, would get its number.
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     if isinstance(sys.stdout.buffer, io.RawIOBase):
-        # PYTHONUNBUFFERED: what a full disk or a reader that goes away cut off would be lost without an error.
+        # PYTHONUNBUFFERED: raw writes may be cut off by a full disk or a closed pipe without an error.
         sys.stdout = os.fdopen(sys.stdout.fileno(), "w", encoding=sys.stdout.encoding, closefd=False)
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows a substitute instead of failing.

@@ -1,44 +1,56 @@
-"""What commands are asked: options that mean the same everywhere, and how times are written."""
+"""Options and arguments that mean the same in every command: the store, a session's id, times, limits.
+
+An id may be shortened as long as only one session has that beginning.
+"""
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from turnlog import paths
+from turnlog.errors import NotFoundError, TurnlogError
+
+if TYPE_CHECKING:
+    from turnlog.model import Session
+    from turnlog.store.base import Store
+
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
 def examples(*lines: str) -> str:
-    """The end of a command's help."""
+    """The examples at the end of a command's help."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def store_option(command: CommandT) -> CommandT:
-    """`--store PATH`: which store; by default the one `turnlog db path` names."""
+    """`--store PATH`: the store to use, as `store_path`; by default the one that `turnlog db path` prints."""
     return click.option(
         "--store",
         "store_path",
         metavar="PATH",
         type=click.Path(path_type=Path, dir_okay=False),
         default=paths.database_path,
-        callback=_note_store,
+        callback=_remember_store,
         help="Use this store instead of your own.",
     )(command)
 
 
 STORE = "turnlog.store"
-"""Under which name all contexts of a call know the path of the store: an error may have to name it."""
+"""Key of `Context.meta` with the path of the store, which error messages may need."""
 
 
-def _note_store(ctx: click.Context, _: click.Parameter, path: Path) -> Path:
+def _remember_store(ctx: click.Context, _: click.Parameter, path: Path) -> Path:
     ctx.meta[STORE] = path
     return path
 
@@ -49,10 +61,12 @@ def json_option(command: CommandT) -> CommandT:
 
 
 MOST_ROWS = 1_000_000_000
-"""What `--limit` may ask for: more than any store has."""
+"""The highest `--limit`: more rows than any store has."""
 
 
-def limit_option(default: int, *, least: int = 1, meaning: str = "How many at most.") -> Callable[[CommandT], CommandT]:
+def limit_option(
+    default: int, *, least: int = 1, meaning: str = "List at most this many."
+) -> Callable[[CommandT], CommandT]:
     """`--limit`: how many rows are listed."""
     return click.option(
         "--limit", type=click.IntRange(least, MOST_ROWS), default=default, show_default=True, help=meaning
@@ -63,19 +77,19 @@ def period_options(*, utc: bool = False) -> Callable[[CommandT], CommandT]:
     """`--since` and `--until`; days begin at midnight of this machine, or of UTC."""
 
     def decorate(command: CommandT) -> CommandT:
-        whose = "UTC" if utc else "your time"
-        command = click.option("--until", type=When(end=True, utc=utc), help=f"Up to and with this day ({whose}).")(
+        zone = "UTC" if utc else "your time"
+        command = click.option("--until", type=When(end=True, utc=utc), help=f"Up to the end of this time ({zone}).")(
             command
         )
         return click.option(
-            "--since", type=When(utc=utc), help="From then on: 2026-11-20, 2026-11, an ISO time, today, 7d, 12h."
+            "--since", type=When(utc=utc), help="From this time on: 2026-11-20, 2026-11, an ISO time, today, 7d, 12h."
         )(command)
 
     return decorate
 
 
 class When(click.ParamType[datetime]):
-    """A time as people write it. `end`: what names a day or a month means its end."""
+    """A time as people write it. With `end`, a day or a month means its end."""
 
     name = "when"
 
@@ -84,14 +98,14 @@ class When(click.ParamType[datetime]):
         self._utc = utc
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """An aware time; a usage error for what is none."""
+        """The time, with a time zone; a usage error if the value is not a time."""
         if isinstance(value, datetime):
             return value
         text = str(value).strip().upper()
         try:
             return self._parse(text)
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is no time: write 2026-11-20, 2026-11, 2026-11-20T14:30, today or 7d", param, ctx)
+            self.fail(f"{value!r} is not a time: write 2026-11-20, 2026-11, 2026-11-20T14:30, today or 7d", param, ctx)
 
     def _parse(self, text: str) -> datetime:
         ago = re.fullmatch(r"(\d+)([HDW])", text)
@@ -125,3 +139,115 @@ class When(click.ParamType[datetime]):
 
 
 _AGO = {"H": timedelta(hours=1), "D": timedelta(days=1), "W": timedelta(weeks=1)}
+
+
+CANDIDATES = 5
+"""How many sessions the error for an ambiguous abbreviation lists."""
+
+COMPLETIONS = 50
+
+SHORTEST = 8
+"""Characters of an id in a list on a terminal; more if another id of the list begins with the same ones."""
+
+
+def open_existing(store_path: Path) -> Store:
+    """The store. Raises NotFoundError if there is none, because a command that reads must not create one."""
+    from turnlog.store import open_store
+
+    if not store_path.exists():
+        raise NotFoundError(f"there is no store at {store_path} yet: `turnlog sync` creates it")
+    return open_store(store_path)
+
+
+def find_session(store: Store, text: str) -> Session:
+    """The session of this id, or the only one that the text abbreviates, with or without its agent's name.
+
+    An id is abbreviated to its beginning, or, where it has dots, to the beginnings of what is between them. A session
+    goes before its subagents, whose ids begin with its own. Raises NotFoundError for none and for several.
+    """
+    try:
+        return store.session(text)
+    except NotFoundError:
+        for subagents in (False, True):
+            found = list(islice(_abbreviated(store, text, subagents=subagents), CANDIDATES + 1))
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise NotFoundError(_ambiguous(text, found)) from None
+        raise
+
+
+def find_agent(store: Store, text: str | None) -> str | None:
+    """The only stored agent whose name begins with the text; else the text, which then matches nothing."""
+    if text is None:
+        return None
+    names = [summary.agent for summary in store.agents()]
+    found = [name for name in names if name.startswith(text)]
+    return found[0] if text and text not in names and len(found) == 1 else text
+
+
+def _ambiguous(text: str, found: list[Session]) -> str:
+    more = ["…"] if len(found) > CANDIDATES else []
+    lines = [f"  {session.id}  {session.title or ''}".rstrip() for session in found[:CANDIDATES]]
+    return "\n".join([f"{text} could be any of these sessions:", *lines, *more])
+
+
+def _abbreviated(store: Store, text: str, *, subagents: bool) -> Iterator[Session]:
+    agent, colon, rest = text.rpartition(":")
+    for session in iter_sessions(store, subagents=subagents) if text else ():
+        if (not colon or session.agent == agent) and _abbreviates(rest, session.external_id):
+            yield session
+
+
+def _abbreviates(text: str, external_id: str) -> bool:
+    beginnings, segments = text.split("."), external_id.split(".")
+    return len(beginnings) <= len(segments) and all(
+        segment.startswith(beginning) for segment, beginning in zip(segments, beginnings, strict=False)
+    )
+
+
+def external_id(session_id: str) -> str:
+    """The id without its agent's name."""
+    return session_id.partition(":")[2] or session_id
+
+
+def abbreviations(external_ids: Iterable[str]) -> dict[str, str]:
+    """The shortest abbreviation of each id that no other of these has."""
+    remaining = set(external_ids)
+    found: dict[str, str] = {}
+    length = SHORTEST
+    while remaining:
+        short = {id: ".".join(segment[:length] for segment in id.split(".")) for id in remaining}
+        times = Counter(short.values())
+        found |= {id: text for id, text in short.items() if times[text] == 1}
+        remaining -= found.keys()
+        length += 1
+    return found
+
+
+def iter_sessions(store: Store, *, subagents: bool) -> Iterator[Session]:
+    """All sessions, or all subagent sessions, page by page, newest first."""
+    from turnlog.store.base import SessionFilter
+
+    wanted = SessionFilter(relationship="subagent") if subagents else SessionFilter()
+    cursor: str | None = None
+    while True:
+        page = store.sessions(wanted, limit=200, cursor=cursor)
+        yield from page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Ids of sessions for the shell, newest first, with the agent's name where it was typed.
+
+    Bash breaks words at its colon, and so gives only what stands behind it.
+    """
+    try:
+        with open_existing(ctx.params.get("store_path") or paths.database_path()) as store:
+            found = islice(_abbreviated(store, incomplete, subagents=False), COMPLETIONS)
+            whole = ":" in incomplete
+            return [CompletionItem(each.id if whole else each.external_id, help=each.title) for each in found]
+    except TurnlogError:
+        return []

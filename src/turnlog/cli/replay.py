@@ -1,4 +1,4 @@
-"""`turnlog replay`: a session shown again as it came, at any speed."""
+"""`turnlog replay`: play a session again, at its own pace or any other."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.lookup import complete_session, find_session, open_existing
-from turnlog.cli.options import examples, json_option, store_option
+from turnlog.cli.options import complete_session, examples, find_session, json_option, open_existing, store_option
 from turnlog.cli.terminal import is_terminal, write_json_text
 
 if TYPE_CHECKING:
@@ -36,34 +35,34 @@ LONGEST_PAUSE = 3.0
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
     show_default=True,
-    help="How many times as fast as it was.",
+    help="Play this many times as fast as it happened.",
 )
 @click.option(
     "--max-pause",
     type=click.FloatRange(min=0, max=3600),
     default=LONGEST_PAUSE,
     show_default=True,
-    help="Seconds that are waited at most.",
+    help="Wait at most this many seconds between events.",
 )
 @click.option(
     "--view",
     type=click.Choice(["full", "model"]),
     default="full",
     show_default=True,
-    help="Everything, or what the model sees at the end: the active branch, compactions applied.",
+    help="Play everything, or only what the model sees at the end: the active branch after compactions.",
 )
-@click.option("--full", is_flag=True, help="Show everything in full: inputs, outputs, reasoning, the harness's texts.")
+@click.option("--full", is_flag=True, help="Show inputs, outputs, reasoning and texts of the harness in full.")
 @json_option
 @store_option
 def replay(
     session_id: str, speed: float, max_pause: float, view: str, full: bool, as_json: bool, store_path: Path
 ) -> None:
-    """Show a session again, event by event, with the pauses it had.
+    """Play a session again, event by event, with its original pauses.
 
-    SESSION is its id, or the beginning of one. A pipe gets everything at once. Ctrl-C ends it.
+    SESSION is an id or the beginning of one. A pipe gets everything at once. Ctrl-C stops.
     """
     if math.isnan(speed) or math.isnan(max_pause):
-        raise click.UsageError("nan is no number of seconds, and no speed.")
+        raise click.UsageError("--speed and --max-pause must be numbers, not nan.")
     with open_existing(store_path) as store:
         session = find_session(store, session_id)
         history = store.history(session.id)

@@ -1,6 +1,6 @@
 """The lines of a replay on a terminal: a table says how each kind of event looks.
 
-Everything a log said is made harmless (`terminal.plain`) here; colours are left out by whoever writes into a pipe.
+Everything a log text is made harmless (`terminal.plain`) here; colours are left out by whoever writes into a pipe.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from turnlog.cli import figures
+from turnlog.cli import formatting
 from turnlog.cli.terminal import dim, one_line, plain
 from turnlog.model import FilePart
 from turnlog.replay import (
@@ -35,7 +35,7 @@ SUMMARY_LENGTH = 100
 
 def lines_of(event: ReplayEvent, *, full: bool) -> Iterator[str]:
     """The lines of one event; `full` cuts nothing off and shows what is for the agent only."""
-    yield from _LOOKS[type(event)](event, full)
+    yield from _EVENT_LINES[type(event)](event, full)
 
 
 def _user(event: UserShown, full: bool) -> Iterator[str]:
@@ -47,7 +47,7 @@ def _user(event: UserShown, full: bool) -> Iterator[str]:
 
 def _developer(event: DeveloperShown, full: bool) -> Iterator[str]:
     name = one_line((event.origin or "developer").replace("_", " "))
-    yield from _told(f"· {name}", event.text, full)
+    yield from _titled_text(f"· {name}", event.text, full)
     yield from _files((*event.images, *event.files))
 
 
@@ -55,7 +55,7 @@ def _turn_start(event: TurnStarted, full: bool) -> Iterator[str]:
     words = [
         *([f"turn {event.turn}"] if event.turn is not None else []),
         *([f"step {event.step}"] if event.step is not None else []),
-        *([figures.clock(event.created_at)] if event.created_at is not None else []),
+        *([formatting.clock(event.created_at)] if event.created_at is not None else []),
     ]
     yield ""
     yield click.style(f"── {' · '.join(words)} ──" if words else "──", fg="cyan")
@@ -67,7 +67,7 @@ def _image(event: ImageShown, full: bool) -> Iterator[str]:
 
 def _answer(event: AnswerShown, full: bool) -> Iterator[str]:
     if event.reasoning:
-        yield from _told("∴ reasoning", event.reasoning, full)
+        yield from _titled_text("∴ reasoning", event.reasoning, full)
     yield from plain(event.text).splitlines()
     yield from _files(event.files)
 
@@ -90,12 +90,12 @@ def _tool_result(event: ToolResultShown, full: bool) -> Iterator[str]:
     word, colour = _OUTCOMES.get(event.outcome, (event.outcome, "yellow"))
     head = f"  {one_line(event.tool_name or 'result')} {word}"
     ends = f"{head} (exit {event.exit_code})" if event.exit_code else head
-    said = event.result or event.error_text or ""
+    text = event.result or event.error_text or ""
     if full:
         yield click.style(ends, fg=colour, dim=colour is None)
-        yield from _indented(said, "  ▸ ")
+        yield from _indented(text, "  ▸ ")
     else:
-        yield click.style(f"{ends}: {_summary(said)}" if said.strip() else ends, fg=colour, dim=colour is None)
+        yield click.style(f"{ends}: {_summary(text)}" if text.strip() else ends, fg=colour, dim=colour is None)
     yield from _files(event.images)
 
 
@@ -117,7 +117,7 @@ def _response_metadata(event: ResponseMetadata, full: bool) -> Iterator[str]:
     total = event.usage.total if event.usage is not None else None
     words = [
         *([one_line(event.model)] if event.model else []),
-        *([f"{figures.tokens(total)} tokens"] if total is not None else []),
+        *([f"{formatting.tokens(total)} tokens"] if total is not None else []),
         *([str(event.stop_reason).replace("_", " ")] if event.stop_reason is not None else []),
     ]
     if full and words:
@@ -133,7 +133,7 @@ def _rewind(event: RewindShown, full: bool) -> Iterator[str]:
     yield click.style("── rewound ──", fg="cyan")
 
 
-_LOOKS: dict[type, Callable[[Any, bool], Iterator[str]]] = {
+_EVENT_LINES: dict[type, Callable[[Any, bool], Iterator[str]]] = {
     UserShown: _user,
     DeveloperShown: _developer,
     TurnStarted: _turn_start,
@@ -156,7 +156,7 @@ def _files(files: tuple[FilePart, ...]) -> Iterator[str]:
         yield dim(f"[{one_line(' '.join(word for word in words if word), SUMMARY_LENGTH)}]")
 
 
-def _told(name: str, text: str, full: bool) -> Iterator[str]:
+def _titled_text(name: str, text: str, full: bool) -> Iterator[str]:
     if full:
         yield dim(name)
         yield from _indented(text, "  ")

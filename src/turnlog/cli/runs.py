@@ -1,4 +1,4 @@
-"""`turnlog runs`: what was run, how it went, and what it left behind."""
+"""`turnlog runs`: recorded runs, their results and their sessions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from turnlog.cli import figures
-from turnlog.cli.lookup import find_agent, open_existing
-from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
+from turnlog.cli import formatting
+from turnlog.cli.options import (
+    examples,
+    find_agent,
+    json_option,
+    limit_option,
+    open_existing,
+    period_options,
+    store_option,
+)
 from turnlog.cli.terminal import PARTIAL, Column, is_terminal, one_line, plain, write_json, write_table
 from turnlog.store.base import RUN_STATUSES, RunFilter
 
@@ -32,12 +39,12 @@ SHORT = 8
         "turnlog runs import old.jsonl   # records of prompt and result",
     ),
 )
-@click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
-@click.option("--status", type=click.Choice(RUN_STATUSES), help="Only runs that stand so.")
-@click.option("--session", metavar="SESSION", help="Only runs of this session, by its whole id.")
+@click.option("--agent", help="Only this agent: a name from `turnlog agents`, or the beginning of one.")
+@click.option("--status", type=click.Choice(RUN_STATUSES), help="Only runs with this status.")
+@click.option("--session", metavar="SESSION", help="Only runs of this session; takes a whole id.")
 @period_options()
 @limit_option(50)
-@click.option("--cursor", help="Go on where `next_cursor` of the last page says.")
+@click.option("--cursor", help="Continue a list: the `next_cursor` of its last page.")
 @json_option
 @store_option
 @click.pass_context
@@ -54,7 +61,7 @@ def runs(
     as_json: bool,
     store_path: Path,
 ) -> None:
-    """List what was started by `turnlog run` and by chats, the newest first."""
+    """List runs that `turnlog run` or a chat started, newest first."""
     from turnlog.runs.lifecycle import close_abandoned_runs
 
     close_abandoned_runs(store_path)
@@ -76,7 +83,7 @@ def runs(
         return
     _write_list(page.items)
     if page.next_cursor is not None:
-        click.echo(f"{len(page.items)} of {figures.plural(page.total or 0, 'run')}; --limit shows more.", err=True)
+        click.echo(f"{len(page.items)} of {formatting.plural(page.total or 0, 'run')}; --limit shows more.", err=True)
 
 
 @runs.command(epilog=examples("turnlog runs show 5d1f0c2a", "turnlog runs show 5d1f0c2a --json | jq .usage"))
@@ -84,9 +91,9 @@ def runs(
 @json_option
 @store_option
 def show(run_id: str, as_json: bool, store_path: Path) -> None:
-    """Show all that is known of one run.
+    """Show everything that is recorded about one run.
 
-    RUN is its id, or the beginning of it.
+    RUN is an id or the beginning of one.
     """
     with open_existing(store_path) as store:
         run = store.run(run_id)
@@ -103,7 +110,7 @@ def show(run_id: str, as_json: bool, store_path: Path) -> None:
 def link(run_id: str, as_json: bool, store_path: Path) -> None:
     """Look for the log of a run again.
 
-    What is new in it is read, and the run says which session it was. Nothing is doubled by doing it again.
+    New records of the log are read, and the run is linked to its session. Repeating this adds nothing twice.
     """
     from turnlog.runs.sessions import link_run
 
@@ -121,7 +128,7 @@ def link(run_id: str, as_json: bool, store_path: Path) -> None:
 @json_option
 @store_option
 def forget(run_id: str, as_json: bool, store_path: Path) -> None:
-    """Remove the record of a run for good. Its session stays: `turnlog forget` removes that, and its runs with it."""
+    """Remove a recorded run permanently. Its session stays; `turnlog forget` removes a session with its runs."""
     from turnlog.runs.lifecycle import forget_run
 
     with open_existing(store_path) as store:
@@ -145,11 +152,11 @@ def forget(run_id: str, as_json: bool, store_path: Path) -> None:
 @store_option
 @click.pass_context
 def import_records(ctx: click.Context, file: BinaryIO, as_json: bool, store_path: Path) -> None:
-    """Read runs that another program kept.
+    """Read runs that another program recorded.
 
-    FILE holds records of prompt and result; `-` reads a pipe. JSON or JSON lines with the fields of Smithers'
-    executions. Where a record names a log that can be read, its session is the history; else prompt and result become
-    a history of two messages, marked as such. Given again, it changes nothing.
+    FILE holds prompts and results as JSON or JSON lines, with the fields of Smithers' executions; `-` reads a pipe. If
+    a record names a readable log, the run is linked to the session of that log. Otherwise its prompt and result become
+    a session of two messages, marked as such. Importing the same file again changes nothing.
     """
     from turnlog.runs.imports import import_runs
 
@@ -164,10 +171,10 @@ def import_records(ctx: click.Context, file: BinaryIO, as_json: bool, store_path
         }
         write_json(document)
     else:
-        histories = figures.plural(summary.histories, "history", "histories")
+        histories = formatting.plural(summary.histories, "history", "histories")
         click.echo(
-            f"{figures.plural(summary.new_runs, 'new run')} of {figures.count(summary.runs)}:"
-            f" {figures.plural(summary.linked, 'log')} read, {histories} of prompt and result."
+            f"{formatting.plural(summary.new_runs, 'new run')} of {formatting.count(summary.runs)}:"
+            f" {formatting.plural(summary.linked, 'log')} read, {histories} of prompt and result."
         )
         for problem in summary.problems:
             click.echo(f"turnlog: {plain(problem.path)}: {plain(problem.reason)}", err=True)
@@ -176,7 +183,7 @@ def import_records(ctx: click.Context, file: BinaryIO, as_json: bool, store_path
 
 
 def run_document(run: Run) -> RunDocument:
-    """The run as `--json` has it: as the HTTP API does."""
+    """The run in the JSON of the HTTP API."""
     from turnlog.server.responses import RunResponse
 
     return RunResponse.of_run(run)
@@ -188,7 +195,7 @@ def _write_list(found: tuple[Run, ...]) -> None:
         Column("Started"),
         Column("Status"),
         Column("Agent"),
-        Column("Prompt", gives_way=True),
+        Column("Prompt", can_shrink=True),
         Column("Took", right=True),
         Column("Tools", right=True),
         Column("Tokens", right=True),
@@ -197,14 +204,14 @@ def _write_list(found: tuple[Run, ...]) -> None:
     rows = [
         (
             run.id[:SHORT] if is_terminal() else run.id,
-            figures.moment(run.started_at or run.created_at),
+            formatting.moment(run.started_at or run.created_at),
             run.status,
-            run.agent or figures.UNKNOWN,
+            run.agent or formatting.UNKNOWN,
             one_line(run.prompt or " ".join(run.command), 100),
-            figures.duration(_took(run)),
-            figures.count(run.tool_calls),
-            figures.tokens(run.usage.total if run.usage else None),
-            figures.money(run.cost),
+            formatting.duration(_took(run)),
+            formatting.count(run.tool_calls),
+            formatting.tokens(run.usage.total if run.usage else None),
+            formatting.money(run.cost),
         )
         for run in found
     ]
@@ -226,12 +233,12 @@ def _write_run(run: Run) -> None:
         "Command": " ".join(run.command) or None,
         "Folder": run.cwd,
         "Model": run.model,
-        "Started": figures.moment(run.started_at or run.created_at),
-        "Took": figures.duration(_took(run)),
+        "Started": formatting.moment(run.started_at or run.created_at),
+        "Took": formatting.duration(_took(run)),
         "Exit code": None if run.exit_code is None else str(run.exit_code),
-        "Tool calls": None if run.tool_calls is None else figures.count(run.tool_calls),
-        "Tokens": None if run.usage is None else figures.tokens(run.usage.total),
-        "Cost": None if run.cost is None else figures.money(run.cost),
+        "Tool calls": None if run.tool_calls is None else formatting.count(run.tool_calls),
+        "Tokens": None if run.usage is None else formatting.tokens(run.usage.total),
+        "Cost": None if run.cost is None else formatting.money(run.cost),
         "Session": run.session_id,
         "Log": run.log_path,
         "Remark": run.log_problem,

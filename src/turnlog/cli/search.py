@@ -1,4 +1,4 @@
-"""`turnlog search`: find it again, in everything that was said, thought and done."""
+"""`turnlog search`: find words in prompts, answers, reasoning, tool calls and file names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, complete_session, external_id, find_agent, find_session, open_existing
-from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
+from turnlog.cli import formatting
+from turnlog.cli.options import (
+    abbreviations,
+    complete_session,
+    examples,
+    external_id,
+    find_agent,
+    find_session,
+    json_option,
+    limit_option,
+    open_existing,
+    period_options,
+    store_option,
+)
 from turnlog.cli.terminal import is_terminal, one_line, plain, write_json
 from turnlog.store.search.base import FIELDS, Hit, SearchFilter, SearchPage, SearchSort, search_path
 
@@ -19,16 +30,16 @@ if TYPE_CHECKING:
 
 
 class _SearchCommand(click.Command):
-    """Tells who leaves out a word how that is written: a shell's word that begins with a dash is an option."""
+    """Explains how to exclude a word: an argument that begins with a dash is read as an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """The words behind the options; a usage error for an option that there is not."""
+        """The remaining words; a usage error for an unknown option."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if error.option_name.startswith("--"):
                 raise
-            hint = "A word that must not be there stands in quotes with the others, or behind --."
+            hint = "To exclude a word, quote it with the others or put it after --."
             raise click.UsageError(f"{error.message} {hint}", ctx) from error
 
 
@@ -43,18 +54,18 @@ class _SearchCommand(click.Command):
     ),
 )
 @click.argument("words", metavar="[QUERY]", nargs=-1)
-@click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
+@click.option("--agent", help="Only this agent: a name from `turnlog agents`, or the beginning of one.")
 @click.option("--project", help="Only this project: its path or name.")
 @click.option("--session", metavar="SESSION", shell_complete=complete_session, help="Only this session.")
 @click.option("--role", type=click.Choice(["user", "assistant", "system", "developer"]), help="Only this role.")
-@click.option("--field", type=click.Choice(FIELDS), help="Only here.")
+@click.option("--field", type=click.Choice(FIELDS), help="Only this field of a message.")
 @click.option("--tool", help="Only calls of this tool.")
 @click.option("--failed", is_flag=True, default=None, help="Only tool calls that failed.")
-@click.option("--image", "has_image", is_flag=True, default=None, help="Only where there is an image.")
+@click.option("--image", "has_image", is_flag=True, default=None, help="Only parts with an image.")
 @period_options()
 @click.option("--sort", type=click.Choice(get_args(SearchSort)), default="newest", show_default=True)
 @limit_option(20)
-@click.option("--cursor", help="Go on where `next_cursor` of the last page says.")
+@click.option("--cursor", help="Continue a list: the `next_cursor` of its last page.")
 @json_option
 @store_option
 def search(
@@ -68,14 +79,14 @@ def search(
     store_path: Path,
     **filters: Any,
 ) -> None:
-    """Search in everything that was said and done.
+    """Search prompts, answers, reasoning, tool inputs, tool outputs and file names.
 
-    QUERY is words that must all be there, "phrases" in quotes of their own, beginnings with a star, OR, and -words that
-    must not be there. Texts, reasoning, tool inputs, tool outputs and file names are searched.
+    QUERY is words that must all occur, quoted "phrases", beginnings with a star*, OR between alternatives, and -words
+    that must not occur.
     """
     query = " ".join(words).strip()
     if not query and session is None and all(value is None for value in filters.values()):
-        raise click.UsageError("Say what to search for: words, or a filter.")
+        raise click.UsageError("Give words to search for, or a filter.")
     with open_existing(store_path) as store:
         filters["agent"] = find_agent(store, filters["agent"])
         wanted = SearchFilter(**filters, session=None if session is None else find_session(store, session).id)
@@ -116,7 +127,7 @@ def _hit_document(hit: Hit) -> HitDocument:
         "sequence": hit.sequence,
         "field": hit.field,
         "tool_name": hit.tool_name,
-        "created_at": figures.iso(hit.created_at),
+        "created_at": formatting.iso(hit.created_at),
         "snippet": hit.snippet,
         "marks": [list(mark) for mark in hit.marks],
         "places": [
@@ -138,22 +149,22 @@ def _write_hits(page: SearchPage) -> None:
 
 
 def _facts(hit: Hit) -> Iterator[str]:
-    yield figures.moment(hit.created_at)
+    yield formatting.moment(hit.created_at)
     yield one_line(f"{hit.field} of {hit.tool_name}" if hit.tool_name else f"{hit.role} {hit.field}")
-    yield click.style(one_line(hit.places[0].title or figures.UNKNOWN), dim=True)
+    yield click.style(one_line(hit.places[0].title or formatting.UNKNOWN), dim=True)
     if len(hit.places) > 1:
-        yield click.style(f"and {figures.plural(len(hit.places) - 1, 'session')} more", dim=True)
+        yield click.style(f"and {formatting.plural(len(hit.places) - 1, 'session')} more", dim=True)
 
 
 def _marked(hit: Hit) -> str:
-    """The snippet with what was found set off."""
-    pieces: list[str] = []
+    """The snippet with its matches highlighted."""
+    styled: list[str] = []
     end = 0
     for start, stop in hit.marks:
         found = click.style(plain(hit.snippet[start:stop]), bold=True, fg="yellow")
-        pieces += [plain(hit.snippet[end:start]), found]
+        styled += [plain(hit.snippet[end:start]), found]
         end = stop
-    return "".join([*pieces, plain(hit.snippet[end:])])
+    return "".join([*styled, plain(hit.snippet[end:])])
 
 
 def _notes(page: SearchPage) -> Iterator[str]:
@@ -161,7 +172,7 @@ def _notes(page: SearchPage) -> Iterator[str]:
         yield "Nothing found."
     elif page.next_cursor is not None:
         least = "" if page.total_is_exact else "at least "
-        total = "" if page.total is None else f" of {least}{figures.count(page.total)}"
-        yield f"{figures.count(len(page.hits))}{total}; --limit shows more."
+        total = "" if page.total is None else f" of {least}{formatting.count(page.total)}"
+        yield f"{formatting.count(len(page.hits))}{total}; --limit shows more."
     if page.behind:
-        yield f"{figures.plural(page.behind, 'message')} not searchable yet: `turnlog sync` goes on."
+        yield f"{formatting.plural(page.behind, 'message')} not searchable yet: `turnlog sync` indexes them."

@@ -20,10 +20,10 @@ from turnlog.cli.options import examples, store_option
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on.  [default: 8765, or a free one]")
-@click.option("--token", help="What visitors must present. Made up where it is needed and not given.")
-@click.option("--sync/--no-sync", default=True, help="Whether logs are read while it runs.")
-@click.option("--prompts", is_flag=True, help="Let the page write prompts, which the session's agent answers.")
-@click.option("--browser/--no-browser", default=True, help="Whether to open the page.")
+@click.option("--token", help="Require this token. By default one is generated where it is needed.")
+@click.option("--sync/--no-sync", default=True, help="Read logs while the server runs, or do not.")
+@click.option("--prompts", is_flag=True, help="Allow prompts in the page, which the session's agent answers.")
+@click.option("--browser/--no-browser", default=True, help="Open the page, or do not.")
 @store_option
 @click.pass_context
 def serve(
@@ -38,19 +38,19 @@ def serve(
 ) -> None:
     """Open turnlog in the browser, and keep it up to date until Ctrl-C.
 
-    Only this machine can reach it, and nothing leaves the machine. With --host others can, who know the token.
+    Only this machine can reach the server, and nothing leaves the machine. With --host, others who know the token can.
 
-    With --prompts a session can go on in the page: its agent is started in its folder, without a screen, and may do
-    what its own settings allow. Claude Code and Codex ask for the rest in the page.
+    With --prompts you can continue a session in the page: its agent is started in its folder, without a terminal, and
+    may do what its own settings allow. Claude Code and Codex ask for other permissions in the page.
 
-    Where no agent has written a log yet, a small sample is shown, in a store of its own.
+    If no agent has written a log yet, a small sample is shown, in a store of its own.
     """
     from turnlog.runs.lifecycle import close_abandoned_runs
     from turnlog.server import serve as run
     from turnlog.server.sample import ensure_sample, is_sample_due
 
     close_abandoned_runs(store_path)
-    # A store that was asked for is what is wanted, empty as it may be.
+    # With --store the user gets that store, even if it is empty.
     is_own = ctx.get_parameter_source("store_path") is ParameterSource.DEFAULT
     sample = is_own and is_sample_due(store_path)
     if sample:

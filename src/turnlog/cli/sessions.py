@@ -1,21 +1,33 @@
-"""`turnlog sessions`: the list of sessions."""
+"""`turnlog sessions` and `annotate`: the list of sessions, and the user's own title, star, tags and note for one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, complete_session, find_agent, find_session, open_existing
-from turnlog.cli.options import examples, json_option, limit_option, period_options, store_option
-from turnlog.cli.terminal import Column, is_terminal, write_json_text, write_table
+from turnlog.cli import formatting
+from turnlog.cli.options import (
+    abbreviations,
+    complete_session,
+    examples,
+    find_agent,
+    find_session,
+    json_option,
+    limit_option,
+    open_existing,
+    period_options,
+    store_option,
+)
+from turnlog.cli.terminal import Column, is_terminal, one_line, plain, write_json, write_json_text, write_table
 from turnlog.store.base import SessionFilter, SessionSort
 from turnlog.store.values import Page
 
 if TYPE_CHECKING:
     from turnlog.model import Session
+    from turnlog.store.values import Annotations
 
 
 @click.command(
@@ -27,22 +39,25 @@ if TYPE_CHECKING:
         "turnlog sessions --json | jq -r '.items[].id'",
     )
 )
-@click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
+@click.option("--agent", help="Only this agent: a name from `turnlog agents`, or the beginning of one.")
 @click.option("--project", help="Only this project: its path or name.")
 @click.option("--model", help="Only sessions that called this model.")
 @click.option("--branch", help="Only this git branch.")
 @click.option("--title", help="Only titles that contain this.")
 @click.option(
-    "--parent", metavar="SESSION", shell_complete=complete_session, help="Only what came out of this session."
+    "--parent",
+    metavar="SESSION",
+    shell_complete=complete_session,
+    help="Only subagents, forks and continuations of this session.",
 )
-@click.option("--starred", is_flag=True, default=None, help="Only those with a star.")
-@click.option("--tag", help="Only those with this tag.")
-@click.option("--archived", is_flag=True, help="Only those that were put away; else only the others.")
+@click.option("--starred", is_flag=True, default=None, help="Only sessions with a star.")
+@click.option("--tag", help="Only sessions with this tag.")
+@click.option("--archived", is_flag=True, help="List only archived sessions, which are otherwise left out.")
 @click.option("--subagents", is_flag=True, help="List subagents too.")
 @period_options()
 @click.option("--sort", type=click.Choice(get_args(SessionSort)), default="updated", show_default=True)
 @limit_option(50)
-@click.option("--cursor", help="Go on where `next_cursor` of the last page says.")
+@click.option("--cursor", help="Continue a list: the `next_cursor` of its last page.")
 @json_option
 @store_option
 def sessions(
@@ -55,7 +70,7 @@ def sessions(
     store_path: Path,
     **filters: Any,
 ) -> None:
-    """List sessions, the last used first."""
+    """List sessions, the most recently used first."""
     with open_existing(store_path) as store:
         filters["agent"] = find_agent(store, filters["agent"])
         wanted = SessionFilter(**filters, parent=None if parent is None else find_session(store, parent).id)
@@ -64,12 +79,12 @@ def sessions(
         except ValueError as error:
             raise click.UsageError(str(error)) from error
     if as_json:
-        _write_document(page)
+        _write_sessions_document(page)
     else:
         _write_list(page)
 
 
-def _write_document(page: Page[Session]) -> None:
+def _write_sessions_document(page: Page[Session]) -> None:
     import json
 
     from turnlog.model.codec import encode
@@ -83,8 +98,8 @@ def _write_list(page: Page[Session]) -> None:
     columns = (
         Column("Session", style="cyan"),
         Column("Updated"),
-        Column("Project", gives_way=True),
-        Column("Title", gives_way=True),
+        Column("Project", can_shrink=True),
+        Column("Title", can_shrink=True),
         Column("Prompts", right=True),
         Column("Tools", right=True),
         Column("Cost", right=True),
@@ -93,15 +108,79 @@ def _write_list(page: Page[Session]) -> None:
     rows = [
         (
             short[session.external_id] if is_terminal() else session.id,
-            figures.moment(session.updated_at),
-            session.project.name if session.project else figures.UNKNOWN,
-            session.title or figures.UNKNOWN,
-            figures.count(session.counts.prompts),
-            figures.count(session.counts.tool_calls),
-            figures.money(session.cost.amount if session.cost else None, session.unpriced_calls),
+            formatting.moment(session.updated_at),
+            session.project.name if session.project else formatting.UNKNOWN,
+            session.title or formatting.UNKNOWN,
+            formatting.count(session.counts.prompts),
+            formatting.count(session.counts.tool_calls),
+            formatting.money(session.cost.amount if session.cost else None, session.unpriced_calls),
         )
         for session in page.items
     ]
     write_table(columns, rows)
     if page.next_cursor is not None:
-        click.echo(f"{len(page.items)} of {figures.plural(page.total or 0, 'session')}; --limit shows more.", err=True)
+        click.echo(
+            f"{len(page.items)} of {formatting.plural(page.total or 0, 'session')}; --limit shows more.", err=True
+        )
+
+
+@click.command(
+    epilog=examples(
+        'turnlog annotate 3f2a91c0 --title "Moves the till to Postgres" --star',
+        "turnlog annotate 3f2a91c0 --tag release --untag draft",
+        "turnlog annotate 3f2a91c0 --archive            # no longer in lists",
+        "turnlog annotate 3f2a91c0                      # show them",
+    )
+)
+@click.argument("session", shell_complete=complete_session)
+@click.option("--title", help="Set the title; an empty one restores the agent's own.")
+@click.option("--star/--no-star", "starred", default=None, help="Add or remove the star.")
+@click.option("--archive/--no-archive", "archived", default=None, help="Hide the session from lists, or list it again.")
+@click.option("--tag", "tags", multiple=True, help="Add a tag; can be repeated.")
+@click.option("--untag", "untags", multiple=True, help="Remove a tag; can be repeated.")
+@click.option("--note", help="Set the note; an empty one removes it.")
+@json_option
+@store_option
+def annotate(
+    *, session: str, tags: tuple[str, ...], untags: tuple[str, ...], as_json: bool, store_path: Path, **facts: Any
+) -> None:
+    """Give a session a title, a star, tags or a note; without options, show them. Later syncs keep them."""
+    from msgspec.structs import asdict
+
+    from turnlog.store.values import Annotations, AnnotationsChange
+
+    with open_existing(store_path) as store:
+        session_id = find_session(store, session).id
+        annotations = store.annotations([session_id]).get(session_id, Annotations())
+        change = AnnotationsChange(**{name: value for name, value in facts.items() if value is not None})
+        if tags or untags:
+            change["tags"] = _changed_tags(annotations.tags, tags, untags)
+        if change:
+            annotations = store.annotate(session_id, **change)
+    if as_json:
+        write_json({"session": session_id, **asdict(annotations)})
+    else:
+        click.echo("\n".join(_annotation_lines(session_id, annotations)))
+
+
+def _changed_tags(tags: Iterable[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
+    """The new tags. Each added one becomes a single line without spaces around it."""
+    gone = {*removed, *map(one_line, removed), ""}
+    return [tag for tag in (*tags, *map(one_line, added)) if tag not in gone]
+
+
+def _annotation_lines(session_id: str, annotations: Annotations) -> list[str]:
+    marks = [word for word, holds in (("starred", annotations.starred), ("archived", annotations.archived)) if holds]
+    facts = {
+        "title": annotations.title,
+        "marks": ", ".join(marks),
+        "tags": ", ".join(annotations.tags),
+        "note": annotations.note,
+    }
+    return [session_id, *(_fact_line(name, value or formatting.UNKNOWN) for name, value in facts.items())]
+
+
+def _fact_line(name: str, value: str) -> str:
+    """A named value; its further lines are indented below the first."""
+    head = f"  {name}: "
+    return head + plain(value).replace("\n", "\n" + " " * len(head))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from turnlog.cli.lookup import complete_session, find_session, open_existing
-from turnlog.cli.options import examples, json_option, store_option
+from turnlog.cli.options import complete_session, examples, find_session, json_option, open_existing, store_option
 from turnlog.cli.terminal import is_terminal, plain, write_json_text
 from turnlog.errors import NotFoundError
 
@@ -32,16 +31,16 @@ PAGE = 200
 )
 @click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
 @click.option("--reasoning", is_flag=True, help="Show reasoning in full.")
-@click.option("--full", is_flag=True, help="Show everything in full: inputs, outputs, reasoning, the harness's texts.")
+@click.option("--full", is_flag=True, help="Show inputs, outputs, reasoning and texts of the harness in full.")
 @click.option("--raw", is_flag=True, help="Write the log as the agent wrote it, byte for byte.")
-@click.option("--pager/--no-pager", default=True, help="Whether a terminal pages.")
+@click.option("--pager/--no-pager", default=True, help="Use a pager on a terminal, or do not.")
 @json_option
 @store_option
 def show(session_id: str, reasoning: bool, full: bool, raw: bool, pager: bool, as_json: bool, store_path: Path) -> None:
     """Show a session as a transcript.
 
-    SESSION is its id, or the beginning of one, with or without the agent's name. Reasoning and tool calls take one
-    line each; subagents are sessions of their own, and named where they were called.
+    SESSION is an id or the beginning of one, with or without the agent's name. Reasoning and tool calls take one line
+    each. Subagents are sessions of their own; their calls name them.
     """
     if raw and as_json:
         raise click.UsageError("--raw and --json cannot be combined.")
@@ -56,15 +55,15 @@ def show(session_id: str, reasoning: bool, full: bool, raw: bool, pager: bool, a
 
 
 def _write_raw(store: Store, session: Session) -> None:
-    """The session's own log. The bytes are the agent's: a terminal gets them without what it would obey."""
+    """Write the session's own log: its exact bytes to a pipe, and to a terminal without control sequences."""
     source = next(store.raw(session.id), None)
     if source is None:
         raise NotFoundError(f"session {session.id} was not read from a file")
-    for piece in source.pieces:
+    for data in source.pieces:
         if is_terminal():
-            click.echo(plain(piece.decode(errors="replace")), nl=False)
+            click.echo(plain(data.decode(errors="replace")), nl=False)
         else:
-            click.echo(piece, nl=False)
+            click.echo(data, nl=False)
 
 
 def _write_document(store: Store, session: Session) -> None:
@@ -77,8 +76,7 @@ def _write_document(store: Store, session: Session) -> None:
 
 
 def _write_transcript(store: Store, session: Session, *, reasoning: bool, full: bool, pager: bool) -> None:
-    from turnlog.cli.part_lines import Detail
-    from turnlog.cli.transcript import transcript
+    from turnlog.cli.transcript import Detail, transcript
 
     def read_spill(name: str) -> str | None:
         try:

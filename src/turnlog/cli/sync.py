@@ -1,25 +1,21 @@
-"""`turnlog sync`: read what is new in the agents' logs into the store."""
+"""`turnlog sync` and `turnlog import`: read the agents' logs, or one file, into the store."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from turnlog.cli import figures
+from turnlog.cli import formatting
 from turnlog.cli.options import examples, json_option, store_option
-from turnlog.cli.terminal import PARTIAL, plain, write_json
+from turnlog.cli.terminal import PARTIAL, plain, progress, write_json
 
 if TYPE_CHECKING:
-    from turnlog.cli.documents import SyncDocument
+    from turnlog.cli.documents import ImportDocument, SyncDocument
+    from turnlog.sync.importing import ImportSummary
     from turnlog.sync.summary import SyncSummary
-
-PHASES = {"find": "Finding logs", "read": "Reading", "index": "Indexing", "rebuild": "Rebuilding"}
-"""What is told of, and how that is shown."""
 
 
 @click.command(epilog=examples("turnlog sync", "turnlog sync --root /mnt/laptop/.claude", "turnlog sync --json"))
@@ -28,7 +24,7 @@ PHASES = {"find": "Finding logs", "read": "Reading", "index": "Indexing", "rebui
     "roots",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Look in this agent's home instead of your own (again for more).",
+    help="Read this agent's home instead of your own; can be repeated.",
 )
 @json_option
 @store_option
@@ -36,45 +32,23 @@ PHASES = {"find": "Finding logs", "read": "Reading", "index": "Indexing", "rebui
 def sync(ctx: click.Context, roots: tuple[Path, ...], as_json: bool, store_path: Path) -> None:
     """Read what is new in the agents' logs.
 
-    Nothing is written outside the store. What a log can no longer tell, because the agent deleted or rewrote it,
-    stays in the store.
+    Nothing is written outside the store. If an agent deletes or rewrites a log, the store keeps what was read before.
     """
     from turnlog.runs.lifecycle import close_abandoned_runs
     from turnlog.sync.syncer import sync as run
 
-    with progress() as tell:
-        summary = run(store_path, roots=[root.absolute() for root in roots] or None, on_progress=tell)
+    with progress() as on_progress:
+        summary = run(store_path, roots=[root.absolute() for root in roots] or None, on_progress=on_progress)
     close_abandoned_runs(store_path)
     if as_json:
-        write_json(_document(summary))
+        write_json(_sync_document(summary))
     else:
-        _write_summary(summary, roots)
+        _write_sync(summary, roots)
     if summary.problems:
         ctx.exit(PARTIAL)
 
 
-@contextmanager
-def progress() -> Generator[Callable[[str, int, int], None]]:
-    """Bars on standard error while somebody is looking; else nothing."""
-    if not sys.stderr.isatty():
-        yield lambda phase, done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description:<14}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-
-        def tell(phase: str, done: int, total: int) -> None:
-            if phase not in tasks:
-                tasks[phase] = bars.add_task(PHASES.get(phase, phase))
-            bars.update(tasks[phase], completed=done, total=total)
-
-        yield tell
-
-
-def _document(summary: SyncSummary) -> SyncDocument:
+def _sync_document(summary: SyncSummary) -> SyncDocument:
     return {
         "sources": summary.sources,
         "changed": summary.changed,
@@ -89,25 +63,97 @@ def _document(summary: SyncSummary) -> SyncDocument:
     }
 
 
-def _write_summary(summary: SyncSummary, roots: Sequence[Path]) -> None:
+def _write_sync(summary: SyncSummary, roots: Sequence[Path]) -> None:
     for problem in summary.problems:
         click.echo(f"turnlog: {plain(problem.path)}: {plain(problem.reason)}", err=True)
     if not summary.sources:
         hint = (
-            "A root is an agent's home, as ~/.claude is." if roots else "`turnlog agents` says where they should lie."
+            "A root is an agent's home, such as ~/.claude." if roots else "`turnlog agents` lists where they should be."
         )
         click.echo(f"No logs found. {hint}")
         return
-    took = figures.duration(round(summary.seconds * 1000))
-    read = f"{figures.count(summary.changed)} of {figures.plural(summary.sources, 'file')}"
-    click.echo(f"Read {read} ({figures.size(summary.bytes)}) in {took}.")
+    took = formatting.duration(round(summary.seconds * 1000))
+    read = f"{formatting.count(summary.changed)} of {formatting.plural(summary.sources, 'file')}"
+    click.echo(f"Read {read} ({formatting.size(summary.bytes)}) in {took}.")
     if summary.sessions:
         updated = summary.sessions - summary.new_sessions
         click.echo(
-            f"{figures.plural(summary.new_sessions, 'new session')}, {figures.count(updated)} updated,"
-            f" {figures.plural(summary.messages, 'new message')}."
+            f"{formatting.plural(summary.new_sessions, 'new session')}, {formatting.count(updated)} updated,"
+            f" {formatting.plural(summary.messages, 'new message')}."
         )
     if summary.vanished:
-        click.echo(f"{figures.plural(summary.vanished, 'file')} gone from disk; what was read from them stays.")
+        click.echo(f"{formatting.plural(summary.vanished, 'file')} gone from disk; what was read from them stays.")
     if summary.diagnostics:
-        click.echo(f"{figures.plural(summary.diagnostics, 'record')} could not be understood: see `turnlog doctor`.")
+        click.echo(f"{formatting.plural(summary.diagnostics, 'record')} could not be understood: see `turnlog doctor`.")
+
+
+@click.command(
+    "import",
+    epilog=examples(
+        "turnlog import old-session.jsonl",
+        "claude -p 'fix it' --output-format stream-json --verbose | tee /dev/tty | turnlog import -",
+        "turnlog import exported.json --json",
+        "turnlog import backup/opencode.db",
+    ),
+)
+@click.argument("file", type=click.File("rb"))
+@json_option
+@store_option
+@click.pass_context
+def import_file(ctx: click.Context, file: BinaryIO, as_json: bool, store_path: Path) -> None:
+    """Read one FILE into the store; `-` reads a pipe.
+
+    FILE is a session log, the output of an agent (as stream JSON), or a database, from which every session is read. The
+    agent and its version are detected from the content. A copy is kept, so you may delete the file. Importing the same
+    file again changes nothing.
+    """
+    from turnlog.sync.importing import import_file as import_path
+    from turnlog.sync.importing import import_stream
+
+    with progress() as on_progress:
+        if file.name in ("-", "<stdin>"):
+            summary = import_stream(store_path, file, on_progress=on_progress)
+        else:
+            summary = import_path(store_path, Path(file.name), on_progress=on_progress)
+    if as_json:
+        write_json(_import_document(summary))
+    else:
+        _write_import(summary)
+    if summary.problems:
+        ctx.exit(PARTIAL)
+
+
+def _import_document(summary: ImportSummary) -> ImportDocument:
+    return {
+        "agent": summary.agent,
+        "version": summary.version,
+        "kind": summary.kind,
+        "path": summary.path,
+        "bytes": summary.bytes,
+        "is_new": summary.is_new,
+        "sessions": list(summary.sessions),
+        "new_sessions": summary.new_sessions,
+        "messages": summary.messages,
+        "diagnostics": summary.diagnostics,
+        "problems": [{"path": problem.path, "reason": problem.reason} for problem in summary.problems],
+        "seconds": round(summary.seconds, 3),
+    }
+
+
+def _write_import(summary: ImportSummary) -> None:
+    version = f" {summary.version}" if summary.version else ""
+    click.echo(plain(f"{summary.agent}{version}, {summary.kind} ({formatting.size(summary.bytes)})."))
+    if not summary.is_new and not summary.problems:
+        click.echo("It is in the store already.")
+        return
+    updated = len(summary.sessions) - summary.new_sessions
+    click.echo(
+        f"{formatting.plural(summary.new_sessions, 'new session')}, {formatting.count(updated)} updated,"
+        f" {formatting.plural(summary.messages, 'new message')}."
+    )
+    for session_id in summary.sessions:
+        click.echo(f"  turnlog show {plain(session_id)}")
+    if summary.diagnostics:
+        click.echo(f"{formatting.plural(summary.diagnostics, 'record')} could not be understood: see `turnlog doctor`.")
+    for problem in summary.problems:
+        click.echo(f"turnlog: {plain(problem.path)}: {plain(problem.reason)}", err=True)

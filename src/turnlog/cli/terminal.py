@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import click
 
 PARTIAL = 6
-"""Exit code of what was done, though some logs could not be read."""
+"""Exit code of a command that finished, although some logs could not be read."""
 
 _SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, modes
@@ -38,7 +39,7 @@ def plain(text: str) -> str:
 
 
 def dim(text: str) -> str:
-    """The text, less bright than what matters more."""
+    """The text in dim style."""
     return click.style(text, dim=True)
 
 
@@ -49,14 +50,14 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def is_terminal() -> bool:
-    """Whether somebody is looking: colours, tables that fit the screen and a pager are for them only."""
+    """Whether standard output is a terminal: only there are colours, fitted tables and a pager used."""
     return sys.stdout.isatty()
 
 
 def write_json(value: Any) -> None:
-    """Write a document of `documents`; in a pipe on one line, for somebody looking indented.
+    """Write a document of `documents`: on one line into a pipe, indented on a terminal.
 
-    It may hold values of the store and the model: they have the JSON that the HTTP API gives them.
+    Values of the store and the model in it are encoded as in the HTTP API.
     """
     indent = 2 if is_terminal() else None
     write_json_text(json.dumps(value, ensure_ascii=False, indent=indent, default=_to_json_value) + "\n")
@@ -67,7 +68,7 @@ def _to_json_value(value: Any) -> Any:
         return float(value)
     if is_dataclass(value):
         return vars(value)
-    # A usage report is of dataclasses, so that it does not wait for this import.
+    # Imported late: usage reports are dataclasses, so that `turnlog usage` does not pay for this import.
     import msgspec
 
     return msgspec.to_builtins(value)
@@ -95,7 +96,7 @@ GAP = 2
 """Spaces between columns."""
 
 NARROWEST = 8
-"""What is left of a column that gives way."""
+"""Width to which a column can shrink."""
 
 
 class Column(NamedTuple):
@@ -103,10 +104,10 @@ class Column(NamedTuple):
 
     title: str
     right: bool = False
-    gives_way: bool = False
-    """Cut where the screen is too narrow. In a pipe nothing is cut."""
+    can_shrink: bool = False
+    """Cut on a screen that is too narrow, never in a pipe."""
     is_path: bool = False
-    """Cut at its beginning: what tells one path from the next is the end."""
+    """Cut at the beginning, because paths differ at the end."""
     style: str | None = None
 
 
@@ -137,7 +138,7 @@ def _write_rich_table(columns: Sequence[Column], rows: list[list[str]], footer: 
     widths = [
         max(_width(text) for text in (*title, *cells)) for title, *cells in zip(titles, *rows, *footer, strict=True)
     ]
-    _give_way(widths, columns, console.width)
+    _shrink(widths, columns, console.width)
     if sum(widths) + GAP * len(widths) > console.width:
         _write_blocks(columns, [*rows, *footer], console.width)
         return
@@ -169,7 +170,7 @@ def _write_blocks(columns: Sequence[Column], rows: list[list[str]], screen: int)
             click.echo()
         for column, cell in zip(columns, row, strict=True):
             if cell:
-                shown = _cut(cell, room, column) if column.gives_way else cell
+                shown = _cut(cell, room, column) if column.can_shrink else cell
                 click.echo(f"{dim(column.title)}{' ' * (label - _width(column.title) + GAP)}{shown}")
 
 
@@ -195,11 +196,11 @@ def _end_of(text: str, width: int) -> str:
     return f"…{text}"
 
 
-def _give_way(widths: list[int], columns: Sequence[Column], screen: int) -> None:
+def _shrink(widths: list[int], columns: Sequence[Column], screen: int) -> None:
     """Make columns that may be cut as narrow as a screen needs, the last one first."""
     excess = sum(widths) + GAP * len(widths) - screen
     for number in reversed(range(len(columns))):
-        if columns[number].gives_way and excess > 0:
+        if columns[number].can_shrink and excess > 0:
             cut = min(excess, max(0, widths[number] - NARROWEST))
             widths[number] -= cut
             excess -= cut
@@ -222,3 +223,31 @@ def _width(text: str) -> int:
     from unicodedata import combining, east_asian_width
 
     return sum(0 if combining(character) else 2 if east_asian_width(character) in "WF" else 1 for character in text)
+
+
+PHASES = {"find": "Finding logs", "read": "Reading", "index": "Indexing", "rebuild": "Rebuilding"}
+"""Phase of a pass -> title of its progress bar."""
+
+
+@contextmanager
+def progress() -> Generator[Callable[[str, int, int], None]]:
+    """Progress bars on standard error if that is a terminal; else nothing is shown.
+
+    Yields a function of phase (a key of `PHASES`), units done and units in all.
+    """
+    if not sys.stderr.isatty():
+        yield lambda phase, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<14}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+
+        def update(phase: str, done: int, total: int) -> None:
+            if phase not in tasks:
+                tasks[phase] = bars.add_task(PHASES.get(phase, phase))
+            bars.update(tasks[phase], completed=done, total=total)
+
+        yield update

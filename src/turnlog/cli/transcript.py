@@ -1,20 +1,21 @@
-"""A session as text for a terminal: turns, steps, and what happened in them, a piece at a time.
+"""A session as text for a terminal: its turns, its steps and the parts of each message.
 
-One table says how a message of each origin is shown; parts are `part_lines`. Everything a log said is made harmless
-(`terminal.plain`) here; colours are ours, and are left out by whoever writes them into a pipe.
+One table says how a message of each origin is shown. All text of a log passes through `terminal.plain` here, which
+removes control sequences. Colours are turnlog's own; whoever writes the lines into a pipe removes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import click
+from msgspec import UNSET
 
-from turnlog.cli import figures
-from turnlog.cli.part_lines import Detail, part_lines, summary, text_lines
-from turnlog.cli.terminal import dim, one_line
-from turnlog.formats.labels import Note, event_label
+from turnlog.cli import formatting
+from turnlog.cli.terminal import dim, one_line, plain
+from turnlog.formats.labels import STATES, Note, event_label, part_label
 from turnlog.model import (
     CompactionEvent,
     ErrorEvent,
@@ -22,15 +23,142 @@ from turnlog.model import (
     HistoryEvent,
     InterruptEvent,
     Origin,
+    Part,
+    ReasoningPart,
     RecordEvent,
     RewindEvent,
     RunMetadataEvent,
     Session,
     TextPart,
+    ToolCallPart,
+    ToolResult,
     ToolResultEvent,
+    ToolState,
 )
+from turnlog.model.call_summary import call_summary
 from turnlog.model.message import command_line
 from turnlog.store.values import PlacedMessage
+
+SUMMARY_LENGTH = 100
+"""Characters of a text that is shown in one line."""
+
+
+class Detail(NamedTuple):
+    """How much is shown."""
+
+    reasoning: bool = False
+    full: bool = False
+    read_spill: Callable[[str], str | None] = lambda name: None
+    """The whole of an output that was written to a file of its own, by its name."""
+
+
+def part_lines(part: Part, detail: Detail) -> Iterator[str]:
+    """The lines of one part."""
+    match part:
+        case TextPart():
+            yield from text_lines(part)
+        case ReasoningPart():
+            yield from _reasoning(part, detail)
+        case ToolCallPart():
+            yield from _tool_call(part, detail)
+        case _:
+            note = part_label(part) or Note("Unknown part")
+            said = [one_line(" · ".join(note.words)), *([summary(note.json)] if note.json is not None else [])]
+            yield dim(f"[{note.name.lower()}: {': '.join(said)}]")
+
+
+def text_lines(part: TextPart) -> Iterator[str]:
+    """The lines of a text, and how much of it is not there."""
+    yield from plain(part.text).splitlines() or [""]
+    if part.blob is not None and part.blob.size > len(part.text.encode(errors="replace")):
+        yield dim(f"… {formatting.size(part.blob.size)} in all; --full shows the rest")
+
+
+def _reasoning(part: ReasoningPart, detail: Detail) -> Iterator[str]:
+    if part.redacted or not part.text:
+        yield dim("∴ reasoning, withheld by the provider")
+    elif detail.reasoning or detail.full:
+        yield dim("∴ reasoning")
+        for line in plain(part.text).splitlines():
+            yield dim(f"  {line}")
+    else:
+        yield dim(f"∴ reasoning: {summary(part.text)}")
+
+
+_COLOURS: dict[ToolState, str | None] = {ToolState.OUTPUT_AVAILABLE: None, ToolState.OUTPUT_ERROR: "red"}
+"""How the end of a call is shown where it is not `yellow`: neither good nor bad."""
+
+
+def _tool_call(part: ToolCallPart, detail: Detail) -> Iterator[str]:
+    colour = _COLOURS.get(part.state, "yellow")
+    exit_code = next((result.exit_code for result in reversed(part.results) if result.exit_code), None)
+    ends = [
+        STATES[part.state] if exit_code is None else f"{STATES[part.state]} (exit {exit_code})",
+        *([formatting.duration(took)] if (took := _duration(part)) is not None else []),
+    ]
+    name = click.style(one_line(part.tool_name), bold=True)
+    about = "" if detail.full else _about(part)
+    yield f"• {name}{f' {about}' if about else ''}  {click.style(' · '.join(ends), fg=colour, dim=colour is None)}"
+    if part.child_session_id is not None:
+        yield dim(f"  ↳ subagent: turnlog show {one_line(part.child_session_id)}")
+    if part.state is ToolState.OUTPUT_DENIED and part.approval is not None and part.approval.reason:
+        yield dim(f"  {summary(part.approval.reason)}")
+    if detail.full:
+        yield from _indented(_input(part), "  ◂ ")
+        for result in part.results:
+            yield from _result(result, detail)
+    elif part.state is ToolState.OUTPUT_ERROR and part.results:
+        reason = part.results[-1].error_text or part.results[-1].output_text
+        if reason:
+            yield click.style(f"  {summary(reason)}", fg="red")
+
+
+def _about(part: ToolCallPart) -> str:
+    """What a call is about, in a few words."""
+    return summary(call_summary(part) or part.title or _exact_input(part))
+
+
+def _exact_input(part: ToolCallPart) -> str:
+    return part.input_text or "" if part.input is UNSET else bytes(part.input).decode()
+
+
+def _duration(part: ToolCallPart) -> int | None:
+    """Milliseconds from call to last result, as the agent said or as the times tell; never negative (R-C9)."""
+    for result in reversed(part.results):
+        if result.duration_ms is not None:
+            return result.duration_ms
+        if result.completed_at is not None and part.started_at is not None:
+            return max(0, round((result.completed_at - part.started_at).total_seconds() * 1000))
+    return None
+
+
+def _input(part: ToolCallPart) -> str:
+    if part.input is UNSET:
+        return part.input_text or ""
+    value = part.input_value()
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _result(result: ToolResult, detail: Detail) -> Iterator[str]:
+    whole = detail.read_spill(result.spilled_to) if result.spilled_to is not None else None
+    if whole is not None:
+        yield from _indented(whole, "  ▸ ")
+    for part in result.content if whole is None else ():
+        lines = (click.unstyle(line) for line in part_lines(part, detail))
+        yield from _indented(part.text if isinstance(part, TextPart) else "\n".join(lines), "  ▸ ")
+    if result.error_text is not None and result.error_text != result.output_text:
+        yield from (click.style(line, fg="red") for line in _indented(result.error_text, "  ▸ "))
+
+
+def _indented(text: str, mark: str) -> Iterator[str]:
+    for number, line in enumerate(plain(text).splitlines()):
+        yield (mark if number == 0 else " " * len(mark)) + line
+
+
+def summary(text: str) -> str:
+    """A text in one line, with its length where most of it is not shown."""
+    line = one_line(text, SUMMARY_LENGTH)
+    return f"{line} ({formatting.count(len(text))} characters)" if line.endswith("…") else line
 
 
 def transcript(
@@ -54,7 +182,7 @@ def transcript(
             event = next(waiting, None)
         if placed.membership.turn not in (None, turn):
             turn = placed.membership.turn
-            yield from _rule(f"turn {turn}", placed.message.created_at and figures.moment(placed.message.created_at))
+            yield from _rule(f"turn {turn}", placed.message.created_at and formatting.moment(placed.message.created_at))
         yield from _message(placed, detail)
     while event is not None:
         yield from _event(event, detail)
@@ -66,14 +194,14 @@ def _head(session: Session) -> Iterator[str]:
     place = session.project.path if session.project else session.cwd
     branch = f" ({session.git_branch})" if session.git_branch else ""
     counts = session.counts
-    failed = f" ({figures.count(counts.failed_tool_calls)} failed)" if counts.failed_tool_calls else ""
+    failed = f" ({formatting.count(counts.failed_tool_calls)} failed)" if counts.failed_tool_calls else ""
     facts = (
         session.id,
         f"{place}{branch}" if place else None,
         ", ".join(session.models) or None,
-        f"{figures.moment(session.created_at)} to {figures.moment(session.updated_at)}",
-        f"{figures.plural(counts.prompts, 'prompt')}, {figures.plural(counts.steps, 'step')},"
-        f" {figures.plural(counts.tool_calls, 'tool call')}{failed}, {_cost(session)}",
+        f"{formatting.moment(session.created_at)} to {formatting.moment(session.updated_at)}",
+        f"{formatting.plural(counts.prompts, 'prompt')}, {formatting.plural(counts.steps, 'step')},"
+        f" {formatting.plural(counts.tool_calls, 'tool call')}{failed}, {_cost(session)}",
         *(f"{link.kind} of {link.parent_session_id}" for link in session.relationships),
     )
     for fact in facts:
@@ -83,8 +211,8 @@ def _head(session: Session) -> Iterator[str]:
 
 def _cost(session: Session) -> str:
     if session.cost is None and session.reported_cost is not None:
-        return f"{figures.money(session.reported_cost.amount)} as the agent says"
-    return figures.money(session.cost.amount, session.unpriced_calls) if session.cost else "cost unknown"
+        return f"{formatting.money(session.reported_cost.amount)} as the agent says"
+    return formatting.money(session.cost.amount, session.unpriced_calls) if session.cost else "cost unknown"
 
 
 def _rule(*words: str | None) -> Iterator[str]:
@@ -95,25 +223,25 @@ def _rule(*words: str | None) -> Iterator[str]:
 # Messages
 
 
-class _Look(NamedTuple):
+class _Style(NamedTuple):
     """How the text of a message that no model wrote is shown."""
 
     mark: str
     """Before each line; with a `name`, before the only one."""
     name: str | None = None
-    """Told in one line under this name, unless everything is wanted."""
+    """Shown in one line under this name, unless `full`."""
 
 
-_LOOKS: dict[Origin | None, _Look] = {
-    Origin.PROMPT: _Look("> "),
-    Origin.COMMAND: _Look("> "),
-    Origin.SHELL: _Look("> "),
-    Origin.SUBAGENT_PROMPT: _Look("> "),
-    Origin.COMMAND_OUTPUT: _Look("· ", "command output"),
-    Origin.SHELL_OUTPUT: _Look("· ", "shell output"),
-    Origin.NOTIFICATION: _Look("· ", "notification"),
-    Origin.COMPACTION: _Look("· ", "summary"),
-    Origin.HARNESS: _Look("· ", "harness"),
+_STYLES: dict[Origin | None, _Style] = {
+    Origin.PROMPT: _Style("> "),
+    Origin.COMMAND: _Style("> "),
+    Origin.SHELL: _Style("> "),
+    Origin.SUBAGENT_PROMPT: _Style("> "),
+    Origin.COMMAND_OUTPUT: _Style("· ", "command output"),
+    Origin.SHELL_OUTPUT: _Style("· ", "shell output"),
+    Origin.NOTIFICATION: _Style("· ", "notification"),
+    Origin.COMPACTION: _Style("· ", "summary"),
+    Origin.HARNESS: _Style("· ", "harness"),
 }
 
 
@@ -122,17 +250,17 @@ def _message(placed: PlacedMessage, detail: Detail) -> Iterator[str]:
         yield from _step(placed, detail)
         return
     message = placed.message
-    look = _LOOKS.get(message.origin, _Look("· ", message.role))
+    style = _STYLES.get(message.origin, _Style("· ", message.role))
     fate = _fate(placed)
     typed = command_line(message)
     for part in message.parts if typed is None or detail.full else (TextPart(text=typed),):
         if not isinstance(part, TextPart):
             yield from part_lines(part, detail)
-        elif look.name is not None and not detail.full:
-            yield dim(f"{look.mark}{look.name}{fate}: {summary(part.text)}")
+        elif style.name is not None and not detail.full:
+            yield dim(f"{style.mark}{style.name}{fate}: {summary(part.text)}")
         else:
             yield ""
-            yield from _marked(part, look.mark, fate, quiet=look.name is not None)
+            yield from _marked(part, style.mark, fate, quiet=style.name is not None)
 
 
 def _marked(part: TextPart, mark: str, fate: str, *, quiet: bool) -> Iterator[str]:
@@ -147,8 +275,8 @@ def _step(placed: PlacedMessage, detail: Detail) -> Iterator[str]:
     head = [
         f"step {membership.step}" if membership.step is not None else "answer",
         one_line(message.model or ""),
-        figures.clock(message.created_at) if message.created_at else None,
-        figures.money(cost.amount) if cost else None,
+        formatting.clock(message.created_at) if message.created_at else None,
+        formatting.money(cost.amount) if cost else None,
     ]
     yield ""
     yield dim("  ".join(word for word in head if word) + _fate(placed))
@@ -169,16 +297,18 @@ def _fate(placed: PlacedMessage) -> str:
 def _event(event: HistoryEvent, detail: Detail) -> Iterator[str]:
     note = event_label(event)
     if note is not None:
-        yield from _noted(event, note)
+        yield from _labelled_event(event, note)
     elif isinstance(event, RecordEvent | RunMetadataEvent) and detail.full:
         yield dim(f"· {one_line(event.kind)}")
 
 
-def _noted(event: HistoryEvent, note: Note) -> Iterator[str]:
+def _labelled_event(event: HistoryEvent, note: Note) -> Iterator[str]:
     name = note.name.lower()
     match event:
         case CompactionEvent():
-            tokens = [figures.tokens(count) for count in (event.tokens_before, event.tokens_after) if count is not None]
+            tokens = [
+                formatting.tokens(count) for count in (event.tokens_before, event.tokens_after) if count is not None
+            ]
             yield from _rule(name, *map(one_line, note.words), " to ".join(tokens))
         case RewindEvent():
             yield from _rule(name)

@@ -11,15 +11,23 @@ from pathlib import Path
 
 import click
 
-from turnlog.cli import figures
-from turnlog.cli.lookup import abbreviations, external_id, find_agent, open_existing
-from turnlog.cli.options import examples, json_option, period_options, store_option
+from turnlog.cli import formatting
+from turnlog.cli.options import (
+    abbreviations,
+    examples,
+    external_id,
+    find_agent,
+    json_option,
+    open_existing,
+    period_options,
+    store_option,
+)
 from turnlog.cli.terminal import Column, is_terminal, write_json, write_table
 from turnlog.store.base import USAGE_BY, UsageBy, UsageFilter
 from turnlog.store.usage_report import UsageReport, UsageTotals, to_csv
 
 UNNAMED = "unknown"
-"""What a row is called of which the log does not tell the name."""
+"""Name of a row for calls whose log does not name the model or project."""
 
 NO_SUBAGENT = "no subagent"
 
@@ -32,12 +40,14 @@ NO_SUBAGENT = "no subagent"
         "turnlog usage --by subagent --csv > subagents.csv",
     )
 )
-@click.option("--by", type=click.Choice(USAGE_BY), default="day", show_default=True, help="What a row is.")
+@click.option(
+    "--by", type=click.Choice(USAGE_BY), default="day", show_default=True, help="Write one row for each of these."
+)
 @period_options(utc=True)
-@click.option("--agent", help="Only this agent, as `turnlog agents` names it, or the beginning of that.")
+@click.option("--agent", help="Only this agent: a name from `turnlog agents`, or the beginning of one.")
 @click.option("--project", help="Only this project: its path or name.")
 @click.option("--model", help="Only this model.")
-@click.option("--csv", "as_csv", is_flag=True, help="Write CSV, a row for each, for a spreadsheet.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV for a spreadsheet.")
 @json_option
 @store_option
 def usage(
@@ -53,8 +63,8 @@ def usage(
 ) -> None:
     """Add up tokens and costs. Days are UTC.
 
-    Costs are computed from tokens and the prices of the day (docs/reference/pricing.md). A `+` behind a cost says that
-    some calls have no known price and are not in it.
+    Costs are computed from tokens and the prices of the day (docs/reference/pricing.md). A `+` after a cost means that
+    it leaves out calls without a known price.
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json cannot be combined.")
@@ -77,13 +87,13 @@ _NAMES: dict[UsageBy, tuple[str, ...]] = {
 """Titles of the columns that name a row, where it is not one with the title of what a row is."""
 
 _WHOLE = ("Day", "Session", "Subagent")
-"""Names that are copied to ask further, and never cut."""
+"""Columns that are never cut, because users copy their values into other commands."""
 
 
 def _write_report(report: UsageReport) -> None:
     titles = _NAMES.get(report.by, (report.by.capitalize(),))
     columns = (
-        *(Column(title, gives_way=title not in _WHOLE, is_path=title == "Path") for title in titles),
+        *(Column(title, can_shrink=title not in _WHOLE, is_path=title == "Path") for title in titles),
         Column("Calls", right=True),
         Column("Input", right=True),
         Column("Cache write", right=True),
@@ -104,19 +114,19 @@ def _row_names(report: UsageReport) -> Iterator[tuple[str, ...]]:
     short = abbreviations(external_id(name) for name in names) if are_sessions and is_terminal() else {}
     for name, row in zip(names, report.rows, strict=True):
         if are_sessions:
-            yield short.get(external_id(name), name), row.label or figures.UNKNOWN
+            yield short.get(external_id(name), name), row.label or formatting.UNKNOWN
         elif report.by == "project":
-            yield row.label or unnamed, row.name or figures.UNKNOWN
+            yield row.label or unnamed, row.name or formatting.UNKNOWN
         else:
             yield (name,)
 
 
 def _cells(totals: UsageTotals) -> tuple[str, ...]:
     return (
-        figures.count(totals.calls),
-        figures.tokens(totals.input + totals.tool_prompt),
-        figures.tokens(totals.cache_write_5m + totals.cache_write_1h + totals.cache_write),
-        figures.tokens(totals.cache_read),
-        figures.tokens(totals.output + totals.reasoning),
-        figures.money(totals.cost, totals.unpriced_calls + totals.unknown_calls),
+        formatting.count(totals.calls),
+        formatting.tokens(totals.input + totals.tool_prompt),
+        formatting.tokens(totals.cache_write_5m + totals.cache_write_1h + totals.cache_write),
+        formatting.tokens(totals.cache_read),
+        formatting.tokens(totals.output + totals.reasoning),
+        formatting.money(totals.cost, totals.unpriced_calls + totals.unknown_calls),
     )

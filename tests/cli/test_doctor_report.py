@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.cli_runner import Command
-from turnlog.cli.report import shape_of
+from turnlog.cli.doctor import shape_of
 
 SECRET = "my secret project"
 KEY = "sk-ant-api03-" + "b7Qx2Lr9Kd4TzW8sVn"

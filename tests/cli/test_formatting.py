@@ -6,13 +6,13 @@ from decimal import Decimal
 
 import pytest
 
-from turnlog.cli import figures
+from turnlog.cli import formatting
 
 
 @pytest.mark.parametrize(
     ("amount", "unpriced", "shown"),
     [
-        (None, 3, figures.UNKNOWN),
+        (None, 3, formatting.UNKNOWN),
         (Decimal(0), 0, "$0.00"),
         (Decimal(0), 2, "$0.00+"),
         (Decimal("0.000000001"), 0, "<$0.0001"),
@@ -22,20 +22,20 @@ from turnlog.cli import figures
     ],
 )
 def test_money(amount: Decimal | None, unpriced: int, shown: str) -> None:
-    assert figures.money(amount, unpriced) == shown
+    assert formatting.money(amount, unpriced) == shown
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"), [(None, figures.UNKNOWN), (0, "0"), (999, "999"), (12_345, "12.3k"), (4_560_000, "4.56M")]
+    ("number", "shown"), [(None, formatting.UNKNOWN), (0, "0"), (999, "999"), (12_345, "12.3k"), (4_560_000, "4.56M")]
 )
 def test_tokens(number: int | None, shown: str) -> None:
-    assert figures.tokens(number) == shown
+    assert formatting.tokens(number) == shown
 
 
 @pytest.mark.parametrize(
     ("milliseconds", "shown"),
     [
-        (None, figures.UNKNOWN),
+        (None, formatting.UNKNOWN),
         (85, "85 ms"),
         (2345, "2.3 s"),
         (59_960, "1 min 0 s"),
@@ -44,18 +44,18 @@ def test_tokens(number: int | None, shown: str) -> None:
     ],
 )
 def test_durations(milliseconds: int | None, shown: str) -> None:
-    assert figures.duration(milliseconds) == shown
+    assert formatting.duration(milliseconds) == shown
 
 
 def test_sizes_and_counts() -> None:
-    assert [figures.size(number) for number in (0, 999, 1500, 2_500_000, 3 * 10**9)] == [
+    assert [formatting.size(number) for number in (0, 999, 1500, 2_500_000, 3 * 10**9)] == [
         "0 B",
         "999 B",
         "1.5 kB",
         "2.5 MB",
         "3.0 GB",
     ]
-    assert [figures.plural(number, "reply", "replies") for number in (0, 1, 1200)] == [
+    assert [formatting.plural(number, "reply", "replies") for number in (0, 1, 1200)] == [
         "0 replies",
         "1 reply",
         "1,200 replies",
@@ -63,11 +63,11 @@ def test_sizes_and_counts() -> None:
 
 
 def test_unknown_times_are_dashes_for_people_and_null_for_machines() -> None:
-    assert figures.moment(None) == figures.clock(None) == figures.UNKNOWN
-    assert figures.iso(None) is None
-    assert figures.iso(datetime(2026, 11, 20, 9, 30, tzinfo=UTC)) == "2026-11-20T09:30:00Z"
-    assert figures.dollars(None) is None
-    assert figures.dollars(Decimal("0.010000001")) == 0.010000001
+    assert formatting.moment(None) == formatting.clock(None) == formatting.UNKNOWN
+    assert formatting.iso(None) is None
+    assert formatting.iso(datetime(2026, 11, 20, 9, 30, tzinfo=UTC)) == "2026-11-20T09:30:00Z"
+    assert formatting.dollars(None) is None
+    assert formatting.dollars(Decimal("0.010000001")) == 0.010000001
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_time_that_no_clock_here_can_show_is_shown_in_its_own(
 ) -> None:
     monkeypatch.setenv("TZ", zone)
     time.tzset()
-    assert figures.moment(at).endswith(f"{at:%m-%d %H:%M}")
-    assert figures.clock(at) == f"{at:%H:%M:%S}"
+    assert formatting.moment(at).endswith(f"{at:%m-%d %H:%M}")
+    assert formatting.clock(at) == f"{at:%H:%M:%S}"
     monkeypatch.undo()
     time.tzset()
