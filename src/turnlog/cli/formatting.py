@@ -24,7 +24,7 @@ def tokens(number: int | None) -> str:
 
 
 def money(amount: Decimal | None, unpriced_calls: int = 0) -> str:
-    """`$1.23`; `$0.0042` below a cent; a `+` says that some calls are not in it."""
+    """`$1.23`; `$0.0042` below a cent; a `+` means that some calls are not included."""
     if amount is None:
         return UNKNOWN
     more = "+" if unpriced_calls else ""
@@ -66,7 +66,7 @@ def clock(at: datetime | None) -> str:
 
 
 def _here(at: datetime) -> datetime:
-    """The same time as clocks show it here; a log may tell one that no clock of this zone can show."""
+    """The time in this machine's zone; unchanged if the zone cannot represent it, as with year 1 or 9999."""
     try:
         return at.astimezone()
     except OverflowError:

@@ -242,7 +242,7 @@ def iter_sessions(store: Store, *, subagents: bool) -> Iterator[Session]:
 def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Ids of sessions for the shell, newest first, with the agent's name where it was typed.
 
-    Bash breaks words at its colon, and so gives only what stands behind it.
+    Bash splits words at the colon of an id, and so passes only the text after it.
     """
     try:
         with open_existing(ctx.params.get("store_path") or paths.database_path()) as store:

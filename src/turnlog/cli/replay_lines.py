@@ -1,4 +1,4 @@
-"""The lines of a replay on a terminal: a table says how each kind of event looks.
+"""The lines of a replay on a terminal: one function per kind of event.
 
 Everything a log text is made harmless (`terminal.plain`) here; colours are left out by whoever writes into a pipe.
 """

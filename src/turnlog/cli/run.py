@@ -40,7 +40,7 @@ _READ_SIZE: Final = 65_536
 _FORWARDED: Final = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 
 _FROM_KERNEL: Final = 0x80
-"""`si_code` of a signal that no process sent: a terminal did."""
+"""`si_code` of a signal that the kernel sent for a terminal, not a process."""
 
 
 class Ending(NamedTuple):
@@ -320,7 +320,7 @@ class _Record:
                 click.echo(f"turnlog: this run is not recorded: {plain(str(error))}", err=True)
 
     def note_start(self) -> None:
-        """Record the start, and what the command line says; the agent is already working meanwhile."""
+        """Record the start, and what the command line shows; the agent is already working meanwhile."""
         from turnlog.agents import started_agent
         from turnlog.runs.lifecycle import started
 

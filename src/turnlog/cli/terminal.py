@@ -114,8 +114,8 @@ class Column(NamedTuple):
 def write_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], footer: Sequence[str] | None = None) -> None:
     """Write rows under their titles: fitted to a terminal, or aligned, whole and without colour in a pipe.
 
-    On a terminal that is too narrow for a line a row, a row is a few lines, one a column. Where there are no rows, that
-    is said, and nothing written.
+    On a terminal that is too narrow for a line a row, a row is a few lines, one a column. Without
+    rows, standard error says so.
     """
     lines = [[one_line(cell) for cell in row] for row in rows]
     last = [] if footer is None else [[one_line(cell) for cell in footer]]

@@ -63,12 +63,12 @@ def part_lines(part: Part, detail: Detail) -> Iterator[str]:
             yield from _tool_call(part, detail)
         case _:
             note = part_label(part) or Note("Unknown part")
-            said = [one_line(" · ".join(note.words)), *([summary(note.json)] if note.json is not None else [])]
-            yield dim(f"[{note.name.lower()}: {': '.join(said)}]")
+            texts = [one_line(" · ".join(note.words)), *([summary(note.json)] if note.json is not None else [])]
+            yield dim(f"[{note.name.lower()}: {': '.join(texts)}]")
 
 
 def text_lines(part: TextPart) -> Iterator[str]:
-    """The lines of a text, and how much of it is not there."""
+    """The lines of a text, and its whole size if it was cut when it was stored."""
     yield from plain(part.text).splitlines() or [""]
     if part.blob is not None and part.blob.size > len(part.text.encode(errors="replace")):
         yield dim(f"… {formatting.size(part.blob.size)} in all; --full shows the rest")
@@ -86,7 +86,7 @@ def _reasoning(part: ReasoningPart, detail: Detail) -> Iterator[str]:
 
 
 _COLOURS: dict[ToolState, str | None] = {ToolState.OUTPUT_AVAILABLE: None, ToolState.OUTPUT_ERROR: "red"}
-"""How the end of a call is shown where it is not `yellow`: neither good nor bad."""
+"""Colours of finished calls; any other state is yellow."""
 
 
 def _tool_call(part: ToolCallPart, detail: Detail) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _tool_call(part: ToolCallPart, detail: Detail) -> Iterator[str]:
 
 
 def _about(part: ToolCallPart) -> str:
-    """What a call is about, in a few words."""
+    """The purpose of a call in a few words."""
     return summary(call_summary(part) or part.title or _exact_input(part))
 
 
@@ -123,7 +123,7 @@ def _exact_input(part: ToolCallPart) -> str:
 
 
 def _duration(part: ToolCallPart) -> int | None:
-    """Milliseconds from call to last result, as the agent said or as the times tell; never negative (R-C9)."""
+    """Milliseconds from call to last result, from the agent or from the timestamps; never negative (R-C9)."""
     for result in reversed(part.results):
         if result.duration_ms is not None:
             return result.duration_ms
@@ -317,7 +317,7 @@ def _labelled_event(event: HistoryEvent, note: Note) -> Iterator[str]:
         case ErrorEvent():
             yield click.style(f"! {one_line(event.error_text)}", fg="red")
         case _:
-            said = (
+            text = (
                 summary(event.output_text) if isinstance(event, ToolResultEvent) else one_line(" · ".join(note.words))
             )
-            yield dim(f"· {name}: {said}")
+            yield dim(f"· {name}: {text}")
