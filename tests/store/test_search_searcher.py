@@ -17,7 +17,7 @@ from support.search_store import SearchStore, call, text_message
 from turnlog.errors import StoreError
 from turnlog.model import BlobRef, FilePart, Message, ReasoningPart, TextPart
 from turnlog.store.connection import connect
-from turnlog.store.search import batch, index_file, vocabulary
+from turnlog.store.search import batch, index_file, words
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
 
@@ -417,12 +417,12 @@ def test_the_search_database_lies_beside_the_store() -> None:
 # -- beginnings
 
 
-@pytest.mark.parametrize(("small", "large"), [(vocabulary.SMALL, vocabulary.LARGE), (0, vocabulary.LARGE), (0, 0)])
+@pytest.mark.parametrize(("small", "large"), [(words.SMALL, words.LARGE), (0, words.LARGE), (0, 0)])
 def test_a_beginning_finds_the_most_common_words(
     store: SearchStore, monkeypatch: pytest.MonkeyPatch, small: int, large: int
 ) -> None:
-    monkeypatch.setattr(vocabulary, "SMALL", small)
-    monkeypatch.setattr(vocabulary, "LARGE", large)
+    monkeypatch.setattr(words, "SMALL", small)
+    monkeypatch.setattr(words, "LARGE", large)
     monkeypatch.setattr(batch, "FRESH_SIZE", 0)
     monkeypatch.setattr(batch, "SAMPLES", {"sample": 1, "sparse_sample": 1})
     log = store.log()
@@ -434,14 +434,14 @@ def test_a_beginning_finds_the_most_common_words(
     store.index()
     found = store.found("pre*")
     assert found[:2] == ["exact", "often19"]
-    assert len(found) == 21 + vocabulary.MAX_WORDS - 2
+    assert len(found) == 21 + words.MAX_WORDS - 2
     assert store.found("pre19*") == [f"m{number}" for number in range(199, 189, -1)]
 
 
 def test_words_that_the_sample_does_not_have_are_found_by_their_beginning(
     store: SearchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vocabulary, "SMALL", 0)
+    monkeypatch.setattr(words, "SMALL", 0)
     monkeypatch.setattr(batch, "FRESH_SIZE", 0)
     monkeypatch.setattr(batch, "SAMPLES", {"sample": 1 << 33, "sparse_sample": 1 << 33})
     store.log().message(text_message("m", "Éclair éclairs eclaire eclat zebra"))

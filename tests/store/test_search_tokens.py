@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnlog.store.search.tokens import fold, is_cjk, pieces, split_cjk, to_index_text
+from turnlog.store.search.words import fold, is_cjk, pieces, split_cjk, to_index_text
 
 
 def words_of(text: str) -> list[str]:

@@ -17,23 +17,33 @@ from zlib import crc32
 
 import msgspec
 
-from turnlog.store.search import markers
 from turnlog.store.search.base import ROLES
-from turnlog.store.search.blocks import SUPERSEDED, Block, Blocks, Entry, Slot, shown_block, slots_of
-from turnlog.store.search.documents import Document, documents_of, texts_of
+from turnlog.store.search.blocks import (
+    SUPERSEDED,
+    Blocks,
+    DocumentBlock,
+    DocumentEntry,
+    HomeSessions,
+    Kinds,
+    Slot,
+    flag_markers,
+    kind_marker,
+    shown_block,
+    slots_of,
+    tool_marker,
+)
+from turnlog.store.search.documents import Document, MessageToIndex, StoreReader, documents_of, texts_of
 from turnlog.store.search.index_file import (
     SAMPLES,
     SLOT_BITS,
     SLOTS,
-    Progress,
+    IndexProgress,
     Table,
     block_of,
     read_progress,
     write_progress,
 )
-from turnlog.store.search.markers import HomeSessions
-from turnlog.store.search.store_reader import MessageRow, StoreReader
-from turnlog.store.search.tokens import to_index_text
+from turnlog.store.search.words import to_index_text
 
 _Change: TypeAlias = tuple[int, str | None, bytes]
 """Document id, FTS5's command (None writes), words."""
@@ -58,6 +68,7 @@ class Postings:
 
     def delete(self, number: int, checksum: int, prefix: bytes, text: bytes, *, is_fresh: bool) -> None:
         """Take a document out, by all its words."""
+        # The tables are contentless: FTS5 finds the postings of a document only by the text that made them.
         self._changes["fresh" if is_fresh else "words"].append((number, "delete", prefix + text))
         for table, share in () if is_fresh else SAMPLES.items():
             if not checksum % share:
@@ -92,16 +103,16 @@ BATCH_SIZE = 16 << 20
 FRESH_SIZE = 1 << 20
 """Bytes of text that `fresh` takes before it is emptied."""
 
-_Text: TypeAlias = tuple[Document, bytes, Entry]
+_Text: TypeAlias = tuple[Document, bytes, DocumentEntry]
 """A document of a message as it is now, its text, and its entry in a layout."""
 
 
-class Batch:
+class IndexBatch:
     """Collects what `add` and the others bring; `write` puts it all into the index. The caller owns the transaction."""
 
-    def __init__(self, search: sqlite3.Connection, contents: StoreReader) -> None:
+    def __init__(self, search: sqlite3.Connection, store_reader: StoreReader) -> None:
         self._search = search
-        self._store_reader = contents
+        self._store_reader = store_reader
         before = read_progress(search)
         self.watermark = before.sequence, before.message_key
         """Change sequence and key of the last message that was added or left out."""
@@ -113,15 +124,15 @@ class Batch:
         """Bytes of text that were written into `words`."""
         self._documents = before.documents
         self._fresh_size = before.fresh_size
-        self._kinds = markers.Kinds(search)
+        self._kinds = Kinds(search)
         self._postings = Postings(search)
         self._blocks = Blocks(search, before.displacement)
         self._newest_key = self._blocks.newest_key()
         self._seen: set[int] = set()
         self._homes = HomeSessions(search)
         self._prefixes: dict[tuple[int, str, str], dict[tuple[int, int, str], bytes]] = defaultdict(dict)
-        self._new_blocks: list[Block] = []
-        self._changed_blocks: list[Block] = []
+        self._new_blocks: list[DocumentBlock] = []
+        self._changed_blocks: list[DocumentBlock] = []
         self._pending = 0
 
     @property
@@ -129,11 +140,13 @@ class Batch:
         """Whether it is time to write."""
         return self.size + self._pending >= BATCH_SIZE
 
-    def add(self, row: MessageRow) -> None:
+    def add(self, row: MessageToIndex) -> None:
         """Bring a message's documents up to its body."""
         if row.key in self._seen:
             # It changed while the batch was open: what the batch wrote of it must be there to be compared.
             self._flush()
+        # Keys of messages are never used twice, so one above the newest in the index has no documents. In an import
+        # that is every message, and each is spared a look-up.
         known = self._blocks.of_message(row.key) if row.key <= self._newest_key or row.key in self._seen else []
         self._seen.add(row.key)
         if known:
@@ -149,7 +162,7 @@ class Batch:
             for slot in slots_of(self._blocks.of_home(session_key)):
                 self._postings.replace_markers(slot.id, *old_and_new, is_fresh=slot.block.is_fresh)
 
-    def remove(self, row: MessageRow) -> bool:
+    def remove(self, row: MessageToIndex) -> bool:
         """Take a message out; False when some of its words could not be recovered and stay in the index."""
         known = self._blocks.of_message(row.key)
         if not known:
@@ -183,7 +196,7 @@ class Batch:
         self._flush()
         write_progress(
             self._search,
-            Progress(
+            IndexProgress(
                 *self.watermark,
                 self.sessions_sequence,
                 self.origin,
@@ -195,20 +208,22 @@ class Batch:
 
     # -- new documents
 
-    def _texts(self, row: MessageRow) -> Iterator[_Text]:
+    def _texts(self, row: MessageToIndex) -> Iterator[_Text]:
         load = self._store_reader.loader(row.key)
         for document in documents_of(row.body):
             for data in texts_of(document, load):
-                entry = Entry(document.sequence, document.field, document.flags, len(data), crc32(data))
+                entry = DocumentEntry(document.sequence, document.field, document.flags, len(data), crc32(data))
                 yield document, data, entry
 
-    def _insert(self, row: MessageRow, texts: Iterable[_Text]) -> None:
+    def _insert(self, row: MessageToIndex, texts: Iterable[_Text]) -> None:
         """Write new documents. Runs for every document there is: little is called, and nothing is made twice."""
         block, role = None, ROLES.index(row.role)
         prefixes = self._prefixes[row.home, row.agent, row.role]
         for document, data, entry in texts:
             if block is None or len(block.entries) == SLOTS:
-                block = Block(self._blocks.reserve(block_of(row.created_at)), row.key, row.home, role, False, [])
+                block = DocumentBlock(
+                    self._blocks.reserve(block_of(row.created_at)), row.key, row.home, role, False, []
+                )
                 self._new_blocks.append(block)
             prefix = prefixes.get((entry.field, entry.flags, document.tool)) or self._prefix(row, document, entry.flags)
             words = to_index_text(data)
@@ -221,23 +236,23 @@ class Batch:
                 self._flush()
                 block = None
 
-    def _prefix(self, row: MessageRow, document: Document, flags: int) -> bytes:
+    def _prefix(self, row: MessageToIndex, document: Document, flags: int) -> bytes:
         """The markers that filters look for, as they stand before a document's words."""
-        kind = markers.kind(self._kinds.ensure(row.agent, row.role, document.field))
-        tool = [markers.tool(document.tool)] if document.tool else []
-        found = [kind, *self._homes.markers(row.home), *tool, *markers.flags(flags), ""]
+        kind = kind_marker(self._kinds.ensure(row.agent, row.role, document.field))
+        tool = [tool_marker(document.tool)] if document.tool else []
+        found = [kind, *self._homes.markers(row.home), *tool, *flag_markers(flags), ""]
         prefix = " ".join(found).encode()
         self._prefixes[row.home, row.agent, row.role][document.field, flags, document.tool] = prefix
         return prefix
 
     # -- documents that are already there
 
-    def _as_marked(self, row: MessageRow, block: Block) -> MessageRow:
+    def _as_marked(self, row: MessageToIndex, block: DocumentBlock) -> MessageToIndex:
         """The row with the home and role that its documents are marked with."""
         self._homes.settle(block.home, row.project)
         return msgspec.structs.replace(row, home=block.home, role=ROLES[block.role])
 
-    def _update(self, row: MessageRow, known: list[Block]) -> None:
+    def _update(self, row: MessageToIndex, known: list[DocumentBlock]) -> None:
         marked = self._as_marked(row, shown_block(known))
         wanted = block_of(row.created_at)
         # Its time is known only now, or is later than it was thought, or its role is another: all of it is made anew.
@@ -255,7 +270,7 @@ class Batch:
         fresh = (text for number, text in enumerate(self._texts(row)) if number not in stayed)
         self._insert(msgspec.structs.replace(row, home=marked.home), fresh)
 
-    def _compare(self, row: MessageRow, known: list[Block]) -> tuple[set[int], list[Slot]]:
+    def _compare(self, row: MessageToIndex, known: list[DocumentBlock]) -> tuple[set[int], list[Slot]]:
         """Which of the texts stayed, by their number, and what is gone; what stayed gets its new place and flags."""
         waiting: dict[tuple[int, int, int], list[Slot]] = defaultdict(list)
         for slot in slots_of(known):
@@ -268,13 +283,13 @@ class Batch:
                 continue
             stayed.add(number)
             slot = same.pop(0)
-            old, new = markers.flags(slot.entry.flags), markers.flags(entry.flags)
+            old, new = flag_markers(slot.entry.flags), flag_markers(entry.flags)
             lost, won = [each for each in old if each not in new], [each for each in new if each not in old]
             self._postings.replace_markers(slot.id, lost, won, is_fresh=slot.block.is_fresh)
             slot.block.entries[slot.slot] = entry
         return stayed, [slot for slots in waiting.values() for slot in slots]
 
-    def _delete_documents(self, row: MessageRow, slots: Iterable[Slot]) -> list[Slot]:
+    def _delete_documents(self, row: MessageToIndex, slots: Iterable[Slot]) -> list[Slot]:
         """Take documents out of the index; return those whose text could be recovered and deleted."""
         deleted: list[Slot] = []
         for slot, document, data in self._recover_texts(row, slots):
@@ -283,7 +298,7 @@ class Batch:
             deleted.append(slot)
         return deleted
 
-    def _recover_texts(self, row: MessageRow, slots: Iterable[Slot]) -> Iterator[tuple[Slot, Document, bytes]]:
+    def _recover_texts(self, row: MessageToIndex, slots: Iterable[Slot]) -> Iterator[tuple[Slot, Document, bytes]]:
         """The texts that documents were made of, as far as they are those of the message now, or beginnings of them."""
         waiting = [slot for slot in slots if not slot.entry.flags & SUPERSEDED]
         for document, data, now in self._texts(row) if waiting else ():
@@ -295,6 +310,8 @@ class Batch:
     # -- writing
 
     def _flush(self) -> None:
+        # Every write leaves a segment in its table. A few lines go where merging segments costs nothing; what has come
+        # together there, and every batch of an import, goes into `words` as one large segment.
         is_fresh = self._fresh_size + self._pending <= FRESH_SIZE
         if not is_fresh and self._fresh_size:
             self._empty_fresh()
@@ -327,7 +344,7 @@ class Batch:
         self.merge_due += self._fresh_size
         self._fresh_size = 0
 
-    def _move_to_words(self, row: MessageRow, blocks: list[Block]) -> None:
+    def _move_to_words(self, row: MessageToIndex, blocks: list[DocumentBlock]) -> None:
         row = self._as_marked(row, shown_block(blocks))
         slots = slots_of(blocks)
         for slot in slots:
@@ -339,7 +356,7 @@ class Batch:
         self._changed_blocks += [block._replace(is_fresh=False) for block in blocks]
 
 
-def _begins_with(entry: Entry, data: bytes, now: Entry) -> bool:
+def _begins_with(entry: DocumentEntry, data: bytes, now: DocumentEntry) -> bool:
     """Whether a document was made of a text, or of its beginning."""
     if entry.field != now.field or entry.length > now.length:
         return False

@@ -1,4 +1,9 @@
-"""What a block of documents holds, as it is packed into `documents.layout`: an entry for each slot in use."""
+"""What the index keeps of documents besides their words: the blocks they lie in, and the markers before their text.
+
+A block is packed into `documents.layout`, an entry for each slot in use. Markers are words that no text can hold, so
+that a filter is one more word of the query: each begins with a private-use character, which `words` removes from texts
+and queries. A document has the marker of one session that holds its message, its home, and of that session's project.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +13,14 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from turnlog.store.search.documents import FAILED, HAS_IMAGE
 from turnlog.store.search.index_file import SLOT_BITS
 
 SUPERSEDED = 4
 """Flag of an entry whose words are still in the index though its text is no longer known. It is never shown."""
 
 
-class Entry(msgspec.Struct, array_like=True, gc=False):
+class DocumentEntry(msgspec.Struct, array_like=True, gc=False):
     """One document. `length` and `checksum` are those of its UTF-8 text, to know it again."""
 
     sequence: int
@@ -29,7 +35,7 @@ class Entry(msgspec.Struct, array_like=True, gc=False):
         return (self.field, self.length, self.checksum)
 
 
-Entries: TypeAlias = list[Entry | None]
+Entries: TypeAlias = list[DocumentEntry | None]
 """By slot; None stands for a document whose words were taken out of the index."""
 
 _encoder = msgspec.msgpack.Encoder()
@@ -46,7 +52,7 @@ def unpack(layout: bytes) -> Entries:
     return _decoder.decode(layout)
 
 
-def entry_at(layout: bytes, slot: int) -> Entry | None:
+def entry_at(layout: bytes, slot: int) -> DocumentEntry | None:
     """The document in one slot; None when there is none, or none any more."""
     entries = unpack(layout)
     return entries[slot] if slot < len(entries) else None
@@ -56,7 +62,7 @@ _END = 1 << 60
 """Behind every block."""
 
 
-class Block(NamedTuple):
+class DocumentBlock(NamedTuple):
     """Documents of one message with neighbouring ids."""
 
     number: int
@@ -72,9 +78,9 @@ class Block(NamedTuple):
 class Slot(NamedTuple):
     """Where one document stands."""
 
-    block: Block
+    block: DocumentBlock
     slot: int
-    entry: Entry
+    entry: DocumentEntry
 
     @property
     def id(self) -> int:
@@ -92,11 +98,11 @@ class Blocks:
         self._taken: dict[int, int] = {}
         self._gap = (0, 0)
 
-    def of_message(self, message_key: int) -> list[Block]:
+    def of_message(self, message_key: int) -> list[DocumentBlock]:
         """A message's blocks, oldest first."""
         return self._load("message_key = ?", message_key)
 
-    def of_home(self, session_key: int) -> list[Block]:
+    def of_home(self, session_key: int) -> list[DocumentBlock]:
         """All blocks with this home."""
         return self._load("home = ?", session_key)
 
@@ -108,14 +114,14 @@ class Blocks:
         """The largest message key that has a block: what is larger has none."""
         return self._search.execute("SELECT coalesce(max(message_key), 0) FROM documents").fetchone()[0]
 
-    def insert(self, blocks: Iterable[Block], *, is_fresh: bool) -> None:
+    def insert(self, blocks: Iterable[DocumentBlock], *, is_fresh: bool) -> None:
         """Write new blocks."""
         self._search.executemany(
             "INSERT INTO documents (block, message_key, home, role, is_fresh, layout) VALUES (?, ?, ?, ?, ?, ?)",
             [(*block[:4], is_fresh, pack(block.entries)) for block in sorted(blocks)],
         )
 
-    def update(self, blocks: Iterable[Block]) -> None:
+    def update(self, blocks: Iterable[DocumentBlock]) -> None:
         """Write what stands in these blocks now."""
         self._search.executemany(
             "UPDATE documents SET home = ?, is_fresh = ?, layout = ? WHERE block = ?",
@@ -156,18 +162,18 @@ class Blocks:
             start, end = self._gap = block, _END if found is None else found
         return block < end
 
-    def _load(self, condition: str, value: int) -> list[Block]:
+    def _load(self, condition: str, value: int) -> list[DocumentBlock]:
         rows = self._search.execute(
             f"SELECT block, message_key, home, role, is_fresh, layout FROM documents WHERE {condition} ORDER BY block",
             (value,),
         )
         return [
-            Block(block, message_key, home, role, bool(is_fresh), unpack(packed))
+            DocumentBlock(block, message_key, home, role, bool(is_fresh), unpack(packed))
             for block, message_key, home, role, is_fresh, packed in rows
         ]
 
 
-def shown_block(blocks: Sequence[Block]) -> Block:
+def shown_block(blocks: Sequence[DocumentBlock]) -> DocumentBlock:
     """One of a message's blocks that has documents which are shown, as long as there is any.
 
     All of those have one role. A message whose role became another left blocks with the old one, and nothing in them.
@@ -176,8 +182,104 @@ def shown_block(blocks: Sequence[Block]) -> Block:
     return next(shown, blocks[-1])
 
 
-def slots_of(blocks: Iterable[Block]) -> list[Slot]:
+def slots_of(blocks: Iterable[DocumentBlock]) -> list[Slot]:
     """The documents that stand in blocks."""
     return [
         Slot(block, slot, entry) for block in blocks for slot, entry in enumerate(block.entries) if entry is not None
     ]
+
+
+_KIND, _SESSION, _PROJECT, _TOOL, _FLAG, _FILLER = (chr(0xE000 + number) for number in range(6))
+
+_FLAG_MARKERS = {FAILED: f"{_FLAG}f", HAS_IMAGE: f"{_FLAG}i"}
+
+
+def kind_marker(key: int) -> str:
+    """Marks agent, role and field in one (`Kinds`)."""
+    return f"{_KIND}{key}"
+
+
+def session_marker(key: int) -> str:
+    """Marks a document's home: one of the sessions that hold the message."""
+    return f"{_SESSION}{key}"
+
+
+def project_marker(key: int) -> str:
+    """Marks the project of a document's home."""
+    return f"{_PROJECT}{key}"
+
+
+def tool_marker(name: str) -> str:
+    """Marks the tool of a call, in any case; what is no letter or digit in its name becomes a filler."""
+    return _TOOL + "".join([character if character.isalnum() else _FILLER for character in name])
+
+
+def flag_markers(value: int) -> list[str]:
+    """Marks each flag that is set."""
+    return [marker for flag, marker in _FLAG_MARKERS.items() if value & flag]
+
+
+class Kinds:
+    """The numbers that stand for agent, role and field together."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        rows = connection.execute("SELECT agent, role, field, key FROM kinds")
+        self._keys = {(agent, role, field): key for agent, role, field, key in rows}
+
+    def ensure(self, agent: str, role: str, field: int) -> int:
+        """The number of a kind, given out when it is new."""
+        key = self._keys.get((agent, role, field))
+        if key is None:
+            cursor = self._connection.execute(
+                "INSERT INTO kinds (agent, role, field) VALUES (?, ?, ?)", (agent, role, field)
+            )
+            key = self._keys[agent, role, field] = cursor.lastrowid or 0
+        return key
+
+    def matching(self, agent: str | None, role: str | None, fields: tuple[int, ...] | None) -> list[int]:
+        """The numbers of all kinds that fit; what is None does not matter."""
+        return [
+            key
+            for (its_agent, its_role, its_field), key in self._keys.items()
+            if agent in (None, its_agent) and role in (None, its_role) and (fields is None or its_field in fields)
+        ]
+
+
+class HomeSessions:
+    """Which project each home has had in the index since it was first met."""
+
+    def __init__(self, search: sqlite3.Connection) -> None:
+        self._search = search
+        self._projects: dict[int, int | None] = {}
+
+    def settle(self, home: int, project: int | None) -> None:
+        """Know the project that documents of this home are marked with; the first one stands until `set_project`."""
+        if home in self._projects:
+            return
+        known = self._search.execute("SELECT project_key FROM homes WHERE session_key = ?", (home,)).fetchone()
+        if known is None:
+            self._search.execute("INSERT INTO homes (session_key, project_key) VALUES (?, ?)", (home, project))
+            known = (project,)
+        self._projects[home] = known[0]
+
+    def markers(self, home: int) -> list[str]:
+        """What documents of a settled home are marked with."""
+        return [session_marker(home), *_project_marker(self._projects[home])]
+
+    def set_project(self, home: int, project: int | None) -> tuple[list[str], list[str]] | None:
+        """Give a home another project; return the old and the new marker, None when nothing is to be marked anew."""
+        known = self._search.execute("SELECT project_key FROM homes WHERE session_key = ?", (home,)).fetchone()
+        if known is None or known[0] == project:
+            return None
+        self._search.execute("UPDATE homes SET project_key = ? WHERE session_key = ?", (project, home))
+        self._projects[home] = project
+        return _project_marker(known[0]), _project_marker(project)
+
+    def drop(self, home: int) -> None:
+        """Forget that documents were marked with this home."""
+        self._search.execute("DELETE FROM homes WHERE session_key = ?", (home,))
+
+
+def _project_marker(project_key: int | None) -> list[str]:
+    return [] if project_key is None else [project_marker(project_key)]

@@ -43,7 +43,7 @@ _BLOCK_MS = 250
 _TOKENIZER = 'tokenize = "unicode61 remove_diacritics 2"'
 
 # The texts themselves are not kept, nor their lengths: ranking uses those in `documents.layout`.
-# What the other three are for is said in `postings`.
+# What the other three are for is said in `batch`.
 TABLES = (
     f"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
     f"CREATE VIRTUAL TABLE fresh USING fts5 (text, content = '', columnsize = 0, {_TOKENIZER})",
@@ -81,7 +81,7 @@ VERSION = version_of(TABLES)
 """An index of other tables, or of other things in them, is made anew."""
 
 
-class Progress(NamedTuple):
+class IndexProgress(NamedTuple):
     """The one row of `progress`."""
 
     sequence: int = 0
@@ -182,16 +182,16 @@ def merge(connection: sqlite3.Connection, pages: int) -> bool:
     return True
 
 
-def read_progress(connection: sqlite3.Connection) -> Progress:
+def read_progress(connection: sqlite3.Connection) -> IndexProgress:
     """How far the index is."""
-    return Progress(
+    return IndexProgress(
         *connection.execute(
             "SELECT sequence, message_key, sessions_sequence, origin, displacement, documents, fresh_size FROM progress"
         ).fetchone()
     )
 
 
-def write_progress(connection: sqlite3.Connection, progress: Progress) -> None:
+def write_progress(connection: sqlite3.Connection, progress: IndexProgress) -> None:
     """Note how far the index is, inside the transaction that brought it there."""
     connection.execute(
         "UPDATE progress SET sequence = ?, message_key = ?, sessions_sequence = ?, origin = ?, displacement = ?,"

@@ -19,11 +19,11 @@ import msgspec
 
 from turnlog.errors import StoreError
 from turnlog.store.search import index_file
+from turnlog.store.search.documents import MessageToIndex, StoreReader
 from turnlog.store.search.index_file import IndexFile, IndexLockedError
-from turnlog.store.search.store_reader import MessageRow, StoreReader
 
 if TYPE_CHECKING:
-    from turnlog.store.search.batch import Batch
+    from turnlog.store.search.batch import IndexBatch
 
 _POLL_SECONDS = 0.02
 _LINGER_SECONDS = 0.5
@@ -164,7 +164,7 @@ class Indexer:
             return True
         return self._store_reader.has_newer(progress.sequence, progress.message_key)
 
-    def _fill(self, batch: Batch, finished: Callable[[float], bool] | None) -> int:
+    def _fill(self, batch: IndexBatch, finished: Callable[[float], bool] | None) -> int:
         """Read changed messages until the batch is full or none are left; with `finished`, until none will come."""
         self._follow_sessions(batch)
         gone = self._forgotten_sessions()
@@ -182,7 +182,7 @@ class Indexer:
                 finished(_POLL_SECONDS)
         return added
 
-    def _read(self, batch: Batch, gone: set[int]) -> int:
+    def _read(self, batch: IndexBatch, gone: set[int]) -> int:
         found = 0
         with closing(self._store_reader.newer(*batch.watermark)) as rows:
             for row in rows:
@@ -195,7 +195,7 @@ class Indexer:
                     break
         return found
 
-    def _follow_sessions(self, batch: Batch) -> None:
+    def _follow_sessions(self, batch: IndexBatch) -> None:
         """Apply changed sessions: a document carries the marker of its session's project."""
         newest, origin = self._newest_change()
         rows = self._store.execute(
@@ -218,7 +218,7 @@ class Indexer:
         )
         return {key for (key,) in rows}
 
-    def _without_forgotten(self, row: MessageRow, gone: set[int]) -> MessageRow | None:
+    def _without_forgotten(self, row: MessageToIndex, gone: set[int]) -> MessageToIndex | None:
         """The row under a home that stays; None when no session that stays holds the message."""
         if row.home not in gone:
             return row
@@ -234,7 +234,7 @@ class Indexer:
         )
         return [(home, project) for home, project in rows if home not in gone]
 
-    def _forget(self, batch: Batch, session_key: int, gone: set[int]) -> bool:
+    def _forget(self, batch: IndexBatch, session_key: int, gone: set[int]) -> bool:
         is_complete = True
         for message in self._store_reader.messages_of(session_key):
             others = self._other_homes(message.key, gone)
@@ -248,15 +248,15 @@ class Indexer:
     # -- the store and the file
 
     @contextmanager
-    def _transaction(self, *, wait: bool = True) -> Generator[Batch]:
+    def _transaction(self, *, wait: bool = True) -> Generator[IndexBatch]:
         """Hold the write lock around a batch; the index is emptied first if it is of another store."""
         # Imported when something is to be indexed: every pass looks whether there is.
-        from turnlog.store.search.batch import Batch
+        from turnlog.store.search.batch import IndexBatch
 
         with self._file.locked(wait=wait):
             if self._is_of_another_store():
                 index_file.clear(self._file.connection)
-            yield Batch(self._file.connection, self._store_reader)
+            yield IndexBatch(self._file.connection, self._store_reader)
 
     def _is_of_another_store(self) -> bool:
         progress = index_file.read_progress(self._file.connection)

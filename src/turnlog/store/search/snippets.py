@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from turnlog.store.search.query import Term
-from turnlog.store.search.tokens import fold, is_cjk, without_terminal_sequences
+from turnlog.store.search.words import fold, is_cjk, without_terminal_sequences
 
 LENGTH = 160
 """Characters of a snippet."""

@@ -1,4 +1,4 @@
-"""Words of texts and queries.
+"""Words: how texts and queries are cut into them, and which of them the index holds (`Vocabulary`).
 
 The index splits texts with FTS5's `unicode61` (letters and digits are words, accents and case do not matter). Chinese,
 Japanese and Korean are written without spaces, so runs of them are split first: every character and every pair of
@@ -8,13 +8,22 @@ phrase that begins with its first pair, and can be found wherever it stands.
 Characters of the private-use areas are words to `unicode61`. Only the index's own markers may use them, so they are
 removed from texts and queries. `unicode61` knows Unicode 6.1 and takes newer characters for letters: newer emoji,
 symbols and direction marks are blanked in texts, because queries are split there.
+
+FTS5's own prefix search reads every document of every word that fits, newest or not. Here a beginning becomes at most
+`MAX_WORDS` words: all of them where there are no more, else the most common ones. How common a word is, is counted in a
+sample as soon as the index is too large to be counted whole.
 """
 
 from __future__ import annotations
 
+import math
 import re
+import sqlite3
+import time
 import unicodedata
 from itertools import pairwise
+
+from turnlog.store.search.index_file import SAMPLES, Table
 
 CJK = (
     "\u1100-\u11ff\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa"
@@ -92,16 +101,16 @@ def split_cjk(run: str) -> list[str]:
     return words
 
 
+def fold(text: str) -> str:
+    """The text in lower case without accents, character by character, so that positions stay."""
+    return text.lower() if text.isascii() else text.translate(_folding)
+
+
 def without_terminal_sequences(text: str) -> str:
     """The text without the sequences that are left out of the index."""
     if "\x1b" not in text:
         return text
     return _TERMINAL_SEQUENCE.sub(b" ", text.encode("utf-8", "replace")).decode()
-
-
-def fold(text: str) -> str:
-    """The text in lower case without accents, character by character, so that positions stay."""
-    return text.lower() if text.isascii() else text.translate(_folding)
 
 
 class _Folding(dict[int, str]):
@@ -122,3 +131,78 @@ _folding = _Folding()
 def _cut_foreign(match: re.Match[str]) -> str:
     run = match.group()
     return f" {' '.join(split_cjk(run))} " if is_cjk(run) else " "
+
+
+MAX_WORDS = 48
+
+SMALL = 50_000
+"""Documents up to which words are counted in the whole index."""
+
+LARGE = 1_000_000
+"""Documents from which on words are counted in the sparser sample."""
+
+_SCAN_SECONDS = 0.003
+"""How long rare words that begin so are looked for one by one."""
+
+# "\x01" follows a word before any of its extensions do.
+_NEXT_WORD = "SELECT term FROM word_list WHERE term >= ? LIMIT 1"
+_COMMONEST = (
+    "SELECT term FROM (SELECT term, doc * {weight} AS number FROM {rows} WHERE term >= ?1 AND term < ?2"
+    " UNION ALL SELECT term, doc FROM fresh_rows WHERE term >= ?1 AND term < ?2)"
+    " GROUP BY term ORDER BY sum(number) DESC, term LIMIT ?3"
+)
+_NUMBER = (
+    "SELECT coalesce((SELECT doc * {weight} FROM {rows} WHERE term = ?1), 0)"
+    " + coalesce((SELECT doc FROM fresh_rows WHERE term = ?1), 0)"
+)
+_LAST = "\U0010ffff"
+
+
+class Vocabulary:
+    """The words of one open index."""
+
+    def __init__(self, connection: sqlite3.Connection, documents: int) -> None:
+        """Ask through a connection of `index_file.open_for_reading`; `documents` is how large the index is."""
+        self._connection = connection
+        self._documents = max(1, documents)
+        self._is_small = documents <= SMALL
+        self._sample: Table = "sample" if documents <= LARGE else "sparse_sample"
+
+    def expand(self, beginning: str) -> list[str]:
+        """Words that begin so, the word itself included, the most common ones if there are too many."""
+        prefix = _index_form(beginning)
+        query = self._counted(_COMMONEST)
+        words = [term for (term,) in self._connection.execute(query, (prefix, prefix + _LAST, MAX_WORDS))]
+        if not self._is_small and len(words) < MAX_WORDS:
+            words = self._add_rare_words(prefix, words)
+        return list(dict.fromkeys([prefix, *words]))
+
+    def rarity(self, word: str) -> float:
+        """How much finding a word says: the logarithm of documents per document that has it."""
+        (number,) = self._connection.execute(self._counted(_NUMBER), (_index_form(word),)).fetchone()
+        return math.log(1 + self._documents / max(1, number))
+
+    def _counted(self, query: str) -> str:
+        """The query over the table in which words are counted."""
+        if self._is_small:
+            return query.format(rows="words_rows", weight=1)
+        return query.format(rows=f"{self._sample}_rows", weight=SAMPLES[self._sample])
+
+    def _add_rare_words(self, prefix: str, words: list[str]) -> list[str]:
+        """Add words that are too rare for the sample, in the order of the alphabet."""
+        known = set(words)
+        position = prefix
+        deadline = time.perf_counter() + _SCAN_SECONDS
+        while len(words) < MAX_WORDS and time.perf_counter() < deadline:
+            row = self._connection.execute(_NEXT_WORD, (position,)).fetchone()
+            if row is None or not row[0].startswith(prefix):
+                break
+            position = row[0] + "\x01"
+            if row[0] not in known:
+                words.append(row[0])
+        return words
+
+
+def _index_form(word: str) -> str:
+    """A word as the index has it: in lower case, without accents."""
+    return fold(unicodedata.normalize("NFC", word))
