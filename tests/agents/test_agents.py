@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -55,6 +56,17 @@ def test_an_unknown_name_is_told_with_those_there_are() -> None:
 def test_no_agent_is_imported_before_it_is_asked_for() -> None:
     program = "import sys, turnlog.agents; print([name for name in sys.modules if 'claude' in name])"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_describing_the_agents_imports_nothing_that_reads_logs() -> None:
+    program = "import sys; from turnlog.agents import agents; agents(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert {"turnlog.agents.codex", "turnlog.agents.opencode"} <= set(loaded)
+    assert [
+        name
+        for name in loaded
+        if name == "sqlite3" or re.fullmatch(r"turnlog\.agents\.\w+\.(fold|database|records)", name)
+    ] == []
 
 
 LONG = b"x" * 200_000

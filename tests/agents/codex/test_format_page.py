@@ -15,10 +15,10 @@ from turnlog.agents.codex.user_messages import TAGGED
 PAGE = FormatPage("codex")
 
 READ = (
-    records.Line,
+    records.CodexLine,
     records.Item,
     records.TurnItem,
-    records.Event,
+    records.CodexEvent,
     records.UsageRecord,
     records.Meta,
     records.TurnContext,

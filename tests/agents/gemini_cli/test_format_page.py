@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from support.format_page import FormatPage, named
-from turnlog.agents.gemini_cli.records import MESSAGE_TYPES, RECORD_KINDS, Record, WirePart
+from turnlog.agents.gemini_cli.records import MESSAGE_TYPES, RECORD_KINDS, GeminiRecord, WirePart
 from turnlog.agents.gemini_cli.stream import STREAM_FIELDS, STREAM_KINDS
 from turnlog.agents.gemini_cli.tools import OPEN_STATES
 
@@ -38,7 +38,7 @@ def test_every_row_of_kinds_gives_its_evidence() -> None:
 def test_every_field_that_is_read_is_on_the_page() -> None:
     """R-S23"""
     described = [name for fields, _ in PAGE.rows("### Fields") for name in named(fields)]
-    assert sorted(described) == sorted(field.encode_name for field in msgspec.structs.fields(Record))
+    assert sorted(described) == sorted(field.encode_name for field in msgspec.structs.fields(GeminiRecord))
 
 
 def test_every_content_part_is_on_the_page() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from support.format_page import FormatPage, named
-from turnlog.agents.opencode.record_kinds import EVENTS, PARTS, RUN_KINDS, TABLES, outcome_of
+from turnlog.agents.opencode.rows import EVENTS, PARTS, RUN_KINDS, TABLES, outcome_of
 from turnlog.agents.opencode.tools import TOOL_KINDS
 
 PAGE = FormatPage("opencode")

@@ -8,7 +8,7 @@ import pytest
 
 from support.opencode_files import AGENT, DATA, read_table_rows, recorded, write_database
 from turnlog.agents.base import SourceKind
-from turnlog.agents.opencode.sources import spilled_to
+from turnlog.agents.opencode.tools import spilled_to
 from turnlog.errors import NotFoundError
 from turnlog.logs import extract_tool_calls, read_session
 from turnlog.store import open_store

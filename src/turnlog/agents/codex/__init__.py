@@ -12,10 +12,17 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, HookHandler, HookSettings, Source, SourceKind
-from turnlog.agents.codex.sources import BRANCH, FOLDERS, NAME, find_sources
 from turnlog.agents.commands import SESSION, CommandForm, words
 from turnlog.agents.turns import TurnMarker
 from turnlog.paths import Folders
+
+NAME = "codex"
+
+FOLDERS = ("sessions", "archived_sessions")
+"""Where rollouts lie below a home."""
+
+BRANCH = r"_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+"""End of a branch's name, after its thread: when a prompt is changed, the thread continues in another file."""
 
 _HOMES = Folders(("~/.codex",), variable="CODEX_HOME", is_list=True)
 
@@ -88,6 +95,8 @@ class Codex(Agent):
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Rollouts and sidecars below a home."""
+        from turnlog.agents.codex.sources import find_sources
+
         return find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
@@ -95,7 +104,7 @@ class Codex(Agent):
 
         A stream names a thread that starts, or has known items.
         """
-        from turnlog.agents.codex.detection import detect_log
+        from turnlog.agents.codex.sources import detect_log
         from turnlog.agents.codex.stream import EXEC_JSON
         from turnlog.agents.printed_stream import detect_printed
 
@@ -105,7 +114,7 @@ class Codex(Agent):
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a rollout, a sidecar or a stream, or what hooks reading."""
         if source.kind is SourceKind.HOOKS:
-            from turnlog.agents.codex.hooks import HOOK_FORMAT
+            from turnlog.agents.codex.tools import HOOK_FORMAT
             from turnlog.agents.hook_events import HookFold
 
             return HookFold(HOOK_FORMAT, source, state)
@@ -115,9 +124,9 @@ class Codex(Agent):
 
             return PrintedFold(EXEC_JSON, state)
         if source.kind is SourceKind.SIDECAR:
-            from turnlog.agents.codex.sidecars import SidecarFold
+            from turnlog.agents.codex.sources import CodexSidecarFold
 
-            return SidecarFold(source, state)
+            return CodexSidecarFold(source, state)
         from turnlog.agents.codex.fold import CodexFold
 
         return CodexFold(source, state)

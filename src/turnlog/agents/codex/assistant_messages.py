@@ -13,14 +13,21 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.codex import identity
-from turnlog.agents.codex.drafts import CallDraft, MessageDraft
-from turnlog.agents.codex.fold_context import CodexContext, CountedAs
-from turnlog.agents.codex.identity import next_number, number_of_event, number_of_item, was_read
-from turnlog.agents.codex.records import Content, Event, Item, clean
+from turnlog.agents.codex import NAME
+from turnlog.agents.codex.fold_context import CodexCallDraft, CodexContext, CodexMessageDraft, CountedAs
+from turnlog.agents.codex.records import CodexContent, CodexEvent, Item, clean
 from turnlog.agents.codex.responses_api import PROVIDER, citations_of, from_base64, reasoning_part, text_of
-from turnlog.agents.codex.sources import NAME
-from turnlog.agents.codex.state import CodexPendingCall, CodexPendingMessage
+from turnlog.agents.codex.state import (
+    CodexPendingCall,
+    CodexPendingMessage,
+    derived_id,
+    id_in_thread,
+    next_number,
+    number_of_event,
+    number_of_item,
+    text_key,
+    was_read,
+)
 from turnlog.agents.codex.tools import CODE_MODE, TOOL_KINDS, tool_name
 from turnlog.model import FilePart, Origin, ProviderData, ReasoningPart, TextPart, ToolKind, ToolResult, ToolState
 from turnlog.model.merge import join_mappings
@@ -52,7 +59,7 @@ def read_assistant_message(context: CodexContext, item: Item, *, origin: Origin 
         provider=provider,
     )
     _set_part(draft, number, part)
-    context.state.assistant_text_key = identity.text_key(text)
+    context.state.assistant_text_key = text_key(text)
     _count_item(context, draft, number, item)
 
 
@@ -107,7 +114,7 @@ def image_result(context: CodexContext, call_id: str, encoded: str) -> ToolResul
 # -- the same texts in the other stream, for a user interface
 
 
-def on_message_event(context: CodexContext, event: Event) -> CountedAs:
+def on_message_event(context: CodexContext, event: CodexEvent) -> CountedAs:
     """Read an `agent_message` event: a text of the model, or of Codex itself in its place."""
     text = event.message or ""
     return "events" if text in _CODEX_TEXTS else on_text(context, text, None, event.phase)
@@ -135,13 +142,13 @@ def on_reasoning(context: CodexContext, text: str, item_id: str | None) -> Count
 
 def _part_of_event(
     context: CodexContext, item_id: str | None, text: str, *, is_section: bool = False
-) -> tuple[MessageDraft, int] | None:
+) -> tuple[CodexMessageDraft, int] | None:
     """The draft and number of the part that an event has, and that its item will have.
 
     None when the item was read already, or will be read: in a migrated copy every text has its item.
     """
     newest = context.state.messages.get(context.state.assistant_message or "")
-    key = item_id or identity.text_key(text)
+    key = item_id or text_key(text)
     if newest is not None and was_read(newest, key):
         return None
     if _belongs_to_next(context):
@@ -158,7 +165,7 @@ def _part_of_event(
     return draft, number
 
 
-def _set_part(draft: MessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
+def _set_part(draft: CodexMessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
     """Set the part of an item. Where the event had more of the text, that text stays."""
     known = draft.parts.get(number)
     if isinstance(known, _TEXT_PARTS) and _is_shorter(part.text, known.text):
@@ -166,7 +173,7 @@ def _set_part(draft: MessageDraft, number: int, part: TextPart | ReasoningPart) 
     draft.parts[number] = part
 
 
-def _keep_longer(draft: MessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
+def _keep_longer(draft: CodexMessageDraft, number: int, part: TextPart | ReasoningPart) -> None:
     known = draft.parts.get(number)
     if not isinstance(known, _TEXT_PARTS) or _is_shorter(known.text, part.text):
         draft.parts[number] = part
@@ -180,22 +187,20 @@ def _is_shorter(text: str, other: str) -> bool:
 # -- the current message
 
 
-def draft_for(context: CodexContext, item_id: str | None, text: str) -> MessageDraft:
+def draft_for(context: CodexContext, item_id: str | None, text: str) -> CodexMessageDraft:
     """The draft of the response that an item belongs to. The first item of a response begins it and names it."""
     draft = context.current_draft()
     if draft is not None and not _is_complete(context, draft.pending):
         return draft
     if item_id is not None:
-        return context.begin_message(identity.id_in_thread(context.thread, item_id))
+        return context.begin_message(id_in_thread(context.thread, item_id))
     state = context.state
-    return context.begin_message(
-        identity.derived_id(context.thread, state.turn_key, "assistant", text, state.text_counts)
-    )
+    return context.begin_message(derived_id(context.thread, state.turn_key, "assistant", text, state.text_counts))
 
 
 def add_call(
-    context: CodexContext, draft: MessageDraft, call_id: str | None, name: str, number: int | None = None
-) -> CallDraft:
+    context: CodexContext, draft: CodexMessageDraft, call_id: str | None, name: str, number: int | None = None
+) -> CodexCallDraft:
     """Add a call after the parts that the message has, or return the one with the same id."""
     known = context.calls.get(call_id) if call_id is not None else None
     if known is not None and known.draft is draft:
@@ -206,7 +211,7 @@ def add_call(
     if number is None:
         number = next_number(context.state, draft.pending)
     part_id = f"{draft.id}.{number}"
-    call = CallDraft(draft, number, call_id or part_id, name, TOOL_KINDS.get(name, ToolKind.OTHER))
+    call = CodexCallDraft(draft, number, call_id or part_id, name, TOOL_KINDS.get(name, ToolKind.OTHER))
     call.started_at = context.written_at
     draft.parts[number] = call
     context.calls[call.id] = call
@@ -231,7 +236,7 @@ def _belongs_to_next(context: CodexContext) -> bool:
     return draft is not None and draft.pending.usage_first and draft.pending.items > 0
 
 
-def _count_item(context: CodexContext, draft: MessageDraft, number: int, item: Item) -> None:
+def _count_item(context: CodexContext, draft: CodexMessageDraft, number: int, item: Item) -> None:
     if item.others:
         draft.metadata = join_mappings(draft.metadata, item.others)
     draft.pending.items += 1
@@ -240,7 +245,7 @@ def _count_item(context: CodexContext, draft: MessageDraft, number: int, item: I
     context.changes.counts.messages += 1
 
 
-def _texts(pieces: list[Content] | None) -> list[str]:
+def _texts(pieces: list[CodexContent] | None) -> list[str]:
     return [piece.text for piece in pieces if piece.text] if pieces else []
 
 

@@ -15,16 +15,15 @@ from msgspec import UNSET
 
 from turnlog.agents.base import Source
 from turnlog.agents.changes import Changes
-from turnlog.agents.codex import assistant_messages, events, session, tool_results, user_messages
+from turnlog.agents.codex import NAME, assistant_messages, session, tool_results, user_messages
 from turnlog.agents.codex.fold_context import CodexContext, CountedAs
-from turnlog.agents.codex.identity import resolve_layout
 from turnlog.agents.codex.records import (
     EVENTS,
     ITEMS,
     UNREADABLE,
-    Event,
+    CodexEvent,
+    CodexLine,
     Item,
-    Line,
     TurnItem,
     decode_event,
     decode_item,
@@ -32,8 +31,7 @@ from turnlog.agents.codex.records import (
     read_lines,
     thread_named_in,
 )
-from turnlog.agents.codex.sources import NAME
-from turnlog.agents.codex.state import CodexState, decode_state, encode_state
+from turnlog.agents.codex.state import CodexState, decode_state, encode_state, resolve_layout
 from turnlog.agents.compression import decompress
 from turnlog.agents.jsonl import count_lines
 from turnlog.model import Origin
@@ -73,19 +71,19 @@ _ITEM_READERS: dict[str, Callable[[CodexContext, Item], None]] = {
     "agent_message": user_messages.read_agent_message,
 }
 
-_EVENT_READERS: dict[str, Callable[[CodexContext, Event], None]] = {
-    "token_count": events.read_token_count,
-    "task_started": events.read_task_started,
-    "turn_started": events.read_task_started,
-    "task_complete": events.read_task_complete,
-    "turn_complete": events.read_task_complete,
-    "turn_aborted": events.read_turn_aborted,
-    "thread_rolled_back": events.read_rollback,
-    "error": events.read_error,
-    "stream_error": events.read_error,
+_EVENT_READERS: dict[str, Callable[[CodexContext, CodexEvent], None]] = {
+    "token_count": session.read_token_count,
+    "task_started": session.read_task_started,
+    "turn_started": session.read_task_started,
+    "task_complete": session.read_task_complete,
+    "turn_complete": session.read_task_complete,
+    "turn_aborted": session.read_turn_aborted,
+    "thread_rolled_back": session.read_rollback,
+    "error": session.read_error,
+    "stream_error": session.read_error,
 }
 
-_DUPLICATE_EVENTS: dict[str, Callable[[CodexContext, Event], CountedAs]] = {
+_DUPLICATE_EVENTS: dict[str, Callable[[CodexContext, CodexEvent], CountedAs]] = {
     "user_message": user_messages.read_user_message,
     "agent_message": assistant_messages.on_message_event,
     "agent_reasoning": lambda context, event: assistant_messages.on_reasoning(context, event.text or "", None),
@@ -192,7 +190,7 @@ class CodexFold:
         return self._state.thread or ""
 
 
-def _read_line(context: CodexContext, line: Line) -> None:
+def _read_line(context: CodexContext, line: CodexLine) -> None:
     payload = line.payload
     if payload is UNSET:
         _read_without_envelope(context, line)
@@ -224,13 +222,13 @@ def _read_line(context: CodexContext, line: Line) -> None:
 _OTHER_READERS: dict[str, Callable[[CodexContext], None]] = {
     "session_meta": session.read_session_meta,
     "turn_context": session.read_context,
-    "token_usage_record": events.read_token_usage_record,
-    "compacted": events.read_compaction,
+    "token_usage_record": session.read_token_usage_record,
+    "compacted": session.read_compaction,
     "inter_agent_communication_metadata": session.read_trigger,
 }
 
 
-def _read_without_envelope(context: CodexContext, line: Line) -> None:
+def _read_without_envelope(context: CodexContext, line: CodexLine) -> None:
     """Read a record without an envelope (up to 0.3x): an item, or only a mark between two responses."""
     context.set_time(line.timestamp)
     context.payload = context.json
@@ -271,7 +269,7 @@ def _read_item(context: CodexContext, item: Item) -> None:
         context.add_record_event(f"response_item/{kind}", context.payload)
 
 
-def _read_event(context: CodexContext, event: Event) -> None:
+def _read_event(context: CodexContext, event: CodexEvent) -> None:
     kind = event.type
     if context.state.reviewed_elsewhere and kind in _REVIEWER_EVENTS:
         context.add_record_event(f"event_msg/{kind}", context.payload)

@@ -1,4 +1,4 @@
-"""The working object of one feed of a Codex rollout: `CodexContext`.
+"""The working object of one feed of a Codex rollout, `CodexContext`, and the drafts of what it has read.
 
 It holds the line that is being read, the session, the current assistant message, and the changes found so far. All
 functions that read records take it and keep nothing of their own. What must outlive the feed is in `CodexState`.
@@ -7,8 +7,10 @@ functions that read records take it and keep nothing of their own. What must out
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from operator import itemgetter
+from typing import Any, Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import (
@@ -19,16 +21,32 @@ from turnlog.agents.changes import (
     Link,
     MessageChange,
     Placement,
+    RecordRef,
     SessionChange,
 )
-from turnlog.agents.codex import identity
-from turnlog.agents.codex.drafts import CallDraft, MessageDraft
-from turnlog.agents.codex.record_kinds import KEPT_FIELDS, RECORD_KINDS, RecordOutcome
+from turnlog.agents.codex import NAME
+from turnlog.agents.codex.record_kinds import KEPT_FIELDS, RECORD_KINDS, CodexRecordOutcome
 from turnlog.agents.codex.records import fields_of
 from turnlog.agents.codex.sources import session_id, thread_of
-from turnlog.agents.codex.state import CodexPendingMessage, CodexState
-from turnlog.agents.decoding import LineContext, aware, clean_json
-from turnlog.model import Fate, HistoryEvent, Message, Origin, RecordEvent, RunMetadataEvent
+from turnlog.agents.codex.state import CodexPendingMessage, CodexState, next_turn_key
+from turnlog.agents.decoding import LineContext, aware, clean_json, in_order_of_arrival
+from turnlog.model import (
+    Fate,
+    HistoryEvent,
+    Message,
+    Origin,
+    Part,
+    ProviderData,
+    RecordEvent,
+    RunMetadataEvent,
+    StopReason,
+    ToolCallPart,
+    ToolKind,
+    ToolResult,
+    ToolState,
+    Usage,
+)
+from turnlog.model.tools import STATE_OF_STATUS, state_after
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 """Origins of messages that begin a turn: a person wrote them, or for a subagent its parent."""
@@ -49,9 +67,9 @@ class CodexContext(LineContext):
         self.external_id = external_id
         self.session_id = session_id(external_id)
         self.session = SessionChange(session_id=self.session_id)
-        self.new_messages: list[MessageDraft | MessageChange] = []
-        self.drafts: dict[str, MessageDraft] = {}
-        self.calls: dict[str, CallDraft] = {}
+        self.new_messages: list[CodexMessageDraft | MessageChange] = []
+        self.drafts: dict[str, CodexMessageDraft] = {}
+        self.calls: dict[str, CodexCallDraft] = {}
         self.payload: Raw | bytes = b""
         """The JSON of the line's payload; the line itself where it has no envelope."""
         self.written_at: datetime | None = None
@@ -148,7 +166,7 @@ class CodexContext(LineContext):
             )
         )
 
-    def begin_message(self, message_id: str) -> MessageDraft:
+    def begin_message(self, message_id: str) -> CodexMessageDraft:
         """Begin an assistant message, which is a new response of the model."""
         state = self.state
         state.step += 1
@@ -168,7 +186,7 @@ class CodexContext(LineContext):
             draft.metadata["effort"] = state.effort
         return draft
 
-    def draft_of(self, message_id: str) -> MessageDraft | None:
+    def draft_of(self, message_id: str) -> CodexMessageDraft | None:
         """The draft of an assistant message; None when the message is no longer remembered."""
         draft = self.drafts.get(message_id)
         if draft is not None:
@@ -176,13 +194,13 @@ class CodexContext(LineContext):
         next_place = self.state.messages.get(message_id)
         return None if next_place is None else self._draft(message_id, next_place)
 
-    def _draft(self, message_id: str, next_place: CodexPendingMessage) -> MessageDraft:
-        draft = MessageDraft(message_id, self.session_id, next_place, (message_id,))
+    def _draft(self, message_id: str, next_place: CodexPendingMessage) -> CodexMessageDraft:
+        draft = CodexMessageDraft(message_id, self.session_id, next_place, (message_id,))
         self.drafts[message_id] = draft
         self.new_messages.append(draft)
         return draft
 
-    def current_draft(self) -> MessageDraft | None:
+    def current_draft(self) -> CodexMessageDraft | None:
         """The draft of the current assistant message; None when the next item begins another."""
         message_id = self.state.current_message
         if message_id is None:
@@ -205,7 +223,7 @@ class CodexContext(LineContext):
                 return
             state.turn_id = state.turn_key = turn_id
         elif prompt is not None and state.turn_id is None:
-            state.turn_key = identity.next_turn_key(state.turn_key, prompt)
+            state.turn_key = next_turn_key(state.turn_key, prompt)
         else:
             return
         state.text_counts = {}
@@ -224,7 +242,7 @@ class CodexContext(LineContext):
         """Add the event that `RECORD_KINDS` has for a record; a record of an unknown kind is kept as such."""
         outcome = RECORD_KINDS.get(kind)
         event: HistoryEvent
-        if outcome is RecordOutcome.RUN_METADATA or kind == "event_msg/token_count":
+        if outcome is CodexRecordOutcome.RUN_METADATA or kind == "event_msg/token_count":
             event = RunMetadataEvent(
                 id=self.position_id(),
                 position=self.position,
@@ -298,3 +316,126 @@ def _kept_fields(kind: str, payload: bytes | Raw) -> Raw | UnsetType:
     found = fields_of(payload)
     kept = [b'"%s":%s' % (name.encode(), bytes(found[name])) for name in wanted if name in found]
     return Raw(b"{%s}" % b",".join(kept)) if kept else UNSET
+
+
+# -- messages and calls while their records are read: what one feed has of them
+
+
+class CodexMessageDraft(msgspec.Struct, eq=False):
+    """What one feed has read of an assistant message. `pending` is its place, which outlives the feed."""
+
+    id: str
+    session_id: str
+    pending: CodexPendingMessage
+    record_ids: tuple[str, ...]
+    parts: dict[int, Part | CodexCallDraft] = {}
+    records: list[RecordRef] = []
+    in_order: bool = True
+    """Whether the records are in file order."""
+    created_at: datetime | None = None
+    completed_at: datetime | None = None
+    model: str | None = None
+    provider: str | None = None
+    origin: Origin | None = None
+    response_id: str | None = None
+    stop_reason: StopReason | None = None
+    usage: Usage | None = None
+    metadata: dict[str, Any] = {}
+
+    def add_time(self, moment: datetime | None) -> None:
+        """Widen the message's times by that of a record."""
+        if moment is None:
+            return
+        if self.created_at is None or self.completed_at is None:
+            self.created_at = self.completed_at = moment
+        elif moment > self.completed_at:
+            self.completed_at = moment
+        elif moment < self.created_at:
+            self.created_at = moment
+
+    def change(self) -> MessageChange:
+        """The message as this feed knows it. The draft cannot be used afterwards."""
+        place = self.pending
+        # A draft and its calls refer to each other. Emptying `parts` frees them without the garbage collector.
+        parts, self.parts = self.parts, {}
+        numbers = list(parts)
+        if numbers != sorted(numbers):
+            parts = dict(sorted(parts.items()))
+        message = Message(
+            id=self.id,
+            role="assistant",
+            parts=tuple([part.part() if isinstance(part, CodexCallDraft) else part for part in parts.values()]),
+            origin=self.origin,
+            created_at=self.created_at,
+            # The records of a copy have the time of the copying. Only the original has the time of the end.
+            completed_at=None if place.copied else self.completed_at,
+            model=self.model,
+            response_id=self.response_id,
+            stop_reason=self.stop_reason,
+            usage=self.usage,
+            provider=None if self.provider is None else ProviderData(name=self.provider),
+            metadata={NAME: self.metadata} if self.metadata else {},
+        )
+        if not self.in_order:
+            self.records.sort(key=itemgetter(0))
+        return MessageChange(
+            message=message,
+            placement=Placement(
+                session_id=self.session_id,
+                position=place.position,
+                records=tuple(self.records),
+                record_ids=self.record_ids,
+                parent_id=place.parent,
+                turn=place.turn,
+                step=place.step,
+                copied=place.copied,
+            ),
+        )
+
+
+class CodexCallDraft(msgspec.Struct, eq=False):
+    """A tool call in a message draft. Results are added as their records are read."""
+
+    draft: CodexMessageDraft
+    number: int
+    id: str
+    name: str
+    kind: ToolKind
+    input: Raw | UnsetType = UNSET
+    input_text: str | None = None
+    provider: ProviderData | None = None
+    provider_executed: bool = False
+    parent: str | None = None
+    started_at: datetime | None = None
+    state: ToolState = ToolState.INPUT_AVAILABLE
+    metadata: dict[str, Any] = {}
+    results: list[ToolResult] = []
+
+    def add_result(self, result: ToolResult) -> None:
+        """Add a result. One with the id of a known result changes nothing."""
+        if not self.results or all(known.id != result.id for known in self.results):
+            self.results.append(result)
+
+    def part(self) -> ToolCallPart:
+        """The call with the results so far."""
+        results, state = self.results, self.state
+        if len(results) == 1:
+            state = STATE_OF_STATUS[results[0].status]
+        elif results:
+            results = in_order_of_arrival(results)
+            state = state_after(ToolState.INPUT_AVAILABLE, [result.status for result in results])
+        return ToolCallPart(
+            id=f"{self.draft.id}.{self.number}",
+            provider=self.provider,
+            metadata={NAME: self.metadata} if self.metadata else {},
+            tool_call_id=self.id,
+            tool_name=self.name,
+            kind=self.kind,
+            input=self.input,
+            input_text=self.input_text,
+            state=state,
+            provider_executed=self.provider_executed,
+            parent_tool_call_id=self.parent,
+            started_at=self.started_at,
+            results=tuple(results),
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class RecordOutcome(StrEnum):
+class CodexRecordOutcome(StrEnum):
     """What becomes of a record."""
 
     MESSAGE = "message"
@@ -24,14 +24,14 @@ class RecordOutcome(StrEnum):
     RECORD = "record"
 
 
-def _kinds(prefix: str, outcome: RecordOutcome, *names: str) -> dict[str, RecordOutcome]:
+def _kinds(prefix: str, outcome: CodexRecordOutcome, *names: str) -> dict[str, CodexRecordOutcome]:
     return {f"{prefix}{name}": outcome for name in names}
 
 
-RECORD_KINDS: dict[str, RecordOutcome] = {
+RECORD_KINDS: dict[str, CodexRecordOutcome] = {
     **_kinds(
         "response_item/",
-        RecordOutcome.MESSAGE,
+        CodexRecordOutcome.MESSAGE,
         "message",
         "reasoning",
         "function_call",
@@ -44,7 +44,7 @@ RECORD_KINDS: dict[str, RecordOutcome] = {
     ),
     **_kinds(
         "response_item/",
-        RecordOutcome.RESULT,
+        CodexRecordOutcome.RESULT,
         "function_call_output",
         "custom_tool_call_output",
         "tool_search_output",
@@ -53,7 +53,7 @@ RECORD_KINDS: dict[str, RecordOutcome] = {
     ),
     **_kinds(
         "response_item/",
-        RecordOutcome.RECORD,
+        CodexRecordOutcome.RECORD,
         "additional_tools",
         "compaction",
         "compaction_summary",
@@ -65,7 +65,7 @@ RECORD_KINDS: dict[str, RecordOutcome] = {
     ),
     **_kinds(
         "event_msg/",
-        RecordOutcome.DUPLICATE,
+        CodexRecordOutcome.DUPLICATE,
         "user_message",
         "agent_message",
         "agent_reasoning",
@@ -79,7 +79,7 @@ RECORD_KINDS: dict[str, RecordOutcome] = {
     ),
     **_kinds(
         "event_msg/item_completed/",
-        RecordOutcome.DUPLICATE,
+        CodexRecordOutcome.DUPLICATE,
         "UserMessage",
         "AgentMessage",
         "Reasoning",
@@ -95,16 +95,16 @@ RECORD_KINDS: dict[str, RecordOutcome] = {
         "FunctionCallOutput",
         "Sleep",
     ),
-    "event_msg/token_count": RecordOutcome.DUPLICATE,
-    "token_usage_record": RecordOutcome.MESSAGE,
-    "compacted": RecordOutcome.COMPACTION,
-    "event_msg/turn_aborted": RecordOutcome.INTERRUPT,
-    "event_msg/thread_rolled_back": RecordOutcome.REWIND,
-    "event_msg/error": RecordOutcome.ERROR,
-    "event_msg/stream_error": RecordOutcome.ERROR,
+    "event_msg/token_count": CodexRecordOutcome.DUPLICATE,
+    "token_usage_record": CodexRecordOutcome.MESSAGE,
+    "compacted": CodexRecordOutcome.COMPACTION,
+    "event_msg/turn_aborted": CodexRecordOutcome.INTERRUPT,
+    "event_msg/thread_rolled_back": CodexRecordOutcome.REWIND,
+    "event_msg/error": CodexRecordOutcome.ERROR,
+    "event_msg/stream_error": CodexRecordOutcome.ERROR,
     **_kinds(
         "event_msg/",
-        RecordOutcome.RUN_METADATA,
+        CodexRecordOutcome.RUN_METADATA,
         "task_started",
         "task_complete",
         "turn_started",
@@ -122,11 +122,11 @@ RECORD_KINDS: dict[str, RecordOutcome] = {
         "item_completed/ContextCompaction",
         "item_completed/HookPrompt",
     ),
-    "session_meta": RecordOutcome.RUN_METADATA,
-    "turn_context": RecordOutcome.RUN_METADATA,
+    "session_meta": CodexRecordOutcome.RUN_METADATA,
+    "turn_context": CodexRecordOutcome.RUN_METADATA,
     **_kinds(
         "",
-        RecordOutcome.RECORD,
+        CodexRecordOutcome.RECORD,
         "world_state",
         "dynamic_tools_updated",
         "inter_agent_communication",
@@ -138,7 +138,7 @@ RECORD_KINDS: dict[str, RecordOutcome] = {
     ),
     **_kinds(
         "event_msg/",
-        RecordOutcome.RECORD,
+        CodexRecordOutcome.RECORD,
         "agent_message_content_delta",
         "agent_message_delta",
         "agent_reasoning_delta",

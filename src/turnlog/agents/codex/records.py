@@ -18,7 +18,7 @@ from turnlog.agents.decoding import Count, LosslessDecoder, clean_json
 from turnlog.agents.jsonl import UNREADABLE, JsonLines
 
 
-class Line(msgspec.Struct, gc=False):
+class CodexLine(msgspec.Struct, gc=False):
     """A record's envelope. Logs of 2025 (up to 0.3x) have none: their records are the items themselves."""
 
     timestamp: datetime | None = None
@@ -33,7 +33,7 @@ FIRST_KEYS = ("timestamp", "ordinal", "type", "id", "record_type")
 """Fields that a record begins with in the recorded versions."""
 
 
-class Content(msgspec.Struct, gc=False):
+class CodexContent(msgspec.Struct, gc=False):
     """A content of a message, of reasoning or of an output."""
 
     type: str = ""
@@ -78,16 +78,16 @@ class Item(msgspec.Struct, gc=False):
     type: str = ""
     id: str | None = None
     role: str | None = None
-    content: list[Content] | str | None = None
+    content: list[CodexContent] | str | None = None
     phase: str | None = None
     status: str | None = None
-    summary: list[Content] | None = None
+    summary: list[CodexContent] | None = None
     encrypted_content: str | None = None
     name: str | None = None
     namespace: str | None = None
     arguments: Raw | UnsetType = UNSET
     call_id: str | None = None
-    output: str | list[Content] | OutputObject | None = None
+    output: str | list[CodexContent] | OutputObject | None = None
     input: str | None = None
     action: Raw | UnsetType = UNSET
     tools: Raw | UnsetType = UNSET
@@ -111,7 +111,7 @@ class CompleteItem(Item, gc=False, forbid_unknown_fields=True):
     """Who runs a `tool_search_call`. It is not read."""
 
 
-class WireUsage(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
+class CodexUsage(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
     """Token counts: `input_tokens` contains the cached ones, `output_tokens` the reasoning."""
 
     input_tokens: Count | None = None
@@ -125,8 +125,8 @@ class WireUsage(msgspec.Struct, gc=False, frozen=True, omit_defaults=True):
 class TokenInfo(msgspec.Struct, gc=False):
     """Running totals, and the counts of the newest response."""
 
-    total_token_usage: WireUsage | None = None
-    last_token_usage: WireUsage | None = None
+    total_token_usage: CodexUsage | None = None
+    last_token_usage: CodexUsage | None = None
 
 
 class Duration(msgspec.Struct, gc=False):
@@ -141,7 +141,7 @@ class TurnItem(msgspec.Struct, gc=False):
 
     type: str = ""
     id: str | None = None
-    content: list[Content] | None = None
+    content: list[CodexContent] | None = None
     summary_text: list[str] | None = None
     raw_content: list[str] | None = None
     text: str | None = None
@@ -173,7 +173,7 @@ class TurnItem(msgspec.Struct, gc=False):
     duration_ms: int | None = None
 
 
-class Event(msgspec.Struct, gc=False):
+class CodexEvent(msgspec.Struct, gc=False):
     """`event_msg`: an event for a user interface."""
 
     type: str = ""
@@ -221,8 +221,8 @@ class UsageRecord(msgspec.Struct, gc=False):
     """`token_usage_record`: the tokens of one response, and the thread's total so far."""
 
     response_id: str | None = None
-    usage: WireUsage | None = None
-    thread_token_usage: WireUsage | None = None
+    usage: CodexUsage | None = None
+    thread_token_usage: CodexUsage | None = None
 
 
 class Git(msgspec.Struct, gc=False):
@@ -290,14 +290,14 @@ Tell: TypeAlias = Callable[[str, Literal["error", "note"], str | None], None]
 """Takes a problem: reason, severity, JSON path in the record."""
 
 
-def _is_record(record: Line) -> bool:
+def _is_record(record: CodexLine) -> bool:
     return bool(record.type or record.record_type) or (record.id is not None and record.timestamp is not None)
 
 
-read_lines = JsonLines(Line, first_keys=FIRST_KEYS, plausible=_is_record).read
+read_lines = JsonLines(CodexLine, first_keys=FIRST_KEYS, plausible=_is_record).read
 """Reads records out of bytes: see `turnlog.agents.jsonl.JsonLines.read`."""
 
-decode_line = msgspec.json.Decoder(Line).decode
+decode_line = msgspec.json.Decoder(CodexLine).decode
 
 
 class Payload(Generic[PayloadT]):
@@ -329,7 +329,7 @@ class Payload(Generic[PayloadT]):
 
 
 ITEMS = Payload(Item, CompleteItem)
-EVENTS = Payload(Event)
+EVENTS = Payload(CodexEvent)
 decode_item = ITEMS.decode
 decode_event = EVENTS.decode
 read_item = ITEMS.read

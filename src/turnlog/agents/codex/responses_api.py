@@ -14,8 +14,8 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from msgspec import Raw
 
-from turnlog.agents.codex.records import Annotation, Content, Item, TokenInfo, WireUsage
-from turnlog.agents.codex.sources import NAME
+from turnlog.agents.codex import NAME
+from turnlog.agents.codex.records import Annotation, CodexContent, CodexUsage, Item, TokenInfo
 from turnlog.model import (
     Citation,
     DataPart,
@@ -42,7 +42,7 @@ RawContent = Callable[[], Raw]
 """Returns the exact JSON of a content. It is called only where the JSON is kept, because finding it costs a decode."""
 
 
-def parts_of(content: list[Content] | str | None, message_id: str, raw: Callable[[int], Raw]) -> tuple[Part, ...]:
+def parts_of(content: list[CodexContent] | str | None, message_id: str, raw: Callable[[int], Raw]) -> tuple[Part, ...]:
     """The parts of a message; their ids are the message's with a number."""
     if isinstance(content, str):
         return (TextPart(id=f"{message_id}.0", text=content),)
@@ -60,7 +60,7 @@ def _marked(part: Part) -> Part:
     return part
 
 
-def part_of(piece: Content, part_id: str | None, raw: RawContent) -> Part:
+def part_of(piece: CodexContent, part_id: str | None, raw: RawContent) -> Part:
     """The part of a content in any message or output."""
     kind = piece.type
     if kind in TEXT_TYPES and piece.text is not None:
@@ -72,12 +72,12 @@ def part_of(piece: Content, part_id: str | None, raw: RawContent) -> Part:
     return UnknownPart(id=part_id, kind=kind, data=raw())
 
 
-def text_part(piece: Content, part_id: str | None) -> TextPart:
+def text_part(piece: CodexContent, part_id: str | None) -> TextPart:
     """The part of a text, with its citations."""
     return TextPart(id=part_id, text=piece.text or "", citations=citations_of([piece]))
 
 
-def citations_of(content: list[Content] | str | None) -> tuple[Citation, ...]:
+def citations_of(content: list[CodexContent] | str | None) -> tuple[Citation, ...]:
     """The citations on the texts of a content."""
     if not isinstance(content, list):
         return ()
@@ -106,7 +106,7 @@ def reasoning_part(item: Item, part_id: str, model: str | None) -> ReasoningPart
     )
 
 
-def join_texts(pieces: Sequence[Content] | None) -> str:
+def join_texts(pieces: Sequence[CodexContent] | None) -> str:
     """The texts of a summary or of reasoning, as paragraphs."""
     if not pieces:
         return ""
@@ -115,7 +115,7 @@ def join_texts(pieces: Sequence[Content] | None) -> str:
     return "\n\n".join([piece.text for piece in pieces if piece.text])
 
 
-def text_of(content: list[Content] | str | None) -> str:
+def text_of(content: list[CodexContent] | str | None) -> str:
     """The text of a content, joined by newlines."""
     if isinstance(content, str):
         return content
@@ -150,7 +150,7 @@ def _decoded(body: str, *, is_base64: bool) -> bytes | None:
     return from_base64(body) if is_base64 else unquote_to_bytes(body)
 
 
-def _image_part(piece: Content, part_id: str | None) -> FilePart | None:
+def _image_part(piece: CodexContent, part_id: str | None) -> FilePart | None:
     return None if piece.image_url is None else file_of(piece.image_url, part_id, piece.filename)
 
 
@@ -164,7 +164,7 @@ def _citation(annotation: Annotation) -> Citation:
     )
 
 
-def usage_of(wire: WireUsage) -> Usage:
+def usage_of(wire: CodexUsage) -> Usage:
     """The usage of one response, in disjoint buckets: the API's input includes cached tokens, its output reasoning."""
     cached, written, reasoning = wire.cached_input_tokens, wire.cache_write_input_tokens, wire.reasoning_output_tokens
     whole, output = wire.input_tokens, wire.output_tokens
@@ -177,12 +177,12 @@ def usage_of(wire: WireUsage) -> Usage:
     )
 
 
-def counts_key(wire: WireUsage) -> str:
+def counts_key(wire: CodexUsage) -> str:
     """A text that is equal for equal counts of any version: since 0.14x a count that was missing before is zero."""
     return " ".join([str(getattr(wire, name) or 0) for name in wire.__struct_fields__])
 
 
-def usage_of_count(info: TokenInfo, before: WireUsage | None) -> Usage | None:
+def usage_of_count(info: TokenInfo, before: CodexUsage | None) -> Usage | None:
     """The usage of the newest response, from a `token_count` whose total has changed.
 
     It is what the record has of the last response; without that, the increase of the total. None when there is neither:
@@ -196,11 +196,11 @@ def usage_of_count(info: TokenInfo, before: WireUsage | None) -> Usage | None:
     return usage_of(now if before is None else _difference(now, before))
 
 
-def _difference(now: WireUsage, before: WireUsage) -> WireUsage:
+def _difference(now: CodexUsage, before: CodexUsage) -> CodexUsage:
     """The tokens since the total `before`; all of `now` when the total began anew."""
     if (now.total_tokens or 0) < (before.total_tokens or 0):
         return now
-    return WireUsage(
+    return CodexUsage(
         input_tokens=_increase(now.input_tokens, before.input_tokens),
         cached_input_tokens=_increase(now.cached_input_tokens, before.cached_input_tokens),
         cache_write_input_tokens=_increase(now.cache_write_input_tokens, before.cache_write_input_tokens),

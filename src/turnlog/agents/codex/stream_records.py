@@ -8,7 +8,7 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from turnlog.agents.codex.record_kinds import RecordOutcome
+from turnlog.agents.codex.record_kinds import CodexRecordOutcome
 from turnlog.agents.codex.records import Duration, Payload, fields_of
 from turnlog.agents.codex.responses_api import from_base64
 from turnlog.agents.codex.tools import status_of
@@ -17,46 +17,46 @@ from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.printed_stream import PrintedContext, PrintedMessage, StreamState, kept_fields
 from turnlog.model import DataPart, FilePart, Part, TextPart, ToolKind, ToolResult, UnknownPart
 
-EXEC_KINDS: dict[str, RecordOutcome] = {
-    "thread.started": RecordOutcome.RUN_METADATA,
-    "turn.started": RecordOutcome.RECORD,
-    "turn.completed": RecordOutcome.RUN_METADATA,
-    "turn.failed": RecordOutcome.ERROR,
-    "error": RecordOutcome.ERROR,
-    "item/agent_message": RecordOutcome.MESSAGE,
-    "item/reasoning": RecordOutcome.MESSAGE,
-    "item/command_execution": RecordOutcome.MESSAGE,
-    "item/file_change": RecordOutcome.MESSAGE,
-    "item/mcp_tool_call": RecordOutcome.MESSAGE,
-    "item/collab_tool_call": RecordOutcome.MESSAGE,
-    "item/web_search": RecordOutcome.MESSAGE,
-    "item/todo_list": RecordOutcome.MESSAGE,
-    "item/error": RecordOutcome.ERROR,
+EXEC_KINDS: dict[str, CodexRecordOutcome] = {
+    "thread.started": CodexRecordOutcome.RUN_METADATA,
+    "turn.started": CodexRecordOutcome.RECORD,
+    "turn.completed": CodexRecordOutcome.RUN_METADATA,
+    "turn.failed": CodexRecordOutcome.ERROR,
+    "error": CodexRecordOutcome.ERROR,
+    "item/agent_message": CodexRecordOutcome.MESSAGE,
+    "item/reasoning": CodexRecordOutcome.MESSAGE,
+    "item/command_execution": CodexRecordOutcome.MESSAGE,
+    "item/file_change": CodexRecordOutcome.MESSAGE,
+    "item/mcp_tool_call": CodexRecordOutcome.MESSAGE,
+    "item/collab_tool_call": CodexRecordOutcome.MESSAGE,
+    "item/web_search": CodexRecordOutcome.MESSAGE,
+    "item/todo_list": CodexRecordOutcome.MESSAGE,
+    "item/error": CodexRecordOutcome.ERROR,
 }
 """Kind -> what becomes of it. An item has one kind, whether it began, continued or ended."""
 
-EVENT_KINDS: dict[str, RecordOutcome] = {
-    "settings": RecordOutcome.RUN_METADATA,
-    "prompt": RecordOutcome.MESSAGE,
-    "event_msg/agent_message": RecordOutcome.MESSAGE,
-    "event_msg/agent_reasoning": RecordOutcome.MESSAGE,
-    "event_msg/agent_reasoning_raw_content": RecordOutcome.MESSAGE,
-    "event_msg/exec_command_begin": RecordOutcome.MESSAGE,
-    "event_msg/exec_command_end": RecordOutcome.RESULT,
-    "event_msg/patch_apply_begin": RecordOutcome.MESSAGE,
-    "event_msg/patch_apply_end": RecordOutcome.RESULT,
-    "event_msg/mcp_tool_call_begin": RecordOutcome.MESSAGE,
-    "event_msg/mcp_tool_call_end": RecordOutcome.RESULT,
-    "event_msg/web_search_begin": RecordOutcome.MESSAGE,
-    "event_msg/web_search_end": RecordOutcome.RESULT,
-    "event_msg/view_image_tool_call": RecordOutcome.MESSAGE,
-    "event_msg/plan_update": RecordOutcome.MESSAGE,
-    "event_msg/token_count": RecordOutcome.RUN_METADATA,
-    "event_msg/task_started": RecordOutcome.RUN_METADATA,
-    "event_msg/task_complete": RecordOutcome.RUN_METADATA,
-    "event_msg/turn_aborted": RecordOutcome.INTERRUPT,
-    "event_msg/error": RecordOutcome.ERROR,
-    "event_msg/stream_error": RecordOutcome.ERROR,
+EVENT_KINDS: dict[str, CodexRecordOutcome] = {
+    "settings": CodexRecordOutcome.RUN_METADATA,
+    "prompt": CodexRecordOutcome.MESSAGE,
+    "event_msg/agent_message": CodexRecordOutcome.MESSAGE,
+    "event_msg/agent_reasoning": CodexRecordOutcome.MESSAGE,
+    "event_msg/agent_reasoning_raw_content": CodexRecordOutcome.MESSAGE,
+    "event_msg/exec_command_begin": CodexRecordOutcome.MESSAGE,
+    "event_msg/exec_command_end": CodexRecordOutcome.RESULT,
+    "event_msg/patch_apply_begin": CodexRecordOutcome.MESSAGE,
+    "event_msg/patch_apply_end": CodexRecordOutcome.RESULT,
+    "event_msg/mcp_tool_call_begin": CodexRecordOutcome.MESSAGE,
+    "event_msg/mcp_tool_call_end": CodexRecordOutcome.RESULT,
+    "event_msg/web_search_begin": CodexRecordOutcome.MESSAGE,
+    "event_msg/web_search_end": CodexRecordOutcome.RESULT,
+    "event_msg/view_image_tool_call": CodexRecordOutcome.MESSAGE,
+    "event_msg/plan_update": CodexRecordOutcome.MESSAGE,
+    "event_msg/token_count": CodexRecordOutcome.RUN_METADATA,
+    "event_msg/task_started": CodexRecordOutcome.RUN_METADATA,
+    "event_msg/task_complete": CodexRecordOutcome.RUN_METADATA,
+    "event_msg/turn_aborted": CodexRecordOutcome.INTERRUPT,
+    "event_msg/error": CodexRecordOutcome.ERROR,
+    "event_msg/stream_error": CodexRecordOutcome.ERROR,
 }
 """Kind of what was printed up to 0.43 -> what becomes of it. Any other event of the log is a record."""
 
@@ -182,7 +182,6 @@ def _is_stream_line(line: ExecLine) -> bool:
 
 
 EXEC_LINES = JsonLines(ExecLine, first_keys=("type", "id", "prompt"), plausible=_is_stream_line)
-
 
 _MCP_TYPES = frozenset({"image", "audio", "resource", "resource_link"})
 """Types of an MCP server's content that become a `DataPart` when they have no bytes."""

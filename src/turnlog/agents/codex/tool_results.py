@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw
 from turnlog.agents.changes import ResultChange
 from turnlog.agents.codex.assistant_messages import add_call, image_result
 from turnlog.agents.codex.fold_context import CodexContext, CountedAs
-from turnlog.agents.codex.records import Content, Event, Item, OutputObject, TurnItem, clean
+from turnlog.agents.codex.records import CodexContent, CodexEvent, Item, OutputObject, TurnItem, clean
 from turnlog.agents.codex.responses_api import part_of, text_of
 from turnlog.agents.codex.state import CallOutcome, CodexPendingCall
 from turnlog.agents.codex.tools import CODE_MODE, SPAWN_TOOLS, milliseconds_of, status_of, verdict_of
@@ -157,7 +157,7 @@ def read_call_item(context: CodexContext, item: TurnItem) -> CountedAs:
     return "results" if add_nested_call(context, item, status or "success") else "events"
 
 
-def read_call_event(context: CodexContext, event: Event) -> CountedAs:
+def read_call_event(context: CodexContext, event: CodexEvent) -> CountedAs:
     """Read an event at the end of a call (up to 0.14x)."""
     call = context.state.calls.get(event.call_id or "")
     if event.call_id is None or call is None:
@@ -392,12 +392,12 @@ def _link_agents(context: CodexContext, item: TurnItem) -> None:
 # -- outputs
 
 
-def output_text(output: str | list[Content] | OutputObject | None) -> str:
+def output_text(output: str | list[CodexContent] | OutputObject | None) -> str:
     """The text of an output."""
     return output.content or "" if isinstance(output, OutputObject) else text_of(output)
 
 
-def _parts_of(context: CodexContext, output: list[Content]) -> tuple[Part, ...]:
+def _parts_of(context: CodexContext, output: list[CodexContent]) -> tuple[Part, ...]:
     payload = context.payload
     return tuple([part_of(piece, None, lambda at=at: raw_at(payload, "output", at)) for at, piece in enumerate(output)])
 

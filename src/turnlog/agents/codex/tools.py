@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from turnlog.agents.codex import NAME
 from turnlog.agents.codex.records import Duration
+from turnlog.agents.hook_events import (
+    HookFormat,
+    read_call,
+    read_permission_request,
+    read_prompt,
+    read_result,
+    read_stop,
+)
 from turnlog.model import ResultStatus, ToolKind
 
 TOOL_KINDS: dict[str, ToolKind] = {
@@ -46,6 +55,36 @@ CODE_MODE = frozenset({"exec", "wait"})
 
 SPAWN_TOOLS = frozenset({"spawn_agent"})
 
+
+def tool_name(name: str, namespace: str | None) -> str:
+    """The name of a tool; for an MCP tool with its server, as older versions wrote it."""
+    if namespace is not None and namespace.startswith("mcp__"):
+        return f"{namespace}__{name}"
+    return name
+
+
+def metadata_of(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts without those that are None."""
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+# -- what hooks say (recorded with 0.169.0): whatever runs commands is called `Bash` there
+
+
+EVENTS = {
+    "UserPromptSubmit": read_prompt,
+    "PreToolUse": read_call,
+    "PostToolUse": read_result,
+    "PermissionRequest": read_permission_request,
+    "Stop": read_stop,
+}
+
+HOOK_FORMAT = HookFormat(NAME, EVENTS, {**TOOL_KINDS, "Bash": ToolKind.EXECUTE}, child="{agent}")
+
+
+# -- how a call ended
+
+
 _STATUS: dict[str, ResultStatus] = {
     "completed": "success",
     "success": "success",
@@ -62,13 +101,57 @@ _STATUS: dict[str, ResultStatus] = {
 _KILLED = -1
 """Exit code of a process that Codex itself ended."""
 
+
+def status_of(word: str | None, exit_code: int | None) -> ResultStatus | None:
+    """The status of an item or event by its word or exit code; None when it has neither."""
+    status = _STATUS.get(word) if word is not None else None
+    if status == "error" and exit_code == _KILLED:
+        return "aborted"
+    if status is None and exit_code is not None:
+        return _status_of_code(exit_code)
+    return status
+
+
+def _status_of_code(code: int) -> ResultStatus:
+    if code == _KILLED:
+        return "aborted"
+    return "error" if code else "success"
+
+
+def milliseconds_of(duration: Duration | str | None) -> int | None:
+    """A duration in whole milliseconds."""
+    if not isinstance(duration, Duration):
+        return None
+    return duration.secs * 1000 + duration.nanos // 1_000_000
+
+
+# -- how a call ended, by the text of its output
+
+
+class Verdict(NamedTuple):
+    """How a call ended, by the text of its output."""
+
+    status: ResultStatus = "success"
+    exit_code: int | None = None
+    duration_ms: int | None = None
+    running: bool = False
+
+
+_SUCCESS = Verdict()
+
+_RUNS = Verdict(running=True)
+
 _ABORTED = re.compile(r"(?:Wall time: [\d.]+ seconds\n)?aborted(?: by user(?: after [\d.]+s)?)?\s*\Z")
+
 _EXIT_CODE = re.compile(r"(?:.*\n){0,3}?(?:Exit code: |Process exited with code )(-?\d{1,10})\n")
+
 _RUNNING = re.compile(r"(?:.*\n){0,3}?Process running with session ID ")
+
 _DENIED = re.compile(
     r"(?:exec command|patch|tool call|\w+ call) rejected by (?:the )?user|rejected by user|user rejected "
     r"|Command blocked by PreToolUse hook: "
 )
+
 _REJECTED = r"""Rejected(\"rejected by user\")" }"""
 """How the output of a command that could not be started ends when the user denied it."""
 
@@ -88,40 +171,11 @@ _FAILED = (
     "unable to locate image at ",
     "image path ",
 )
+
 _HEAD = 256
 """Characters at the beginning of an output that can say how its call ended."""
 
 _SCRIPT_RUNNING = "Script running "
-
-
-class _OldMetadata(msgspec.Struct):
-    exit_code: int | None = None
-    duration_seconds: float | None = None
-
-
-class _OldOutput(msgspec.Struct):
-    output: str | None = None
-    metadata: _OldMetadata | None = None
-
-
-class Verdict(NamedTuple):
-    """How a call ended, by the text of its output."""
-
-    status: ResultStatus = "success"
-    exit_code: int | None = None
-    duration_ms: int | None = None
-    running: bool = False
-
-
-_SUCCESS = Verdict()
-_RUNS = Verdict(running=True)
-
-
-def tool_name(name: str, namespace: str | None) -> str:
-    """The name of a tool; for an MCP tool with its server, as older versions wrote it."""
-    if namespace is not None and namespace.startswith("mcp__"):
-        return f"{namespace}__{name}"
-    return name
 
 
 def verdict_of(text: str) -> Verdict:
@@ -148,27 +202,14 @@ def verdict_of(text: str) -> Verdict:
     return Verdict("error") if head.startswith(_FAILED) else _SUCCESS
 
 
-def status_of(word: str | None, exit_code: int | None) -> ResultStatus | None:
-    """The status of an item or event by its word or exit code; None when it has neither."""
-    status = _STATUS.get(word) if word is not None else None
-    if status == "error" and exit_code == _KILLED:
-        return "aborted"
-    if status is None and exit_code is not None:
-        return _status_of_code(exit_code)
-    return status
+class _OldMetadata(msgspec.Struct):
+    exit_code: int | None = None
+    duration_seconds: float | None = None
 
 
-def milliseconds_of(duration: Duration | str | None) -> int | None:
-    """A duration in whole milliseconds."""
-    if not isinstance(duration, Duration):
-        return None
-    return duration.secs * 1000 + duration.nanos // 1_000_000
-
-
-def _status_of_code(code: int) -> ResultStatus:
-    if code == _KILLED:
-        return "aborted"
-    return "error" if code else "success"
+class _OldOutput(msgspec.Struct):
+    output: str | None = None
+    metadata: _OldMetadata | None = None
 
 
 def _old_verdict(text: str) -> Verdict | None:
@@ -183,8 +224,3 @@ def _old_verdict(text: str) -> Verdict | None:
     return Verdict(
         _status_of_code(facts.exit_code), facts.exit_code, None if seconds is None else round(seconds * 1000)
     )
-
-
-def metadata_of(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts without those that are None."""
-    return {name: value for name, value in facts.items() if value is not None}

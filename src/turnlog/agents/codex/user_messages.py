@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from turnlog.agents.codex import identity
+from turnlog.agents.codex import NAME
 from turnlog.agents.codex.fold_context import TURN_ORIGINS, CodexContext, CountedAs
-from turnlog.agents.codex.records import Content, Event, Item, TurnItem
+from turnlog.agents.codex.records import CodexContent, CodexEvent, Item, TurnItem
 from turnlog.agents.codex.responses_api import IMAGE_MARKS, file_of, parts_of, text_of
-from turnlog.agents.codex.sources import NAME
+from turnlog.agents.codex.state import derived_id, id_in_thread, text_key
 from turnlog.agents.codex.tool_results import end_calls, output_text
 from turnlog.agents.codex.tools import metadata_of
 from turnlog.agents.decoding import raw_at
@@ -60,7 +60,7 @@ def read_message(context: CodexContext, item: Item) -> None:
     is_prompt = origin in (Origin.PROMPT, Origin.SUBAGENT_PROMPT)
     role: Role = "system" if item.role == "system" else "user" if origin in TURN_ORIGINS else "developer"
     own_text = prompt_text(item.content)
-    key = identity.text_key(own_text)
+    key = text_key(own_text)
     message_id = context.state.unmatched_prompts.pop(f"{_EVENT}:{key}", None) if is_prompt else None
     known = message_id is not None
     if message_id is None:
@@ -88,7 +88,7 @@ def read_message(context: CodexContext, item: Item) -> None:
     context.changes.counts.messages += 1
 
 
-def read_user_message(context: CodexContext, event: Event) -> CountedAs:
+def read_user_message(context: CodexContext, event: CodexEvent) -> CountedAs:
     """Read a `user_message` event: a prompt as the person typed it. From 0.39 to 0.14x its item comes before it."""
     return _on_prompt(context, event.message or "", [url for url in event.images or () if url])
 
@@ -103,7 +103,7 @@ def read_user_item(context: CodexContext, item: TurnItem) -> CountedAs:
 def _on_prompt(context: CodexContext, text: str, images: list[str]) -> CountedAs:
     """Match a prompt with its item. A prompt whose item was not read becomes a message by this record."""
     state = context.state
-    key = identity.text_key(text)
+    key = text_key(text)
     if state.unmatched_prompts.pop(f"{_ITEM}:{key}", None) is not None:
         return "duplicates"
     if _is_reviewers_prompt(context):
@@ -111,7 +111,7 @@ def _on_prompt(context: CodexContext, text: str, images: list[str]) -> CountedAs
     if _drop_newest_item(state.unmatched_prompts):
         return "duplicates"
     _begin_turn(context, text)
-    message_id = identity.derived_id(context.thread, state.turn_key, "user", text, state.text_counts)
+    message_id = derived_id(context.thread, state.turn_key, "user", text, state.text_counts)
     state.remember_unmatched_prompt(f"{_EVENT}:{key}", message_id)
     parts: list[Part] = [TextPart(id=f"{message_id}.0", text=text)]
     for number, url in enumerate(images, 1):
@@ -198,9 +198,7 @@ def read_context(context: CodexContext, item: Item) -> None:
 
 def read_spawned(context: CodexContext, text: str) -> None:
     """Add the text that tells a subagent what it is: in its copy, it is the output of the call that spawned it."""
-    message_id = identity.derived_id(
-        context.external_id, context.state.turn_key, "developer", text, context.state.text_counts
-    )
+    message_id = derived_id(context.external_id, context.state.turn_key, "developer", text, context.state.text_counts)
     part = TextPart(id=f"{message_id}.0", text=text)
     context.add_message(
         Message(id=message_id, role="developer", parts=(part,), origin=Origin.HARNESS, created_at=context.written_at)
@@ -250,11 +248,11 @@ def _is_attached_image(context: CodexContext, item: Item) -> bool:
 
 def _id_of(context: CodexContext, item: Item, role: str, text: str) -> str:
     if item.id is not None:
-        return identity.id_in_thread(context.thread, item.id)
-    return identity.derived_id(context.thread, context.state.turn_key, role, text, context.state.text_counts)
+        return id_in_thread(context.thread, item.id)
+    return derived_id(context.thread, context.state.turn_key, role, text, context.state.text_counts)
 
 
-def prompt_text(content: list[Content] | str | None) -> str:
+def prompt_text(content: list[CodexContent] | str | None) -> str:
     """The text of a prompt, without the marks around its images."""
     if isinstance(content, str):
         return content

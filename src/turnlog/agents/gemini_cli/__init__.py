@@ -12,8 +12,9 @@ import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, HookHandler, HookSettings, Source, SourceKind
 from turnlog.agents.commands import SESSION, CommandForm, words
-from turnlog.agents.gemini_cli.sources import NAME, find_sources
 from turnlog.paths import Folders
+
+NAME = "gemini-cli"
 
 _HOMES = Folders(("~/.gemini",), home_variable="GEMINI_CLI_HOME")
 
@@ -65,11 +66,13 @@ class GeminiCli(Agent):
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Logs, subagents, spilled outputs and the log of prompts below a home."""
+        from turnlog.agents.gemini_cli.sources import find_sources
+
         return find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A log has a header with a `sessionId` and a `projectHash`, a stream an `init` with a `session_id`."""
-        from turnlog.agents.gemini_cli.detection import detect_log
+        from turnlog.agents.gemini_cli.sources import detect_log
         from turnlog.agents.gemini_cli.stream import STREAM_JSON
         from turnlog.agents.printed_stream import detect_printed
 
@@ -79,11 +82,11 @@ class GeminiCli(Agent):
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a log, the log of prompts, a spilled output or a stream, or what hooks reading."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
-            from turnlog.agents.gemini_cli.sidecars import SidecarFold
+            from turnlog.agents.gemini_cli.sidecars import GeminiSidecarFold
 
-            return SidecarFold(source)
+            return GeminiSidecarFold(source)
         if source.kind is SourceKind.HOOKS:
-            from turnlog.agents.gemini_cli.hooks import HOOK_FORMAT
+            from turnlog.agents.gemini_cli.tools import HOOK_FORMAT
             from turnlog.agents.hook_events import HookFold
 
             return HookFold(HOOK_FORMAT, source, state)

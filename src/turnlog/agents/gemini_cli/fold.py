@@ -17,7 +17,6 @@ from msgspec import UNSET, Raw
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import aware, clean_json
-from turnlog.agents.gemini_cli.contents import joined_text, parse_parts
 from turnlog.agents.gemini_cli.conversation import append_message, apply_checkpoint, apply_rewind, is_message_key
 from turnlog.agents.gemini_cli.fold_context import GeminiContext, GeminiState, aware_or_none, decode_state, encode_state
 from turnlog.agents.gemini_cli.messages import LoggedMessage, is_subagent_request
@@ -27,13 +26,15 @@ from turnlog.agents.gemini_cli.records import (
     MESSAGE_TYPES,
     RECORD_KINDS,
     UPDATES,
-    Call,
-    Record,
-    RecordOutcome,
+    GeminiCall,
+    GeminiRecord,
+    GeminiRecordOutcome,
     Update,
     fields_of,
+    joined_text,
     kind_of_patch,
     locate_items,
+    parse_parts,
     recover_messages,
 )
 from turnlog.agents.gemini_cli.sidecars import (
@@ -132,7 +133,7 @@ def _read_whole(context: GeminiContext, data: bytes, source: Source) -> None:
 _EDGES = b" \t\r\n\x00"
 
 
-def _continue_previous_file(context: GeminiContext, record: Record, source: Source) -> None:
+def _continue_previous_file(context: GeminiContext, record: GeminiRecord, source: Source) -> None:
     """Begin behind the session's previous file, when the history was shortened in between; see `sidecars`."""
     previous = previous_file(source)
     if record.session_id is None or previous is None or was_cleared(source, record.session_id, record.start_time):
@@ -144,7 +145,7 @@ def _continue_previous_file(context: GeminiContext, record: Record, source: Sour
         context.continue_from(before, before.leaf)
 
 
-def _read_record(context: GeminiContext, record: Record) -> None:
+def _read_record(context: GeminiContext, record: GeminiRecord) -> None:
     counts = context.changes.counts
     if record.type in MESSAGE_TYPES and record.session_id is None:
         logged = LoggedMessage(record, context.json, context.position, context.length)
@@ -161,7 +162,7 @@ def _read_record(context: GeminiContext, record: Record) -> None:
         context.add_record(record.type or "", aware_or_none(record.timestamp), known=False)
 
 
-def _count(context: GeminiContext, record: Record, *, is_message: bool) -> None:
+def _count(context: GeminiContext, record: GeminiRecord, *, is_message: bool) -> None:
     counts = context.changes.counts
     if is_message:
         counts.messages += 1
@@ -171,7 +172,7 @@ def _count(context: GeminiContext, record: Record, *, is_message: bool) -> None:
         counts.events += 1
 
 
-def _read_header(context: GeminiContext, record: Record) -> None:
+def _read_header(context: GeminiContext, record: GeminiRecord) -> None:
     """Read the facts about the session. A header that comes again begins a resume of the same session."""
     if record.start_time is not None and not context.state.file:
         context.state.file = f"{aware(record.start_time):%Y%m%dT%H%M%S}."
@@ -192,7 +193,7 @@ def _read_header(context: GeminiContext, record: Record) -> None:
                     _count(context, logged.record, is_message=is_message_key(context, logged.key))
 
 
-def _is_of_subagent(record: Record) -> bool:
+def _is_of_subagent(record: GeminiRecord) -> bool:
     """Whether a log that lies among those of sessions is a subagent's, which has the id of the session.
 
     0.34 says so in the header's kind. 0.30 has no kinds: there the first message is the subagent's prompt.
@@ -227,7 +228,7 @@ def _apply_update(context: GeminiContext, update: Update, kind: str, raw: Raw) -
     outcome = RECORD_KINDS.get(kind)
     if outcome is None:
         context.add_record(kind, at, known=False)
-    elif outcome is RecordOutcome.CHECKPOINT:
+    elif outcome is GeminiRecordOutcome.CHECKPOINT:
         context.add_run_metadata(kind, at)
     else:
         context.add_run_metadata(kind, at, Raw(clean_json(bytes(raw))))
@@ -308,7 +309,7 @@ def split_steps(logged: LoggedMessage) -> Iterator[LoggedMessage]:
 def _steps(calls: list[_LocatedCall]) -> Iterator[list[_LocatedCall]]:
     """The calls, step by step."""
     current: list[_LocatedCall] = []
-    previous: Call | None = None
+    previous: GeminiCall | None = None
     for located in calls:
         call = _decode_call(located[0])
         if previous is not None and _begins_step(previous, call):
@@ -320,7 +321,7 @@ def _steps(calls: list[_LocatedCall]) -> Iterator[list[_LocatedCall]]:
         yield current
 
 
-def _begins_step(previous: Call, call: Call) -> bool:
+def _begins_step(previous: GeminiCall, call: GeminiCall) -> bool:
     number = call_index(call.id)
     if number is not None:
         return number == 0
@@ -328,6 +329,6 @@ def _begins_step(previous: Call, call: Call) -> bool:
     return before is not None and after is not None and abs(after - before) > _SIMULTANEOUS
 
 
-def _decode_call(raw: Raw) -> Call:
+def _decode_call(raw: Raw) -> GeminiCall:
     found = CALLS.decode(bytes(raw))
-    return Call() if isinstance(found, str) else found.record
+    return GeminiCall() if isinstance(found, str) else found.record

@@ -29,7 +29,7 @@ from turnlog.agents.gemini_cli.sources import session_id
 from turnlog.model import HistoryEvent, Message, Origin, RecordEvent, RunMetadataEvent, ToolResult
 
 
-class Entry(msgspec.Struct, array_like=True):
+class GeminiEntry(msgspec.Struct, array_like=True):
     """One id that the session has used."""
 
     position: int
@@ -68,7 +68,7 @@ class GeminiState(msgspec.Struct, rename=_STORED_NAMES):
     file: str = ""
     """The time of its first header, which distinguishes this file from others of the same session."""
     lines: int = 0
-    entries: dict[str, Entry] = {}
+    entries: dict[str, GeminiEntry] = {}
     active: list[str] = []
     """The conversation as the agent would show it now: keys of entries."""
     aliases: dict[str, str] = {}
@@ -95,7 +95,6 @@ class GeminiState(msgspec.Struct, rename=_STORED_NAMES):
 
 
 encode_state, decode_state = state_codec(GeminiState)
-
 
 _LARGEST_DATA = 4096
 """Bytes up to which the event of an unknown record carries the record."""
@@ -235,7 +234,7 @@ class GeminiContext(LineContext):
         """
         return f"{self.external_id}:{key}"
 
-    def add_message(self, key: str, message: Message, entry: Entry, refs: tuple[RecordRef, ...]) -> None:
+    def add_message(self, key: str, message: Message, entry: GeminiEntry, refs: tuple[RecordRef, ...]) -> None:
         """Add what one record has of a message. A message that is new follows the newest one in the list."""
         state = self.state
         is_new = key not in state.entries

@@ -17,18 +17,24 @@ from msgspec import Raw
 
 from turnlog.agents.changes import Link, RecordRef
 from turnlog.agents.decoding import clean_json, names_of, other_fields
-from turnlog.agents.gemini_cli.contents import (
+from turnlog.agents.gemini_cli import NAME
+from turnlog.agents.gemini_cli.fold_context import GeminiContext, GeminiEntry, aware_or_none
+from turnlog.agents.gemini_cli.records import (
+    RECORD_KINDS,
     ContentPart,
     FunctionResult,
+    GeminiCall,
+    GeminiRecord,
+    Thought,
+    Tokens,
+    fields_of,
     joined_text,
     parse_parts,
     provider_data,
     split_responses,
     to_part,
 )
-from turnlog.agents.gemini_cli.fold_context import Entry, GeminiContext, aware_or_none
-from turnlog.agents.gemini_cli.records import RECORD_KINDS, Call, Record, Thought, Tokens, fields_of
-from turnlog.agents.gemini_cli.sources import NAME, session_id
+from turnlog.agents.gemini_cli.sources import session_id
 from turnlog.agents.gemini_cli.tools import LoggedCall, parse_calls, result_of_response, to_tool_call
 from turnlog.model import (
     ErrorEvent,
@@ -46,14 +52,14 @@ from turnlog.model import (
 SESSION_CONTEXT = "<session_context>"
 """How the message begins in which the CLI describes the folder and the machine to the model before the first prompt."""
 
-_FIELDS = names_of(Record)
+_FIELDS = names_of(GeminiRecord)
 
 
 # -- a message in the file
 class LoggedMessage(NamedTuple):
     """A message in the file."""
 
-    record: Record
+    record: GeminiRecord
     json: bytes
     position: int
     length: int
@@ -169,7 +175,6 @@ PLACEHOLDER = "[The previous response was interrupted before it completed.]"
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _COMMAND = re.compile(re.escape(_SHELL) + r"(.*?)\n```\n\nThis produced the following result:\n", re.DOTALL)
 
-
 SYNTHETIC: dict[str, Any] = {NAME: {"synthetic": True}}
 """Metadata of a text inside a prompt that nobody typed."""
 
@@ -230,7 +235,7 @@ def is_binary_notice(content: MessageContent) -> bool:
     return len(content.parts) == 1 and content.parts[0].is_thought and content.parts[0].wire.text == BINARY_NOTICE
 
 
-def is_placeholder(record: Record, content: MessageContent) -> bool:
+def is_placeholder(record: GeminiRecord, content: MessageContent) -> bool:
     """Whether an answer only marks the place of an interrupted one, see `PLACEHOLDER`."""
     return record.type == "gemini" and record.tokens is None and content.text == PLACEHOLDER
 
@@ -259,7 +264,7 @@ _FOLDER = re.compile(
 )
 
 
-def _add_input(context: GeminiContext, logged: LoggedMessage, content: MessageContent, entry: Entry) -> None:
+def _add_input(context: GeminiContext, logged: LoggedMessage, content: MessageContent, entry: GeminiEntry) -> None:
     """Add a message that a person, the CLI or a hook wrote. A checkpoint's copy has nothing new."""
     if logged.is_copy and logged.key in context.state.entries:
         return
@@ -300,7 +305,7 @@ def _input_parts(parts: list[ContentPart], message_id: str) -> Iterator[Part]:
             number += 1
 
 
-def _input_facts(entry: Entry, typed: str, displayed: str) -> dict[str, Any]:
+def _input_facts(entry: GeminiEntry, typed: str, displayed: str) -> dict[str, Any]:
     facts: dict[str, Any] = {"display": displayed} if displayed and displayed != typed else {}
     command = shell_command_in(typed) if entry.origin is Origin.SHELL else None
     return facts if command is None else facts | {"command": command}
@@ -326,7 +331,7 @@ _TEXT, _FILES, _CALLS = 10_000, 15_000, 20_000
 """Numbers of parts: thoughts from 0, then the text, files and calls. The log does not say how they were interleaved."""
 
 
-def _add_answer(context: GeminiContext, logged: LoggedMessage, content: MessageContent, entry: Entry) -> None:
+def _add_answer(context: GeminiContext, logged: LoggedMessage, content: MessageContent, entry: GeminiEntry) -> None:
     """Add an answer; of a checkpoint's copy only what no record had."""
     record = logged.record
     message_id = context.message_id(logged.key)
@@ -358,7 +363,7 @@ def _add_answer(context: GeminiContext, logged: LoggedMessage, content: MessageC
     context.add_message(logged.key, message, entry, tuple(refs))
 
 
-def _answer_parts(record: Record, content: MessageContent, message_id: str, entry: Entry) -> list[Part]:
+def _answer_parts(record: GeminiRecord, content: MessageContent, message_id: str, entry: GeminiEntry) -> list[Part]:
     """Thoughts, text and files. The CLI's own notice is logged as a thought and shown as a text."""
     if entry.origin is Origin.HARNESS and is_binary_notice(content):
         return [TextPart(id=f"{message_id}.{_TEXT}", text=BINARY_NOTICE)]
@@ -445,7 +450,7 @@ def read_message(
         return False
     _read_responses(context, logged, content)
     if record.type == "user" and content.responses and not content.parts:
-        _remember(context, logged, Entry(logged.position, is_message=False, checksum=content.checksum))
+        _remember(context, logged, GeminiEntry(logged.position, is_message=False, checksum=content.checksum))
         return False
     entry = context.state.entries.get(logged.key)
     if entry is None:
@@ -458,14 +463,16 @@ def read_message(
     return True
 
 
-def _remember(context: GeminiContext, logged: LoggedMessage, entry: Entry) -> None:
+def _remember(context: GeminiContext, logged: LoggedMessage, entry: GeminiEntry) -> None:
     entries = context.state.entries
     known = entries.get(logged.key)
     if known is None or known.is_message == entry.is_message:
         entries[logged.key] = entry
 
 
-def _new_entry(context: GeminiContext, logged: LoggedMessage, content: MessageContent, origin: Origin | None) -> Entry:
+def _new_entry(
+    context: GeminiContext, logged: LoggedMessage, content: MessageContent, origin: Origin | None
+) -> GeminiEntry:
     """The entry of a message that is new, with its turn and step."""
     state = context.state
     if origin is None:
@@ -477,7 +484,7 @@ def _new_entry(context: GeminiContext, logged: LoggedMessage, content: MessageCo
     elif logged.record.type == "gemini" and origin is None:
         state.step += 1
         step = state.step
-    return Entry(logged.position, is_message=True, turn=state.turn or None, step=step, origin=origin)
+    return GeminiEntry(logged.position, is_message=True, turn=state.turn or None, step=step, origin=origin)
 
 
 def _read_responses(context: GeminiContext, logged: LoggedMessage, content: MessageContent) -> None:
@@ -488,7 +495,7 @@ def _read_responses(context: GeminiContext, logged: LoggedMessage, content: Mess
             continue
         state.finished_calls[response.call_id] = None
         at = None if logged.is_copy else aware_or_none(logged.record.timestamp)
-        result = result_of_response(response, Call(name=response.name, timestamp=at))
+        result = result_of_response(response, GeminiCall(name=response.name, timestamp=at))
         context.add_late_result(response.call_id, result, logged.position, logged.length)
 
 
@@ -497,7 +504,7 @@ def _read_notice(context: GeminiContext, logged: LoggedMessage, content: Message
     record, state = logged.record, context.state
     if logged.key in state.entries:
         return
-    state.entries[logged.key] = Entry(logged.position, is_message=False, checksum=content.checksum)
+    state.entries[logged.key] = GeminiEntry(logged.position, is_message=False, checksum=content.checksum)
     at = aware_or_none(record.timestamp)
     event_id = context.message_id(logged.key)
     place = logged.position, logged.length

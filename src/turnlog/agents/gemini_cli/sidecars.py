@@ -178,7 +178,7 @@ class _Prompt(msgspec.Struct, rename="camel"):
     timestamp: datetime | None = None
 
 
-class SidecarFold:
+class GeminiSidecarFold:
     """Reads a file that is rewritten whole each time. It remembers nothing."""
 
     def __init__(self, source: Source) -> None:

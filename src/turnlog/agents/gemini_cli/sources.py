@@ -1,4 +1,6 @@
-"""Where Gemini CLI's files lie: logs of three generations, subagents, spilled outputs, the log of prompts.
+"""Gemini CLI's files: where they lie, where the positions of a log begin, and whether a file is one of them.
+
+Files are logs of three generations, subagents, spilled outputs, the log of prompts.
 
 Folders are listed, nothing is opened, and no symbolic link is followed, so nothing outside the root is ever named.
 A root is the folder `.gemini`.
@@ -12,27 +14,21 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 
-from turnlog.agents.base import HOOKED_FROM, Source, SourceKind
+from turnlog.agents.base import HOOKED_FROM, Detection, Source, SourceKind
+from turnlog.agents.changes import Changes
 from turnlog.agents.discovery import entries, folder_below, is_file, is_folder
+from turnlog.agents.gemini_cli import NAME
+from turnlog.agents.gemini_cli.records import LINES, MESSAGE_TYPES, GeminiRecord
+from turnlog.agents.jsonl import whole_lines
 
-NAME = "gemini-cli"
+# -- finding files
+
 
 _LOG = re.compile(r"session-.+\.(?:json|jsonl|jsonl\.unreadable-\d+)")
+
 _SUBAGENT = re.compile(r"(?P<id>.+)\.jsonl?")
+
 _OUTPUTS = re.compile(r"session-(?P<id>.+)")
-_MINUTE = re.compile(r"session-(?P<minute>\d{4}-\d\d-\d\dT\d\d-\d\d)-")
-
-_PROGRESS_PREFIX = datetime(2025, 1, 1, tzinfo=UTC)
-"""Before the first version that kept logs."""
-_POSITIONS_PER_MINUTE = 1 << 28
-"""The positions of a larger file reach into those of the next minutes."""
-_LAST_MINUTE = (HOOKED_FROM >> 28) - 16
-"""In the year 2056; later ones count as this, since greater positions are those of hook events."""
-
-
-def session_id(external: str) -> str:
-    """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
-    return f"{NAME}:{external.replace('/', '_')}"
 
 
 def find_sources(root: Path) -> Iterator[Source]:
@@ -83,28 +79,6 @@ def source_of(path: Path) -> Source | None:
     return _log(name, root) if _LOG.fullmatch(path.name) else None
 
 
-def base_position(source: Source) -> int:
-    """Where the positions of a log begin: behind those of all logs whose name has an earlier minute (in UTC).
-
-    Positions are byte offsets from here on. A session may have several files, which must not share positions: in a
-    terminal of 0.20 to 0.34 `/clear` begins one with the old id.
-    """
-    match = _MINUTE.match(PurePath(source.path).name)
-    try:
-        began = datetime.strptime(f"{match['minute']}+0000", "%Y-%m-%dT%H-%M%z") if match else _PROGRESS_PREFIX
-    except ValueError:
-        return 0
-    minute = int((began - _PROGRESS_PREFIX).total_seconds()) // 60
-    return min(max(minute, 0), _LAST_MINUTE) * _POSITIONS_PER_MINUTE
-
-
-def parent_of(source: Source) -> str | None:
-    """External id of the session that started a subagent: the name of the folder in which its log lies."""
-    folder = PurePath(source.path).parent
-    is_subagent = source.kind is SourceKind.SUBAGENT and folder.parent.name == "chats"
-    return folder.name if is_subagent else None
-
-
 def _log(path: str, root: Path) -> Source:
     return _source(path, root, SourceKind.SESSION, appendable=not path.endswith(".json"))
 
@@ -126,3 +100,106 @@ def _source(
         project=folder_below(path, root, "tmp"),
         appendable=appendable,
     )
+
+
+def session_id(external: str) -> str:
+    """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
+    return f"{NAME}:{external.replace('/', '_')}"
+
+
+def parent_of(source: Source) -> str | None:
+    """External id of the session that started a subagent: the name of the folder in which its log lies."""
+    folder = PurePath(source.path).parent
+    is_subagent = source.kind is SourceKind.SUBAGENT and folder.parent.name == "chats"
+    return folder.name if is_subagent else None
+
+
+# -- positions
+
+
+_MINUTE = re.compile(r"session-(?P<minute>\d{4}-\d\d-\d\dT\d\d-\d\d)-")
+
+_FIRST_MINUTE = datetime(2025, 1, 1, tzinfo=UTC)
+"""Before the first version that kept logs."""
+
+_POSITIONS_PER_MINUTE = 1 << 28
+"""The positions of a larger file reach into those of the next minutes."""
+
+_LAST_MINUTE = (HOOKED_FROM >> 28) - 16
+"""In the year 2056; later ones count as this, since greater positions are those of hook events."""
+
+
+def base_position(source: Source) -> int:
+    """Where the positions of a log begin: behind those of all logs whose name has an earlier minute (in UTC).
+
+    Positions are byte offsets from here on. A session may have several files, which must not share positions: in a
+    terminal of 0.20 to 0.34 `/clear` begins one with the old id.
+    """
+    match = _MINUTE.match(PurePath(source.path).name)
+    try:
+        began = datetime.strptime(f"{match['minute']}+0000", "%Y-%m-%dT%H-%M%z") if match else _FIRST_MINUTE
+    except ValueError:
+        return 0
+    minute = int((began - _FIRST_MINUTE).total_seconds()) // 60
+    return min(max(minute, 0), _LAST_MINUTE) * _POSITIONS_PER_MINUTE
+
+
+# -- whether a file is Gemini CLI's: no record has a version, so a detection names the log's shape
+
+
+_EDGE = rb"(?:[\s\x00]|\xef\xbb\xbf)*"
+"""What may stand before a file of JSON after a crash or an editor. The fold leaves it out, too."""
+
+_JSON_LOG = re.compile(_EDGE + rb'\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"projectHash"')
+
+_PROMPT_LOG = re.compile(_EDGE + rb'\[\s*\{\s*"sessionId"\s*:\s*"[^"]*"\s*,\s*"messageId"\s*:')
+
+
+def detect_log(path: Path, head: bytes) -> Detection:
+    """Judge a file by its beginning `head`; the file is not opened.
+
+    A log begins with a header that has a `sessionId` and a `projectHash`. A log that lost its header is recognised by
+    its folder and name.
+    """
+    source = source_of(path)
+    if source is not None and source.kind is SourceKind.SPILL:
+        return Detection(agent=NAME, source=source)
+    if _PROMPT_LOG.match(head):
+        return Detection(agent=NAME, version="logs.json", source=source or _prompt_log_source(path))
+    records = [record for record, *_ in LINES.read(whole_lines(head), 0, 1, Changes())]
+    header = next((record for record in records if _is_header(record)), None)
+    if header is not None and (header.messages is None or len(records) > 1):
+        return Detection(agent=NAME, version="JSONL", source=_log_source(source, path, header.kind, appendable=True))
+    if header is not None or _JSON_LOG.match(head):
+        kind = header.kind if header is not None else None
+        return Detection(agent=NAME, version="JSON", source=_log_source(source, path, kind, appendable=False))
+    if source is not None and source.appendable and any(map(_is_message, records)):
+        return Detection(agent=NAME, version="JSONL", source=source)
+    return Detection(reason="no header with a sessionId and a projectHash" if records else "no line is a JSON object")
+
+
+def _is_header(record: GeminiRecord) -> bool:
+    return record.session_id is not None and record.project_hash is not None
+
+
+def _is_message(record: GeminiRecord) -> bool:
+    return record.type in MESSAGE_TYPES and record.id is not None and record.timestamp is not None
+
+
+def _log_source(source: Source | None, path: Path, kind: str | None, *, appendable: bool) -> Source:
+    """The source by its folder and name; for a log that lies somewhere else, what its header says."""
+    if source is not None and source.kind is not SourceKind.SIDECAR:
+        return source
+    absolute = path.absolute()
+    return Source(
+        agent=NAME,
+        path=str(absolute),
+        root=str(absolute.parent),
+        kind=SourceKind.SUBAGENT if kind == "subagent" else SourceKind.SESSION,
+        appendable=appendable,
+    )
+
+
+def _prompt_log_source(path: Path) -> Source:
+    absolute = path.absolute()
+    return Source(agent=NAME, path=str(absolute), root=str(absolute.parent), kind=SourceKind.SIDECAR, appendable=False)

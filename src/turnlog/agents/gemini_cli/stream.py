@@ -13,23 +13,23 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.decoding import clean_json
+from turnlog.agents.gemini_cli import NAME
 from turnlog.agents.gemini_cli.messages import SYNTHETIC, split_hook_context, strip_hook_context
-from turnlog.agents.gemini_cli.records import RecordOutcome, compact, fields_of
-from turnlog.agents.gemini_cli.sources import NAME
+from turnlog.agents.gemini_cli.records import GeminiRecordOutcome, compact, fields_of
 from turnlog.agents.gemini_cli.tools import TOOL_KINDS, exit_code_of, result_id, spilled_to, status_of
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.printed_stream import PrintedContext, PrintedFormat, PrintedMessage, StreamState, kept_fields
 from turnlog.model import TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.tools import STATE_OF_STATUS
 
-STREAM_KINDS: dict[str, RecordOutcome] = {
-    "init": RecordOutcome.RUN_METADATA,
-    "message/user": RecordOutcome.MESSAGE,
-    "message/assistant": RecordOutcome.MESSAGE,
-    "tool_use": RecordOutcome.MESSAGE,
-    "tool_result": RecordOutcome.MESSAGE,
-    "error": RecordOutcome.ERROR,
-    "result": RecordOutcome.RUN_METADATA,
+STREAM_KINDS: dict[str, GeminiRecordOutcome] = {
+    "init": GeminiRecordOutcome.RUN_METADATA,
+    "message/user": GeminiRecordOutcome.MESSAGE,
+    "message/assistant": GeminiRecordOutcome.MESSAGE,
+    "tool_use": GeminiRecordOutcome.MESSAGE,
+    "tool_result": GeminiRecordOutcome.MESSAGE,
+    "error": GeminiRecordOutcome.ERROR,
+    "result": GeminiRecordOutcome.RUN_METADATA,
 }
 """Kind -> outcome. A kind is a line's type, with the role for a message."""
 

@@ -16,17 +16,24 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.decoding import clean_json, names_of, other_fields
-from turnlog.agents.gemini_cli.contents import (
+from turnlog.agents.gemini_cli import NAME
+from turnlog.agents.gemini_cli.fold_context import aware_or_none
+from turnlog.agents.gemini_cli.records import (
+    CALLS,
     ContentPart,
+    FunctionCall,
     FunctionResult,
+    GeminiCall,
+    GeminiRecord,
+    compact,
+    fields_of,
+    locate_items,
     parse_parts,
     provider_data,
     split_responses,
     to_part,
 )
-from turnlog.agents.gemini_cli.fold_context import aware_or_none
-from turnlog.agents.gemini_cli.records import CALLS, Call, FunctionCall, Record, compact, fields_of, locate_items
-from turnlog.agents.gemini_cli.sources import NAME
+from turnlog.agents.hook_events import HookFormat, read_call, read_prompt, read_result
 from turnlog.model import Part, ResultStatus, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.tools import STATE_OF_STATUS
 
@@ -73,48 +80,26 @@ OPEN_STATES: dict[str, ToolState] = {
 
 _FINAL_STATUSES = frozenset({"success", "error", "cancelled"})
 
-_REFUSED = ("did not allow tool call", "User denied execution", "denied by policy", "rejected by the user")
-"""Outputs of calls that the user or a policy refused. 0.20 writes the first for a user, 0.30 to 0.61 the second."""
-_EXIT_CODE = re.compile(r"^(?:Exit Code|Command exited with code): (\d{1,3})\b", re.MULTILINE)
-_SPILL = re.compile(r"For full output see: (\S+)")
+
+# -- what hooks say (recorded with 0.61.0)
+#
+# The answer that `AfterAgent` brings repeats pieces of it, so the log alone tells what was said.
 
 
-def result_id(call_id: str, text: str) -> str:
-    """The id of a result, made of its text: a log repeats results, and a repeated one must get the same id."""
-    return f"{call_id}:{crc32(text.encode(errors='replace')):08x}"
+EVENTS = {"BeforeAgent": read_prompt, "BeforeTool": read_call, "AfterTool": read_result}
 
-
-def status_of(status: str | None, text: str, *, is_error: bool) -> ResultStatus:
-    """The status of a result. Gemini CLI writes `cancelled` for a refused call as well as for one stopped by Escape."""
-    if status == "success" or (status is None and not is_error):
-        return "success"
-    if any(words in text for words in _REFUSED):
-        return "denied"
-    return "aborted" if status == "cancelled" or text.startswith("[Operation Cancelled]") else "error"
-
-
-def exit_code_of(name: str, text: str) -> int | None:
-    """The exit code that the output of a shell command names. Gemini CLI does not count it as a failure."""
-    match = _EXIT_CODE.search(text) if name == "run_shell_command" else None
-    return int(match[1]) if match else None
-
-
-def spilled_to(text: str) -> str | None:
-    """The name of the file that has the whole output; None when there is none. The path is not opened."""
-    match = _SPILL.search(text)
-    parts = PurePosixPath(match[1].replace("\\", "/")).parts if match else ()
-    return parts[-1] if len(parts) > 2 and parts[-3] == "tool-outputs" and ".." not in parts else None
-
+HOOK_FORMAT = HookFormat(NAME, EVENTS, TOOL_KINDS)
 
 # -- the calls of an answer
 
 
 _CALL_NUMBER = re.compile(r"_\d{10,}_(\d+)\Z")
 
-_FIELDS = names_of(Call) | {"renderOutputAsMarkdown"}
+_FIELDS = names_of(GeminiCall) | {"renderOutputAsMarkdown"}
 """The fields of a call that are read, and one that only concerns the terminal."""
 
 _SUBAGENT_PROGRESS = b'"isSubagentProgress"'
+
 _PROGRESS_PREFIX = 64
 """Bytes of `resultDisplay` that name its kind."""
 
@@ -123,7 +108,7 @@ class LoggedCall(NamedTuple):
     """A call in the file."""
 
     id: str
-    wire: Call
+    wire: GeminiCall
     position: int
     length: int
     content_part: ContentPart | None = None
@@ -132,7 +117,7 @@ class LoggedCall(NamedTuple):
     """All fields of its JSON."""
 
 
-def parse_calls(record: Record, json: bytes, position: int, parts: Sequence[ContentPart]) -> list[LoggedCall]:
+def parse_calls(record: GeminiRecord, json: bytes, position: int, parts: Sequence[ContentPart]) -> list[LoggedCall]:
     """The calls of an answer: those in `toolCalls`, then those that stand only in its content.
 
     Args:
@@ -150,7 +135,7 @@ def parse_calls(record: Record, json: bytes, position: int, parts: Sequence[Cont
         if index is not None:
             calls[index] = calls[index]._replace(content_part=part)
             continue
-        wire = Call(id=function_call.id, name=function_call.name, args=function_call.args)
+        wire = GeminiCall(id=function_call.id, name=function_call.name, args=function_call.args)
         calls.append(LoggedCall(wire.id or f"@{position}.{part.number}", wire, position, len(json), part))
     return calls
 
@@ -176,10 +161,10 @@ def _is_same_call(call: LoggedCall, function_call: FunctionCall) -> bool:
     return call.content_part is None and is_equal
 
 
-def _recorded_calls(record: Record, json: bytes, position: int) -> Iterator[LoggedCall]:
+def _recorded_calls(record: GeminiRecord, json: bytes, position: int) -> Iterator[LoggedCall]:
     for raw, at, length in locate_items(record.tool_calls or (), json, position):
         found = CALLS.decode(bytes(raw))
-        call = Call() if isinstance(found, str) else found.record
+        call = GeminiCall() if isinstance(found, str) else found.record
         yield LoggedCall(call.id or f"@{at}", call, at, length, fields=fields_of(clean_json(bytes(raw))))
 
 
@@ -220,7 +205,7 @@ def _starts_subagent(call: LoggedCall) -> bool:
     )
 
 
-def _started_at(wire: Call, requested_at: datetime | None) -> datetime | None:
+def _started_at(wire: GeminiCall, requested_at: datetime | None) -> datetime | None:
     """When a call started: None where its message is not older than its end.
 
     Up to 0.30 a message without text was written when its calls had ended.
@@ -231,6 +216,17 @@ def _started_at(wire: Call, requested_at: datetime | None) -> datetime | None:
 
 def _input(args: Raw | UnsetType) -> Raw | UnsetType:
     return UNSET if args is UNSET else compact(args)
+
+
+# -- results
+
+
+_REFUSED = ("did not allow tool call", "User denied execution", "denied by policy", "rejected by the user")
+"""Outputs of calls that the user or a policy refused. 0.20 writes the first for a user, 0.30 to 0.61 the second."""
+
+_EXIT_CODE = re.compile(r"^(?:Exit Code|Command exited with code): (\d{1,3})\b", re.MULTILINE)
+
+_SPILL = re.compile(r"For full output see: (\S+)")
 
 
 def _result_of_call(call: LoggedCall) -> ToolResult | None:
@@ -249,7 +245,7 @@ def _result_of_call(call: LoggedCall) -> ToolResult | None:
     return _make_result(call.id, wire, tuple(content), text, is_error=any(response.is_error for response in own))
 
 
-def _make_result(call_id: str, wire: Call, content: tuple[Part, ...], text: str, *, is_error: bool) -> ToolResult:
+def _make_result(call_id: str, wire: GeminiCall, content: tuple[Part, ...], text: str, *, is_error: bool) -> ToolResult:
     status = status_of(wire.status, text, is_error=is_error)
     return ToolResult(
         id=result_id(call_id, text),
@@ -262,7 +258,7 @@ def _make_result(call_id: str, wire: Call, content: tuple[Part, ...], text: str,
     )
 
 
-def result_of_response(response: FunctionResult, wire: Call) -> ToolResult:
+def result_of_response(response: FunctionResult, wire: GeminiCall) -> ToolResult:
     """The result in a message of its own, which has neither the status nor the time of the call.
 
     Args:
@@ -271,6 +267,33 @@ def result_of_response(response: FunctionResult, wire: Call) -> ToolResult:
     """
     text = "\n".join([part.text for part in response.content if isinstance(part, TextPart)])
     return _make_result(response.call_id, wire, response.content, text, is_error=response.is_error)
+
+
+def result_id(call_id: str, text: str) -> str:
+    """The id of a result, made of its text: a log repeats results, and a repeated one must get the same id."""
+    return f"{call_id}:{crc32(text.encode(errors='replace')):08x}"
+
+
+def status_of(status: str | None, text: str, *, is_error: bool) -> ResultStatus:
+    """The status of a result. Gemini CLI writes `cancelled` for a refused call as well as for one stopped by Escape."""
+    if status == "success" or (status is None and not is_error):
+        return "success"
+    if any(words in text for words in _REFUSED):
+        return "denied"
+    return "aborted" if status == "cancelled" or text.startswith("[Operation Cancelled]") else "error"
+
+
+def exit_code_of(name: str, text: str) -> int | None:
+    """The exit code that the output of a shell command names. Gemini CLI does not count it as a failure."""
+    match = _EXIT_CODE.search(text) if name == "run_shell_command" else None
+    return int(match[1]) if match else None
+
+
+def spilled_to(text: str) -> str | None:
+    """The name of the file that has the whole output; None when there is none. The path is not opened."""
+    match = _SPILL.search(text)
+    parts = PurePosixPath(match[1].replace("\\", "/")).parts if match else ()
+    return parts[-1] if len(parts) > 2 and parts[-3] == "tool-outputs" and ".." not in parts else None
 
 
 def structured_result(record: bytes, tool_call_id: str) -> Raw | None:

@@ -15,13 +15,10 @@ from turnlog import paths
 from turnlog.agents.base import Colour, Detection, Fold, HookSettings, RowAgent, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.commands import SESSION, CommandForm, words
 from turnlog.agents.discovery import holds_file
-from turnlog.agents.opencode.database import TableRows, list_sessions, open_database
-from turnlog.agents.opencode.rows import NAME
-from turnlog.agents.opencode.sources import database_session_of, find_sources, is_home, session_files_of, sources_at
-from turnlog.agents.opencode.storage import FileRows, files_version
 from turnlog.agents.turns import TurnMarker
-from turnlog.errors import SourceError
 from turnlog.paths import Folders
+
+NAME = "opencode"
 
 _HOMES = Folders(("$XDG_DATA_HOME/opencode",), home_variable="OPENCODE_TEST_HOME")
 """The same on every platform."""
@@ -72,6 +69,8 @@ class OpenCode(RowAgent):
 
     def roots(self) -> Sequence[Path]:
         """The data folders that hold histories, and the folders of databases that the environment names."""
+        from turnlog.agents.opencode.sources import is_home
+
         named = [path.parent for path in _named_databases()]
         homes = dict.fromkeys((*self.home_folders(), *named))
         return [home for home in homes if home in named or is_home(home)]
@@ -81,17 +80,21 @@ class OpenCode(RowAgent):
         if roots is not None:
             yield from super().discover(roots)
             return
+        from turnlog.agents.opencode.sources import find_sources
+
         named = _named_databases()
         for root in self.roots():
             yield from find_sources(root, [path for path in named if path.parent == root])
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """The same of one home, without databases that only the environment names."""
+        from turnlog.agents.opencode.sources import find_sources
+
         return find_sources(root, [])
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A database has the tables, a file of the storage its place, an export its `info` and `messages`."""
-        from turnlog.agents.opencode.detection import detect_file
+        from turnlog.agents.opencode.sources import detect_file
 
         return detect_file(path, head)
 
@@ -103,65 +106,50 @@ class OpenCode(RowAgent):
             return OutputFold(source)
         if source.kind is SourceKind.HOOKS:
             from turnlog.agents.hook_events import HookFold
-            from turnlog.agents.opencode.hooks import HOOK_FORMAT
+            from turnlog.agents.opencode.tools import HOOK_FORMAT
 
             return HookFold(HOOK_FORMAT, source, state)
         if source.kind is SourceKind.STREAM:
-            from turnlog.agents.opencode.stream import StreamFold
+            from turnlog.agents.opencode.printed import OpenCodeStreamFold
 
-            return StreamFold(source)
+            return OpenCodeStreamFold(source)
         if not source.appendable:
-            from turnlog.agents.opencode.export import ExportFold
+            from turnlog.agents.opencode.printed import OpenCodeExportFold
 
-            return ExportFold(source)
+            return OpenCodeExportFold(source)
         from turnlog.agents.opencode.fold import OpenCodeFold
 
         return OpenCodeFold(source, state)
 
     def structured_result(self, record: bytes, tool_call_id: str) -> msgspec.Raw | None:
         """`state.metadata` of the call's part."""
-        from turnlog.agents.opencode.export import structured_result
+        from turnlog.agents.opencode.printed import structured_result
 
         return structured_result(record, tool_call_id)
 
     def holds_rows(self, source: Source) -> bool:
         """All but exports and spilled outputs."""
-        is_session = database_session_of(source.path) is not None or session_files_of(source) is not None
-        return is_session or source.kind is SourceKind.SIDECAR
+        from turnlog.agents.opencode.sources import holds_rows
+
+        return holds_rows(source)
 
     def sources_at(self, path: Path, root: Path) -> Iterator[Source]:
         """See `RowAgent.sources_at`."""
+        from turnlog.agents.opencode.sources import sources_at
+
         return sources_at(path, root)
 
     def row_version(self, source: Source) -> Version:
         """See `RowAgent.row_version`."""
-        place = database_session_of(source.path)
-        if place is not None:
-            found = list_sessions(place[0], place[1])
-            if not found:
-                raise FileNotFoundError(source.path)
-            return found[0].version
-        files = session_files_of(source)
-        if files is not None:
-            return files_version(files)
-        return (0, 0, 0, 0)
+        from turnlog.agents.opencode.sources import row_version
+
+        return row_version(source)
 
     def read_rows(self, source: Source, log: Iterable[bytes]) -> RowUpdate:
         """See `RowAgent.read_rows`."""
-        from turnlog.agents.opencode.row_log import new_lines
+        from turnlog.agents.opencode.sources import read_rows
 
-        place = database_session_of(source.path)
-        if place is not None:
-            with open_database(place[0]) as connection:
-                return new_lines(TableRows(connection, place[1]), log)
-        files = session_files_of(source)
-        if files is not None:
-            return new_lines(FileRows(files), log)
-        try:
-            list_sessions(Path(source.path))
-        except SourceError as error:
-            raise OSError(error.reason) from error
-        return RowUpdate()
+        return read_rows(source, log)
 
     def restore_rows(self, source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
         """See `RowAgent.restore_rows`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -34,6 +35,8 @@ from turnlog.agents.opencode.rows import (
 )
 from turnlog.agents.opencode.snapshot import (
     SESSION_MESSAGE,
+    ListedMessage,
+    MessageCopy,
     MessageRows,
     Snapshot,
     is_message,
@@ -41,7 +44,6 @@ from turnlog.agents.opencode.snapshot import (
     project_facts,
     session_info,
 )
-from turnlog.agents.opencode.timeline import ListedMessage, MessageCopy
 from turnlog.errors import SourceError
 
 TABLES = frozenset(
@@ -60,13 +62,30 @@ TABLES = frozenset(
 )
 """The tables that may be read."""
 
+_DATABASE_SESSION = re.compile(r"(?P<database>.+)#(?P<session>[^#/.]+)")
+
+
+def database_session_of(path: str) -> tuple[Path, str] | None:
+    """The database and the session that a source's path names; None when it names neither."""
+    match = _DATABASE_SESSION.fullmatch(path)
+    return (Path(match["database"]), match["session"]) if match else None
+
+
+# -- opening it
+
+
 _LISTING = frozenset({"sqlite_master", "sqlite_schema"})
+
 _HEADER_SIZE = 100
+
 _MAGIC = b"SQLite format 3\0"
+
 _WRITE_VERSION = 18
 """The byte of the header that names the journal of the database; 2 is a write-ahead log."""
+
 _BUSY_TIMEOUT = 5.0
 """Seconds to wait for a writer."""
+
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION})
 
 
@@ -164,6 +183,9 @@ def _authorize(action: int, table: str | None, column: str | None, schema: str |
     if action in _ALLOWED or (action == sqlite3.SQLITE_READ and table in TABLES | _LISTING):
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
+
+
+# -- its sessions, with their versions
 
 
 _ROW_SIZE = 1024
@@ -281,6 +303,9 @@ def _version(size: int, updated: int, facts: object) -> Version:
     digest = hashlib.blake2b(repr(facts).encode(errors="replace"), digest_size=14).digest()
     updated = min(max(updated, 0), _LATEST)
     return size, updated * 1_000_000, int.from_bytes(digest[:7], "big"), int.from_bytes(digest[7:], "big")
+
+
+# -- the rows of one session
 
 
 class TableRows:

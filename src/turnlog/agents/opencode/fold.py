@@ -1,7 +1,8 @@
 """The fold of one session's row log: each line is a message with its parts, the session, or something about it.
 
 A line has all that its reading needs (see `rows.TimelineEntry`). So the state is no more than the version of OpenCode,
-which decides how tokens were counted.
+which decides how tokens were counted. `OpenCodeContext` knows the line that is being read and the session, and collects
+what one feed has found.
 """
 
 from __future__ import annotations
@@ -13,47 +14,60 @@ from typing import Any, TypeAlias
 import msgspec
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes, MessageChange, Placement, RecordRef, SessionChange
-from turnlog.agents.opencode.fold_context import OpenCodeContext
+from turnlog.agents.changes import (
+    Changes,
+    Diagnostic,
+    EventChange,
+    Link,
+    MessageChange,
+    Placement,
+    RecordRef,
+    SessionChange,
+)
+from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.messages import ABORTED, StepMessage, newest_time, read_message
-from turnlog.agents.opencode.record_kinds import TABLES, event_kind, outcome_of
 from turnlog.agents.opencode.rows import (
     EVENT,
     MESSAGE,
-    NAME,
     PROJECT,
     SESSION,
+    TABLES,
     TO_DOS,
-    Line,
     Row,
+    RowLine,
     TimelineEntry,
     decode_line,
+    document_of,
+    event_kind,
     list_of,
     object_of,
+    outcome_of,
     session_id,
     text_of,
+    time_position,
     to_datetime,
     to_int,
 )
-from turnlog.agents.opencode.snapshot import project_facts, read_session, todo_facts
+from turnlog.agents.opencode.snapshot import documents_of, is_session_message, project_facts, read_session, todo_facts
 from turnlog.model import (
     CompactionEvent,
     Fate,
     InterruptEvent,
     Message,
     Origin,
+    Provenance,
+    RecordEvent,
     RewindEvent,
     TextPart,
     ToolCallPart,
 )
+from turnlog.model.codec import to_json
 from turnlog.model.session import TitleSource
 
 _TITLE_LENGTH = 100
+
 _HAS_NO_DIRECTORY = re.compile(r"0\.[0-5]\.")
 """Versions whose sessions do not have their working directory; their answers have it."""
-
-
-_Reader: TypeAlias = Callable[[OpenCodeContext, Line], None]
 
 
 class OpenCodeFold:
@@ -103,7 +117,7 @@ def read_line(context: OpenCodeContext, data: bytes, record: tuple[int, int]) ->
         context.add_record(line, line.table, known=line.table in TABLES)
 
 
-def _read_by(context: OpenCodeContext, reader: _Reader, line: Line) -> None:
+def _read_by(context: OpenCodeContext, reader: _Reader, line: RowLine) -> None:
     try:
         reader(context, line)
     except RecursionError:
@@ -111,10 +125,141 @@ def _read_by(context: OpenCodeContext, reader: _Reader, line: Line) -> None:
         context.changes.counts.unreadable += 1
 
 
+class OpenCodeContext:
+    """The context of one feed."""
+
+    def __init__(self, source: Source, version: str) -> None:
+        """Begin before the first line, with the version of OpenCode that made the session ("" when not known)."""
+        self.changes = Changes()
+        self.version = version
+        self.source = source
+        self.session_id = source.session_id or ""
+        self.external = self.session_id.partition(":")[2]
+        self.record: tuple[int, int] = (0, 0)
+        """Byte offset and length of the line in its source."""
+        self._session: SessionChange | None = None
+
+    def documents(self, line: RowLine) -> tuple[Row, list[Row]]:
+        """The JSON of a message and that of its parts. What has none is empty, and becomes a diagnostic."""
+        if not is_session_message(line.row):
+            return self._document(line.row, "row"), [self._part(row, number) for number, row in enumerate(line.parts)]
+        try:
+            return documents_of(line.row, ())
+        except (ValueError, RecursionError) as error:
+            self.add_diagnostic(f"not a JSON object: {error}", "$.row")
+            return {}, []
+
+    def _document(self, row: Row, path: str) -> Row:
+        try:
+            return document_of(row) if row else {}
+        except (ValueError, RecursionError) as error:
+            self.add_diagnostic(f"not a JSON object: {error}", f"$.{path}")
+            return {}
+
+    def _part(self, row: Row, number: int) -> Row:
+        """The JSON of a part with its id, which a database keeps in a column."""
+        part = self._document(row, f"parts[{number}]")
+        return part if "id" in part or "id" not in row else part | {"id": row["id"]}
+
+    def add_record(self, line: RowLine, kind: str, *, known: bool) -> None:
+        """Add a row that is no message as an event with its JSON."""
+        data = object_of(_document_or_none(line.row)) or line.row
+        event = RecordEvent(
+            id=f"{line.table}.{line.key}",
+            kind=kind,
+            known=known,
+            position=_position_of_row(line.row, data),
+            data=to_json(data),
+            records=self.provenance(line),
+        )
+        self.add_event(event, counted=True)
+
+    def add_event(self, event: Any, *, counted: bool) -> None:
+        """Add an event to the session. `counted`: it is what became of the line, so the line counts as an event."""
+        self.changes.events.append(EventChange(session_id=self.session_id, event=event))
+        self.changes.counts.events += counted
+
+    def provenance(self, line: RowLine) -> tuple[Provenance, ...]:
+        """The provenance of what is read from the line."""
+        offset, length = self.record
+        key = f"{line.table}/{line.key}" if line.key else line.table
+        return (Provenance(source=self.source.path, offset=offset, length=length, key=key),)
+
+    def link(
+        self,
+        kind: Any,
+        parent: str,
+        child: str,
+        call: str | None = None,
+        message: str | None = None,
+        *,
+        inferred: bool = False,
+    ) -> None:
+        """Add that `parent` (an id of the model, or OpenCode's own) led to the session `child` (an id of the model)."""
+        parent = parent if parent.startswith(f"{NAME}:") else session_id(parent)
+        self.changes.links.append(
+            Link(
+                kind=kind,
+                parent_session_id=parent,
+                child_session_id=child,
+                tool_call_id=call,
+                message_id=message,
+                inferred=inferred,
+            )
+        )
+
+    def merge_session(self, change: SessionChange) -> None:
+        """Merge facts into the feed's change of the session; those with the greater position win."""
+        known = self._session
+        if known is None:
+            self._session = self.changes.sessions[self.session_id] = change
+            return
+        older, newer = sorted((known, change), key=lambda fact: fact.position)
+        joined = {
+            name: getattr(newer, name) if getattr(newer, name) is not None else getattr(older, name)
+            for name in ("project_path", "cwd", "agent_version", "reported_cost", "active_leaf")
+        }
+        self._session = self.changes.sessions[self.session_id] = SessionChange(
+            session_id=self.session_id,
+            position=newer.position,
+            titles={**older.titles, **newer.titles},
+            first_at=min((at for at in (older.first_at, newer.first_at) if at), default=None),
+            last_at=max((at for at in (older.last_at, newer.last_at) if at), default=None),
+            relink=older.relink or newer.relink,
+            metadata=_merge_metadata(older.metadata, newer.metadata),
+            **joined,
+        )
+
+    def add_diagnostic(self, reason: str, path: str | None = None) -> None:
+        """Add a diagnostic about the line, with the JSON path in it."""
+        offset, length = self.record
+        self.changes.diagnostics.append(Diagnostic(offset=offset, length=length, reason=reason, json_path=path))
+
+
+def _position_of_row(row: Row, data: Row) -> int:
+    known = row.get("time_created") or object_of(data.get("time")).get("created") or data.get("time")
+    return time_position(to_int(known))
+
+
+def _document_or_none(row: Row) -> Row | None:
+    try:
+        return document_of(row)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _merge_metadata(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+    joined = {**older, **newer}
+    for name in older.keys() & newer.keys():
+        if isinstance(older[name], dict) and isinstance(newer[name], dict):
+            joined[name] = _merge_metadata(older[name], newer[name])
+    return joined
+
+
 # -- messages
 
 
-def _read_message(context: OpenCodeContext, line: Line) -> None:
+def _read_message(context: OpenCodeContext, line: RowLine) -> None:
     entry = line.entry or TimelineEntry(position=0)
     info, parts = context.documents(line)
     parts = parts or [object_of(part) for part in list_of(info.get("parts"))]
@@ -132,7 +277,7 @@ def _read_message(context: OpenCodeContext, line: Line) -> None:
     _add_interruption(context, entry, info, parts)
 
 
-def _add_message(context: OpenCodeContext, step: StepMessage, line: Line, entry: TimelineEntry) -> None:
+def _add_message(context: OpenCodeContext, step: StepMessage, line: RowLine, entry: TimelineEntry) -> None:
     offset, length = context.record
     records: list[RecordRef] = [(offset, length, None)]
     records += [(position, 0, name) for name, position in step.results]
@@ -166,7 +311,21 @@ def _add_message(context: OpenCodeContext, step: StepMessage, line: Line, entry:
         context.link("subagent", context.session_id, session_id(child.session), child.tool_call_id, step.message.id)
 
 
-def _add_compaction(context: OpenCodeContext, line: Line, entry: TimelineEntry, info: Row) -> None:
+def _title(message: Message) -> dict[TitleSource, str]:
+    """The title of a session that has no other: its first prompt."""
+    if message.origin not in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
+        return {}
+    texts = (part.text for part in message.parts if isinstance(part, TextPart) and not part.metadata)
+    words = " ".join(" ".join(texts).split())
+    return {"prompt": words[:_TITLE_LENGTH].rstrip()} if words else {}
+
+
+def _updated(line: RowLine) -> Any:
+    """When a database last changed the message or one of its parts."""
+    return to_datetime(max((to_int(row.get("time_updated")) for row in (line.row, *line.parts)), default=0) or None)
+
+
+def _add_compaction(context: OpenCodeContext, line: RowLine, entry: TimelineEntry, info: Row) -> None:
     if entry.compacts is None:
         return
     message_id = entry.copy_of or line.key
@@ -202,7 +361,7 @@ def _add_interruption(context: OpenCodeContext, entry: TimelineEntry, info: Row,
 # -- the session and what belongs to it
 
 
-def _read_session(context: OpenCodeContext, line: Line) -> None:
+def _read_session(context: OpenCodeContext, line: RowLine) -> None:
     context.changes.counts.events += 1
     found = read_session(line.row, context.session_id)
     if found is None:
@@ -228,7 +387,7 @@ def _read_session(context: OpenCodeContext, line: Line) -> None:
         context.link("subagent", session_id(parent), context.session_id)
 
 
-def _read_todo(context: OpenCodeContext, line: Line) -> None:
+def _read_todo(context: OpenCodeContext, line: RowLine) -> None:
     context.changes.counts.events += 1
     position, facts = todo_facts(line.rows)
     position = position if line.position is None else line.position
@@ -237,13 +396,13 @@ def _read_todo(context: OpenCodeContext, line: Line) -> None:
     )
 
 
-def _read_project(context: OpenCodeContext, line: Line) -> None:
+def _read_project(context: OpenCodeContext, line: RowLine) -> None:
     context.changes.counts.events += 1
     facts = {NAME: {"project": project_facts(line.row)}}
     context.merge_session(SessionChange(session_id=context.session_id, position=line.position or 0, metadata=facts))
 
 
-def _read_event(context: OpenCodeContext, line: Line) -> None:
+def _read_event(context: OpenCodeContext, line: RowLine) -> None:
     kind = event_kind(str(line.row.get("type")))
     outcome = outcome_of(kind)
     # A stream has no rows but those that its events were put together to: there such an event is all that there is.
@@ -253,19 +412,7 @@ def _read_event(context: OpenCodeContext, line: Line) -> None:
         context.add_record(line, kind, known=outcome is not None)
 
 
-def _title(message: Message) -> dict[TitleSource, str]:
-    """The title of a session that has no other: its first prompt."""
-    if message.origin not in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
-        return {}
-    texts = (part.text for part in message.parts if isinstance(part, TextPart) and not part.metadata)
-    words = " ".join(" ".join(texts).split())
-    return {"prompt": words[:_TITLE_LENGTH].rstrip()} if words else {}
-
-
-def _updated(line: Line) -> Any:
-    """When a database last changed the message or one of its parts."""
-    return to_datetime(max((to_int(row.get("time_updated")) for row in (line.row, *line.parts)), default=0) or None)
-
+_Reader: TypeAlias = Callable[[OpenCodeContext, RowLine], None]
 
 _READERS: dict[str, _Reader] = {
     MESSAGE: _read_message,

@@ -9,10 +9,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal, NamedTuple
 
 from turnlog.agents.decoding import other_fields
-from turnlog.agents.opencode.contents import file_part, provider_data
-from turnlog.agents.opencode.record_kinds import PARTS
+from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.rows import (
-    NAME,
+    PARTS,
     Row,
     TimelineEntry,
     list_of,
@@ -24,8 +23,8 @@ from turnlog.agents.opencode.rows import (
     to_datetime,
     to_int,
 )
-from turnlog.agents.opencode.timeline import step_message_id, step_ranges
-from turnlog.agents.opencode.tools import read_call
+from turnlog.agents.opencode.snapshot import step_message_id, step_ranges
+from turnlog.agents.opencode.tools import file_part, provider_data, read_call
 from turnlog.model import (
     Cost,
     DataPart,

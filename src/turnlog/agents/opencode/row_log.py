@@ -17,14 +17,15 @@ from typing import NamedTuple
 import msgspec
 
 from turnlog.agents.base import RowUpdate, Source
+from turnlog.agents.opencode.database import database_session_of
 from turnlog.agents.opencode.rows import (
     EVENT,
     MESSAGE,
     PROJECT,
     SESSION,
     TO_DOS,
-    Line,
     Row,
+    RowLine,
     TimelineEntry,
     bytes_of,
     decode_line,
@@ -38,14 +39,17 @@ from turnlog.agents.opencode.rows import (
 )
 from turnlog.agents.opencode.snapshot import (
     SESSION_MESSAGE,
+    ListedMessage,
+    MessageCopy,
     MessageRows,
+    RevertPoint,
     Rows,
     Snapshot,
+    build_timeline,
+    find_revert_point,
     is_session_message,
     list_message,
 )
-from turnlog.agents.opencode.sources import database_session_of
-from turnlog.agents.opencode.timeline import ListedMessage, MessageCopy, RevertPoint, build_timeline, find_revert_point
 from turnlog.errors import ConflictError, StoreError
 
 Log = dict[tuple[str, str], bytes]
@@ -86,7 +90,7 @@ def new_lines(rows: Rows, blocks: Iterable[bytes]) -> RowUpdate:
     lines = _other_lines(snapshot, find_revert_point(snapshot.info.get("revert"), timeline), newest, log)
     for message, entry in timeline:
         of = messages[message.key]
-        line = Line(table=MESSAGE, key=of.key, entry=entry, deleted=message.deleted, row=of.row, parts=of.parts)
+        line = RowLine(table=MESSAGE, key=of.key, entry=entry, deleted=message.deleted, row=of.row, parts=of.parts)
         lines[MESSAGE, of.key] = encode_line(line)
     if any(_has_moved(known[message.key].entry, entry) for message, entry in timeline if message.key in known):
         return RowUpdate(lines=[*(log | lines).values()], anew=True)
@@ -128,24 +132,24 @@ def _find_copies(
 def _other_lines(snapshot: Snapshot, revert: RevertPoint | None, newest: int, log: Log) -> Log:
     """The lines of everything but messages; `newest` is the position of the last message."""
     lines: Log = {}
-    facts: list[Line] = []
+    facts: list[RowLine] = []
     if snapshot.session is not None:
         leaf, position = revert or (None, None)
         restored = revert is None and _was_reverted(log.get((SESSION, "")))
-        facts.append(Line(table=SESSION, leaf=leaf, reverted_from=position, restored=restored, row=snapshot.session))
+        facts.append(RowLine(table=SESSION, leaf=leaf, reverted_from=position, restored=restored, row=snapshot.session))
     for table, key, row in snapshot.others:
         if table == PROJECT:
-            facts.append(Line(table=table, key=key, row=row))
+            facts.append(RowLine(table=table, key=key, row=row))
         else:
-            lines[table, key] = encode_line(Line(table=table, key=key, row=row))
+            lines[table, key] = encode_line(RowLine(table=table, key=key, row=row))
     if snapshot.todo or (snapshot.todo is not None and (TO_DOS, "") in log):
-        facts.append(Line(table=TO_DOS, rows=snapshot.todo))
+        facts.append(RowLine(table=TO_DOS, rows=snapshot.todo))
     changed = [to_int(row.get("time_updated")) for row in snapshot.todo or ()]
     times = [time_of(snapshot.info, "updated"), *changed]
     return _with_positions(facts, max(newest, time_position(max(times))), log) | lines
 
 
-def _with_positions(facts: list[Line], since: int, log: Log) -> Log:
+def _with_positions(facts: list[RowLine], since: int, log: Log) -> Log:
     """Facts about the whole session with the positions from which on they hold.
 
     A fact that is as in the log keeps its position. A new one holds from `since` on, and behind all facts of the log.
@@ -206,7 +210,7 @@ def restore_rows(source: Source, log: Iterable[bytes], to: Path) -> list[Path]:
     return [target]
 
 
-def _rows(line: Line) -> Iterator[tuple[str, Row]]:
+def _rows(line: RowLine) -> Iterator[tuple[str, Row]]:
     """The rows in a line, each with its table."""
     if line.row:
         yield SESSION_MESSAGE if is_session_message(line.row) else line.table, line.row

@@ -1,8 +1,10 @@
-"""The lines in which a session's rows are kept, the values in a row, and the positions made from them.
+"""The lines in which a session's rows are kept, the kinds and values of rows, and the positions made from them.
 
 A line is one version of one row: `table` and `key` say which row, and `row` holds the columns (SQLite) or the file
 (JSON storage) exactly. A message's line holds its parts too, because a message is read as a whole. It also has what
 follows from the other rows of the session: a message's timeline entry, and where the session was reverted.
+
+`docs/formats/opencode.md` describes every kind of row, part and event, which a test compares with the tables here.
 """
 
 from __future__ import annotations
@@ -15,20 +17,242 @@ from typing import Any, cast
 
 import msgspec
 
+from turnlog.agents.opencode import NAME
 from turnlog.model.codec import parse_json, to_json
 
-NAME = "opencode"
+Row = dict[str, Any]
+"""Columns by name; of a file `file`, `text`, `mode` and `mtime_ns`.
+
+Text that is not UTF-8 is `{"$text": …}` and binary data `{"$blob": …}`, both in base64.
+"""
+
+MESSAGE, SESSION, TO_DOS, PROJECT, EVENT = "message", "session", "todo", "project", "event"
+
+
+# -- lines
+
+
+_LINE_NAMES = {"entry": "place", "reverted_from": "leaf_at", "position": "at"}
+
+
+class RowLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_LINE_NAMES):
+    """One version of a row."""
+
+    table: str
+    key: str = ""
+    entry: TimelineEntry | None = None
+    """Of a message."""
+    leaf: str | None = None
+    """Of a reverted session: the last message that still counts; "" when none does."""
+    reverted_from: int | None = None
+    """Of a reverted session: the position of the first message that no longer counts."""
+    restored: bool = False
+    """Of a session that was reverted once and is no longer."""
+    position: int | None = None
+    """Of the session, its project and its to-do list: the position from which on this version holds. A later version
+    has a greater one even where OpenCode leaves the row's time unchanged, as 1.18 does for a new title."""
+    deleted: bool = False
+    """The row is gone; `row` is its last version."""
+    row: Row = {}
+    parts: tuple[Row, ...] = ()
+    rows: tuple[Row, ...] = ()
+    """Of a list that is one line (`todo`)."""
+
+
+# The row logs of all versions stay readable, so the names in them do not change with those in the code.
+
+
+class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_over": "over"}):
+    """What follows for a message from the other messages of its session; see `timeline`."""
+
+    position: int
+    turn: int | None = None
+    step: int | None = None
+    parent: str | None = None
+    """Id of the message before it."""
+    origin: str | None = None
+    """A `turnlog.model.Origin`, which the role alone does not decide."""
+    is_over: bool = False
+    """The agent has written another message since: what is unfinished in this one stays unfinished."""
+    compacts: int | None = None
+    """Of a summary: the position before which the context is compacted, …"""
+    automatic: bool | None = None
+    kept: tuple[str, ...] = ()
+    """… except for these messages."""
+    copy_of: str | None = None
+    """Of a message that a fork copied: the id of the original, …"""
+    copied_from: str | None = None
+    """… and the session that it belongs to."""
+
+
+_encoder = msgspec.json.Encoder()
+
+_line_decoder = msgspec.json.Decoder(RowLine)
+
+
+def encode_line(line: RowLine) -> bytes:
+    """The line with its newline."""
+    return _encoder.encode(line) + b"\n"
+
+
+def decode_line(data: bytes) -> RowLine:
+    """The inverse of `encode_line`. Raises `msgspec.MsgspecError` for anything that is no such line."""
+    return _line_decoder.decode(data)
+
+
+class _Key(msgspec.Struct):
+    table: str
+    key: str = ""
+
+
+_key_decoder = msgspec.json.Decoder(_Key)
+
+
+def newest_lines(log: Iterable[bytes]) -> dict[tuple[str, str], bytes]:
+    """The last version of every row in a log, by table and key, in the order in which the rows first appeared."""
+    newest: dict[tuple[str, str], bytes] = {}
+    for line in split_lines(log):
+        try:
+            found = _key_decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            continue
+        newest[found.table, found.key] = line
+    return newest
+
+
+def split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines of a log with their newlines, from blocks that end anywhere."""
+    pending = b""
+    for block in blocks:
+        *lines, pending = (pending + block).split(b"\n")
+        for line in lines:
+            yield line + b"\n"
+    if pending:
+        yield pending
+
+
+# -- kinds of rows, parts and events
+
+
+TABLES: dict[str, str] = {
+    "message": "message",
+    "session": "session",
+    "project": "session",
+    "todo": "session",
+    "event": "event",
+    "event_sequence": "nothing",
+    "session_message": "message",
+    "session_input": "record",
+    "session_context_epoch": "record",
+    "session_diff": "record",
+}
+"""Table -> outcome of its rows. `part` rows are in the line of their message. `session_message` rows that are messages
+have lines of `message`."""
+
+PARTS: dict[str, str] = {
+    "text": "text",
+    "reasoning": "reasoning",
+    "file": "file",
+    "tool": "tool call",
+    "step-start": "message",
+    "step-finish": "message",
+    "snapshot": "data",
+    "patch": "data",
+    "agent": "data",
+    "subtask": "data",
+    "retry": "data",
+    "compaction": "data",
+}
+"""Type of a part -> outcome; `message` for facts about the message itself."""
+
+_NEXT = (
+    *("agent.switched", "model.switched", "prompt.admitted", "prompted", "step.started", "step.ended"),
+    *("text.started", "text.ended", "reasoning.started", "reasoning.ended"),
+    *("tool.input.started", "tool.input.ended", "tool.called", "tool.success", "tool.failed"),
+)
+
+EVENTS: dict[str, str] = {
+    **{f"session.next.{name}": "row" for name in _NEXT},
+    "session.created": "duplicate",
+    "session.updated": "duplicate",
+    "session.deleted": "duplicate",
+    "message.updated": "duplicate",
+    "message.removed": "duplicate",
+    "message.part.updated": "duplicate",
+    "message.part.removed": "duplicate",
+    "message.part.delta": "duplicate",
+    "todo.updated": "duplicate",
+    "session.status": "record",
+    "session.idle": "record",
+    "session.error": "record",
+    "session.compacted": "record",
+    "session.diff": "record",
+    "command.executed": "record",
+    "file.edited": "record",
+    "file.watcher.updated": "record",
+    "permission.asked": "record",
+    "permission.replied": "record",
+    "permission.updated": "record",
+    "question.asked": "record",
+    "question.rejected": "record",
+    "question.replied": "record",
+    "vcs.branch.updated": "record",
+}
+"""Kind of an event, without its version -> outcome. Rows have what a `duplicate` says. A `row` became a row of
+`session_message` or `session_input`; it is an event where there are no rows (in a stream)."""
+
+_KNOWN_PREFIXES = (
+    "session.next.",
+    "permission.",
+    "question.",
+    "server.",
+    "plugin.",
+    "catalog.",
+    "integration.",
+    "reference.",
+)
+
+RUN_KINDS: dict[str, str] = {
+    "step_start": "message",
+    "reasoning": "message",
+    "text": "message",
+    "tool_use": "message",
+    "step_finish": "message",
+    "error": "record",
+}
+"""Kind of an event that `opencode run --format json` prints -> outcome."""
+
+_EVENT_VERSION = re.compile(r"\.\d+$")
+
+
+def event_kind(name: str) -> str:
+    """The kind of an event: its type without the version at the end."""
+    return _EVENT_VERSION.sub("", name)
+
+
+def outcome_of(kind: str) -> str | None:
+    """The outcome of events of a kind; None when the kind is not known."""
+    if kind.startswith(_KNOWN_PREFIXES):
+        return EVENTS.get(kind, "record")
+    return EVENTS.get(kind)
+
 
 # -- ids, times and positions
 #
 # `msg_` and `prt_` ids begin with 12 hex digits: milliseconds times 4096 plus a counter, modulo 2^48. OpenCode orders
 # messages by (time created, id); a fork's copies have new ids and the old times. So a position is made of the time,
 # with the id's counter for messages of the same millisecond.
+
+
 _TIME_AND_COUNTER = re.compile(r"[a-z]+_([0-9a-f]{12})")
+
 _COUNTER_SIZE = 1 << 12
+
 _ID_SPAN = 1 << 48
+
 _EPOCH = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp() * 1000)
 """The time of position 0, so that the positions of this century are exact in JSON numbers."""
+
 _LARGEST_EXACT = (1 << 53) - 1
 
 
@@ -93,117 +317,10 @@ def _bounded(position: int) -> int:
     return min(max(position, 0), _LARGEST_EXACT)
 
 
-# -- lines
+# -- values
 
-
-Row = dict[str, Any]
-"""Columns by name; of a file `file`, `text`, `mode` and `mtime_ns`.
-
-Text that is not UTF-8 is `{"$text": …}` and binary data `{"$blob": …}`, both in base64.
-"""
-
-MESSAGE, SESSION, TO_DOS, PROJECT, EVENT = "message", "session", "todo", "project", "event"
 
 _TEXT, _BLOB = "$text", "$blob"
-
-
-# The row logs of all versions stay readable, so the names in them do not change with those in the code.
-
-
-class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"is_over": "over"}):
-    """What follows for a message from the other messages of its session; see `timeline`."""
-
-    position: int
-    turn: int | None = None
-    step: int | None = None
-    parent: str | None = None
-    """Id of the message before it."""
-    origin: str | None = None
-    """A `turnlog.model.Origin`, which the role alone does not decide."""
-    is_over: bool = False
-    """The agent has written another message since: what is unfinished in this one stays unfinished."""
-    compacts: int | None = None
-    """Of a summary: the position before which the context is compacted, …"""
-    automatic: bool | None = None
-    kept: tuple[str, ...] = ()
-    """… except for these messages."""
-    copy_of: str | None = None
-    """Of a message that a fork copied: the id of the original, …"""
-    copied_from: str | None = None
-    """… and the session that it belongs to."""
-
-
-_LINE_NAMES = {"entry": "place", "reverted_from": "leaf_at", "position": "at"}
-
-
-class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_LINE_NAMES):
-    """One version of a row."""
-
-    table: str
-    key: str = ""
-    entry: TimelineEntry | None = None
-    """Of a message."""
-    leaf: str | None = None
-    """Of a reverted session: the last message that still counts; "" when none does."""
-    reverted_from: int | None = None
-    """Of a reverted session: the position of the first message that no longer counts."""
-    restored: bool = False
-    """Of a session that was reverted once and is no longer."""
-    position: int | None = None
-    """Of the session, its project and its to-do list: the position from which on this version holds. A later version
-    has a greater one even where OpenCode leaves the row's time unchanged, as 1.18 does for a new title."""
-    deleted: bool = False
-    """The row is gone; `row` is its last version."""
-    row: Row = {}
-    parts: tuple[Row, ...] = ()
-    rows: tuple[Row, ...] = ()
-    """Of a list that is one line (`todo`)."""
-
-
-class _Key(msgspec.Struct):
-    table: str
-    key: str = ""
-
-
-_encoder = msgspec.json.Encoder()
-_line_decoder = msgspec.json.Decoder(Line)
-_key_decoder = msgspec.json.Decoder(_Key)
-
-
-def encode_line(line: Line) -> bytes:
-    """The line with its newline."""
-    return _encoder.encode(line) + b"\n"
-
-
-def decode_line(data: bytes) -> Line:
-    """The inverse of `encode_line`. Raises `msgspec.MsgspecError` for anything that is no such line."""
-    return _line_decoder.decode(data)
-
-
-def newest_lines(log: Iterable[bytes]) -> dict[tuple[str, str], bytes]:
-    """The last version of every row in a log, by table and key, in the order in which the rows first appeared."""
-    newest: dict[tuple[str, str], bytes] = {}
-    for line in split_lines(log):
-        try:
-            found = _key_decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            continue
-        newest[found.table, found.key] = line
-    return newest
-
-
-def split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines of a log with their newlines, from blocks that end anywhere."""
-    pending = b""
-    for block in blocks:
-        *lines, pending = (pending + block).split(b"\n")
-        for line in lines:
-            yield line + b"\n"
-    if pending:
-        yield pending
-
-
-# -- values
 
 
 def as_text(data: bytes) -> str | dict[str, str]:

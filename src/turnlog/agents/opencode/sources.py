@@ -1,4 +1,6 @@
-"""Where OpenCode's histories lie: databases and JSON storages below its data folder, and spilled outputs.
+"""Where OpenCode's histories lie, and whether a file is one of them.
+
+Histories are databases and JSON storages below its data folder, and spilled outputs.
 
 A session in a database is a source of its own, named `<database>#<session>`; a session of the JSON storage is named by
 its file. Each database is also a source by itself. It holds nothing, but its version says when it cannot be read.
@@ -8,31 +10,42 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
-from turnlog.agents.base import Source, SourceKind, Version
+from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.changes import Changes, Spill
 from turnlog.agents.discovery import entries, holds_file, holds_folder
-from turnlog.agents.opencode.database import list_sessions, open_database, select, tables_of
-from turnlog.agents.opencode.rows import NAME, Row, session_id, text_of
+from turnlog.agents.opencode import NAME
+from turnlog.agents.opencode.database import (
+    TableRows,
+    database_session_of,
+    is_database,
+    list_sessions,
+    open_database,
+    select,
+    tables_of,
+)
+from turnlog.agents.opencode.printed import detect_stream, is_export
+from turnlog.agents.opencode.row_log import new_lines
+from turnlog.agents.opencode.rows import session_id
 from turnlog.agents.opencode.storage import (
+    FileRows,
     SessionFiles,
     files_version,
     find_sessions,
     session_files_at,
     session_of_file,
 )
+from turnlog.agents.opencode.tools import OUTPUT_NAME, OUTPUTS
 from turnlog.errors import SourceError
 
-OUTPUTS = "tool-output"
-"""The folder of spilled outputs."""
-
-_DATABASE_SESSION = re.compile(r"(?P<database>.+)#(?P<session>[^#/.]+)")
 _DATABASE = re.compile(r"opencode(?:-[^/]+)?\.db")
+
 _DATABASE_SUFFIX = re.compile(r"-(?:wal|shm|journal)$")
 
 _READABLE: Version = (0, 0, 0, 0)
+
 _UNREADABLE: Version = (0, 0, 0, 1)
 
 
@@ -76,12 +89,6 @@ def is_home(root: Path) -> bool:
     return bool(databases_in(root)) or holds_folder(root, "storage", "project")
 
 
-def database_session_of(path: str) -> tuple[Path, str] | None:
-    """The database and the session that a source's path names; None when it names neither."""
-    match = _DATABASE_SESSION.fullmatch(path)
-    return (Path(match["database"]), match["session"]) if match else None
-
-
 def session_files_of(source: Source) -> SessionFiles | None:
     """The files that a source's path names; None when it is no session of a JSON storage."""
     return session_files_at(Path(source.path), Path(source.root))
@@ -110,6 +117,135 @@ def _source(path: str, root: Path, external: str, version: Version, project: str
     )
 
 
+# -- the rows of a source
+
+
+def holds_rows(source: Source) -> bool:
+    """Whether a source is a session in a database or a JSON storage, or the database itself."""
+    is_session = database_session_of(source.path) is not None or session_files_of(source) is not None
+    return is_session or source.kind is SourceKind.SIDECAR
+
+
+def row_version(source: Source) -> Version:
+    """See `RowAgent.row_version`."""
+    place = database_session_of(source.path)
+    if place is not None:
+        found = list_sessions(place[0], place[1])
+        if not found:
+            raise FileNotFoundError(source.path)
+        return found[0].version
+    files = session_files_of(source)
+    return _READABLE if files is None else files_version(files)
+
+
+def read_rows(source: Source, log: Iterable[bytes]) -> RowUpdate:
+    """See `RowAgent.read_rows`."""
+    place = database_session_of(source.path)
+    if place is not None:
+        with open_database(place[0]) as connection:
+            return new_lines(TableRows(connection, place[1]), log)
+    files = session_files_of(source)
+    if files is not None:
+        return new_lines(FileRows(files), log)
+    try:
+        list_sessions(Path(source.path))
+    except SourceError as error:
+        raise OSError(error.reason) from error
+    return RowUpdate()
+
+
+# -- what a file is
+
+
+_MESSAGES = re.compile(rb'"messages"\s*:\s*\[')
+
+_CREATED = re.compile(rb'"time"\s*:\s*\{\s*"created"\s*:\s*(\d+)')
+
+_SANITIZED = re.compile(rb'"(?:title|directory)"\s*:\s*"\[redacted:session-')
+
+_VERSION = re.compile(rb'"version"\s*:\s*"([^"]+)"')
+
+_STORAGE_FILE = re.compile(rb'\A\s*\{\s*"id"\s*:\s*"(ses|msg|prt)_?[0-9a-zA-Z]+"')
+"""The beginning of a file of the JSON storage. `_STORAGE_FIELDS` are fields that only such files have."""
+
+_STORAGE_FIELDS = {
+    b"ses": (b'"directory"', b'"title"'),
+    b"msg": (b'"sessionID"', b'"role"'),
+    b"prt": (b'"messageID"', b'"type"'),
+}
+
+_MOST_LEVELS = 6
+"""How many folders a file of the JSON storage is below the data folder, at most."""
+
+
+def detect_file(path: Path, head: bytes) -> Detection:
+    """See `Agent.detect`. A database is opened, because its first page need not have the names of its tables."""
+    absolute = path.absolute()
+    if is_database(head):
+        return _detect_database(absolute)
+    version = _VERSION.search(head)
+    named = version[1].decode(errors="replace") if version else None
+    if is_export(head):
+        kind = SourceKind.STREAM if _is_sanitized(head) or _is_fork(head) else SourceKind.SESSION
+        source = Source(agent=NAME, path=str(absolute), root=str(absolute.parent), kind=kind, appendable=False)
+        return Detection(agent=NAME, version=named, source=source)
+    # From above: below its own folder, the oldest storage looks like the newer one.
+    for root in reversed(list(absolute.parents)[:_MOST_LEVELS]):
+        files = session_files_at(absolute, root)
+        if files is not None and files.file is not None:
+            found = next((source for source in find_sources(root, []) if source.path == str(absolute)), None)
+            return Detection(agent=NAME, version=named, source=found)
+    stream = detect_stream(path, head)
+    if stream is not None:
+        return stream
+    if _is_storage_file(head):
+        reason = "a file out of the JSON storage: only where it lay, its session's file leads to the messages"
+        return Detection(agent=NAME, version=named, reason=reason)
+    return Detection(reason="neither a database, nor a session's file, nor an export")
+
+
+def _is_sanitized(export: bytes) -> bool:
+    """Whether an export comes from `opencode export --sanitize`, without texts, titles and folders."""
+    return _SANITIZED.search(export) is not None
+
+
+def _is_fork(export: bytes) -> bool:
+    """Whether an export is that of a fork: its first message is older than the session.
+
+    Such a message is a copy, and the export does not say of which. It is known by the fork's own id, where the rows
+    of the session have the original's. So the rows of the session take precedence over the export.
+    """
+    messages = _MESSAGES.search(export)
+    if messages is None:
+        return False
+    began = _CREATED.findall(export, 0, messages.start())
+    first = _CREATED.search(export, messages.end())
+    return bool(began) and first is not None and int(first[1]) < int(began[-1])
+
+
+def _is_storage_file(head: bytes) -> bool:
+    piece = _STORAGE_FILE.match(head)
+    return piece is not None and all(sign in head for sign in _STORAGE_FIELDS[piece[1]])
+
+
+def _detect_database(path: Path) -> Detection:
+    try:
+        with open_database(path) as connection:
+            if not {"session", "message", "part"} <= tables_of(connection):
+                return Detection(reason="a database without its tables")
+            row = next(select(connection, "SELECT version FROM session ORDER BY time_updated DESC LIMIT 1"), None)
+        sources = tuple(sessions_in(path, path.parent))
+    except (OSError, SourceError) as error:
+        return Detection(reason=str(error))
+    return Detection(
+        agent=NAME,
+        version=str(row["version"]) if row else None,
+        source=sources[0] if len(sources) == 1 else None,
+        sources=sources,
+        reason=None if sources else "a database without sessions",
+    )
+
+
 # -- spilled outputs
 #
 # Outputs that are too large for the history are files in `tool-output/`, and their results have the names. No file says
@@ -117,10 +253,9 @@ def _source(path: str, root: Path, external: str, version: Version, project: str
 # theirs, so the part that names it is one of the last before it.
 
 
-_OUTPUT_NAME = re.compile(r"tool_(?P<time>[0-9a-f]{12})[0-9A-Za-z]*")
-_OUTPUT_NOTE = re.compile(r"Full output saved to: (.+)")
 _OUTPUT_TABLES = {"part": "prt", "session_message": "msg"}
 """Tables whose rows name outputs -> the beginning of their ids."""
+
 _LONGEST_CALL = 6 * 60 * 60 * 1000 << 12
 """How long before its output the part of a call may have been made: six hours, in the units of ids."""
 
@@ -143,20 +278,6 @@ class OutputFold:
     def state(self) -> bytes:
         """See `turnlog.agents.base.Fold.state`."""
         return b""
-
-
-def spilled_to(text: str | None, facts: Row) -> str | None:
-    """The name of the file that has the whole of a result's output; None when it was not spilled.
-
-    Args:
-        text: The output in the result.
-        facts: OpenCode's own facts about the result.
-    """
-    saved = text_of(facts.get("outputPath"))
-    if saved is None and text is not None and (match := _OUTPUT_NOTE.search(text)):
-        saved = match[1]
-    path = PurePosixPath((saved or "").strip().replace("\\", "/"))
-    return path.name if path.parent.name == OUTPUTS and _OUTPUT_NAME.fullmatch(path.name) else None
 
 
 def find_outputs(root: Path, databases: list[Path]) -> Iterator[Source]:
@@ -183,7 +304,7 @@ def _output_names(folder: Path) -> list[str]:
         found = [entry.name for entry in folder.iterdir() if entry.is_file() and not entry.is_symlink()]
     except OSError:
         return []
-    return sorted(name for name in found if _OUTPUT_NAME.fullmatch(name)) if not folder.is_symlink() else []
+    return sorted(name for name in found if OUTPUT_NAME.fullmatch(name)) if not folder.is_symlink() else []
 
 
 def _owners(database: Path, names: list[str]) -> dict[str, str]:
@@ -199,7 +320,7 @@ def _owners(database: Path, names: list[str]) -> dict[str, str]:
 
 
 def _owner_in(connection: sqlite3.Connection, table: str, name: str) -> str | None:
-    match = _OUTPUT_NAME.fullmatch(name)
+    match = OUTPUT_NAME.fullmatch(name)
     end = int(match["time"], 16) if match else 0
     first, last = (f"{_OUTPUT_TABLES[table]}_{max(0, number):012x}" for number in (end - _LONGEST_CALL, end + 1))
     statement = f"SELECT session_id FROM {table} WHERE id BETWEEN ? AND ? AND instr(data, ?) ORDER BY id DESC LIMIT 1"

@@ -19,8 +19,7 @@ import msgspec
 from turnlog.agents.base import Version
 from turnlog.agents.discovery import entries, folders, holds_file, is_file
 from turnlog.agents.opencode.rows import PROJECT, TO_DOS, Row, as_text, document_of, time_of
-from turnlog.agents.opencode.snapshot import MessageRows, Snapshot, list_message
-from turnlog.agents.opencode.timeline import ListedMessage, MessageCopy
+from turnlog.agents.opencode.snapshot import ListedMessage, MessageCopy, MessageRows, Snapshot, list_message
 
 _JSON = ".json"
 

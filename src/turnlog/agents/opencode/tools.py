@@ -1,18 +1,36 @@
-"""OpenCode's tools by kind, and its `tool` parts: states, inputs, results, and the sessions that calls started."""
+"""OpenCode's tools by kind, and its `tool` parts: states, inputs, results, and the sessions that calls started.
+
+Also what parts of any kind contain. A file is inline, as a `data:` address, or named by its address, which is not
+opened.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 from msgspec import UNSET
 
+from turnlog.agents import hook_events
 from turnlog.agents.decoding import other_fields
-from turnlog.agents.opencode.contents import file_part, provider_data
-from turnlog.agents.opencode.rows import NAME, Row, list_of, object_of, text_of, to_datetime, to_int
-from turnlog.agents.opencode.sources import spilled_to
-from turnlog.model import Part, ResultStatus, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
+from turnlog.agents.opencode import NAME
+from turnlog.agents.opencode.rows import Row, list_of, object_of, text_of, to_datetime, to_int
+from turnlog.model import (
+    FilePart,
+    Part,
+    ProviderData,
+    ResultStatus,
+    TextPart,
+    ToolCallPart,
+    ToolKind,
+    ToolResult,
+    ToolState,
+)
 from turnlog.model.codec import to_json
 
 TOOL_KINDS: dict[str, ToolKind] = {
@@ -41,37 +59,34 @@ TOOL_KINDS: dict[str, ToolKind] = {
 }
 """Tools that OpenCode offers to the model; any other, MCP's (`<server>_<tool>`) included, is of kind `other`."""
 
+
+# -- what turnlog's own plugin for OpenCode (`plugin.js`) says, in the words that other agents' hooks use
+
+
+EVENTS = {
+    "prompt": hook_events.read_prompt,
+    "text": hook_events.read_text_delta,
+    "tool.before": hook_events.read_call,
+    "tool.after": hook_events.read_result,
+    "permission": hook_events.read_permission_request,
+}
+
+HOOK_FORMAT = hook_events.HookFormat(NAME, EVENTS, TOOL_KINDS)
+
+
+# -- calls
+
+
 _INVALID = "invalid"
 """The tool that OpenCode records for a call of an unknown tool, or with arguments that do not fit."""
 
 _FINAL_STATUSES = ("completed", "error")
+
 _FIELDS = frozenset({"id", "sessionID", "messageID", "type", "callID", "tool", "state", "metadata"})
+
 _STATE_FIELDS = frozenset(
     {"status", "input", "raw", "output", "title", "metadata", "time", "error", "attachments"},
 )
-_DENIED_ERRORS = (
-    "rejected permission",
-    "permissionrejectederror",
-    "permissioncorrectederror",
-    "permissiondeniederror",
-    "questionrejectederror",
-    "specified a rule which prevents",
-    "user dismissed",
-)
-_ABORTED_ERRORS = (
-    "tool execution aborted",
-    "tool execution interrupted",
-    "tool execution was interrupted",
-    "task cancelled",
-    "aborted",
-)
-_STOPPED_OUTPUT = re.compile(
-    r"<(?:bash|shell)_metadata>[^<]*\bUser aborted the command\b[^<]*</(?:bash|shell)_metadata>\s*\Z"
-)
-"""The end of the output of a command that the user stopped. OpenCode records its call as completed, without an exit
-code."""
-_STOPPED_OUTPUT_SIZE = 1024
-"""Characters at the end of an output that are searched for it."""
 
 
 class ReadCall(NamedTuple):
@@ -127,6 +142,56 @@ def metadata_of_result(part: Row) -> msgspec.Raw | None:
     return to_json(facts) if facts else None
 
 
+def _state(status: object, result: ToolResult | None) -> ToolState:
+    if result is not None:
+        return {
+            "success": ToolState.OUTPUT_AVAILABLE,
+            "error": ToolState.OUTPUT_ERROR,
+            "aborted": ToolState.ABORTED,
+            "denied": ToolState.OUTPUT_DENIED,
+        }[result.status]
+    return ToolState.INPUT_STREAMING if status == "pending" else ToolState.INPUT_AVAILABLE
+
+
+def _metadata(name: str, running: Row, others: dict[str, Any]) -> dict[str, Any]:
+    """The call's own facts; `running` are those of a call that still runs, which has its output so far."""
+    facts: Row = {**({"recorded_as": name} if name == _INVALID else {}), **others}
+    if running.get("output"):
+        facts["output"] = running["output"]
+    return {NAME: facts} if facts else {}
+
+
+# -- results
+
+
+_DENIED_ERRORS = (
+    "rejected permission",
+    "permissionrejectederror",
+    "permissioncorrectederror",
+    "permissiondeniederror",
+    "questionrejectederror",
+    "specified a rule which prevents",
+    "user dismissed",
+)
+
+_ABORTED_ERRORS = (
+    "tool execution aborted",
+    "tool execution interrupted",
+    "tool execution was interrupted",
+    "task cancelled",
+    "aborted",
+)
+
+_STOPPED_OUTPUT = re.compile(
+    r"<(?:bash|shell)_metadata>[^<]*\bUser aborted the command\b[^<]*</(?:bash|shell)_metadata>\s*\Z"
+)
+"""The end of the output of a command that the user stopped. OpenCode records its call as completed, without an exit
+code."""
+
+_STOPPED_OUTPUT_SIZE = 1024
+"""Characters at the end of an output that are searched for it."""
+
+
 def _result(call_id: str, name: str, state: Row, facts: Row, time: Row, *, is_over: bool) -> ToolResult | None:
     status = state.get("status")
     if status not in _FINAL_STATUSES and not is_over:
@@ -171,17 +236,6 @@ def _is_stopped_by_user(text: str | None, exit_code: object) -> bool:
     return text is not None and exit_code is None and _STOPPED_OUTPUT.search(text[-_STOPPED_OUTPUT_SIZE:]) is not None
 
 
-def _state(status: object, result: ToolResult | None) -> ToolState:
-    if result is not None:
-        return {
-            "success": ToolState.OUTPUT_AVAILABLE,
-            "error": ToolState.OUTPUT_ERROR,
-            "aborted": ToolState.ABORTED,
-            "denied": ToolState.OUTPUT_DENIED,
-        }[result.status]
-    return ToolState.INPUT_STREAMING if status == "pending" else ToolState.INPUT_AVAILABLE
-
-
 def _content(call_id: str, text: str | None, attachments: object) -> tuple[Part, ...]:
     content: list[Part] = [] if text is None else [TextPart(id=f"{call_id}:0", text=text)]
     content += [
@@ -191,9 +245,98 @@ def _content(call_id: str, text: str | None, attachments: object) -> tuple[Part,
     return tuple(content)
 
 
-def _metadata(name: str, running: Row, others: dict[str, Any]) -> dict[str, Any]:
-    """The call's own facts; `running` are those of a call that still runs, which has its output so far."""
-    facts: Row = {**({"recorded_as": name} if name == _INVALID else {}), **others}
-    if running.get("output"):
-        facts["output"] = running["output"]
-    return {NAME: facts} if facts else {}
+# -- spilled outputs
+
+
+OUTPUTS = "tool-output"
+"""The folder of spilled outputs."""
+
+OUTPUT_NAME = re.compile(r"tool_(?P<time>[0-9a-f]{12})[0-9A-Za-z]*")
+
+_OUTPUT_NOTE = re.compile(r"Full output saved to: (.+)")
+
+
+def spilled_to(text: str | None, facts: Row) -> str | None:
+    """The name of the file that has the whole of a result's output; None when it was not spilled.
+
+    Args:
+        text: The output in the result.
+        facts: OpenCode's own facts about the result.
+    """
+    saved = text_of(facts.get("outputPath"))
+    if saved is None and text is not None and (match := _OUTPUT_NOTE.search(text)):
+        saved = match[1]
+    path = PurePosixPath((saved or "").strip().replace("\\", "/"))
+    return path.name if path.parent.name == OUTPUTS and OUTPUT_NAME.fullmatch(path.name) else None
+
+
+# -- files, and what a provider needs to accept a part again
+
+
+_INLINE = re.compile(r"data:([^;,]*)((?:;[^,;]*)*),", re.IGNORECASE)
+
+_ANY_TYPE = "application/octet-stream"
+
+
+def file_part(part: Row, part_id: str) -> FilePart:
+    """The file in a `file` part or in an attachment of a result."""
+    url, mime = part.get("url"), part.get("mime")
+    name = part.get("filename")
+    found: dict[str, Any] = {
+        "id": part_id,
+        "media_type": mime if isinstance(mime, str) and mime else _ANY_TYPE,
+        "filename": name if isinstance(name, str) else None,
+        "metadata": {NAME: {"source": part["source"]}} if part.get("source") else {},
+    }
+    address = url if isinstance(url, str) else ""
+    data = _inline(address)
+    return FilePart(**found, url=address) if data is None else FilePart(**found, data=data)
+
+
+def _inline(url: str) -> bytes | None:
+    match = _INLINE.match(url)
+    if match is None:
+        return None
+    content = url[match.end() :]
+    if not match[2].lower().endswith(";base64"):
+        return unquote_to_bytes(content)
+    try:
+        return base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+PROVIDER_NAMES = frozenset(
+    {
+        "amazon-bedrock",
+        "anthropic",
+        "azure",
+        "bedrock",
+        "copilot",
+        "deepseek",
+        "gateway",
+        "google",
+        "googleVertex",
+        "groq",
+        "mistral",
+        "openai",
+        "openaiCompatible",
+        "openrouter",
+        "vertex",
+        "xai",
+    }
+)
+"""Keys in a part's `metadata` that providers of the AI SDK use. Any other key with an object is a provider's too."""
+
+_OWN_KEYS = frozenset({"compaction_continue", "providerExecuted", "interrupted", "title", "source"})
+"""Keys that OpenCode itself uses."""
+
+
+def provider_data(metadata: object, model: str | None) -> ProviderData | None:
+    """The object of the first provider in a part's metadata that is not empty; None when there is none."""
+    found = object_of(metadata)
+    for name in sorted(found, key=lambda name: (name not in PROVIDER_NAMES, name)):
+        opaque = object_of(found[name])
+        if name not in _OWN_KEYS and any(opaque.values()):
+            return ProviderData(name=name, model=model, opaque=opaque)
+    return None

@@ -1,14 +1,19 @@
-"""What OpenCode prints while it runs: `opencode run --format json` (an event per line), and the server's events (SSE).
+"""What OpenCode prints: exports of sessions, and streams of events while it runs.
 
-Events have rows in them, with the ids that the rows have in a database. So they are put together into rows and read as
-rows are. What a database says of a message takes precedence, because an event does not say which version of the message
-it has. A stream is read whole. `run` prints no prompts and mostly no thoughts; the time of its messages is the one in
-their ids. An export that counts as a stream (see `detection`) is read as an export.
+`opencode export` prints `{info, messages: [{info, parts}]}`. `opencode run --format json` prints an event per line, the
+server sends its events (SSE). Both are read as the row log of such rows is read.
+
+Events have rows in them, with the ids that the rows have in a database. So they are put together into rows. What a
+database says of a message takes precedence, because an event does not say which version of the message it has. A stream
+is read whole. `run` prints no prompts and mostly no thoughts; the time of its messages is the one in their ids. An
+export that counts as a stream (see `sources`) is read as an export.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +21,163 @@ import msgspec
 
 from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes, Diagnostic, SessionChange
-from turnlog.agents.opencode.export import ExportFold, is_export
-from turnlog.agents.opencode.fold import read_line
-from turnlog.agents.opencode.fold_context import OpenCodeContext
-from turnlog.agents.opencode.record_kinds import RUN_KINDS, event_kind, outcome_of
+from turnlog.agents.opencode import NAME
+from turnlog.agents.opencode.fold import OpenCodeContext, read_line
 from turnlog.agents.opencode.row_log import new_lines
 from turnlog.agents.opencode.rows import (
     EVENT,
-    NAME,
-    Line,
+    RUN_KINDS,
     Row,
+    RowLine,
+    decode_line,
+    document_of,
     encode_line,
+    event_kind,
+    list_of,
     object_of,
+    outcome_of,
     session_id,
     text_of,
+    time_of,
     time_of_id,
+    to_datetime,
     to_int,
 )
-from turnlog.agents.opencode.snapshot import MessageRows, Snapshot
-from turnlog.agents.opencode.timeline import ListedMessage, MessageCopy
+from turnlog.agents.opencode.snapshot import ListedMessage, MessageCopy, MessageRows, Snapshot, documents_of
+from turnlog.agents.opencode.tools import metadata_of_result
+
+# -- exports
+
+
+_EXPORT_HEAD = re.compile(rb'\A\s*\{\s*"info"\s*:\s*\{\s*"id"\s*:\s*"ses')
+
+_REDACTED = "[redacted:"
+
+
+def is_export(head: bytes) -> bool:
+    """Whether a file begins as an export does."""
+    return _EXPORT_HEAD.match(head) is not None
+
+
+class OpenCodeExportFold:
+    """Reads one export, whole. See `turnlog.agents.base.Fold`."""
+
+    def __init__(self, source: Source) -> None:
+        """Nothing is remembered."""
+        self._source = source
+
+    def feed(self, data: bytes, offset: int) -> Changes:
+        """See `turnlog.agents.base.Fold.feed`. The record of every message is the whole file."""
+        try:
+            export = parse_export(data)
+        except (ValueError, RecursionError) as error:
+            changes = Changes()
+            changes.diagnostics.append(Diagnostic(offset=0, length=len(data), reason=f"not an export: {error}"))
+            changes.counts.unreadable = 1
+            return changes
+        rows = ExportSession(export)
+        external = str(rows.info.get("id") or "")
+        source = msgspec.structs.replace(self._source, session_id=session_id(external))
+        context = OpenCodeContext(source, "")
+        for line in new_lines(rows, ()).lines:
+            read_line(context, line, (0, len(data)))
+        if copies := rows.older_than_session():
+            _leave_to_original(context.changes, copies, to_datetime(time_of(rows.info, "created")))
+        return context.changes
+
+    def state(self) -> bytes:
+        """See `turnlog.agents.base.Fold.state`."""
+        return b""
+
+
+class ExportSession:
+    """The rows in an export. See `snapshot.Rows`."""
+
+    def __init__(self, export: Row) -> None:
+        """Read the session and its messages. Redacted facts of a sanitized export (title, folder) count as unknown."""
+        info = object_of(export.get("info"))
+        self.info = {name: value for name, value in info.items() if not str(value).startswith(_REDACTED)}
+        self._messages = [object_of(message) for message in list_of(export.get("messages"))]
+
+    def read(self, events_after: int) -> Snapshot:
+        """See `snapshot.Rows.read`."""
+        return Snapshot(
+            session=_row(self.info),
+            info=self.info,
+            messages=[
+                MessageRows(
+                    str(object_of(message.get("info")).get("id") or ""),
+                    _row(object_of(message.get("info"))),
+                    tuple(_row(object_of(part)) for part in list_of(message.get("parts"))),
+                )
+                for message in self._messages
+            ],
+        )
+
+    def older_than_session(self) -> set[str]:
+        """Ids of the messages that a fork copied, which keep their time."""
+        infos = [object_of(message.get("info")) for message in self._messages]
+        return {str(info.get("id")) for info in infos if time_of(info, "created") < time_of(self.info, "created")}
+
+    def find_originals(self, messages: Sequence[ListedMessage], session: Row) -> dict[str, MessageCopy]:
+        """None: an export has only one session."""
+        return {}
+
+
+def parse_export(data: bytes) -> Row:
+    """The JSON of an export. Raises ValueError for anything else."""
+    found = document_of({"text": data.decode(errors="replace")})
+    if not isinstance(found.get("info"), dict) or not isinstance(found.get("messages"), list):
+        raise ValueError("it has no info and messages")
+    return found
+
+
+def _leave_to_original(changes: Changes, copies: set[str], began: datetime | None) -> None:
+    """Drop what belongs to the originals of a fork's copies: the links to subagents, and the time of the session."""
+    changes.links = [link for link in changes.links if link.message_id not in copies]
+    for session in changes.sessions.values():
+        session.first_at = began
+
+
+def structured_result(record: bytes, tool_call_id: str) -> msgspec.Raw | None:
+    """The `state.metadata` of a call: OpenCode's own facts about its result. None when there are none.
+
+    Args:
+        record: A line of a row log, or an export.
+        tool_call_id: The call's id.
+    """
+    try:
+        parts = _parts(record)
+    except (ValueError, RecursionError):
+        return None
+    return next((metadata_of_result(part) for part in parts if part.get("callID") == tool_call_id), None)
+
+
+def _parts(record: bytes) -> list[Row]:
+    try:
+        line = decode_line(record)
+        return documents_of(line.row, line.parts)[1]
+    except msgspec.ValidationError:
+        messages: list[Any] = parse_export(record)["messages"]
+        return [part for message in messages for part in message.get("parts", ())]
+
+
+# -- streams
+
 
 _DATA = b"data:"
+
 _BELOW_LOGS = 1 << 53
 """Subtracted from positions, so that rows take precedence over whatever a stream says of a session."""
+
 _UNNAMED = "stream"
 """The session as long as no event has named it."""
+
 _ASSISTANT_PARTS = frozenset({"step-start", "step-finish", "tool", "reasoning"})
 """Parts that only an answer has."""
 
 
-class StreamFold:
+class OpenCodeStreamFold:
     """Reads one stream, whole. See `turnlog.agents.base.Fold`."""
 
     def __init__(self, source: Source) -> None:
@@ -55,7 +187,7 @@ class StreamFold:
     def feed(self, data: bytes, offset: int) -> Changes:
         """See `turnlog.agents.base.Fold.feed`. The record of every message is the whole file."""
         if is_export(data):
-            return _below_rows(ExportFold(self._source).feed(data, offset))
+            return _below_rows(OpenCodeExportFold(self._source).feed(data, offset))
         changes = Changes()
         sessions: dict[str, _StreamRows] = {}
         position = offset
@@ -211,7 +343,7 @@ class _StreamRows:
         lines = [*new_lines(self, ()).lines]
         for number, event in enumerate(self._others):
             key = text_of(event.get("id")) or f"{self.name}.{number}"
-            lines.append(encode_line(Line(table=EVENT, key=key, row=_event_row(event))))
+            lines.append(encode_line(RowLine(table=EVENT, key=key, row=_event_row(event))))
         for line in lines:
             read_line(context, line, record)
         if self.name != _UNNAMED and source.session_id is not None:
