@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from turnlog.aisdk.chunks import DataChunk, ReasoningDeltaChunk, TextDeltaChunk,
 from turnlog.aisdk.codec import encode_chunk
 from turnlog.aisdk.parts import TextUIPart
 from turnlog.aisdk.reader import read_ui_message
-from turnlog.aisdk.sse import DONE, HEADERS, KEEP_ALIVE, STREAM_OPEN, SseDecoder, SseEncoder, decode_chunks
+from turnlog.aisdk.sse import DONE, HEADERS, KEEP_ALIVE, STREAM_OPEN, SseEncoder, decode_chunks
 from turnlog.aisdk.starlette import UIMessageStreamResponse
 from turnlog.aisdk.streaming import stream_chunks, stream_sse
 from turnlog.aisdk.writer import ChunkWriter
@@ -52,26 +51,6 @@ def test_exact_json_with_line_breaks_stays_one_event() -> None:
     data = SseEncoder().encode(DataChunk(type="data-x", data=Raw(b'{\r\n"a": "\\n"\n}')))
     assert data.count(b"\n") == 2
     assert decode_chunks(data) == [DataChunk(type="data-x", data={"a": "\n"})]
-
-
-WIRE = (
-    b"\xef\xbb\xbf: hello\n\ndata: one\r\n\r\nevent: x\rid: 1\rdata:two\rdata\rdata: three\r\r"
-    b"retry: 5\n\ndata: \xc3\xa9\n\n\n\ndata: lost\n"
-)
-
-
-@given(st.lists(st.integers(0, len(WIRE))))
-def test_events_are_read_however_the_bytes_are_cut(cuts: list[int]) -> None:
-    decoder, borders = SseDecoder(), [0, *sorted(cuts), len(WIRE)]
-    found = [event for start, end in pairwise(borders) for event in decoder.feed(WIRE[start:end])]
-    assert found == [b"one", b"two\n\nthree", "é".encode()]
-
-
-def test_a_carriage_return_at_the_end_may_be_half_of_a_line_end() -> None:
-    decoder = SseDecoder()
-    assert decoder.feed(b"data: one\r\r") == []
-    assert decoder.feed(b"\ndata: two\r\n\r") == [b"one"]
-    assert decoder.feed(b"data: three") == [b"two"]
 
 
 async def source(*given: StreamEvent, failure: BaseException | None = None) -> AsyncIterator[StreamEvent]:

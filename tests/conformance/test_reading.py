@@ -11,8 +11,8 @@ import pytest
 from support.ai_sdk_judge import VERSIONS, Judge, as_javascript_has_it, sse
 from support.ai_sdk_streams import stream
 from turnlog.aisdk import UIMessage, UIMessageReader, encode
-from turnlog.aisdk.sse import SseDecoder
 from turnlog.errors import ConversionError, ShapeError
+from turnlog.sse import SseDecoder
 
 STREAMS = 1700
 """For each version others."""

@@ -17,7 +17,8 @@ from turnlog.errors import ShapeError
 from turnlog.model.codec import decode_message, encode
 from turnlog.model.stream import Abort, RunFinish, StreamError
 from turnlog.providers import provider, provider_names
-from turnlog.providers.streaming import SseDecoder
+from turnlog.providers.streaming import parse_events
+from turnlog.sse import SseDecoder
 
 DATA = Path(__file__).parents[1] / "data/provider_streams"
 EVENTS: list[Any] = [{"a": "ä\n🤔"}, {"b": [1, 2]}, {}]
@@ -29,18 +30,20 @@ def test_bytes_may_be_cut_anywhere_and_lines_may_end_anyhow(cuts: list[int], lin
     data = "".join([*LINES, "data: [DONE]\n\n"]).replace("\n", line_end).encode()
     places = sorted({0, *cuts, len(data)})
     decoder = SseDecoder()
-    events = [event for start, end in pairwise(places) for event in decoder.feed(data[start:end])]
-    assert [*events, *decoder.finish()] == EVENTS
-    assert decoder.done
+    found = [each for start, end in pairwise(places) for each in decoder.feed(data[start:end])]
+    found += decoder.finish()
+    assert found[-1] == b"[DONE]"
+    assert parse_events(found) == EVENTS
 
 
 def test_an_event_without_its_blank_line_counts_if_it_is_whole() -> None:
     decoder = SseDecoder()
     assert decoder.feed(b'data: {"a": 1}') == []
-    assert decoder.finish() == [{"a": 1}]
-    broken = SseDecoder()
-    broken.feed(b'data: {"a": ')
-    assert broken.finish() == []
+    assert parse_events(decoder.finish()) == [{"a": 1}]
+    assert decoder.finish() == []
+    stream = provider("anthropic").open_stream()
+    stream.feed(b'data: {"a": ')
+    assert [event.kind for event in stream.finish() if isinstance(event, StreamError)] == ["stream-ended"]
 
 
 @pytest.mark.parametrize("name", provider_names())
@@ -60,8 +63,7 @@ JUNK: list[Any] = [None, True, -1, 1.5, 10**30, "", "x", "\ud800", "NaN", [], {}
 
 
 def recorded_events(name: str) -> list[Any]:
-    decoder = SseDecoder()
-    return decoder.feed((DATA / f"{name}.sse").read_bytes())
+    return parse_events(SseDecoder().feed((DATA / f"{name}.sse").read_bytes()))
 
 
 def spoil(value: Any, random: Random) -> None:

@@ -74,11 +74,12 @@ from turnlog.aisdk.parts import (
 )
 from turnlog.aisdk.reader import ReadResult, UIMessageReader, aiter_ui_messages, iter_ui_messages, read_ui_message
 from turnlog.aisdk.receive import Received, from_ui_messages
-from turnlog.aisdk.sse import SseDecoder, SseEncoder, decode_chunks, read_chunks
+from turnlog.aisdk.sse import SseEncoder, decode_chunks, read_chunks
 from turnlog.aisdk.streaming import stream_chunks, stream_events, stream_sse
 from turnlog.aisdk.validation import Schema, ToolSchema, validate_ui_messages
 from turnlog.aisdk.versions import FEATURES, NEWEST, Loss, SdkVersion, Version, sdk_version, supports
 from turnlog.aisdk.writer import ChunkWriter, closing_chunks, generate_message_id, write_chunks
+from turnlog.sse import SseDecoder
 
 __all__ = [
     "FEATURES",

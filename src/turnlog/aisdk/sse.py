@@ -17,6 +17,7 @@ from turnlog.aisdk.chunks import ReasoningDeltaChunk, TextDeltaChunk, ToolInputD
 from turnlog.aisdk.codec import encode_chunk, parse_chunk
 from turnlog.aisdk.versions import Version
 from turnlog.errors import ShapeError
+from turnlog.sse import END_OF_STREAM, SseDecoder
 
 HEADERS: Final = MappingProxyType(
     {
@@ -30,13 +31,12 @@ HEADERS: Final = MappingProxyType(
 )
 """Headers of a response with a UI message stream."""
 
-DONE: Final = b"data: [DONE]\n\n"
+DONE: Final = b"data: " + END_OF_STREAM + b"\n\n"
 STREAM_OPEN: Final = b": stream-open\n\n"
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 
 _MOST_PREFIXES = 256
 _DELTA_END = b"}\n\n"
-_DONE_DATA = b"[DONE]"
 _NEWLINE, _RETURN = b"\n\r"
 _encode_text = msgspec.json.Encoder().encode
 
@@ -100,54 +100,6 @@ def _encode_event(chunk: UIMessageChunk) -> bytes:
     return b"".join((b"data: ", data, b"\n\n"))
 
 
-class SseDecoder:
-    """Takes a stream of bytes, cut anywhere, and gives the data of each event that is complete.
-
-    Comments, other fields, every kind of line end and data of several lines are read as the standard says. What
-    comes after the last blank line is no event. A carriage return at the end waits for what follows, as it does in
-    the real client.
-    """
-
-    def __init__(self) -> None:
-        """Start before the first byte."""
-        self._buffer = bytearray()
-        self._held = b""
-        """A carriage return behind which a newline may come."""
-        self._at_start = True
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The data of the events that these bytes complete."""
-        if self._held or b"\r" in data:
-            data = self._held + data
-            self._held = b"\r" if data.endswith(b"\r") else b""
-            data = data.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        known = max(0, len(self._buffer) - 1)
-        self._buffer += data
-        return self._complete_events(known)
-
-    def _complete_events(self, known: int) -> list[bytes]:
-        end = self._buffer.rfind(b"\n\n", known)
-        if end < 0:
-            return []
-        complete = bytes(self._buffer[:end])
-        if self._at_start:
-            self._at_start = False
-            complete = complete.removeprefix(b"\xef\xbb\xbf")
-        del self._buffer[: end + 2]
-        found = [_data_of(event) for event in complete.split(b"\n\n")]
-        return [data for data in found if data is not None]
-
-
-def _data_of(event: bytes) -> bytes | None:
-    lines = [value for name, value in map(_field, event.split(b"\n")) if name == b"data"]
-    return b"\n".join(lines) if lines else None
-
-
-def _field(line: bytes) -> tuple[bytes, bytes]:
-    name, _, value = line.partition(b":")
-    return name, value.removeprefix(b" ")
-
-
 async def read_chunks(
     data: AsyncIterable[bytes], *, version: Version = 7, strict: bool = True
 ) -> AsyncGenerator[UIMessageChunk, None]:
@@ -155,21 +107,22 @@ async def read_chunks(
     decoder = SseDecoder()
     async for received in data:
         for event in decoder.feed(received):
-            if event != _DONE_DATA:
+            if event != END_OF_STREAM:
                 yield parse_chunk(event, version=version, strict=strict)
 
 
 def decode_chunks(data: bytes, *, version: Version = 7, strict: bool = True) -> list[UIMessageChunk]:
     """The chunks of a whole stream at hand, as `read_chunks` gives them."""
     return [
-        parse_chunk(event, version=version, strict=strict) for event in SseDecoder().feed(data) if event != _DONE_DATA
+        parse_chunk(event, version=version, strict=strict)
+        for event in SseDecoder().feed(data)
+        if event != END_OF_STREAM
     ]
 
 
 DeltaChunk: TypeAlias = TextDeltaChunk | ReasoningDeltaChunk
 """A delta of the part that grows."""
 
-_TAIL: Final = b"}\n\n"
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 
@@ -216,7 +169,7 @@ class Frames:
         """Let the deltas from here on be of this part; return the size of a frame beside its delta."""
         self._part = part
         self._head = b"data: " + encode_chunk(part).removesuffix(b'""}')
-        self._between = _TAIL + self._head
+        self._between = _DELTA_END + self._head
         return len(self._between) + len(b'""')
 
     def end_deltas(self) -> int:
@@ -259,4 +212,4 @@ class Frames:
         except UnicodeEncodeError:  # half a character, whose other half is in the next delta
             return b"".join([self._encode(type(self._part)(id=self._part.id, delta=delta)) for delta in self.deltas])
         # Inside of JSON there is no line break but between its lines.
-        return b"".join((self._head, lines[:-1].replace(b"\n", self._between), _TAIL))
+        return b"".join((self._head, lines[:-1].replace(b"\n", self._between), _DELTA_END))

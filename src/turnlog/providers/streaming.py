@@ -1,12 +1,10 @@
-"""Server-sent events as JSON values, from bytes that may be cut anywhere. Knows no provider.
+"""One response as it comes: bytes or parsed events of a provider -> `StreamEvent`s and the message so far.
 
-Fields other than `data` are left out: every provider repeats the event's name inside of the data. What is no JSON
-object is given back as text, for the caller to judge.
+Knows no provider: each has an `Assembler`, which puts its events together.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, cast
 
@@ -37,63 +35,9 @@ from turnlog.model.stream import (
     ToolOutput,
 )
 from turnlog.providers.body import error_of
+from turnlog.sse import END_OF_STREAM, SseDecoder
 
-_LINE_END = re.compile(rb"\r\n|\n|\r")
-_LAST = "[DONE]"
-"""What OpenAI's servers send behind the last event."""
-
-
-class SseDecoder:
-    """Takes bytes, gives the events that are complete."""
-
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self._rest = b""
-        self._data: list[str] = []
-        self.done = False
-        """Whether `[DONE]` came."""
-
-    def feed(self, data: bytes) -> list[dict[str, Any] | str]:
-        """The events that these bytes complete, in order; a text is data that is no JSON object."""
-        events: list[dict[str, Any] | str] = []
-        *lines, self._rest = self._lines(self._rest + data)
-        for line in lines:
-            events += self._take(line)
-        return events
-
-    def finish(self) -> list[dict[str, Any] | str]:
-        """The event that stands unclosed at the end of the bytes, if all of it is there."""
-        events = [*self.feed(b"\n"), *self._dispatch()]
-        return [event for event in events if not isinstance(event, str)]
-
-    def _lines(self, data: bytes) -> list[bytes]:
-        # A CR at the very end may be the first half of CR LF.
-        if data.endswith(b"\r"):
-            lines = _LINE_END.split(data[:-1])
-            return [*lines[:-1], lines[-1] + b"\r"]
-        return _LINE_END.split(data)
-
-    def _take(self, line: bytes) -> list[dict[str, Any] | str]:
-        if not line:
-            return self._dispatch()
-        name, _, value = line.decode(errors="replace").removeprefix("\ufeff").partition(":")
-        if name == "data":
-            self._data.append(value.removeprefix(" "))
-        return []
-
-    def _dispatch(self) -> list[dict[str, Any] | str]:
-        data, self._data = "\n".join(self._data), []
-        if not data.strip():
-            return []
-        if data.strip() == _LAST:
-            self.done = True
-            return []
-        try:
-            value: Any = parse_json(data)
-        except (ValueError, RecursionError):
-            return [data]
-        return [cast("dict[str, Any]", value) if isinstance(value, dict) else data]
-
+_LAST = END_OF_STREAM.decode()
 
 Event = dict[str, Any]
 Read = Callable[[Event], Message]
@@ -136,14 +80,14 @@ class ResponseStream:
         """What some bytes of the stream, or one parsed event of it, tell. Nothing after the end."""
         if self._finished:
             return []
-        values = self._decoder.feed(piece) if isinstance(piece, bytes) else [dict(piece)]
-        return self._take(values)
+        return self._take(parse_events(self._decoder.feed(piece)) if isinstance(piece, bytes) else [dict(piece)])
 
     def finish(self, *, aborted: bool = False) -> list[StreamEvent]:
         """End the stream. `aborted`: it was stopped here, whatever the provider said last (R-K10)."""
         if self._finished:
             return []
-        events = self._take(self._decoder.finish())
+        # Half an event at the end is no news: `complete` decides whether the response was cut off.
+        events = self._take([event for event in parse_events(self._decoder.finish()) if not isinstance(event, str)])
         self._finished = True
         self._aborted = aborted
         if aborted:
@@ -189,6 +133,22 @@ class ResponseStream:
     def _fail(self, error: MessageError) -> list[StreamEvent]:
         self._error = error
         return [*self._start(), StreamError(error_text=error.text, kind=error.kind)]
+
+
+def parse_events(data: Iterable[bytes]) -> list[Event | str]:
+    """The events of server-sent data. What is no JSON object is given back as text, for the caller to judge.
+
+    The names of the events are not needed: every provider repeats them inside of the data.
+    """
+    return [_parse_event(text) for each in data if (text := each.decode(errors="replace")).strip() not in ("", _LAST)]
+
+
+def _parse_event(text: str) -> Event | str:
+    try:
+        value: Any = parse_json(text)
+    except (ValueError, RecursionError):
+        return text
+    return cast("Event", value) if isinstance(value, dict) else text
 
 
 class StreamReading:
