@@ -19,9 +19,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from turnlog.aisdk.asgi import StreamResponse
 from turnlog.aisdk.sse import SseEncoder
-from turnlog.aisdk.streaming import stream_chunks, stream_events
+from turnlog.aisdk.streaming import StreamResponse, stream_chunks, stream_events
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat import Streams
 from turnlog.model.stream import RunFinish, StreamEvent, TextDelta, TextStart

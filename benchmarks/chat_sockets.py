@@ -28,10 +28,9 @@ from typing import Any
 
 import uvicorn
 
-from turnlog.aisdk.asgi import StreamResponse
 from turnlog.aisdk.chunks import TextDeltaChunk
 from turnlog.aisdk.sse import Frames, SseEncoder
-from turnlog.aisdk.streaming import pump, stream_chunks, stream_events
+from turnlog.aisdk.streaming import StreamResponse, pump, stream_chunks, stream_events
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat import SqliteStreamStore, Streams
 from turnlog.model.stream import RunFinish, StreamEvent, TextDelta, TextStart

@@ -13,8 +13,7 @@ from support.model_values import values_of
 from turnlog.aisdk import DynamicToolUIPart, validate_ui_messages
 from turnlog.aisdk import encode as encode_ui
 from turnlog.aisdk.convert import to_ui_json, to_ui_messages
-from turnlog.aisdk.receive import from_ui_messages
-from turnlog.aisdk.restore import restore_messages
+from turnlog.aisdk.receive import from_ui_messages, restore_messages
 from turnlog.model import (
     Approval,
     BlobRef,

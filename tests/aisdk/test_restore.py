@@ -14,7 +14,7 @@ from support.model_values import values_of
 from support.profiles import examples
 from support.recorded_sessions import recorded_sessions
 from turnlog.aisdk.convert import to_ui_json
-from turnlog.aisdk.restore import MismatchError, restore_messages
+from turnlog.aisdk.receive import MismatchError, restore_messages
 from turnlog.model import Message, Origin, TextPart
 from turnlog.model.codec import decode_message, encode
 

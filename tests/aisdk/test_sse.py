@@ -12,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from turnlog.aisdk.asgi import StreamResponse
 from turnlog.aisdk.chunks import DataChunk, ReasoningDeltaChunk, TextDeltaChunk, UIMessageChunk
 from turnlog.aisdk.codec import encode_chunk
 from turnlog.aisdk.parts import TextUIPart
 from turnlog.aisdk.reader import read_ui_message
 from turnlog.aisdk.sse import DONE, HEADERS, KEEP_ALIVE, STREAM_OPEN, SseEncoder, decode_chunks
 from turnlog.aisdk.starlette import UIMessageStreamResponse
-from turnlog.aisdk.streaming import stream_chunks, stream_sse
+from turnlog.aisdk.streaming import StreamResponse, stream_chunks, stream_sse
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.errors import ShapeError
 from turnlog.model.stream import StreamEvent, TextDelta

@@ -12,8 +12,8 @@ from starlette.types import ASGIApp
 
 from support.chat_script import ANSWER, HALF, Script, post
 from turnlog.aisdk import UIMessage
-from turnlog.aisdk.asgi import Scope
 from turnlog.aisdk.sse import HEADERS
+from turnlog.aisdk.streaming import Scope
 from turnlog.chat import Chat, MemoryKeeper
 from turnlog.chat.fastapi import chat_endpoint
 from turnlog.chat.http import ChatApp

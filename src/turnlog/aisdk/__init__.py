@@ -44,9 +44,8 @@ from turnlog.aisdk.chunks import (
 from turnlog.aisdk.codec import encode, encode_chunk, parse_chunk, parse_ui_message, parse_ui_messages
 from turnlog.aisdk.convert import UIConversion, UIJson, to_ui_json, to_ui_messages
 from turnlog.aisdk.downgrade import DowngradedChunk, DowngradedMessage, downgrade_chunk, downgrade_ui_message
+from turnlog.aisdk.json_text import PartialJson, PartialResult, parse_partial_json
 from turnlog.aisdk.model_messages import to_model_messages
-from turnlog.aisdk.options import UIMessageOptions
-from turnlog.aisdk.partial_json import PartialJson, PartialResult, parse_partial_json
 from turnlog.aisdk.parts import (
     CustomUIPart,
     DataUIPart,
@@ -78,6 +77,7 @@ from turnlog.aisdk.sse import SseEncoder, decode_chunks, read_chunks
 from turnlog.aisdk.streaming import stream_chunks, stream_events, stream_sse
 from turnlog.aisdk.validation import Schema, ToolSchema, validate_ui_messages
 from turnlog.aisdk.versions import FEATURES, NEWEST, Loss, SdkVersion, Version, sdk_version, supports
+from turnlog.aisdk.view import UIMessageOptions
 from turnlog.aisdk.writer import ChunkWriter, closing_chunks, generate_message_id, write_chunks
 from turnlog.sse import SseDecoder
 

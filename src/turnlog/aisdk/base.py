@@ -4,7 +4,7 @@ A field that may be missing is `UNSET` when it is; `None` is JSON's null, which 
 a required null is always written and an optional one never.
 
 The structs hold what all versions know together. What a version lacks is an annotation of the field (`Since`,
-`InStates`) or on the class (`feature`); `turnlog.aisdk.version_checks` makes the checks of every version from these.
+`InStates`) or on the class (`feature`); `turnlog.aisdk.checks` makes the checks of every version from these.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import UNSET
 
 from turnlog.aisdk.base import JSON_PROPERTY, UIValue, type_of
-from turnlog.aisdk.checks import check_at
+from turnlog.aisdk.checks import check_at, chunk_check, known_chunks, known_finish_reasons, message_check
 from turnlog.aisdk.chunks import (
     FinishChunk,
     SteeringMessageChunk,
@@ -44,7 +44,6 @@ from turnlog.aisdk.parts import (
     UrlCitationSource,
     part_class,
 )
-from turnlog.aisdk.version_checks import chunk_check, known_chunks, known_finish_reasons, message_check
 from turnlog.aisdk.versions import SdkVersion, Version, sdk_version, supports
 from turnlog.errors import ShapeError
 
@@ -93,6 +92,7 @@ def parse_chunk(data: JsonInput, *, version: Version = 7, strict: bool = True) -
         ShapeError: It is no JSON (as AI SDK reads it), or, strictly, the client would refuse it.
     """
     release = sdk_version(version)
+    # Older releases end the stream at one unknown key, so that every key has to be looked at.
     chunk = _decode_common_chunk(data, release) if supports(release, "unknown-keys") else None
     if chunk is not None:
         return chunk
@@ -112,7 +112,7 @@ def encode(value: UIValue | Sequence[UIValue]) -> bytes:
         try:
             return _encode_exactly(value)
         except UnicodeEncodeError:
-            pass
+            pass  # A lone surrogate, which is text in JavaScript and no UTF-8.
     return _encode_plain(to_plain(value))
 
 
@@ -163,6 +163,7 @@ def _is_surely_valid(chunk: TaggedChunk, release: SdkVersion) -> bool:
         return False
     if isinstance(chunk, FinishChunk):
         return chunk.finish_reason is UNSET or chunk.finish_reason in known_finish_reasons(release)
+    # Of citations and steered parts the client checks more than the struct: their indexes, and which fields they have.
     if isinstance(chunk, TextEndChunk):
         return chunk.citations is UNSET
     return not isinstance(chunk, SteeringMessageChunk)
@@ -221,6 +222,7 @@ def build_message(value: Any) -> UIMessage:
     if not isinstance(value, dict):
         raise ShapeError("a message is an object")
     fields = cast("dict[str, Any]", value)
+    # Not by `msgspec.convert`: `tool-<name>` and `data-<name>` are prefixes, and no union is chosen by those.
     for name, is_right in _MESSAGE_FIELDS.items():
         if not is_right(fields.get(name)):
             raise ShapeError("this key is missing or wrong", json_path=f"$.{name}")

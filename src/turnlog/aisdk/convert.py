@@ -2,7 +2,7 @@
 
 `to_ui_json` makes the JSON of UI messages from stored bodies without decoding their contents; `to_ui_messages` does
 the same for values. What AI SDK has no field for is in `metadata.turnlog.messages`, one entry a canonical message:
-that message without what the UI message holds; `turnlog.aisdk.restore` makes the history of it again. What is lost
+that message without what the UI message holds; `turnlog.aisdk.receive` makes the history of it again. What is lost
 all the same is returned beside the result.
 """
 
@@ -16,12 +16,11 @@ from msgspec import UNSET, Raw
 
 from turnlog.aisdk.codec import parse_ui_messages
 from turnlog.aisdk.convert_parts import OWN_MESSAGE, CallWriter, UIPartJson
-from turnlog.aisdk.message_grouping import MessageGrouping, ui_message_id
 from turnlog.aisdk.metadata import sdk_extras_of
-from turnlog.aisdk.options import UIMessageOptions, View
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.raw_message import RawMessage, RawReasoning, RawToolCall, parse_raw_message
 from turnlog.aisdk.versions import Loss
+from turnlog.aisdk.view import MessageGrouping, UIMessageOptions, View, ui_message_id
 from turnlog.model import HistoryEvent, Message, MessageEvent, ToolCallPart, ToolResultEvent
 from turnlog.model.codec import decode_message, encode
 from turnlog.model.merge import add_result
@@ -196,8 +195,10 @@ class _Converter:
         if message.parts is not UNSET:
             self._drop_reasoning(message)
         if role == "assistant":
+            # `convertToModelMessages` cuts here. Without it, text that follows a result would go before the result.
             draft.parts.append(_STEP_START)
         elif not message.parts:
+            # Every validator refuses a user or system message without parts.
             draft.parts.append({"type": "text", "text": ""})
         if message.parts is not UNSET:
             self._add_parts(message)
@@ -218,6 +219,7 @@ class _Converter:
         ui_parts, writer = self._open.parts, self._writer
         for number, part in enumerate(message.parts or ()):
             writer.place = (self._number, number)
+            # A log names the subagent of a call in another file, so the store knows it and the message does not.
             if type(part) is RawToolCall and self._children:
                 self._add_child(part)
             ui_parts.append(writer.part(part))

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeGuard, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from turnlog.aisdk.checks import citation_check
 from turnlog.aisdk.json_text import is_json_string, parse_output
 from turnlog.aisdk.metadata import KEY, SdkExtras, sdk_extras_of, to_sdk_keys
-from turnlog.aisdk.options import View
 from turnlog.aisdk.raw_message import (
     RawApproval,
     RawData,
@@ -30,8 +30,8 @@ from turnlog.aisdk.raw_message import (
     RawToolResult,
     RawUnknown,
 )
-from turnlog.aisdk.version_checks import citation_check
 from turnlog.aisdk.versions import Loss
+from turnlog.aisdk.view import View
 from turnlog.errors import ShapeError
 from turnlog.model import BlobRef, Citation
 from turnlog.model.tools import STATE_OF_STATUS
@@ -165,6 +165,7 @@ class PartWriter:
             return Raw(b'"data:%b;base64,%b' % (bytes(memoryview(part.media_type)[1:-1]), data))
         if part.blob is not UNSET and self.view.blob_url is not None:
             return self.view.blob_url(msgspec.json.decode(part.blob, type=BlobRef))
+        # `convertToModelMessages` of 7 reads addresses with `new URL`, which throws for relative ones.
         if part.url is not UNSET and _ADDRESS.match(part.url):
             url, part.url = part.url, UNSET
             return url
@@ -261,6 +262,7 @@ class CallWriter(PartWriter):
 
     def _head(self, part: RawToolCall, extras: SdkExtras) -> UIPartJson:
         name, part.tool_name = part.tool_name, UNSET
+        # Validators check `tool-<name>` parts against the tools that a page declares; a dynamic part needs none.
         if extras.named or self.view.tools == "named":
             kind = Raw(b'"tool-' + bytes(memoryview(name if name is not UNSET else b'""')[1:]))
             ui_part: UIPartJson = {"type": kind, "toolCallId": part.tool_call_id}
@@ -282,6 +284,7 @@ class CallWriter(PartWriter):
                 self.add_loss("tool-results", "left out, as asked for")
             part.results = UNSET
             return "input-available"
+        # AI SDK has no such state. `turnlog.state` in the metadata tells it from an error.
         if state == "aborted":
             return "output-error"
         if state in _NEEDS_APPROVALS and "approvals" not in self.view.features:
@@ -309,6 +312,7 @@ class CallWriter(PartWriter):
 
     def _output(self, part: RawToolCall, ui_part: UIPartJson) -> None:
         result = shown_result(part)
+        # Clients with zod 4.4 or newer refuse a part without `output`; null is any JSON.
         if result is None:
             ui_part["output"] = _NULL
             return
@@ -332,6 +336,7 @@ class CallWriter(PartWriter):
             self.add_loss("large-text", "only a preview of the output is shown; the whole is a blob of the store")
             part.text = UNSET
             return text
+        # A string that came from AI SDK as a string goes back as one, even if it holds JSON.
         found = parse_output(text)
         if found is None or (result.metadata is not UNSET and sdk_extras_of(result.metadata).text_output):
             part.text = UNSET
@@ -344,6 +349,7 @@ class CallWriter(PartWriter):
         approval = part.approval
         if "approvals" not in self.view.features:
             return
+        # The validators demand an approval in these states, and beside an outcome they take only a granted one.
         if state in _NEEDS_APPROVALS:
             ui_part["approval"] = _approval_json(part, approval, state)
         elif state in ("output-available", "output-error") and _was_approved(approval):

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from turnlog.aisdk import chunks as wire
 from turnlog.aisdk.base import UIValue
+from turnlog.aisdk.checks import finish_reason_feature, known_chunks, missing_fields
 from turnlog.aisdk.codec import to_plain
 from turnlog.aisdk.parts import (
     CustomUIPart,
@@ -29,7 +30,6 @@ from turnlog.aisdk.parts import (
     UIMessagePart,
     UnknownUIPart,
 )
-from turnlog.aisdk.version_checks import finish_reason_feature, known_chunks, missing_fields
 from turnlog.aisdk.versions import Loss, SdkVersion, Version, sdk_version, supports
 
 DENIED = "Tool call execution denied."
@@ -111,6 +111,7 @@ def _part(part: UIMessagePart, losses: _Losses, path: str) -> UIMessagePart:
 def _tool(part: ToolUIPart | DynamicToolUIPart, losses: _Losses, path: str) -> ToolUIPart | DynamicToolUIPart:
     if part.approval is UNSET:
         return part
+    # A release that knows approvals at all may lack some of their fields.
     if not losses.lacks("approvals"):
         approval = _without_fields(part.approval, losses.missing(ToolApproval, part.state), losses, f"{path}.approval")
         return replace(part, approval=approval)

@@ -1,4 +1,4 @@
-"""JSON text as a JavaScript client reads it, for texts that come from outside, and tool outputs that are JSON text.
+"""JSON text as a JavaScript client reads it: from outside, in the outputs of tools, and while it still streams in.
 
 The differences to Python's readers that matter here: lone surrogates are text like any other, `NaN` and `Infinity`
 are no JSON, and AI SDK refuses objects that would reach JavaScript's prototypes (`secureJsonParse` of
@@ -6,16 +6,22 @@ are no JSON, and AI SDK refuses objects that would reach JavaScript's prototypes
 
 `parse_output` reads the `output` of a UI part: JSON is parsed, any other text stays as it is (R-H8). A text that holds
 JSON becomes that JSON without being written anew.
+
+`PartialJson` shows the input of a tool call that streams in, by the rules of the SDK's `parsePartialJson`, oddities
+included: what is open is closed, a literal that has begun is completed, a key or number without its end is left out.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any, NamedTuple, NoReturn, TypeGuard, cast
+from enum import IntEnum, auto
+from typing import Any, Literal, NamedTuple, NoReturn, TypeGuard, cast
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
+
+from turnlog.aisdk.versions import Version, sdk_version
 
 _decoder = msgspec.json.Decoder()
 
@@ -83,16 +89,6 @@ def holds_unsafe_key(value: Any) -> bool:
     return False
 
 
-def ends_in_half_character(text: str) -> bool:
-    """Whether it ends in the first half of a character whose second half may follow."""
-    return "\ud800" <= text[-1:] <= "\udbff"
-
-
-def join_surrogates(text: str) -> str:
-    """The text with both halves of a character made one, where a stream had split them."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-
-
 def without_unsafe_keys(value: Any) -> Any:
     """The value without those keys, at any depth; the same object where there are none."""
     if not holds_unsafe_key(value):
@@ -126,21 +122,14 @@ def is_json_string(json: Raw | UnsetType) -> TypeGuard[Raw]:
     return json is not UNSET and bytes(memoryview(json)[:1]) == b'"'
 
 
-_SPACE = rb"(?:\\[nrt]| )*"
-_CONTAINER = re.compile(rb'"' + _SPACE + rb"[\[{]")
-_NUMBER = rb"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?(?:[eE][-+]?\d\d?)?"
-_SCALAR = re.compile(rb'"' + _SPACE + rb"(?:true|false|null|" + _NUMBER + rb'|\\".*)' + _SPACE + rb'"')
-"""Numbers of up to 15 digits: JavaScript would change longer ones, so that they stay text."""
+def ends_in_half_character(text: str) -> bool:
+    """Whether it ends in the first half of a character whose second half may follow."""
+    return "\ud800" <= text[-1:] <= "\udbff"
 
-_CLOSED = re.compile(rb'[\]}](?:\\[nrt]| )*"$')
-_TAIL = 64
-"""Bytes at the end of a text that must hold its last bracket."""
 
-_FRAGILE = re.compile(r'\d[.eE]|\d{16}|"\d+":')
-"""What may come back differently from a JavaScript program: some numbers, and the order of keys that are numbers."""
-
-_UNSAFE_KEYS = ("__proto__", "constructor")
-"""Keys for which AI SDK may refuse a whole value; a text that names one stays text."""
+def join_surrogates(text: str) -> str:
+    """The text with both halves of a character made one, where a stream had split them."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 class Parsed(NamedTuple):
@@ -180,3 +169,284 @@ def _may_be_json(text: Raw) -> bool:
 
 def _is_plain(plain: str, value: object) -> bool:
     return _FRAGILE.search(plain) is None and msgspec.json.encode(value).decode() == plain
+
+
+_SPACE = rb"(?:\\[nrt]| )*"
+
+_CONTAINER = re.compile(rb'"' + _SPACE + rb"[\[{]")
+
+_NUMBER = rb"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?(?:[eE][-+]?\d\d?)?"
+
+_SCALAR = re.compile(rb'"' + _SPACE + rb"(?:true|false|null|" + _NUMBER + rb'|\\".*)' + _SPACE + rb'"')
+"""Numbers of up to 15 digits: JavaScript would change longer ones, so that they stay text."""
+
+_CLOSED = re.compile(rb'[\]}](?:\\[nrt]| )*"$')
+
+_TAIL = 64
+"""Bytes at the end of a text that must hold its last bracket."""
+
+_FRAGILE = re.compile(r'\d[.eE]|\d{16}|"\d+":')
+"""What may come back differently from a JavaScript program: some numbers, and the order of keys that are numbers."""
+
+_UNSAFE_KEYS = ("__proto__", "constructor")
+"""Keys for which AI SDK may refuse a whole value; a text that names one stays text."""
+
+
+class PartialResult(NamedTuple):
+    """What `parse_partial_json` made of a text."""
+
+    value: Any
+    """UNSET where nothing could be made of it."""
+    state: Literal["successful-parse", "repaired-parse", "failed-parse"]
+
+
+def parse_partial_json(text: str, *, version: Version = 7) -> PartialResult:
+    """What a text that may end anywhere holds, and whether it was whole, as AI SDK's `parsePartialJson` says."""
+    try:
+        return PartialResult(parse_json(text), "successful-parse")
+    except ValueError:
+        value = PartialJson(text, version=version).value()
+    return PartialResult(value, "failed-parse" if value is UNSET else "repaired-parse")
+
+
+class PartialJson:
+    """JSON text that grows by `feed`.
+
+    Goes over each character once, however many deltas there are; asking for the value costs one parse. It does not
+    check JSON; the parser behind it does.
+    """
+
+    def __init__(self, text: str = "", *, version: Version = 7) -> None:
+        """Begin with what there is; the version decides on torn escapes, which AI SDK 5 does not repair."""
+        self._major = sdk_version(version).major
+        self._pieces: list[str] = []
+        self._length = 0
+        self._stack = [_State.ROOT]
+        self._valid = 0
+        self._literal = ""
+        self._hex_digits = 0
+        self._is_split = False
+        self.feed(text)
+
+    @property
+    def text(self) -> str:
+        """All text so far."""
+        return self._whole(self._received())
+
+    def feed(self, text: str) -> None:
+        """Take the text that follows."""
+        self._pieces.append(text)
+        self._is_split = self._is_split or ends_in_half_character(text)
+        position = 0
+        while position < len(text):
+            if self._stack[-1] is _State.STRING:
+                position = self._skip_string(text, position)
+            else:
+                self._step(text[position], self._length + position)
+                position += 1
+        self._length += len(text)
+
+    def value(self) -> Any:
+        """What the text holds so far; UNSET where nothing can be made of it."""
+        text = self._received()
+        for candidate in (text if _may_be_whole(text) else None, self._fixed(text)):
+            if candidate is not None:
+                try:
+                    return parse_json(self._whole(candidate))
+                except ValueError:
+                    continue
+        return UNSET
+
+    def _received(self) -> str:
+        """The text as the scanner counted it."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def _whole(self, text: str) -> str:
+        return join_surrogates(text) if self._is_split else text
+
+    def _fixed(self, text: str) -> str:
+        closers = [self._closer(state) for state in reversed(self._stack)]
+        return text[: self._valid] + "".join(closers)
+
+    def _closer(self, state: _State) -> str:
+        if state is not _State.LITERAL:
+            return _CLOSERS.get(state, "")
+        return next(literal[len(self._literal) :] for literal in _LITERALS if literal.startswith(self._literal))
+
+    def _skip_string(self, text: str, position: int) -> int:
+        """Go to the end of the string, or of the text; return where to go on."""
+        stop = _STRING_STOP.search(text, position)
+        end = len(text) if stop is None else stop.start()
+        if end > position:
+            self._valid = self._length + end
+        if stop is None:
+            return end
+        if text[end] == '"':
+            self._stack.pop()
+            self._valid = self._length + end + 1
+        else:
+            self._stack.append(_State.ESCAPE)
+        return end + 1
+
+    def _step(self, char: str, index: int) -> None:
+        state = self._stack[-1]
+        if state in _AFTER_VALUE_STARTS:
+            self._at_value(state, char, index)
+        elif state is _State.OBJECT_KEY:
+            if char == '"':
+                self._stack[-1] = _State.OBJECT_AFTER_KEY
+        elif state is _State.OBJECT_AFTER_KEY:
+            if char == ":":
+                self._stack[-1] = _State.OBJECT_BEFORE_VALUE
+        elif state in (_State.OBJECT_START, _State.OBJECT_AFTER_COMMA):
+            self._before_key(state, char, index)
+        elif state is _State.NUMBER:
+            self._in_number(char, index)
+        elif state is _State.LITERAL:
+            self._in_literal(char, index)
+        elif state in (_State.ESCAPE, _State.UNICODE_ESCAPE):
+            self._in_escape(state, char, index)
+        else:
+            self._after_value(char, index)
+            if self._stack[-1] is _State.ARRAY_AFTER_VALUE and state is _State.ARRAY_AFTER_VALUE:
+                self._valid = index + 1
+
+    def _at_value(self, state: _State, char: str, index: int) -> None:
+        if state is _State.ARRAY_START:
+            if char == "]":
+                self._close(index)
+                return
+            # Up to 6 `fixJson` counts any first character of an array, also a space or a lone minus.
+            if self._major < 7:
+                self._valid = index + 1
+        begun = _VALUE_STARTS.get(char)
+        if begun is None:
+            return
+        # A minus alone is no number yet.
+        if char != "-":
+            self._valid = index + 1
+        if begun is _State.LITERAL:
+            self._literal = char
+        self._stack[-1] = _AFTER_VALUE_STARTS[state]
+        self._stack.append(begun)
+
+    def _before_key(self, state: _State, char: str, index: int) -> None:
+        if char == '"':
+            self._stack[-1] = _State.OBJECT_KEY
+        elif char == "}" and state is _State.OBJECT_START:
+            self._close(index)
+
+    def _after_value(self, char: str, index: int) -> None:
+        """Go on after a value that has ended, or ends with this character."""
+        inside = self._stack[-1]
+        if inside is _State.OBJECT_AFTER_VALUE:
+            if char == ",":
+                self._stack[-1] = _State.OBJECT_AFTER_COMMA
+            elif char == "}":
+                self._close(index)
+        elif inside is _State.ARRAY_AFTER_VALUE:
+            if char == ",":
+                self._stack[-1] = _State.ARRAY_AFTER_COMMA
+            elif char == "]":
+                self._close(index)
+
+    def _close(self, index: int) -> None:
+        self._stack.pop()
+        self._valid = index + 1
+
+    def _in_number(self, char: str, index: int) -> None:
+        if char in "0123456789":
+            self._valid = index + 1
+        # An exponent or a point counts only with the digit behind it.
+        elif char not in "eE-.":
+            self._stack.pop()
+            if char in ",}]":
+                self._after_value(char, index)
+
+    def _in_literal(self, char: str, index: int) -> None:
+        if any(literal.startswith(self._literal + char) for literal in _LITERALS):
+            self._literal += char
+            self._valid = index + 1
+        else:
+            self._stack.pop()
+            self._after_value(char, index)
+
+    def _in_escape(self, state: _State, char: str, index: int) -> None:
+        # 5 takes `\u` for a whole escape, and its parser fails until the four digits are there.
+        if state is _State.ESCAPE and char == "u" and self._major > 5:
+            self._stack[-1] = _State.UNICODE_ESCAPE
+            self._hex_digits = 0
+        elif state is _State.ESCAPE:
+            self._close(index)
+        elif char in _HEX:
+            self._hex_digits += 1
+            if self._hex_digits == 4:
+                self._close(index)
+
+
+def _may_be_whole(text: str) -> bool:
+    """Whether parsing it as it is has any prospect: it ends as it began."""
+    stripped = text.strip(_JSON_SPACE)
+    return bool(stripped) and stripped[-1] == _ENDS.get(stripped[0], stripped[-1])
+
+
+class _State(IntEnum):
+    ROOT = auto()
+    FINISH = auto()
+    STRING = auto()
+    ESCAPE = auto()
+    UNICODE_ESCAPE = auto()
+    LITERAL = auto()
+    NUMBER = auto()
+    OBJECT_START = auto()
+    OBJECT_KEY = auto()
+    OBJECT_AFTER_KEY = auto()
+    OBJECT_BEFORE_VALUE = auto()
+    OBJECT_AFTER_VALUE = auto()
+    OBJECT_AFTER_COMMA = auto()
+    ARRAY_START = auto()
+    ARRAY_AFTER_VALUE = auto()
+    ARRAY_AFTER_COMMA = auto()
+
+
+_VALUE_STARTS = {
+    '"': _State.STRING,
+    "{": _State.OBJECT_START,
+    "[": _State.ARRAY_START,
+    "-": _State.NUMBER,
+    **dict.fromkeys("tfn", _State.LITERAL),
+    **dict.fromkeys("0123456789", _State.NUMBER),
+}
+
+_AFTER_VALUE_STARTS = {
+    _State.ROOT: _State.FINISH,
+    _State.OBJECT_BEFORE_VALUE: _State.OBJECT_AFTER_VALUE,
+    _State.ARRAY_START: _State.ARRAY_AFTER_VALUE,
+    _State.ARRAY_AFTER_COMMA: _State.ARRAY_AFTER_VALUE,
+}
+"""Where a value may begin -> where its end leads."""
+
+_CLOSERS = {
+    _State.STRING: '"',
+    _State.OBJECT_START: "}",
+    _State.OBJECT_KEY: "}",
+    _State.OBJECT_AFTER_KEY: "}",
+    _State.OBJECT_BEFORE_VALUE: "}",
+    _State.OBJECT_AFTER_VALUE: "}",
+    _State.OBJECT_AFTER_COMMA: "}",
+    _State.ARRAY_START: "]",
+    _State.ARRAY_AFTER_VALUE: "]",
+    _State.ARRAY_AFTER_COMMA: "]",
+}
+
+_LITERALS = ("true", "false", "null")
+
+_ENDS = {"{": "}", "[": "]", '"': '"'}
+
+_JSON_SPACE = " \t\n\r"
+
+_STRING_STOP = re.compile(r'["\\]')
+
+_HEX = frozenset("0123456789abcdefABCDEF")

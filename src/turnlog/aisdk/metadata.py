@@ -62,7 +62,7 @@ _SDK_KEYS: dict[str, dict[str, str]] = {
     "openai": {"id": "itemId", "encrypted_content": "reasoningEncryptedContent"},
     "google": {"thought_signature": "thoughtSignature"},
 }
-"""Provider -> its own key -> AI SDK's."""
+"""Provider -> its own key -> AI SDK's, as `@ai-sdk/anthropic`, `@ai-sdk/openai` and `@ai-sdk/google` read them back."""
 
 _PROVIDER_KEYS = {name: {theirs: own for own, theirs in keys.items()} for name, keys in _SDK_KEYS.items()}
 

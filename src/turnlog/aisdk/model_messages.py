@@ -59,7 +59,7 @@ def to_model_messages(
 
 class _Converter:
     def __init__(
-        self, rules: Rules, tools: Mapping[str, ToModelOutput | None], convert_data_part: ConvertDataPart | None
+        self, rules: VersionRules, tools: Mapping[str, ToModelOutput | None], convert_data_part: ConvertDataPart | None
     ) -> None:
         self._rules = rules
         self._calls = Calls(rules, tools)
@@ -204,7 +204,7 @@ ToModelOutput: TypeAlias = Callable[[FinishedToolCall], Fields]
 class Calls:
     """Tells of tool parts by the rules of one version."""
 
-    def __init__(self, rules: Rules, tools: Mapping[str, ToModelOutput | None]) -> None:
+    def __init__(self, rules: VersionRules, tools: Mapping[str, ToModelOutput | None]) -> None:
         """Know the tools that there are."""
         self._rules = rules
         self._tools = tools
@@ -222,6 +222,7 @@ class Calls:
         made = [call | self._call_options(part)]
         if self._rules.approvals and part.get("approval") is not None:
             made.append(self._approval_request(part))
+        # What the provider ran itself is answered inside of its own message.
         if self._has_inline_result(part):
             made.append(self._result(part, self._output(part, "json"), self._inline_options(part)))
         return made
@@ -336,7 +337,7 @@ def _error_text(error: Any) -> str:
     return error if isinstance(error, str) else msgspec.json.encode(error).decode()
 
 
-class Rules(NamedTuple):
+class VersionRules(NamedTuple):
     """What differs between the versions."""
 
     kinds: frozenset[str]
@@ -346,11 +347,13 @@ class Rules(NamedTuple):
     incomplete: frozenset[str] = frozenset()
     approvals: bool = True
     empty_messages: bool = False
-    """Whether a block without content is a message all the same."""
+    """Whether a block without content is a message all the same: in 5; 6.0.221 and 7.0.7 mended it."""
     urls: bool = False
     """Whether addresses are parsed and files are tagged."""
     has_denial_results: bool = False
+    """Whether a refused call, whose denial the client has not yet received, has a result that says so."""
     drops_old_requests: bool = False
+    """Whether requests before the last user message are left out: who writes on has decided against them."""
     looks_for_raw_input: bool = False
     """Whether parts are looked for a field that will go, before anything else."""
 
@@ -358,15 +361,15 @@ class Rules(NamedTuple):
 _CONTENT = frozenset({"text", "reasoning", "file"})
 _COMPLETE = frozenset({"approval-responded", "output-available", "output-error", "output-denied"})
 RULES = {
-    5: Rules(
+    5: VersionRules(
         _CONTENT,
         None,
         incomplete=frozenset({"input-streaming", "input-available"}),
         approvals=False,
         empty_messages=True,
     ),
-    6: Rules(_CONTENT, _COMPLETE),
-    7: Rules(
+    6: VersionRules(_CONTENT, _COMPLETE),
+    7: VersionRules(
         _CONTENT | {"custom", "reasoning-file"},
         _COMPLETE,
         urls=True,
@@ -418,7 +421,7 @@ def state_of(part: Fields) -> str | None:
     return state if isinstance(state, str) else None
 
 
-def kept_parts(messages: list[Fields], rules: Rules, *, ignore_incomplete: bool) -> list[Fields]:
+def kept_parts(messages: list[Fields], rules: VersionRules, *, ignore_incomplete: bool) -> list[Fields]:
     """The messages without the calls that a model is not told of."""
     last_user = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     drops_requests = rules.drops_old_requests and last_user > 0
@@ -438,7 +441,7 @@ def kept_parts(messages: list[Fields], rules: Rules, *, ignore_incomplete: bool)
     ]
 
 
-def _is_complete(part: Fields, rules: Rules) -> bool:
+def _is_complete(part: Fields, rules: VersionRules) -> bool:
     state = state_of(part)
     if state == "output-available" and part.get("preliminary") is True:
         return False

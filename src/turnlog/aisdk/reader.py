@@ -18,11 +18,10 @@ from msgspec.structs import replace
 
 from turnlog.aisdk import chunks as wire
 from turnlog.aisdk.base import UIValue
+from turnlog.aisdk.checks import known_chunks, known_finish_reasons
 from turnlog.aisdk.codec import JsonInput, parse_chunk
 from turnlog.aisdk.parts import UIMessage
-from turnlog.aisdk.reader_parts import ContentReader, PartList
-from turnlog.aisdk.reader_tools import ToolReader
-from turnlog.aisdk.version_checks import known_chunks, known_finish_reasons
+from turnlog.aisdk.reader_parts import ContentReader, PartList, ToolReader
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.errors import ConversionError, ShapeError, StreamStateError
 

@@ -8,8 +8,8 @@ from starlette.background import BackgroundTask
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from turnlog.aisdk.asgi import send_stream
 from turnlog.aisdk.sse import HEADERS
+from turnlog.aisdk.streaming import send_stream
 
 
 class UIMessageStreamResponse(StreamingResponse):

@@ -1,4 +1,4 @@
-"""Live sources of events -> chunks -> bytes, one asynchronous iterator around the other.
+"""Live sources of events -> chunks -> bytes -> an ASGI response, one asynchronous iterator around the other.
 
 Each closes its source however it ends. A source that raises or is cancelled ends the stream in a valid way; a reader
 that disconnects ends the source. Runs that outlive their readers are in `turnlog.chat.streams`.
@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from typing import Any, Final, Protocol, TypeAlias
 
 from turnlog.aisdk.chunks import AbortChunk, ErrorChunk, TextDeltaChunk, UIMessageChunk
-from turnlog.aisdk.sse import DONE, KEEP_ALIVE, STREAM_OPEN, Frames
+from turnlog.aisdk.sse import DONE, HEADERS, KEEP_ALIVE, STREAM_OPEN, Frames
 from turnlog.aisdk.writer import ChunkWriter
-from turnlog.aisdk.writer_parts import Delta, Start
-from turnlog.aisdk.writer_values import FAILED
+from turnlog.aisdk.writer_parts import FAILED, Delta, Start
 from turnlog.model.stream import ReasoningDelta, StreamEvent, TextDelta
 
 logger = logging.getLogger(__name__)
@@ -307,3 +306,72 @@ async def close_source(source: AsyncIterable[object]) -> None:
     close = getattr(source, "aclose", None)
     if close is not None:
         await close()
+
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Event: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Event]]
+Send: TypeAlias = Callable[[Event], Awaitable[None]]
+
+
+class StreamResponse:
+    """Sends the bytes of a stream, and closes it as soon as the client has gone.
+
+    `await StreamResponse(stream_sse(chunks))(scope, receive, send)` answers a request; the class is also a whole
+    application for one request.
+    """
+
+    def __init__(
+        self, body: AsyncIterable[bytes], *, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Answer with `body`, as `stream_sse` or a subscription of `turnlog.chat.streams` gives it."""
+        self._body = body
+        self._status = status
+        self._headers = {**HEADERS, **{name.lower(): value for name, value in (headers or {}).items()}}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        await send_stream(
+            self._body,
+            receive,
+            send,
+            status=self._status,
+            headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in self._headers.items()],
+        )
+
+
+async def send_stream(
+    body: AsyncIterable[bytes], receive: Receive, send: Send, *, status: int, headers: list[tuple[bytes, bytes]]
+) -> None:
+    """Send a response whose body is a stream, until it ends or the client goes."""
+    sending = asyncio.ensure_future(_send_all(body, send, status, headers))
+    leaving = asyncio.ensure_future(_wait_for_leaving(receive))
+    try:
+        await asyncio.wait([sending, leaving], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, leaving):
+            task.cancel()
+        await asyncio.wait([sending, leaving])
+        close = getattr(body, "aclose", None)
+        if close is not None:
+            await close()
+    if not sending.cancelled():
+        _raise_unless_gone(sending.exception())
+
+
+async def _send_all(body: AsyncIterable[bytes], send: Send, status: int, headers: list[tuple[bytes, bytes]]) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    async for piece in body:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _wait_for_leaving(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _raise_unless_gone(error: BaseException | None) -> None:
+    # Servers say with an OSError that nobody listens any more.
+    if error is not None and not isinstance(error, OSError):
+        raise error

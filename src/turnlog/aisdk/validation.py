@@ -12,11 +12,10 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
-from turnlog.aisdk.checks import check_at
+from turnlog.aisdk.checks import check_at, message_check
 from turnlog.aisdk.codec import build_message, to_plain
 from turnlog.aisdk.json_text import parse_json, same_json
 from turnlog.aisdk.parts import UIMessage
-from turnlog.aisdk.version_checks import message_check
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.errors import ShapeError
 

@@ -43,18 +43,23 @@ from turnlog.aisdk.chunks import (
 )
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import Loss, SdkVersion, Version, sdk_version, supports
-from turnlog.aisdk.writer_parts import Content, Delta, End, OpenParts, Start, Steps
-from turnlog.aisdk.writer_tools import ABORTED, ToolCalls
-from turnlog.aisdk.writer_values import (
+from turnlog.aisdk.writer_parts import (
     FAILED,
     FINISH_REASONS,
     AddLoss,
     Chunks,
+    ContentChunks,
+    Delta,
+    End,
+    OpenParts,
     RefusedEvent,
+    Start,
+    Steps,
     UnusableValue,
     check_fields,
     plain_json,
 )
+from turnlog.aisdk.writer_tools import ABORTED, ToolCallChunks
 from turnlog.errors import StreamStateError
 from turnlog.model import stream as events
 from turnlog.model.stream import StreamEvent, TextDelta
@@ -221,11 +226,11 @@ class MessageWriter:
         self._add_loss = add_loss
         self._message_id = message_id if continued is None else continued.id
         self._generate_id = generate_id
-        self._tools = ToolCalls(release, add_loss, dynamic=dynamic, continued=continued)
+        self._tools = ToolCallChunks(release, add_loss, dynamic=dynamic, continued=continued)
         self._features = frozenset(name for name in _FEATURES if supports(release, name))
         self._out: Chunks = []
         self._started = self._in_step = self._failed = False
-        self._content = Content(release, add_loss)
+        self._content = ContentChunks(release, add_loss)
         self._steps = Steps(continued)
 
     @property
@@ -240,6 +245,7 @@ class MessageWriter:
 
     def source_ended(self) -> None:
         """The source has ended without a terminal event."""
+        # Clients before 7.0.149 refuse the word, and with it the whole stream.
         interrupted = "interrupted" if "finish-reason-interrupted" in self._features else "other"
         self._finish("error" if self._failed else interrupted, self._steps.metadata())
 
@@ -261,6 +267,7 @@ class MessageWriter:
             self._message_id = self._message_id or event.message_id
             self._begin(metadata)
             return
+        # A client that gets another id in the middle of a message begins a new one.
         if event.message_id not in (None, self._message_id):
             self._add_loss("message-id", "the message has another id already; what follows goes on in it")
         if metadata:
@@ -275,8 +282,10 @@ class MessageWriter:
         """The run ended by itself."""
         metadata = dict(plain_json(event.metadata))
         reason = None if event.stop_reason is None else FINISH_REASONS[event.stop_reason]
+        # The client runs the calls of `tool_use`; a provider's `pause` goes on with the next request.
         left_to_client = event.stop_reason in ("tool_use", "pause")
         steps = self._steps.metadata(event.usage)
+        # What the source says itself wins over what its steps add up to.
         if "usage" in metadata:
             steps.pop("usage", None)
         self._finish("error" if self._failed else reason, metadata | steps, waits=left_to_client)
@@ -331,6 +340,7 @@ class MessageWriter:
         self._end_step()
 
     def _end_step(self) -> None:
+        # Up to 7.0.78 `finish-step` forgets open parts, and a later delta of one ends the stream.
         self._send_all(self.parts.end_all())
         self._send_all(self._tools.complete_inputs())
         if self._in_step:
@@ -384,11 +394,11 @@ class MessageWriter:
 
 _FEATURES = ("abort-reason", "finish-reason", "finish-reason-interrupted")
 
-_TOOL_STEPS: dict[type, Callable[[ToolCalls, Any], Chunks]] = {
-    events.ToolInputDelta: ToolCalls.add_input,
-    events.ToolOutput: ToolCalls.add_output,
-    events.ApprovalRequest: ToolCalls.request,
-    events.ApprovalResponse: ToolCalls.respond,
+_TOOL_STEPS: dict[type, Callable[[ToolCallChunks, Any], Chunks]] = {
+    events.ToolInputDelta: ToolCallChunks.add_input,
+    events.ToolOutput: ToolCallChunks.add_output,
+    events.ApprovalRequest: ToolCallChunks.request,
+    events.ApprovalResponse: ToolCallChunks.respond,
 }
 """Events that change a call and leave the open parts alone."""
 

@@ -1,7 +1,7 @@
 """Tool calls of one written stream: each has a state, and every event is a step in it or is refused.
 
-`ToolInputs` writes inputs and approvals, `ToolCalls` outputs and what happens to open calls at the end. Calls are
-independent of each other (R-O6). `model.tools.TRANSITIONS` decides which state may follow which.
+`ToolInputChunks` writes inputs and approvals, `ToolCallChunks` outputs and what happens to open calls at the end. Calls
+are independent of each other (R-O6). `model.tools.TRANSITIONS` decides which state may follow which.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from turnlog.aisdk.chunks import (
 )
 from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage
 from turnlog.aisdk.versions import SdkVersion, supports
-from turnlog.aisdk.writer_values import AddLoss, Chunks, RefusedEvent, input_of, metadata_of, output_of
+from turnlog.aisdk.writer_parts import AddLoss, Chunks, RefusedEvent, input_of, metadata_of, output_of
 from turnlog.model.parts import ToolResult
 from turnlog.model.stream import (
     ApprovalRequest,
@@ -38,7 +38,7 @@ from turnlog.model.stream import (
 from turnlog.model.tools import OPEN_STATES, STATE_OF_STATUS, ToolState, can_advance
 
 
-class Call:
+class SentCall:
     """One call as the client sees it."""
 
     __slots__ = (
@@ -67,7 +67,7 @@ class Call:
         self.approved: bool | None = None
 
 
-class ToolInputs:
+class ToolInputChunks:
     """The calls of one stream; each method returns the chunks of one event or raises RefusedEvent."""
 
     def __init__(
@@ -76,7 +76,7 @@ class ToolInputs:
         """Write for a release and a kind of tool parts, going on with the calls of a message that is continued."""
         self._dynamic = dynamic
         self._add_loss = add_loss
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, SentCall] = {}
         self._by_approval: dict[str, str] = {}
         self._has_approvals = supports(release, "approvals")
         self._has_live_approvals = supports(release, "automatic-approvals")
@@ -91,7 +91,7 @@ class ToolInputs:
 
     def _continue_call(self, part: ToolUIPart | DynamicToolUIPart) -> None:
         state = ToolState(part.state)
-        call = Call(
+        call = SentCall(
             part.tool_name,
             dynamic=isinstance(part, DynamicToolUIPart),
             provider_executed=part.provider_executed is True,
@@ -146,6 +146,7 @@ class ToolInputs:
         if call is None:
             state = ToolState.INPUT_AVAILABLE
             call = self._begin(event.tool_call_id, event.tool_name, event.provider_executed, state)
+        # The name may differ from that of the start; since 6 the part follows.
         call.name = event.tool_name
         call.provider_executed = call.provider_executed or event.provider_executed
         return [self._available(event.tool_call_id, call, value, provider)]
@@ -155,16 +156,16 @@ class ToolInputs:
         streaming = {key: call for key, call in self._calls.items() if call.state is ToolState.INPUT_STREAMING}
         return [self._complete(key, call) for key, call in streaming.items()]
 
-    def _begin(self, tool_call_id: str, name: str, provider_executed: bool, state: ToolState) -> Call:
-        call = Call(name, dynamic=self._dynamic, provider_executed=provider_executed, state=state)
+    def _begin(self, tool_call_id: str, name: str, provider_executed: bool, state: ToolState) -> SentCall:
+        call = SentCall(name, dynamic=self._dynamic, provider_executed=provider_executed, state=state)
         self._calls[tool_call_id] = call
         return call
 
-    def _complete(self, tool_call_id: str, call: Call) -> UIMessageChunk:
+    def _complete(self, tool_call_id: str, call: SentCall) -> UIMessageChunk:
         return self._available(tool_call_id, call, input_of(UNSET, None, "".join(call.text)), UNSET)
 
     def _available(
-        self, tool_call_id: str, call: Call, value: Any, provider: ProviderMetadata | UnsetType
+        self, tool_call_id: str, call: SentCall, value: Any, provider: ProviderMetadata | UnsetType
     ) -> UIMessageChunk:
         call.state = ToolState.INPUT_AVAILABLE
         call.text.clear()
@@ -198,7 +199,7 @@ class ToolInputs:
             chunks.append(self._send_request(event.tool_call_id, call, event.reason))
         return chunks
 
-    def _send_request(self, tool_call_id: str, call: Call, reason: str | None = None) -> UIMessageChunk:
+    def _send_request(self, tool_call_id: str, call: SentCall, reason: str | None = None) -> UIMessageChunk:
         call.state, call.request_sent = ToolState.APPROVAL_REQUESTED, True
         approval_id = call.approval_id = call.approval_id or tool_call_id
         self._by_approval[approval_id] = tool_call_id
@@ -227,7 +228,7 @@ class ToolInputs:
             return []
         return [self._send_response(call, event.approved, event.reason)]
 
-    def _send_response(self, call: Call, approved: bool, reason: str | None) -> UIMessageChunk:
+    def _send_response(self, call: SentCall, approved: bool, reason: str | None) -> UIMessageChunk:
         call.state, call.approved = ToolState.APPROVAL_RESPONDED, approved
         return ToolApprovalResponseChunk(
             approval_id=call.approval_id or "",
@@ -235,10 +236,10 @@ class ToolInputs:
             reason=UNSET if reason is None else reason,
         )
 
-    def _completed_input(self, tool_call_id: str, call: Call) -> Chunks:
+    def _completed_input(self, tool_call_id: str, call: SentCall) -> Chunks:
         return [self._complete(tool_call_id, call)] if call.state is ToolState.INPUT_STREAMING else []
 
-    def _known(self, tool_call_id: str) -> Call:
+    def _known(self, tool_call_id: str) -> SentCall:
         call = self._calls.get(tool_call_id)
         if call is None:
             raise RefusedEvent(f"there is no call {tool_call_id!r}")
@@ -259,7 +260,7 @@ ABORTED = "The tool call was aborted."
 DENIED = "The tool call was denied."
 
 
-class ToolCalls(ToolInputs):
+class ToolCallChunks(ToolInputChunks):
     """The calls of one stream with what comes of them."""
 
     def add_output(self, event: ToolOutput) -> Chunks:
@@ -268,6 +269,7 @@ class ToolCalls(ToolInputs):
         following = STATE_OF_STATUS.get(result.status)
         if following is None or not can_advance(call.state, following):
             raise RefusedEvent(f"call {event.tool_call_id!r} cannot go from {call.state} to {result.status}")
+        # A preliminary output has the state of a final one, and a client would show it in that one's place.
         if result.preliminary and (call.final or result.status != "success"):
             raise RefusedEvent(f"call {event.tool_call_id!r} can have no preliminary {result.status} now")
         if result.preliminary and not self._has_preliminary:
@@ -275,7 +277,7 @@ class ToolCalls(ToolInputs):
             return []
         return self._outputs[result.status](self, event.tool_call_id, call, result)
 
-    def _success(self, tool_call_id: str, call: Call, result: ToolResult) -> Chunks:
+    def _success(self, tool_call_id: str, call: SentCall, result: ToolResult) -> Chunks:
         if call.approved is False:
             raise RefusedEvent(f"call {tool_call_id!r} was not allowed to run")
         output = output_of(result)
@@ -296,19 +298,19 @@ class ToolCalls(ToolInputs):
         )
         return chunks
 
-    def _failure(self, tool_call_id: str, call: Call, result: ToolResult) -> Chunks:
+    def _failure(self, tool_call_id: str, call: SentCall, result: ToolResult) -> Chunks:
         if call.approved is False:
             return self._denial(tool_call_id, call, result)
         if len(result.content) > sum(part.type == "text" for part in result.content):
             self._add_loss("error-content", "an error holds text only")
         return self._fail(tool_call_id, call, _said(result, FAILED), ToolState.OUTPUT_ERROR)
 
-    def _abortion(self, tool_call_id: str, call: Call, result: ToolResult) -> Chunks:
+    def _abortion(self, tool_call_id: str, call: SentCall, result: ToolResult) -> Chunks:
         if call.approved is False:
             return self._denial(tool_call_id, call, result)
         return self._fail(tool_call_id, call, _said(result, ABORTED), ToolState.ABORTED)
 
-    def _denial(self, tool_call_id: str, call: Call, result: ToolResult) -> Chunks:
+    def _denial(self, tool_call_id: str, call: SentCall, result: ToolResult) -> Chunks:
         """A denial; in a release that cannot show one, an error with its text."""
         if call.state is ToolState.OUTPUT_DENIED:
             raise RefusedEvent(f"call {tool_call_id!r} was denied already")
@@ -317,6 +319,8 @@ class ToolCalls(ToolInputs):
             feature = "automatic-approvals" if self._has_approvals else "approvals"
             self._add_loss(feature, "this release cannot be told that a call was denied; it is shown as an error")
             return self._fail(tool_call_id, call, _said(result, DENIED), ToolState.OUTPUT_ERROR)
+        # The validators demand an approval with `approved: false` on a denied part, so both are told of even where a
+        # rule of the agent decided and nobody was asked.
         chunks = self._completed_input(tool_call_id, call)
         if not call.request_sent:
             chunks.append(self._send_request(tool_call_id, call))
@@ -326,7 +330,7 @@ class ToolCalls(ToolInputs):
         chunks.append(ToolOutputDeniedChunk(tool_call_id=tool_call_id))
         return chunks
 
-    def _fail(self, tool_call_id: str, call: Call, text: str, state: ToolState) -> Chunks:
+    def _fail(self, tool_call_id: str, call: SentCall, text: str, state: ToolState) -> Chunks:
         chunks = [*self._completed_input(tool_call_id, call), *self._settle_approval(call)]
         aborted = state is ToolState.ABORTED
         if aborted and not self._has_result_metadata:
@@ -347,7 +351,7 @@ class ToolCalls(ToolInputs):
         )
         return chunks
 
-    def _settle_approval(self, call: Call) -> Chunks:
+    def _settle_approval(self, call: SentCall) -> Chunks:
         """An output implies that the call was approved; a part may not have one while its request is open."""
         if not call.request_sent or call.approved is not None:
             return []
@@ -373,13 +377,13 @@ class ToolCalls(ToolInputs):
         waiting = [(key, call) for key, call in self._calls.items() if call.state in OPEN_STATES]
         return [chunk for key, call in waiting for chunk in self._abort(key, call, aborted)]
 
-    def _abort(self, tool_call_id: str, call: Call, aborted: ToolResult) -> Chunks:
+    def _abort(self, tool_call_id: str, call: SentCall, aborted: ToolResult) -> Chunks:
         if call.request_sent and call.approved is None:
             # The request is open, and no release can show that it is obsolete.
             return self._denial(tool_call_id, call, aborted) if self._has_live_approvals else []
         return self._abortion(tool_call_id, call, aborted)
 
-    _outputs: ClassVar[dict[str, Callable[[ToolCalls, str, Call, ToolResult], Chunks]]] = {
+    _outputs: ClassVar[dict[str, Callable[[ToolCallChunks, str, SentCall, ToolResult], Chunks]]] = {
         "success": _success,
         "error": _failure,
         "aborted": _abortion,

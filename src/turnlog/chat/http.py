@@ -18,9 +18,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from turnlog.aisdk.asgi import Receive, Scope, Send, send_stream
 from turnlog.aisdk.codec import encode
 from turnlog.aisdk.sse import HEADERS
+from turnlog.aisdk.streaming import Receive, Scope, Send, send_stream
 from turnlog.aisdk.versions import Version, sdk_version
 from turnlog.chat.endpoint import Chat
 from turnlog.chat.requests import parse_chat_request

@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
-from turnlog.aisdk.message_grouping import ui_message_id
 from turnlog.aisdk.parts import UIMessage
+from turnlog.aisdk.view import ui_message_id
 from turnlog.chat.conversion import agent_answer_of, join_step, to_steps
 from turnlog.chat.loading import EVERYTHING, load_all_ui_messages
 from turnlog.errors import NotFoundError

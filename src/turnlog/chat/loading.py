@@ -1,7 +1,7 @@
 """Sessions of a store as UI messages, page by page (R-H13 to R-H17).
 
 A page counts UI messages, never stored ones, and begins and ends where UI messages do: which messages make one
-together follows from roles and ids (`aisdk.message_grouping`), before a body is read. The bodies of a page, and
+together follows from roles and ids (`aisdk.view`), before a body is read. The bodies of a page, and
 no others, go into `aisdk.convert` as the JSON that they are. Offsets count from the beginning of the session; the
 cursor form finds its place without counting.
 """
@@ -16,10 +16,9 @@ import msgspec
 
 from turnlog.aisdk.codec import parse_ui_messages
 from turnlog.aisdk.convert import UIJson, to_ui_json
-from turnlog.aisdk.message_grouping import MessageGrouping
-from turnlog.aisdk.options import UIMessageOptions, View
 from turnlog.aisdk.parts import UIMessage
 from turnlog.aisdk.versions import Loss
+from turnlog.aisdk.view import MessageGrouping, UIMessageOptions, View
 from turnlog.errors import NotFoundError
 from turnlog.model import Fate, ToolResultEvent
 from turnlog.store.base import Store

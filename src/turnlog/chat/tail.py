@@ -13,9 +13,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
-from turnlog.aisdk.message_grouping import ui_message_id
 from turnlog.aisdk.streaming import stream_events
 from turnlog.aisdk.versions import Version
+from turnlog.aisdk.view import ui_message_id
 from turnlog.aisdk.writer import ChunkWriter
 from turnlog.chat.loading import EVERYTHING, SHOWN_FATES
 from turnlog.chat.message_differ import MessageDiffer

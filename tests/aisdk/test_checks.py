@@ -9,9 +9,9 @@ import pytest
 
 from turnlog.aisdk import FEATURES, encode, parse_chunk, sdk_version, validate_ui_messages
 from turnlog.aisdk.base import InStates, Since, UIValue
+from turnlog.aisdk.checks import chunk_check, finish_reason_feature, known_finish_reasons, part_check
 from turnlog.aisdk.chunks import CHUNK_TYPES, DataChunk, FinishReason
 from turnlog.aisdk.parts import PART_TYPES, DataUIPart, ToolApproval, ToolPartState, ToolUIPart, UICitation
-from turnlog.aisdk.version_checks import chunk_check, finish_reason_feature, known_finish_reasons, part_check
 from turnlog.errors import ShapeError
 
 STRUCTS: list[type[UIValue]] = [
