@@ -28,7 +28,7 @@ from turnlog.server.sample import LOGS
 from turnlog.store import open_store
 from turnlog.store.base import Store
 from turnlog.store.connection import connect
-from turnlog.store.restore import restore
+from turnlog.store.sqlite.sources import restore_files
 from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.transaction import SourceRow
 from turnlog.sync.syncer import sync
@@ -207,7 +207,7 @@ def test_a_line_of_anything_costs_only_itself_and_comes_back(name: str, odd: str
             assert said(store, session.id) == said(expected, session.id)
     with closing(connect(tmp_path / "odd.db", read_only=True)) as connection:
         for (session_id,) in connection.execute("SELECT DISTINCT session_id FROM sources WHERE session_id IS NOT NULL"):
-            restore(connection, session_id, tmp_path / "restored")
+            restore_files(connection, session_id, tmp_path / "restored")
     for file in filter(Path.is_file, (tmp_path / "restored").rglob("*")):
         assert file.read_bytes() == (home / file.relative_to(tmp_path / "restored")).read_bytes()
 

@@ -19,10 +19,10 @@ from turnlog.chat.runtimes import AgentRuntime
 from turnlog.errors import NotFoundError
 from turnlog.model import Fate
 from turnlog.store import open_store
-from turnlog.store.forget import forget_for_good
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
+from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
 

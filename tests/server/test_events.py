@@ -20,7 +20,7 @@ from turnlog.agents.changes import Link
 from turnlog.model import RecordEvent, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.codec import to_json
 from turnlog.server.live import frames, hub
-from turnlog.store.forget import forget_for_good
+from turnlog.store.sqlite.forget import forget_for_good
 
 pytestmark = pytest.mark.timeout(60)
 

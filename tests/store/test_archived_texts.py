@@ -26,7 +26,7 @@ from turnlog.store import archived_texts, open_store
 from turnlog.store.archived_texts import SHORTEST, Feed, WholeBodies, leave_out
 from turnlog.store.base import Store
 from turnlog.store.connection import connect
-from turnlog.store.forget import forget_for_good
+from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.sync import log_file
 from turnlog.sync.rebuild import rebuild
 

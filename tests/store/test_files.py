@@ -17,7 +17,7 @@ from turnlog.store import open_store
 from turnlog.store.base import FileFilter, Store
 from turnlog.store.connection import connect
 from turnlog.store.file_paths import resolve_path, spellings, touched_paths
-from turnlog.store.forget import forget_for_good
+from turnlog.store.sqlite.forget import forget_for_good
 
 PATCH = """*** Begin Patch
 *** Update File: src/till.py

@@ -19,7 +19,6 @@ from turnlog.errors import StoreError
 from turnlog.store import connection as module
 from turnlog.store import frames, zstd
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.forget import forget
 from turnlog.store.frames import (
     FRAME_SIZE,
     MOST_TOGETHER,
@@ -31,6 +30,7 @@ from turnlog.store.frames import (
     drop_bodies,
     load_frames,
 )
+from turnlog.store.sqlite.forget import forget
 
 BODIES = st.lists(
     st.tuples(st.sampled_from([1, 1, 1, 2]), st.binary(min_size=1, max_size=40).map(lambda data: b"{%b}" % data)),

@@ -13,7 +13,7 @@ from turnlog.model import Message
 from turnlog.paths import database_path
 from turnlog.store import open_store
 from turnlog.store.connection import schema_version
-from turnlog.store.sqlite.connections import Connections
+from turnlog.store.sqlite.reading import Connections
 
 
 def path_of(store: object) -> Path:

@@ -17,7 +17,6 @@ from support.store_dump import check_integrity, open_read_only
 from turnlog.model import CompactionEvent, HistoryEvent, Message, RecordEvent, RunMetadataEvent
 from turnlog.model.codec import decode_event, to_json
 from turnlog.store import open_store, zstd
-from turnlog.store.forget import forget_for_good
 from turnlog.store.packed_columns import (
     PackedEvent,
     event_json,
@@ -27,6 +26,7 @@ from turnlog.store.packed_columns import (
     unpack_data,
     unpack_ids,
 )
+from turnlog.store.sqlite.forget import forget_for_good
 
 OWN = "064d3527-bec2-433a-baf4-56dbf05f5a64"
 UUID = "146c57db-3f35-430c-8e71-82f56c46c1e8"

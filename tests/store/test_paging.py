@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from turnlog.store.sqlite.paging import decode_cursor, encode_cursor
+from turnlog.store.sqlite.reading import decode_cursor, encode_cursor
 
 SHAPE = (int | None, int, str)
 

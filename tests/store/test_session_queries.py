@@ -29,7 +29,7 @@ from turnlog.model import (
 )
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, SessionSort, Store
-from turnlog.store.sqlite.connections import Connections
+from turnlog.store.sqlite.reading import Connections
 from turnlog.store.values import Annotations, SessionPreview
 
 

@@ -23,7 +23,7 @@ from turnlog.model import (
 from turnlog.model.codec import to_json
 from turnlog.store import open_store
 from turnlog.store.base import Store, ToolCallFilter
-from turnlog.store.sqlite.connections import Connections
+from turnlog.store.sqlite.reading import Connections
 from turnlog.store.values import ReasoningVolume, ToolCall, ToolUsage
 
 DAY = 24 * 60

@@ -16,9 +16,9 @@ from turnlog.server.sample import LOGS
 from turnlog.store import connection as connections
 from turnlog.store import open_store
 from turnlog.store.connection import connect
-from turnlog.store.forget import forget_for_good
 from turnlog.store.search.base import search_path
 from turnlog.store.sources import imports_folder
+from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.sync.importing import import_file
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync

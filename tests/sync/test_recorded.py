@@ -14,8 +14,8 @@ from support.plain_store import PRICE_VERSION, price
 from support.store_dump import Dump, check_integrity, differences, dump
 from turnlog.agents.base import Agent, Source
 from turnlog.store.connection import connect
-from turnlog.store.forget import forget
-from turnlog.store.restore import restore
+from turnlog.store.sqlite.forget import forget
+from turnlog.store.sqlite.sources import restore_files
 from turnlog.sync.reader import Reader
 
 APPENDS = 20
@@ -108,7 +108,7 @@ def test_every_file_comes_back_byte_for_byte(case: Path, tmp_path: Path) -> None
                 "SELECT 1 FROM sources WHERE session_id = ? LIMIT 1", (session_id,)
             ).fetchone()
             if has_files:
-                found = restore(connection, session_id, tmp_path / "back" / session_id.replace(":", "_"))
+                found = restore_files(connection, session_id, tmp_path / "back" / session_id.replace(":", "_"))
                 restored |= {file.source: digest(file.path) for file in found}
     finally:
         connection.close()
@@ -145,7 +145,7 @@ def test_files_of_two_homes_at_one_place_are_both_given_back(tmp_path: Path) -> 
     try:
         assert Reader(connection, price, PRICE_VERSION).read(sources_in([home, older])).problems == []
         for _ in range(2):
-            found = restore(connection, f"claude-code:{log.stem}", tmp_path / "back")
+            found = restore_files(connection, f"claude-code:{log.stem}", tmp_path / "back")
             assert {file.source: digest(file.path) for file in found} == {
                 str(path): digest(path) for folder in (home, older) for path in folder.rglob("*.jsonl")
             }
@@ -162,7 +162,7 @@ def test_what_a_workflow_leaves_is_given_back_and_forgotten_with_its_session(tmp
     connection = connect(tmp_path / "store.db")
     try:
         session_id = f"claude-code:{SESSION}"
-        found = restore(connection, session_id, tmp_path / "back")
+        found = restore_files(connection, session_id, tmp_path / "back")
         assert {file.source: digest(file.path) for file in found} == written
         assert set(forget(connection, session_id).files) == set(written)
         assert connection.execute("SELECT count(*) FROM archive").fetchone() == (0,)

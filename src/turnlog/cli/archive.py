@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from turnlog.cli.terminal import PARTIAL, one_line, plain, progress, write_json
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import DatabaseDocument, ForgetDocument, RebuildDocument, RestoreDocument
-    from turnlog.store.forget import Forgetting
+    from turnlog.store.values import Forgetting
     from turnlog.sync.rebuild import RebuildSummary
 
 
@@ -42,13 +41,8 @@ def restore(session_id: str, folder: Path, as_json: bool, store_path: Path) -> N
     The files come from the archive, byte for byte, even if the originals are gone. An existing file is left as it is;
     if its content differs, the command fails (exit code 4).
     """
-    from turnlog.store.connection import connect
-    from turnlog.store.restore import restore as run
-
     with open_existing(store_path) as store:
-        session = find_session(store, session_id)
-    with closing(connect(store_path, read_only=True)) as connection:
-        files = run(connection, session.id, folder)
+        files = store.restore(find_session(store, session_id).id, folder)
     if as_json:
         document: RestoreDocument = {
             "files": [{"path": str(file.path), "source": file.source, "size": file.size} for file in files]
@@ -74,18 +68,14 @@ def forget(session_id: str, yes: bool, as_json: bool, store_path: Path) -> None:
     The next sync does not bring it back. The agent's own files are not touched. Messages that other sessions share stay
     in those sessions.
     """
-    from turnlog.store.connection import connect
-    from turnlog.store.forget import forget_for_good, plan_forgetting
-
     with open_existing(store_path) as store:
         session = find_session(store, session_id)
-    with closing(connect(store_path, read_only=True)) as connection:
-        plan = plan_forgetting(connection, session.id)
-    if not as_json:
-        _write_plan(plan, session.title)
-    agreed = yes or (not as_json and sys.stdin.isatty() and click.confirm("Forget it?"))
-    if agreed:
-        plan = forget_for_good(store_path, session.id)
+        plan = store.plan_forgetting(session.id)
+        if not as_json:
+            _write_plan(plan, session.title)
+        agreed = yes or (not as_json and sys.stdin.isatty() and click.confirm("Forget it?"))
+        if agreed:
+            plan = store.forget(session.id)
     if as_json:
         write_json(_forget_document(plan, forgotten=agreed))
     else:
@@ -99,7 +89,7 @@ def _write_plan(plan: Forgetting, title: str | None) -> None:
     archived = formatting.size(plan.archived_bytes)
     click.echo(
         f"{formatting.plural(len(plan.session_ids), 'session')},"
-        f" {formatting.plural(len(plan.message_keys), 'message')},"
+        f" {formatting.plural(plan.messages, 'message')},"
         f" {formatting.plural(len(plan.files), 'archived file')} ({archived})."
     )
     for session_id, shared in plan.shared.items():
@@ -110,7 +100,7 @@ def _forget_document(plan: Forgetting, *, forgotten: bool) -> ForgetDocument:
     return {
         "forgotten": forgotten,
         "session_ids": list(plan.session_ids),
-        "messages": len(plan.message_keys),
+        "messages": plan.messages,
         "files": list(plan.files),
         "archived_bytes": plan.archived_bytes,
         "shared": plan.shared,

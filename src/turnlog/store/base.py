@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeAlias, Unpack, get_args
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from turnlog.model import (
         Fate,
         HistoryEvent,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
         ChangeEntry,
         DiagnosticCount,
         FileHistory,
+        Forgetting,
         MessagePlace,
         OutlineEntry,
         Page,
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
         RawRecord,
         RawSource,
         ReasoningVolume,
+        RestoredFile,
         SessionChanges,
         SessionLink,
         SessionPreview,
@@ -492,6 +496,30 @@ class Store(Protocol):
 
     def raw(self, session_id: str) -> Iterator[RawSource]:
         """The bytes of every source of a session, its log first, also when the files are gone."""
+        ...
+
+    def restore(self, session_id: str, to: Path) -> list[RestoredFile]:
+        """Write every file of a session and of its subagents under `to`, laid out as under the agent's home.
+
+        Files that hooks wrote are not the agent's, and are left out. Where several homes have a file at one place, each
+        with bytes of its own, those of the later homes lie under the whole path of their home. A source of rows is
+        written as its agent keeps rows.
+
+        Raises NotFoundError for a session that has no files, ConflictError when a file is there already with other
+        bytes, StoreError for a path that would leave `to`.
+        """
+        ...
+
+    def plan_forgetting(self, session_id: str) -> Forgetting:
+        """What `forget` would remove. Nothing is removed."""
+        ...
+
+    def forget(self, session_id: str) -> Forgetting:
+        """Remove a session for good, so that its words are in no file of the store any more; a tombstone stays.
+
+        Messages that other sessions share stay with those. The agent's own files are not touched. Raises StoreBusyError
+        where another process reads for so long that the bytes cannot be overwritten.
+        """
         ...
 
     def spill(self, session_id: str, name: str) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 import msgspec
@@ -288,6 +289,31 @@ class RawSource(StoreValue, frozen=True):
 
     source: SourceInfo
     pieces: Iterator[bytes]
+
+
+class RestoredFile(StoreValue, frozen=True):
+    """A file that was written from the archive."""
+
+    path: Path
+    source: str
+    """Where it lay when it was read."""
+    size: int
+    """Bytes."""
+
+
+class Forgetting(StoreValue, frozen=True, kw_only=True):
+    """What is removed with a session: the same of a plan and of what was done."""
+
+    session_ids: tuple[str, ...]
+    """The session, its subagents, and the chats that it answered."""
+    messages: int
+    """Messages that no other session holds."""
+    files: tuple[str, ...]
+    """Paths of archived files that go; the agent's own files on disk are never touched."""
+    archived_bytes: int
+    """Bytes of the archive that go."""
+    shared: dict[str, int]
+    """Other session -> how many messages of this one it holds too; those stay there."""
 
 
 class BlobContent(StoreValue, frozen=True):

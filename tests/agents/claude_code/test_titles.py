@@ -8,7 +8,7 @@ from typing import Any
 
 from support.claude_files import AGENT, SESSION, Log, lines, text
 from turnlog.store import open_store
-from turnlog.store.forget import forget_for_good
+from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
 

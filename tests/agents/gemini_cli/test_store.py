@@ -19,7 +19,7 @@ from turnlog.logs import read_session
 from turnlog.model import MessageEvent, TextPart, ToolCallPart, ToolResultEvent
 from turnlog.store import open_store
 from turnlog.store.connection import connect
-from turnlog.store.restore import restore
+from turnlog.store.sqlite.sources import restore_files
 from turnlog.sync.reader import Reader
 from turnlog.sync.rebuild import rebuild
 
@@ -80,7 +80,7 @@ def test_every_log_comes_back_byte_for_byte(case: Path, tmp_path: Path) -> None:
         restored = {
             file.source: file.path.read_bytes()
             for number, session in enumerate(sessions)
-            for file in restore(connection, session, tmp_path / "back" / str(number))
+            for file in restore_files(connection, session, tmp_path / "back" / str(number))
         }
     finally:
         connection.close()

@@ -57,8 +57,8 @@ from turnlog.model import (
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
-from turnlog.store.forget import forget_for_good
-from turnlog.store.restore import restore
+from turnlog.store.sqlite.forget import forget_for_good
+from turnlog.store.sqlite.sources import restore_files
 from turnlog.sync.syncer import sync
 
 VERSIONS = ["1.9.0", "1.9.0-run", "2.0.0", "2.43.0", "2.43.0-run"]
@@ -553,7 +553,7 @@ def test_what_tasks_left_is_kept_given_back_and_forgotten(tmp_path: Path) -> Non
         assert opened.spill(session, log.name) == b"bgstart\nbgend"
         assert not opened.diagnostics().items
     with closing(connect(store)) as connection:
-        found = restore(connection, session, tmp_path / "back")
+        found = restore_files(connection, session, tmp_path / "back")
     assert {file.source: file.path.read_bytes() for file in found} == written
     assert set(forget_for_good(store, session).files) == set(written)
 

@@ -13,10 +13,10 @@ from turnlog.errors import NotFoundError
 from turnlog.logs import extract_tool_calls, read_session
 from turnlog.store import open_store
 from turnlog.store.connection import connect
-from turnlog.store.forget import forget_for_good
-from turnlog.store.restore import restore
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
+from turnlog.store.sqlite.forget import forget_for_good
+from turnlog.store.sqlite.sources import restore_files
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
 
@@ -80,7 +80,7 @@ def test_a_second_pass_finds_nothing(root: Path, store: Path) -> None:
 
 def test_it_is_given_back_and_forgotten_with_its_session(store: Path, tmp_path: Path) -> None:
     connection = connect(store)
-    restore(connection, SESSION, tmp_path / "back")
+    restore_files(connection, SESSION, tmp_path / "back")
     connection.close()
     assert (tmp_path / "back" / "tool-output" / NAME).read_text() == WHOLE
     assert (tmp_path / "back" / "opencode.db").is_file()

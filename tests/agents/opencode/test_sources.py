@@ -31,7 +31,7 @@ from turnlog.errors import FormatError, NotFoundError
 from turnlog.logs import discover, extract_tool_calls, parse_log_file, parse_log_stream, read_session
 from turnlog.store import open_store
 from turnlog.store.connection import connect
-from turnlog.store.restore import restore
+from turnlog.store.sqlite.sources import restore_files
 from turnlog.sync.importing import import_file, import_stream
 from turnlog.sync.syncer import sync
 
@@ -260,6 +260,6 @@ def test_an_imported_export_is_given_back_byte_for_byte(rows: Rows, tmp_path: Pa
     export = write_export(rows, PARENT, tmp_path / "export.json")
     summary = import_file(store, export)
     with closing(connect(store)) as connection:
-        (restored,) = restore(connection, f"opencode:{PARENT}", tmp_path / "back")
+        (restored,) = restore_files(connection, f"opencode:{PARENT}", tmp_path / "back")
     assert restored.path.read_bytes() == export.read_bytes()
     assert restored.source == summary.path

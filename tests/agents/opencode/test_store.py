@@ -30,8 +30,8 @@ from turnlog.store import open_store
 from turnlog.store.archive import Archive
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
-from turnlog.store.forget import forget_for_good
-from turnlog.store.restore import restore
+from turnlog.store.sqlite.forget import forget_for_good
+from turnlog.store.sqlite.sources import restore_files
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.summary import SyncSummary
 from turnlog.sync.syncer import sync
@@ -264,8 +264,8 @@ def test_restored_rows_are_those_of_the_original(root: Path, store: Path, tmp_pa
             insert(connection, table, items)
     read(store, root)
     connection = connect(store)
-    restored = restore(connection, PARENT, tmp_path / "back")
-    again = restore(connection, PARENT, tmp_path / "back")
+    restored = restore_files(connection, PARENT, tmp_path / "back")
+    again = restore_files(connection, PARENT, tmp_path / "back")
     connection.close()
     assert [file.path for file in restored] == [tmp_path / "back" / "opencode.db"] == [file.path for file in again]
     alone = write_database(rows, tmp_path / "alone.db")
@@ -276,7 +276,7 @@ def test_restored_files_are_those_of_the_original(root: Path, store: Path, tmp_p
     write_storage(recorded("1.18.33", "subagent"), root)
     read(store, root)
     connection = connect(store)
-    restored = restore(connection, PARENT, tmp_path / "back")
+    restored = restore_files(connection, PARENT, tmp_path / "back")
     connection.close()
     wanted = {path.relative_to(root): path.read_bytes() for path in root.rglob("*.json")}
     assert {

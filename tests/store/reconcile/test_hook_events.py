@@ -22,8 +22,8 @@ from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolState
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
-from turnlog.store.forget import forget_for_good
-from turnlog.store.restore import restore
+from turnlog.store.sqlite.forget import forget_for_good
+from turnlog.store.sqlite.sources import restore_files
 from turnlog.sync.reader import Reader
 from turnlog.sync.rebuild import rebuild
 
@@ -245,7 +245,7 @@ def test_what_hooks_told_is_no_file_of_the_agents_home(tmp_path: Path) -> None:
     recorded = recording("codex")
     with open_for_writing(tmp_path / "turnlog.db") as connection:
         read(connection, recorded.agent, spool(recorded, tmp_path), *recorded.logs())
-        restored = restore(connection, f"codex:{recorded.events[0]['session_id']}", tmp_path / "restored")
+        restored = restore_files(connection, f"codex:{recorded.events[0]['session_id']}", tmp_path / "restored")
     assert [file.path.name for file in restored] == [Path(source.path).name for source in recorded.logs()]
 
 

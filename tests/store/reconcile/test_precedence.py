@@ -11,11 +11,11 @@ from support.toy_agent import line
 from support.toy_store import ToyStore, in_any_order
 from turnlog.store import open_store
 from turnlog.store.connection import connect
-from turnlog.store.forget import forget_for_good
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
 from turnlog.store.sources import imports_folder
+from turnlog.store.sqlite.forget import forget_for_good
 
 PROMPT = line(kind="prompt", id="r1", message="m1", text="please", at=1)
 ANSWER = line(

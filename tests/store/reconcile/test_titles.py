@@ -12,7 +12,7 @@ from turnlog.agents import agent
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
-from turnlog.store.forget import forget_for_good
+from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.sync.rebuild import rebuild
 from turnlog.sync.syncer import sync
 

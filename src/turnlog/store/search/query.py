@@ -20,7 +20,7 @@ from turnlog.store.search.base import FIELDS, SearchFilter
 from turnlog.store.search.blocks import Kinds, flag_markers, kind_marker, project_marker, session_marker, tool_marker
 from turnlog.store.search.documents import FAILED, HAS_IMAGE, INPUT, OUTPUT
 from turnlog.store.search.words import is_cjk, pieces, split_cjk
-from turnlog.store.sqlite.paging import aware_milliseconds
+from turnlog.store.sqlite.reading import aware_milliseconds
 
 MAX_TERMS = 32
 MAX_QUERY_LENGTH = 4000

@@ -30,7 +30,7 @@ from turnlog.store.search.documents import Document, StoreReader, documents_of, 
 from turnlog.store.search.query import Planner, Query, SearchPlan, Term, last_id_of, parse_query, sql_list
 from turnlog.store.search.snippets import TermFinder
 from turnlog.store.search.words import Vocabulary
-from turnlog.store.sqlite.paging import decode_cursor, encode_cursor
+from turnlog.store.sqlite.reading import decode_cursor, encode_cursor
 
 RANKED = 1000
 """Matches that are ranked by relevance: the newest ones."""

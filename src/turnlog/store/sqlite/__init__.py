@@ -1,7 +1,8 @@
 """The store in one SQLite file: the engine behind `store.base.Store`.
 
 Each module has the queries of one subject, as methods of one class; what they return and raise is said in the protocol.
-`connections` is what they share. `store` puts all of them together, `lists` those that decode no message.
+`reading` is what they share. `store` puts all of them together, `lists` those that decode no message. `forget` removes
+a session for good. What writes is in `store.writing` and `store.reconcile`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from turnlog.store.sqlite.usage import Usage
+from turnlog.store.sqlite.usage import UsageQueries
 
 if TYPE_CHECKING:
     from turnlog.store.base import Store
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _LARGER: Final = (("turnlog.store.sqlite.lists", "ListStore"), ("turnlog.store.sqlite.store", "SqliteStore"))
 
 
-class UsageStore(Usage):
+class UsageStore(UsageQueries):
     """A store of which nothing but usage was queried yet. At any other query it becomes the next larger class.
 
     What decodes messages takes longer to import than a usage report or a list of runs to make.

@@ -17,9 +17,8 @@ from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyReader, load_frames
 from turnlog.store.packed_columns import event_json, unpack_many
 from turnlog.store.rows import NANO, moment
 from turnlog.store.session_keys import session_key
-from turnlog.store.sqlite.connections import Connections
 from turnlog.store.sqlite.messages import children_of_calls
-from turnlog.store.sqlite.paging import Span, held, select_span
+from turnlog.store.sqlite.reading import Connections, Span, held, select_span
 from turnlog.store.values import LONGEST_MEMORY, ChangeEntry, SessionChanges
 from turnlog.store.window import MessageRow, Window
 
@@ -81,7 +80,7 @@ GONE_EVENTS = (
 REBUILT = "SELECT 1 FROM changes WHERE seq > ? AND seq <= ? AND kind = 'rebuilt' LIMIT 1"
 
 
-class Changes(Connections):
+class ChangeQueries(Connections):
     """The queries of `Store` about windows of sessions and the change sequence."""
 
     def window(

@@ -3,19 +3,25 @@
 What a history means at a place (`turnlog.replay`) depends on little around it: the assistant message or prompt that it
 follows, the one that ends it, and the calls whose results arrive in it, however long ago they were made. These are read
 by position, so that a passage costs its own length wherever in a session it is.
+
+The facts of the last turn, by which `store.session_state` says what a session is doing, are read here too
+(`TurnQueries`).
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
+from turnlog.agents.turns import TurnMarker, turn_markers
 from turnlog.history.order import order_history
 from turnlog.model import (
     CompactionEvent,
@@ -23,19 +29,27 @@ from turnlog.model import (
     Fate,
     HistoryEvent,
     InterruptEvent,
+    Message,
     MessageEvent,
+    Origin,
     Provenance,
     RecordEvent,
     RunMetadataEvent,
+    ToolCallPart,
     ToolResultEvent,
 )
+from turnlog.model.call_summary import call_summary
 from turnlog.model.codec import decode_event
-from turnlog.store import zstd
+from turnlog.model.tools import OPEN_STATES
+from turnlog.store import bodies, zstd
+from turnlog.store.frames import BodyReader
 from turnlog.store.packed_columns import unpack_data
 from turnlog.store.rows import TURN_ORIGINS, moment
 from turnlog.store.session_keys import session_key
-from turnlog.store.sqlite.messages import Messages, messages_at, position_of, result_places
-from turnlog.store.sqlite.paging import Span, held, select_span
+from turnlog.store.session_state import PlacedCall, PlacedMarker, TurnFacts, UnfinishedCall
+from turnlog.store.sqlite.messages import MessageQueries, messages_at, position_of, result_places
+from turnlog.store.sqlite.reading import Connections, Span, held, select_span
+from turnlog.store.sqlite.sessions import WANTED_SESSIONS, wanted_sessions
 from turnlog.store.values import OutlineEntry, Passage, PlacedMessage
 
 OUTLINE_LENGTH = 200
@@ -74,41 +88,7 @@ _PLAIN_TYPES: dict[str, type[RecordEvent | RunMetadataEvent]] = {
 """Kinds of events whose row says it all where there is no body."""
 
 
-class Arrivals(NamedTuple):
-    """Positions at which results of a session's calls arrived, in order, and the positions of their calls."""
-
-    results: array[int]
-    calls: array[int]
-    interrupted: frozenset[str]
-    """Messages of which a record says that the user stopped them."""
-
-    def calls_between(self, first: int, end: int) -> set[int]:
-        """Positions of the messages that have results from one position up to another."""
-        return set(self.calls[bisect_left(self.results, first) : bisect_left(self.results, end)])
-
-
-class ArrivalCache:
-    """The arrivals of sessions as of their last change: who reads one passage will read the next."""
-
-    def __init__(self, size: int = 16) -> None:
-        self._size = size
-        self._known: dict[int, tuple[int, Arrivals]] = {}
-
-    def load(self, connection: sqlite3.Connection, session_id: str) -> Arrivals:
-        """The arrivals of a session. Raises NotFoundError where it is not stored."""
-        key = session_key(connection, session_id)
-        (sequence,) = connection.execute("SELECT changed_seq FROM sessions WHERE key = ?", (key,)).fetchone()
-        known = self._known.get(key)
-        if known is None or known[0] != sequence:
-            known = sequence, _load_arrivals(connection, key)
-            # Two threads may both put in what they found, which is the same.
-            if len(self._known) >= self._size:
-                self._known.clear()
-            self._known[key] = known
-        return known[1]
-
-
-class History(Messages):
+class HistoryQueries(MessageQueries):
     """The queries of `Store` about all that happened in a session."""
 
     def history(self, session_id: str, *, resolve_blobs: bool = True) -> list[HistoryEvent]:
@@ -280,6 +260,40 @@ def _spoken(connection: sqlite3.Connection, key: int, *, before: int | None = No
     return found[0][0] if found else -_LAST if since is None else _LAST
 
 
+class Arrivals(NamedTuple):
+    """Positions at which results of a session's calls arrived, in order, and the positions of their calls."""
+
+    results: array[int]
+    calls: array[int]
+    interrupted: frozenset[str]
+    """Messages of which a record says that the user stopped them."""
+
+    def calls_between(self, first: int, end: int) -> set[int]:
+        """Positions of the messages that have results from one position up to another."""
+        return set(self.calls[bisect_left(self.results, first) : bisect_left(self.results, end)])
+
+
+class ArrivalCache:
+    """The arrivals of sessions as of their last change: who reads one passage will read the next."""
+
+    def __init__(self, size: int = 16) -> None:
+        self._size = size
+        self._known: dict[int, tuple[int, Arrivals]] = {}
+
+    def load(self, connection: sqlite3.Connection, session_id: str) -> Arrivals:
+        """The arrivals of a session. Raises NotFoundError where it is not stored."""
+        key = session_key(connection, session_id)
+        (sequence,) = connection.execute("SELECT changed_seq FROM sessions WHERE key = ?", (key,)).fetchone()
+        known = self._known.get(key)
+        if known is None or known[0] != sequence:
+            known = sequence, _load_arrivals(connection, key)
+            # Two threads may both put in what they found, which is the same.
+            if len(self._known) >= self._size:
+                self._known.clear()
+            self._known[key] = known
+        return known[1]
+
+
 def _load_arrivals(connection: sqlite3.Connection, key: int) -> Arrivals:
     select = f"SELECT s.position, s.records FROM {held(connection, key)} s"
     rows = select_span(connection, select, key, Span(), "length(s.records) > ?", (_ONE_RECORD,))
@@ -294,3 +308,128 @@ def _load_arrivals(connection: sqlite3.Connection, key: int) -> Arrivals:
             event.message_id for event in interrupts if isinstance(event, InterruptEvent) and event.message_id
         ),
     )
+
+
+_NEWEST_MESSAGES: Final = (
+    "SELECT s.position, m.role, m.origin, m.stop_reason, m.created_at, m.completed_at, m.has_tool_calls, m.key,"
+    " m.stop_reason IS NOT NULL OR m.has_tool_calls OR EXISTS"
+    "  (SELECT 1 FROM parts p WHERE p.message_key = m.key AND p.type <> 'reasoning')"
+    " FROM memberships s JOIN messages m ON m.key = s.message_key"
+    " WHERE s.session_key = ? AND s.fate IN ('active', 'compacted') ORDER BY s.position DESC LIMIT 60"
+)
+_MARKING_EVENTS: Final = (
+    "SELECT position, type, kind, created_at FROM events WHERE kind IN (SELECT value FROM json_each(?1))"
+    " AND session_key = ?2 UNION ALL SELECT position, type, kind, created_at FROM events"
+    " WHERE kind IS NULL AND session_key = ?2 AND type = 'interrupt'"
+)
+_OPEN_CALLS: Final = (
+    "SELECT tool_call_id FROM parts WHERE message_key = ? AND tool_name IS NOT NULL"
+    f" AND tool_state IN ({', '.join('?' * len(OPEN_STATES))})"
+)
+
+_BEGINNINGS: Final = TURN_ORIGINS | {Origin.NOTIFICATION}
+_ENDINGS: Final = frozenset({Origin.COMMAND_OUTPUT, Origin.SHELL_OUTPUT})
+"""What a command printed is all that comes of it, unless a model goes on."""
+
+SUMMARY_LENGTH: Final = 200
+"""Characters of an unfinished call's summary."""
+
+
+class TurnQueries(Connections):
+    """The query of `Store` about the last turn of sessions."""
+
+    def turn_facts(self, session_ids: Iterable[str]) -> dict[str, TurnFacts]:
+        with self._snapshot() as connection:
+            return self._turns.load(connection, session_ids)
+
+    @cached_property
+    def _turns(self) -> TurnCache:
+        return TurnCache()
+
+
+class TurnCache:
+    """Facts of sessions as of their last change: most of a list has not changed since it was last shown."""
+
+    def __init__(self, size: int = 5000) -> None:
+        self._size = size
+        self._known: dict[str, tuple[int, TurnFacts]] = {}
+
+    def load(self, connection: sqlite3.Connection, session_ids: Iterable[str]) -> dict[str, TurnFacts]:
+        """Facts by session id; a session that is not stored is left out."""
+        found: dict[str, TurnFacts] = {}
+        rows = connection.execute(
+            "SELECT s.agent || ':' || s.external_id, s.key, s.agent, s.changed_seq, s.updated_at"
+            f" FROM {WANTED_SESSIONS}",
+            (wanted_sessions(session_ids),),
+        )
+        for session_id, key, agent, sequence, updated_at in rows.fetchall():
+            known = self._known.get(session_id)
+            if known is None or known[0] != sequence:
+                known = sequence, _turn_facts(connection, key, agent, updated_at)
+                self._keep(session_id, known)
+            found[session_id] = known[1]
+        return found
+
+    def _keep(self, session_id: str, known: tuple[int, TurnFacts]) -> None:
+        # Two threads may both put in what they found, which is the same.
+        if len(self._known) >= self._size:
+            self._known.clear()
+        self._known[session_id] = known
+
+
+def _turn_facts(connection: sqlite3.Connection, key: int, agent: str, updated_at: int | None) -> TurnFacts:
+    """What the last records of a session say of its last turn."""
+    markers = _event_markers(connection, key, turn_markers(agent))
+    calls: list[PlacedCall] = []
+    for row in connection.execute(_NEWEST_MESSAGES, (key,)).fetchall():
+        position, role, origin, stop_reason, created_at, completed_at, has_calls, message_key, has_content = row
+        begins = role != "assistant" and origin in _BEGINNINGS
+        if begins:
+            markers.append(PlacedMarker("prompt", position, moment(created_at), origin))
+        elif origin in _ENDINGS:
+            markers.append(PlacedMarker("end", position, moment(created_at), origin))
+        elif role == "assistant" and origin is None and has_content:
+            at = moment(created_at if completed_at is None else completed_at)
+            markers.append(PlacedMarker("answer", position, at, stop_reason, bool(has_calls)))
+            calls += _unfinished_calls(connection, message_key, position) if has_calls else ()
+        if begins:
+            break
+    markers.sort(key=lambda marker: marker.position)
+    calls.sort(key=lambda placed: placed.position)
+    return TurnFacts(markers, calls, moment(updated_at))
+
+
+def _event_markers(connection: sqlite3.Connection, key: int, kinds: Mapping[str, TurnMarker]) -> list[PlacedMarker]:
+    rows = connection.execute(_MARKING_EVENTS, (json.dumps(list(kinds)), key))
+    return [
+        PlacedMarker("interrupt" if type == "interrupt" else kinds[kind], position, moment(at), kind)
+        for position, type, kind, at in rows
+    ]
+
+
+def _unfinished_calls(connection: sqlite3.Connection, message_key: int, position: int) -> list[PlacedCall]:
+    waiting = {row[0] for row in connection.execute(_OPEN_CALLS, (message_key, *OPEN_STATES))}
+    if not waiting:
+        return []
+    message: Message = bodies.decode(BodyReader(connection).of(message_key))
+    return [
+        PlacedCall(
+            position,
+            UnfinishedCall(
+                tool_call_id=part.tool_call_id,
+                tool_name=part.tool_name,
+                kind=part.kind,
+                state=part.state,
+                started_at=part.started_at or message.created_at,
+                summary=_summary(part),
+            ),
+        )
+        for part in message.parts
+        if isinstance(part, ToolCallPart) and part.tool_call_id in waiting
+    ]
+
+
+def _summary(part: ToolCallPart) -> str | None:
+    """What a call is about: the field of its input that says most, or the text that its input is."""
+    text = part.input_text if part.input is UNSET else call_summary(part)
+    return text[:SUMMARY_LENGTH] if text else None

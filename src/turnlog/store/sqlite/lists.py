@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from turnlog.store.sqlite import UsageStore
-from turnlog.store.sqlite.files import Files
-from turnlog.store.sqlite.runs import Runs
-from turnlog.store.sqlite.tool_calls import ToolCalls
+from turnlog.store.sqlite.runs import RunQueries
+from turnlog.store.sqlite.tool_calls import FileQueries, ToolCallQueries
 
 
-class ListStore(Runs, ToolCalls, Files, UsageStore):
+class ListStore(RunQueries, ToolCallQueries, FileQueries, UsageStore):
     """A store of which only lists were queried yet."""

@@ -22,8 +22,7 @@ from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace
 from turnlog.store.packed_columns import PARENT_ID, unpack_ids, unpack_records
 from turnlog.store.rows import dollars
 from turnlog.store.session_keys import session_key
-from turnlog.store.sqlite.connections import Connections
-from turnlog.store.sqlite.paging import Span, held, select_span
+from turnlog.store.sqlite.reading import Connections, Span, held, select_span
 from turnlog.store.values import MessagePlace, PlacedMessage, RawRecord
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ _SELECT_SUPERSEDED = _select_placed("superseded", parent_record="NULL", fate="'s
 """Places that a session's own log has superseded (see `store.reconcile.streams`): seldom any."""
 
 
-class Messages(Connections):
+class MessageQueries(Connections):
     """The queries of `Store` about messages."""
 
     def messages(

@@ -17,8 +17,7 @@ from turnlog.store.base import EVERY_RUN, RUN_STATUSES, RunFilter
 from turnlog.store.rows import NANO, TURN_ORIGINS, milliseconds, moment, nanos
 from turnlog.store.runs import UNFINISHED, Run, RunFacts
 from turnlog.store.session_keys import family, session_key
-from turnlog.store.sqlite.connections import Connections
-from turnlog.store.sqlite.paging import aware_milliseconds, decode_cursor, encode_cursor
+from turnlog.store.sqlite.reading import Connections, aware_milliseconds, decode_cursor, encode_cursor
 from turnlog.store.values import Page
 
 _COLUMNS: Final = Run.__struct_fields__
@@ -29,7 +28,7 @@ _SELECT: Final = f"SELECT {', '.join(_COLUMNS)}, key FROM runs"
 _MOMENTS: Final = frozenset({"created_at", "started_at", "ended_at"})
 
 
-class Runs(Connections):
+class RunQueries(Connections):
     """The queries of `Store` about runs."""
 
     def runs(self, filter: RunFilter = EVERY_RUN, *, limit: int = 50, cursor: str | None = None) -> Page[Run]:

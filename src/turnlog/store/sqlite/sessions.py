@@ -17,8 +17,7 @@ from turnlog.store.base import EVERY_SESSION, SessionFilter, SessionSort
 from turnlog.store.reconcile.lineage import NEAREST
 from turnlog.store.rows import dollars, moment, priced, usage_total
 from turnlog.store.session_keys import session_key
-from turnlog.store.sqlite.connections import Connections
-from turnlog.store.sqlite.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
+from turnlog.store.sqlite.reading import Connections, aware_milliseconds, decode_cursor, encode_cursor, phases
 from turnlog.store.values import Annotations, AnnotationsChange, Page, SessionLink, SessionPreview
 
 _COUNTS = (
@@ -136,7 +135,7 @@ def wanted_sessions(session_ids: Iterable[str]) -> str:
     return json.dumps([session_id.partition(":")[::2] for session_id in session_ids])
 
 
-class Sessions(Connections):
+class SessionQueries(Connections):
     """The queries of `Store` about sessions."""
 
     def sessions(

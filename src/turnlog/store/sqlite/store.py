@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from turnlog.store.sqlite.changes import Changes
-from turnlog.store.sqlite.files import Files
-from turnlog.store.sqlite.history import History
-from turnlog.store.sqlite.runs import Runs
-from turnlog.store.sqlite.sessions import Sessions
-from turnlog.store.sqlite.sources import Sources
-from turnlog.store.sqlite.tool_calls import ToolCalls
-from turnlog.store.sqlite.turns import Turns
-from turnlog.store.sqlite.usage import Usage
+from turnlog.store.sqlite.changes import ChangeQueries
+from turnlog.store.sqlite.history import HistoryQueries, TurnQueries
+from turnlog.store.sqlite.runs import RunQueries
+from turnlog.store.sqlite.sessions import SessionQueries
+from turnlog.store.sqlite.sources import SourceQueries
+from turnlog.store.sqlite.tool_calls import FileQueries, ToolCallQueries
+from turnlog.store.sqlite.usage import UsageQueries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +19,17 @@ if TYPE_CHECKING:
     from turnlog.store.base import Store
 
 
-class SqliteStore(Sessions, Turns, History, Changes, ToolCalls, Files, Runs, Sources, Usage):
+class SqliteStore(
+    SessionQueries,
+    TurnQueries,
+    HistoryQueries,
+    ChangeQueries,
+    ToolCallQueries,
+    FileQueries,
+    RunQueries,
+    SourceQueries,
+    UsageQueries,
+):
     """A `Store` in an SQLite file. Any number of threads may read at once."""
 
 

@@ -1,24 +1,40 @@
-"""Tool calls in SQLite: over many sessions, how often each tool is called, and how much reasoning there is."""
+"""Tool calls in SQLite: over many sessions, how often each tool is called, and which files calls touched.
+
+A path is understood from the folder of its session. How much reasoning there is, is counted here too: from the same
+rows of parts.
+"""
 
 from __future__ import annotations
 
 import heapq
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from turnlog.model import ToolState
 from turnlog.model.tools import OPEN_STATES
-from turnlog.store.base import EVERY_TOOL_CALL, ToolCallFilter
+from turnlog.store.base import EVERY_FILE, EVERY_TOOL_CALL, FileFilter, ToolCallFilter
+from turnlog.store.file_paths import CHANGING_KINDS, resolve_path, spellings
 from turnlog.store.rows import moment
 from turnlog.store.session_keys import session_key
-from turnlog.store.sqlite.connections import Connections
-from turnlog.store.sqlite.paging import aware_milliseconds, decode_cursor, encode_cursor, phases
-from turnlog.store.values import Page, ReasoningVolume, ToolCall, ToolUsage
+from turnlog.store.sqlite.reading import Connections, aware_milliseconds, decode_cursor, encode_cursor, phases
+from turnlog.store.values import (
+    FileHistory,
+    FileTouch,
+    FileUse,
+    Page,
+    ReasoningVolume,
+    ToolCall,
+    ToolUsage,
+    TouchedFile,
+)
 
 _FAILED = ToolState.OUTPUT_ERROR
 
-CALL_COLUMNS = (
+_CALL_COLUMNS = (
     "p.tool_call_id, p.tool_name, p.tool_kind, p.tool_state, m.external_id, s.agent || ':' || s.external_id,"
     " c.position, m.agent, p.started_at, p.completed_at, p.duration_ms, p.exit_code, p.path, p.text_size,"
     " p.output_size"
@@ -30,7 +46,7 @@ _POSITION = ToolCall.__struct_fields__.index("position")
 # A message that several sessions hold is listed once: in the session that is billed for it, else in the first.
 _BILLED = "coalesce(m.pays_key, (SELECT min(session_key) FROM memberships WHERE message_key = m.key))"
 
-FROM_PARTS = (
+_FROM_PARTS = (
     f" FROM parts p CROSS JOIN messages m ON m.key = p.message_key JOIN sessions s ON s.key = {_BILLED}"
     " JOIN memberships c ON c.message_key = m.key AND c.session_key = s.key"
 )
@@ -57,7 +73,7 @@ class _Plan(NamedTuple):
     parameters: tuple[Any, ...] = ()
 
 
-class ToolCalls(Connections):
+class ToolCallQueries(Connections):
     """The queries of `Store` about tool calls and reasoning."""
 
     def tool_calls(
@@ -73,10 +89,10 @@ class ToolCalls(Connections):
             )
             found = [row for row, _ in zip(rows, range(limit + 1), strict=False)]
         following = encode_cursor("calls", *found[limit - 1][-3:]) if len(found) > limit else None
-        return Page(tuple(call_of(row) for row in found[:limit]), following)
+        return Page(tuple(_call_of(row) for row in found[:limit]), following)
 
     def tool_usage(self, filter: ToolCallFilter = EVERY_TOOL_CALL) -> list[ToolUsage]:
-        tables, condition, parameters = FROM_PARTS, "1", []
+        tables, condition, parameters = _FROM_PARTS, "1", []
         conditions, values = _conditions_of(filter, "p.started_at")
         with self._snapshot() as connection:
             if filter.session is not None:
@@ -121,24 +137,24 @@ def _session_calls(
     position, sequence = decode_cursor("session-calls", (int, int), cursor) or (_BEFORE_ALL, -1)
     conditions, values = _conditions_of(wanted, "p.started_at")
     rows = connection.execute(
-        f"SELECT {CALL_COLUMNS}, p.sequence{_FROM_SESSION} WHERE c.session_key = ? AND p.type = 'tool-call'"
+        f"SELECT {_CALL_COLUMNS}, p.sequence{_FROM_SESSION} WHERE c.session_key = ? AND p.type = 'tool-call'"
         f" AND c.position >= ? AND (c.position, p.sequence) > (?, ?) AND {conditions}"
         " ORDER BY c.position, p.sequence LIMIT ?",
         (session_key(connection, wanted.session or ""), position, position, sequence, *values, limit + 1),
     ).fetchall()
     shown = rows[:limit]
     following = encode_cursor("session-calls", shown[-1][_POSITION], shown[-1][-1]) if len(rows) > limit else None
-    return Page(tuple(call_of(row) for row in shown), following)
+    return Page(tuple(_call_of(row) for row in shown), following)
 
 
 def _plans(wanted: ToolCallFilter) -> list[_Plan]:
     """A file's calls by path, a tool's by name and state (one walk a state), others along their messages' times."""
     if wanted.path is not None:
-        return [_Plan(FROM_PARTS, "p.started_at", "p.path = ?", (wanted.path,))]
+        return [_Plan(_FROM_PARTS, "p.started_at", "p.path = ?", (wanted.path,))]
     if wanted.tool is not None:
         states = [state for state in ToolState if _fits(state, wanted)]
         condition = "p.tool_name = ? AND p.tool_state = ?"
-        return [_Plan(FROM_PARTS, "p.started_at", condition, (wanted.tool, state)) for state in states]
+        return [_Plan(_FROM_PARTS, "p.started_at", condition, (wanted.tool, state)) for state in states]
     return [_Plan(_FROM_MESSAGES, "m.created_at", "m.has_tool_calls = 1 AND p.type = 'tool-call'")]
 
 
@@ -158,7 +174,7 @@ def _walk(
         missing = limit + 1 - len(rows)
         if missing > 0:
             rows += connection.execute(
-                f"SELECT {CALL_COLUMNS}, {plan.time}, p.message_key, p.sequence{plan.tables}"
+                f"SELECT {_CALL_COLUMNS}, {plan.time}, p.message_key, p.sequence{plan.tables}"
                 f" WHERE {plan.condition} AND {conditions} AND {phase.condition}"
                 f" ORDER BY {plan.time} DESC, p.message_key DESC, p.sequence DESC LIMIT ?",
                 (*plan.parameters, *values, *phase.parameters, missing),
@@ -201,9 +217,161 @@ def _conditions_of(wanted: ToolCallFilter, time: str) -> tuple[str, list[Any]]:
     return " AND ".join(conditions) or "1", values
 
 
-def call_of(row: Sequence[Any]) -> ToolCall:
-    """A call from a row that begins with `CALL_COLUMNS`."""
+def _call_of(row: Sequence[Any]) -> ToolCall:
+    """A call from a row that begins with `_CALL_COLUMNS`."""
     facts = dict(zip(ToolCall.__struct_fields__, row, strict=False))
     for name in ("started_at", "completed_at"):
         facts[name] = moment(facts[name])
     return ToolCall(**facts)
+
+
+_CHANGING = f"({', '.join(repr(kind) for kind in CHANGING_KINDS)})"
+
+_TOUCHED = (
+    "WITH touched (path, message_key, sequence) AS (SELECT path, message_key, sequence FROM parts WHERE {condition}"
+    " UNION ALL SELECT path, message_key, sequence FROM more_paths WHERE {condition})"
+)
+_PARTS_OF_TOUCHED = _FROM_PARTS.replace(
+    " FROM parts p",
+    " FROM touched t CROSS JOIN parts p ON p.message_key = t.message_key AND p.sequence = t.sequence",
+    1,
+)
+
+_SESSIONS_OF_TOUCHED = (
+    " FROM touched t CROSS JOIN parts p ON p.message_key = t.message_key AND p.sequence = t.sequence"
+    " JOIN sessions s ON s.key = (SELECT iif(count(*) = 1, min(session_key), coalesce("
+    "(SELECT pays_key FROM messages WHERE key = t.message_key), min(session_key)))"
+    " FROM memberships WHERE message_key = t.message_key)"
+)
+"""As in `_FROM_PARTS`: a message of several sessions counts once, for the one that is billed. For one that a
+single session holds, as most are, no row with a body is read."""
+
+_TIME = "coalesce(p.started_at, (SELECT created_at FROM messages WHERE key = t.message_key))"
+
+
+class _Touch(NamedTuple):
+    """A row of a file's history, newest first by its last three fields."""
+
+    found: FileTouch
+    time: int
+    message_key: int
+    sequence: int
+
+
+class FileQueries(Connections):
+    """The queries of `Store` about files."""
+
+    def file_history(
+        self, path: str, *, changed: bool = False, limit: int = 50, cursor: str | None = None
+    ) -> FileHistory:
+        with self._snapshot() as connection:
+            touches = sorted(_touches(connection, path, changed), key=_place, reverse=True)
+        uses = _uses(touches)
+        last = decode_cursor("file", (int, int, int), cursor)
+        if last is not None:
+            touches = [touch for touch in touches if _place(touch) < tuple(last)]
+        shown = touches[:limit]
+        following = encode_cursor("file", *_place(shown[-1])) if len(touches) > limit else None
+        return FileHistory(uses, Page(tuple(touch.found for touch in shown), following))
+
+    def touched_files(self, filter: FileFilter = EVERY_FILE, *, limit: int = 200) -> list[TouchedFile]:
+        where, values = _where(filter)
+        condition = "path IS NOT NULL"
+        with self._snapshot() as connection:
+            if filter.session is not None:
+                condition += " AND message_key IN (SELECT message_key FROM memberships WHERE session_key = :session)"
+                values["session"] = session_key(connection, filter.session)
+            rows = connection.execute(
+                f"{_TOUCHED.format(condition=condition)} SELECT t.path, s.cwd, s.key, count(*),"
+                f" sum(p.tool_kind IN {_CHANGING}), max({_TIME}){_SESSIONS_OF_TOUCHED}"
+                f" WHERE {where} GROUP BY t.path, s.key",
+                values,
+            )
+            found: dict[str, _Sum] = defaultdict(_Sum)
+            for path, folder, key, calls, edits, last in rows:
+                found[resolve_path(path, folder)].add(key, calls, edits, last)
+        files = [each.file(path) for path, each in found.items() if each.edits or not filter.changed]
+        return sorted(files, key=_last_touch, reverse=True)[:limit]
+
+
+def _place(touch: _Touch) -> tuple[int, int, int]:
+    return touch.time, touch.message_key, touch.sequence
+
+
+def _touches(connection: sqlite3.Connection, path: str, changed: bool) -> Iterator[_Touch]:
+    """Every call that touched the file, in no order."""
+    is_whole = path.startswith("/")
+    wanted = resolve_path(path, None)
+    if is_whole:
+        condition, value = "path IN (SELECT value FROM json_each(?1))", json.dumps(spellings(wanted))
+    else:
+        # The folders before the name may be the session's own: those are compared below.
+        condition, value = "path LIKE ?1", f"%{_escaped(wanted.rpartition('/')[2])}"
+        condition += " ESCAPE '!'"
+    kinds = f" WHERE p.tool_kind IN {_CHANGING}" if changed else ""
+    rows = connection.execute(
+        f"{_TOUCHED.format(condition=condition)} SELECT {_CALL_COLUMNS}, t.path, s.cwd,"
+        f" coalesce(p.started_at, m.created_at, -1), p.message_key, p.sequence{_PARTS_OF_TOUCHED}{kinds}",
+        (value,),
+    )
+    for *call, written, folder, time, message_key, sequence in rows:
+        whole = resolve_path(written, folder)
+        if whole == wanted or (not is_whole and whole.endswith(f"/{wanted}")):
+            yield _Touch(FileTouch(whole, _call_of(call), sequence), time, message_key, sequence)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
+def _uses(touches: list[_Touch]) -> tuple[FileUse, ...]:
+    """By session, in the order of the newest touch; `touches` are newest first."""
+    by_session: dict[str, list[_Touch]] = defaultdict(list)
+    for touch in touches:
+        by_session[touch.found.call.session_id].append(touch)
+    return tuple(_use(session_id, found) for session_id, found in by_session.items())
+
+
+def _use(session_id: str, touches: list[_Touch]) -> FileUse:
+    kinds = [touch.found.call.kind for touch in touches]
+    times = [touch.time for touch in touches if touch.time >= 0]
+    return FileUse(
+        session_id=session_id,
+        calls=len(touches),
+        edits=sum(kind in CHANGING_KINDS for kind in kinds),
+        kinds=tuple(sorted(set(kinds))),
+        first_at=moment(min(times, default=None)),
+        last_at=moment(max(times, default=None)),
+    )
+
+
+class _Sum:
+    """What was done to one file by all sessions."""
+
+    def __init__(self) -> None:
+        self.sessions: set[int] = set()
+        self.calls = self.edits = 0
+        self.last: int | None = None
+
+    def add(self, session: int, calls: int, edits: int, last: int | None) -> None:
+        self.sessions.add(session)
+        self.calls += calls
+        self.edits += edits
+        self.last = last if self.last is None else max(self.last, last or 0)
+
+    def file(self, path: str) -> TouchedFile:
+        return TouchedFile(path, len(self.sessions), self.calls, self.edits, moment(self.last))
+
+
+def _last_touch(file: TouchedFile) -> tuple[bool, datetime | None, str]:
+    return (file.last_at is not None, file.last_at, file.path)
+
+
+def _where(wanted: FileFilter) -> tuple[str, dict[str, Any]]:
+    conditions = {
+        "instr(casefold(coalesce(s.cwd, '') || '/' || t.path), casefold(:text)) > 0": wanted.text,
+        "s.project_key IN (SELECT key FROM projects WHERE path = :project OR name = :project)": wanted.project,
+        "s.agent = :agent": wanted.agent,
+    }
+    given = [condition for condition, value in conditions.items() if value is not None]
+    return " AND ".join(given) or "1", {"text": wanted.text, "project": wanted.project, "agent": wanted.agent}

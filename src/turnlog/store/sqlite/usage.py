@@ -13,8 +13,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from turnlog.store.base import ALL_USAGE, UsageBy, UsageFilter
-from turnlog.store.sqlite.connections import Connections
-from turnlog.store.sqlite.paging import aware_milliseconds
+from turnlog.store.sqlite.reading import Connections, aware_milliseconds
 from turnlog.store.usage_report import (
     AgentSummary,
     Dollars,
@@ -96,7 +95,7 @@ _CONDITIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 """Fields of `UsageFilter` that compare one value, and the tables they need."""
 
 
-class Usage(Connections):
+class UsageQueries(Connections):
     """The queries of `Store` about tokens and cost, and about what there is of agents, models and projects."""
 
     def usage(self, by: UsageBy = "day", filter: UsageFilter = ALL_USAGE) -> UsageReport:

@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-import msgspec
-
 from turnlog.agents.base import Source, SourceKind
 from turnlog.errors import StoreBusyError
 from turnlog.store.archive import Archive
@@ -26,35 +24,16 @@ from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.session_keys import family, session_key
 from turnlog.store.sources import hooks_folder, imports_folder
+from turnlog.store.values import Forgetting
 from turnlog.store.writing.names import Names
 from turnlog.store.writing.sessions import SessionRows
 from turnlog.store.writing.usage import UsageRows
-
-
-class Forgetting(msgspec.Struct, frozen=True, kw_only=True):
-    """What forgetting a session removes; the same for a dry run and the deed."""
-
-    session_ids: tuple[str, ...]
-    """The session, its subagents, and the chats that it answered."""
-    message_keys: tuple[int, ...]
-    """Messages that no other session holds."""
-    files: tuple[str, ...]
-    """Archived files that go; the agent's own files on disk are never touched."""
-    archived_bytes: int
-    shared: dict[str, int]
-    """Other session -> how many messages of this one it holds too; those stay there."""
 
 
 def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetting:
     """What would be removed; raise NotFoundError for a session that is not stored."""
     keys = _concerned(connection, session_id)
     marks = ",".join("?" * len(keys))
-    own = connection.execute(
-        f"SELECT message_key FROM (SELECT message_key FROM memberships WHERE session_key IN ({marks})"
-        f" UNION SELECT message_key FROM superseded WHERE session_key IN ({marks})) m WHERE NOT EXISTS"
-        f" (SELECT 1 FROM memberships o WHERE o.message_key = m.message_key AND o.session_key NOT IN ({marks}))",
-        (*keys, *keys, *keys),
-    )
     shared = connection.execute(
         f"SELECT s.agent || ':' || s.external_id, count(*) FROM memberships m JOIN memberships o"
         f" ON o.message_key = m.message_key AND o.session_key NOT IN ({marks}) JOIN sessions s ON s.key = o.session_key"
@@ -69,7 +48,7 @@ def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetti
     ).fetchone()[0]
     return Forgetting(
         session_ids=ids,
-        message_keys=tuple(row[0] for row in own),
+        messages=len(_own_messages(connection, keys)),
         files=tuple(sorted(sources.values())),
         archived_bytes=size,
         shared=dict(shared.fetchall()),
@@ -117,13 +96,13 @@ def forget(connection: sqlite3.Connection, session_id: str) -> Forgetting:
             (*keys, *keys),
         )
     ]
-    sources = _own_sources(connection, keys)
+    messages, sources = _own_messages(connection, keys), _own_sources(connection, keys)
     titled = leaves_of(connection, sources)
-    make_whole(connection, sources, plan.message_keys)
+    make_whole(connection, sources, messages)
     connection.executemany("DELETE FROM sources WHERE key = ?", [(key,) for key in sources])
-    name_parents(connection, plan.message_keys)
-    drop_bodies(connection, plan.message_keys)
-    connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in plan.message_keys])
+    name_parents(connection, messages)
+    drop_bodies(connection, messages)
+    connection.executemany("DELETE FROM messages WHERE key = ?", [(key,) for key in messages])
     connection.execute(
         "DELETE FROM leaf_titles WHERE record_id IN"
         f" (SELECT active_leaf FROM sessions WHERE key IN ({marks})"
@@ -160,6 +139,18 @@ def _concerned(connection: sqlite3.Connection, session_id: str) -> list[int]:
         (session_id,),
     )
     return keys + [key for (key,) in chats if key not in keys]
+
+
+def _own_messages(connection: sqlite3.Connection, keys: list[int]) -> list[int]:
+    """Keys of the messages that these sessions hold, or held, and no other does."""
+    marks = ",".join("?" * len(keys))
+    rows = connection.execute(
+        f"SELECT message_key FROM (SELECT message_key FROM memberships WHERE session_key IN ({marks})"
+        f" UNION SELECT message_key FROM superseded WHERE session_key IN ({marks})) m WHERE NOT EXISTS"
+        f" (SELECT 1 FROM memberships o WHERE o.message_key = m.message_key AND o.session_key NOT IN ({marks}))",
+        (*keys, *keys, *keys),
+    )
+    return [key for (key,) in rows]
 
 
 def _own_sources(connection: sqlite3.Connection, keys: list[int]) -> dict[int, str]:
