@@ -80,8 +80,10 @@ def read_call(context: CodexContext, item: Item) -> None:
     call.input, call.input_text = _input_of(item)
     if item.namespace is not None:
         call.metadata["namespace"] = item.namespace
+    # The API takes a call back by the id of its item (`fc_…`), results name `call_id`.
     if item.id is not None and item.id != call.id:
         call.provider = ProviderData(name=PROVIDER, model=context.state.model, opaque={"id": item.id})
+    # Only `exec` and `wait` run code, whose calls are told by the time at which they began.
     started_at = context.written_at.timestamp() if name in CODE_MODE and context.written_at is not None else None
     context.state.remember_call(call.id, CodexPendingCall(draft.id, name, call.number, started_at=started_at))
     _count_item(context, draft, call.number, item)
@@ -154,6 +156,7 @@ def _part_of_event(
     if _belongs_to_next(context):
         context.close_message()
     draft = draft_for(context, item_id, text)
+    # A migrated copy does not say which version it was copied from, and with it where its texts stand.
     if context.state.layout_unknown:
         draft.pending.unnumbered.append((key, is_section))
         draft.records.append((context.position, context.length, None))
@@ -206,6 +209,7 @@ def add_call(
     if known is not None and known.draft is draft:
         return known
     pending = context.state.calls.get(call_id) if call_id is not None else None
+    # An earlier feed read the call: its part keeps its number, so that the store joins both readings.
     if number is None and pending is not None and pending.message_id == draft.id:
         number = pending.number
     if number is None:

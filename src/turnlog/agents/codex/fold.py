@@ -198,6 +198,7 @@ def _read_line(context: CodexContext, line: CodexLine) -> None:
     context.set_time(line.timestamp)
     context.ordinal = line.ordinal
     context.payload = payload
+    # Where turns have no ids, only a pause between two records shows where the copy of a legacy fork ends.
     if context.state.origin is not None:
         session.check_pause(context)
     kind = line.type
@@ -232,6 +233,7 @@ def _read_without_envelope(context: CodexContext, line: CodexLine) -> None:
     """Read a record without an envelope (up to 0.3x): an item, or only a mark between two responses."""
     context.set_time(line.timestamp)
     context.payload = context.json
+    # `record_type: state` has no content, but stands between two responses.
     if line.record_type is not None:
         context.close_message()
         context.add_record_event(line.record_type, context.json)
@@ -247,15 +249,18 @@ def _read_without_envelope(context: CodexContext, line: CodexLine) -> None:
 
 def _read_item(context: CodexContext, item: Item) -> None:
     kind, state = item.type, context.state
+    # Items are of this thread only. One within a review (up to 0.14x) means that the review has ended, or was killed.
     if state.reviewing:
         session.set_review(context, under_way=False)
     reviewed, state.review_ended = state.review_ended, False
+    # Items before any tokens: this copy was written by 0.73 or later, where texts keep the places of their items.
     if state.layout_unknown and (draft := context.current_draft()) is not None:
         resolve_layout(state, draft.pending, texts_first=False)
     if item.passthrough is not None and item.passthrough.turn_id is not None:
         session.read_turn_id(context, item.passthrough.turn_id)
     if kind == "message":
         if item.role == "assistant":
+            # The findings are no part of the response before: no model call of this thread wrote them.
             if reviewed:
                 context.close_message()
             assistant_messages.read_assistant_message(context, item, origin=Origin.NOTIFICATION if reviewed else None)
@@ -271,6 +276,7 @@ def _read_item(context: CodexContext, item: Item) -> None:
 
 def _read_event(context: CodexContext, event: CodexEvent) -> None:
     kind = event.type
+    # The log of the reviewing thread has these records too, and is billed for their tokens.
     if context.state.reviewed_elsewhere and kind in _REVIEWER_EVENTS:
         context.add_record_event(f"event_msg/{kind}", context.payload)
         return

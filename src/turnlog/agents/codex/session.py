@@ -81,6 +81,7 @@ def read_session_meta(context: CodexContext) -> None:
         state.named = True
         _read_own_meta(context, meta)
     elif meta.id is not None and meta.id != thread_of(context.external_id):
+        # A legacy fork, or a subagent with its parent's history: the copy follows the thread's own first line.
         state.origin = meta.id
         state.last_written_at = None
         _set_layout(state, meta.cli_version)
@@ -108,6 +109,7 @@ def _read_own_meta(context: CodexContext, meta: Meta) -> None:
     _set_layout(state, meta.cli_version)
     moment = meta.timestamp or context.written_at
     state.created_at = _time_in(context.external_id)
+    # Only threads with an id of UUID version 7 have their time in it.
     if state.created_at is None and moment is not None:
         state.created_at = moment.timestamp() - _CLOCK_TOLERANCE
     spawn = _spawn_of(meta.source)
@@ -156,10 +158,12 @@ def _link_fork(context: CodexContext, meta: Meta, *, is_spawned: bool) -> None:
         return
     before = base.end_ordinal_exclusive if base is not None else None
     before = meta.forked_from_ordinal_exclusive if before is None else before
+    # Without an ordinal (before 0.14x) the file itself holds a copy of what came before.
     if before is None:
         context.state.origin = thread
     else:
         context.state.base_threads = tuple(dict.fromkeys((thread, thread_of(thread))))
+    # A subagent's copy of its parent's history is no fork: the link to its parent says all.
     if before is not None or not is_spawned:
         context.link("fork", thread, context.external_id, shares_before=before)
 
@@ -202,6 +206,7 @@ def read_context(context: CodexContext) -> None:
     read_turn_id(context, settings.turn_id)
     state.model = settings.model or state.model
     state.effort = settings.effort
+    # In a copy this is the folder of the thread that was copied.
     if context.is_own:
         _set_folder(context, settings.cwd)
     context.close_message()
@@ -284,6 +289,7 @@ def read_task_started(context: CodexContext, event: CodexEvent) -> None:
     """Read `task_started` or `turn_started`: a turn begins."""
     # Calls of the turn before that have no output ended with its process.
     end_calls(context, aborted=True)
+    # No record ended the turn before: its process was killed, and with it the threads that it had started.
     if context.state.in_turn and context.is_own:
         context.end_process()
     context.state.in_turn = True
@@ -399,6 +405,7 @@ def read_token_count(context: CodexContext, event: CodexEvent) -> None:
         context.add_record_event("event_msg/token_count", context.payload)
         return
     state = context.state
+    # Records repeat the totals of before, also where a response broke off. Only changed totals are a response.
     before, state.totals = state.totals, total
     usage = usage_of_count(info, before) if total != before and not state.usage_recorded else None
     if usage is None:
@@ -436,6 +443,7 @@ def _add_usage(context: CodexContext, usage: Usage, counts: CodexUsage, response
         context.close_message()
         draft = draft_for(context, response_id, counts_key(counts))
     draft.pending.has_usage = True
+    # Up to about 0.7x the tokens of a response come before its items.
     draft.pending.usage_first = draft.pending.items == 0
     resolve_layout(context.state, draft.pending, texts_first=True)
     draft.usage = usage if context.is_own or not context.state.is_subagent else None
@@ -487,6 +495,7 @@ def _summary_of(context: CodexContext, record: Compacted) -> str | None:
         return None
     counted = _usage_only_message(context)
     if counted is not None:
+        # Up to 0.14x the summary is only in `compacted`, and its response only in `token_count`.
         counted.origin = Origin.COMPACTION
         counted.parts[0] = TextPart(id=f"{counted.id}.0", text=text)
         counted.pending.parts = 1

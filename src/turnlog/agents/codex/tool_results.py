@@ -61,10 +61,13 @@ def read_output(context: CodexContext, item: Item) -> None:
             status = known if known is not None and status not in _DECIDED_BY_USER else status
             exit_code = outcome.exit_code if outcome.exit_code is not None else exit_code
             duration = outcome.duration_ms if outcome.duration_ms is not None else duration
+            # The record of the outcome has the details that `structured_result` returns.
             record = (outcome.position, outcome.length)
         call.has_output, call.running, call.aborted = True, verdict.running, status == "aborted"
+        # Calls inside of code name no outer call. When the code had its output tells which code made them.
         if call.started_at is not None and call.ended_at is None and context.written_at is not None:
             call.ended_at = context.written_at.timestamp()
+        # Where no event links the child, only the output of `spawn_agent` names it.
         if call.name in SPAWN_TOOLS:
             _link_spawned(context, call_id, text)
         if text == _IMAGE_ATTACHED:
@@ -113,6 +116,7 @@ def add_result(
         draft.pending.has_output = True
         draft.records.append((*record, result.id))
         if record != here:
+            # The outcome came first: this record stands behind others that were read since.
             draft.records.append((*here, None))
             draft.in_order = False
     known = context.calls.get(call_id)
@@ -140,6 +144,7 @@ def read_call_item(context: CodexContext, item: TurnItem) -> CountedAs:
         return "events"
     _link_agents(context, item)
     call = context.state.calls.get(item.id)
+    # A `web_search_call` or `image_generation_call` follows and has all of it, unless code made the call.
     if item.type in SERVER_ITEMS and not is_code_running(context):
         return "events"
     status = status_of(item.status, item.exit_code)
@@ -176,11 +181,13 @@ def read_call_event(context: CodexContext, event: CodexEvent) -> CountedAs:
 
 
 def _add_outcome(context: CodexContext, call_id: str, call: CodexPendingCall, outcome: CallOutcome) -> None:
+    # `item_completed` and `…_end` events mostly come before the output, which is what the model got: wait for it.
     if not call.has_output:
         if outcome.output is not None:
             outcome.output = outcome.output[:_KEPT_CHARACTERS]
         call.outcome = outcome
         return
+    # `exec_command` had returned while the process ran, or the turn ended first: only this record knows the end.
     if call.running or (call.aborted and outcome.output):
         call.running = False
         _add_outcome_as_result(context, call_id, call, outcome)

@@ -159,6 +159,7 @@ def _drop_newest_item(unmatched: dict[str, str]) -> bool:
 def read_agent_message(context: CodexContext, item: Item) -> None:
     """Read `agent_message`: a message from one agent of a team to another (since 0.15x)."""
     state = context.state
+    # Any agent of a team may write to this one. Only a message that triggers a turn is its task.
     trigger, state.trigger_turn = state.trigger_turn, False
     is_task = trigger and state.is_subagent
     text = text_of(item.content)
@@ -219,6 +220,7 @@ def _origin_of(context: CodexContext, item: Item, text: str) -> Origin:
         return Origin.HARNESS
     kinds = item.passthrough.content_item_kinds if item.passthrough else None
     by_text = origin_of_text(text)
+    # Since 0.14x `content_item_kinds` decides. Before that only the beginning of the text does.
     if kinds:
         if any(kind.startswith(USER_KIND_PREFIX) and kind not in ORIGIN_OF_KIND for kind in kinds):
             by_text = by_text if by_text is Origin.SHELL else None

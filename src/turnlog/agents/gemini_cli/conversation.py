@@ -172,6 +172,7 @@ def apply_checkpoint(context: GeminiContext, messages: Sequence[LoggedMessage]) 
     kept = set(keys)
     dropped = [key for key in state.active if key not in kept and state.entries[key].is_message]
     summary = _summary_key(context, items) if dropped else None
+    # No record says that it was a compaction: a list that drops messages and begins with a new one is.
     if summary is not None:
         _add_compaction(context, context.message_id(summary), [key for key in keys if is_message_key(context, key)])
     _read_items(context, items, summary)
@@ -183,6 +184,7 @@ def apply_rewind(context: GeminiContext, record_id: str) -> None:
     state = context.state
     state.reopened, state.rewritten, state.pending_message = False, 0, None
     matches = (index for index, key in enumerate(state.active) if _has_record_id(context, key, record_id))
+    # The CLI empties its list when it does not know the id.
     cut = next(matches, 0)
     _set_list(context, state.active[:cut], branched=True)
     leaf = None if state.leaf is None else context.message_id(state.leaf)

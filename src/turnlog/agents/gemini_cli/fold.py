@@ -174,12 +174,14 @@ def _count(context: GeminiContext, record: GeminiRecord, *, is_message: bool) ->
 
 def _read_header(context: GeminiContext, record: GeminiRecord) -> None:
     """Read the facts about the session. A header that comes again begins a resume of the same session."""
+    # Files of one session must not share ids of events, which are made of offsets.
     if record.start_time is not None and not context.state.file:
         context.state.file = f"{aware(record.start_time):%Y%m%dT%H%M%S}."
     if not context.is_subagent and _is_of_subagent(record):
         context.use_subagent_session(record.session_id or "")
     else:
         context.use_session(record.session_id or "")
+    # A resume writes the header anew, then an empty list, then the whole list.
     context.state.reopened = bool(context.state.active)
     context.update_times(record.start_time, record.last_updated)
     _set_facts(context, record.summary, record.directories)

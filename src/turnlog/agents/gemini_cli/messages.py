@@ -340,6 +340,7 @@ def _add_answer(context: GeminiContext, logged: LoggedMessage, content: MessageC
     refs: list[RecordRef] = [(logged.position, logged.length, None)]
     for number, call in enumerate(content.calls):
         part = _read_call(context, call, f"{message_id}.{_CALLS + number}", logged)
+        # A checkpoint has the signatures and results that records leave out, and nothing else that is new.
         if repeats and part.provider is None and not part.results:
             continue
         parts.append(part)
@@ -349,6 +350,7 @@ def _add_answer(context: GeminiContext, logged: LoggedMessage, content: MessageC
     entry.is_full = entry.is_full or not logged.is_copy or bool(record.tokens or record.tool_calls or record.thoughts)
     entry.checksum = content.checksum
     is_cancelled = any(call.wire.status == "cancelled" for call in content.calls)
+    # Escape while a tool runs logs the answer without its calls (0.61), so a whole answer without calls may have some.
     entry.is_at_tool = is_cancelled or (record.tokens is not None and not content.calls)
     message = Message(
         id=message_id,
@@ -393,6 +395,7 @@ def _read_call(context: GeminiContext, call: LoggedCall, part_id: str, logged: L
     requested_at = None if logged.is_copy else aware_or_none(logged.record.timestamp)
     part = to_tool_call(call, part_id, logged.record.model, requested_at)
     if part.results:
+        # Records and checkpoints repeat results, and may cut them: the first one counts.
         if call.id in state.finished_calls:
             part = msgspec.structs.replace(part, results=())
         else:
@@ -449,6 +452,7 @@ def read_message(
         _read_notice(context, logged, content)
         return False
     _read_responses(context, logged, content)
+    # Results of calls have role `user` in the API. No person wrote them.
     if record.type == "user" and content.responses and not content.parts:
         _remember(context, logged, GeminiEntry(logged.position, is_message=False, checksum=content.checksum))
         return False
@@ -510,6 +514,7 @@ def _read_notice(context: GeminiContext, logged: LoggedMessage, content: Message
     place = logged.position, logged.length
     if record.type == "error":
         context.add_event(ErrorEvent(id=event_id, created_at=at, error_text=content.text, kind="cli"), *place)
+    # Nothing but this notice marks an interrupt: records have no stop reason.
     elif content.text.strip() == _CANCELLED:
         leaf = None if state.leaf is None else context.message_id(state.leaf)
         during = "tool" if state.leaf is not None and state.entries[state.leaf].is_at_tool else "answer"

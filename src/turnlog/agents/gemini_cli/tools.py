@@ -132,6 +132,7 @@ def parse_calls(record: GeminiRecord, json: bytes, position: int, parts: Sequenc
         if function_call is None:
             continue
         index = next((index for index, call in enumerate(calls) if _is_same_call(call, function_call)), None)
+        # The content of a checkpoint repeats the call, and alone has its signature.
         if index is not None:
             calls[index] = calls[index]._replace(content_part=part)
             continue

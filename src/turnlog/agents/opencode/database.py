@@ -278,6 +278,7 @@ def _change_signs(
             f"SELECT session_id, count(*) AS count, max(time_updated) AS last FROM {table}{where} GROUP BY session_id"
         )
         yield from ((_key(row, "session_id"), row) for row in select(connection, statement, *_given(only)))
+    # Before 1.3 no event counts changes: the times of all rows must be read.
     others = sorted(names - with_events)
     for start in range(0, len(others), _LOOKUP_SIZE):
         sessions = others[start : start + _LOOKUP_SIZE]

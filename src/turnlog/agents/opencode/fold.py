@@ -266,6 +266,7 @@ def _read_message(context: OpenCodeContext, line: RowLine) -> None:
     if info.get("role") not in ("user", "assistant"):
         context.add_record(line, MESSAGE, known=True)
         return
+    # The rows of a fork's copy are as old as the fork: the original's times hold.
     updated = None if entry.copy_of else _updated(line) or newest_time(info, parts)
     for step in read_message(line.key, info, parts, entry, version=context.version, updated_at=updated):
         _add_message(context, step, line, entry)
@@ -280,6 +281,7 @@ def _read_message(context: OpenCodeContext, line: RowLine) -> None:
 def _add_message(context: OpenCodeContext, step: StepMessage, line: RowLine, entry: TimelineEntry) -> None:
     offset, length = context.record
     records: list[RecordRef] = [(offset, length, None)]
+    # Results have no record of their own: they stand in the row of their call, and count from when it ended.
     records += [(position, 0, name) for name, position in step.results]
     fate = Fate.RETRACTED if line.deleted else Fate.ACTIVE
     placement = Placement(

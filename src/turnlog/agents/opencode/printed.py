@@ -312,6 +312,7 @@ class _StreamRows:
         key = str(part.get("messageID"))
         created = {"time": {"created": time_of_id(key, at)}, "role": "user"}
         info = self._messages.setdefault(key, {"id": key, "sessionID": part.get("sessionID"), **created})
+        # `run` prints no prompts, but texts that OpenCode itself wrote into one: those are synthetic.
         if str(part.get("type")) in _ASSISTANT_PARTS or part.get("synthetic") is not True:
             info["role"] = "assistant"
         if part.get("type") == "step-finish":

@@ -92,6 +92,7 @@ def new_lines(rows: Rows, blocks: Iterable[bytes]) -> RowUpdate:
         of = messages[message.key]
         line = RowLine(table=MESSAGE, key=of.key, entry=entry, deleted=message.deleted, row=of.row, parts=of.parts)
         lines[MESSAGE, of.key] = encode_line(line)
+    # A row that is older than known ones, which an upgrade or import adds, shifts turns and steps behind it.
     if any(_has_moved(known[message.key].entry, entry) for message, entry in timeline if message.key in known):
         return RowUpdate(lines=[*(log | lines).values()], anew=True)
     return RowUpdate(lines=[line for key, line in lines.items() if log.get(key) != line])

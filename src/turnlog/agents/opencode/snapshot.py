@@ -155,6 +155,7 @@ def build_timeline(
         own_turn = turns.get(str(message.info.get("parentID")), turn)
         count = 1
         if message.info.get("role") == "assistant":
+            # Before 0.6 one message holds all steps of a turn.
             count = len(step_ranges(message.parts))
             step = steps.get(own_turn, 0) + 1
             steps[own_turn] = step + count - 1
@@ -165,6 +166,7 @@ def build_timeline(
             step=step,
             parent=parent,
             origin=origin,
+            # A killed run leaves its call `running` for ever. An answer behind it shows that the agent went on.
             is_over=index < last_answer,
             **_compaction(message, ordered[:index], ids),
             copy_of=copy.message if copy else None,
@@ -182,6 +184,7 @@ def origin_of(info: Row, parts: Sequence[Row], *, is_subagent: bool) -> Origin |
     others = [part for part in parts if part.get("type") != "compaction"]
     if len(others) < len(parts):
         return Origin.COMPACTION
+    # OpenCode marks its own texts. A message of nothing else was typed by nobody, except the note of a `!` command.
     if others and all(part.get("synthetic") is True for part in others):
         return Origin.SHELL if others[0].get("text") == SHELL_NOTE else Origin.HARNESS
     return Origin.SUBAGENT_PROMPT if is_subagent else Origin.PROMPT
@@ -200,6 +203,7 @@ def _compaction(message: ListedMessage, before: Sequence[ListedMessage], ids: Ma
         # A row of `session_message` holds request and summary of a compaction at once.
         automatic = message.parts[0].get("auto") is True
         return {"compacts": message_position(message.entered, message.key), "automatic": automatic}
+    # `summary: true` is set when the compaction begins. Without `finish` it was stopped, and replaced nothing.
     if info.get("summary") is not True or not info.get("finish") or info.get("error"):
         return {}
     request = next((earlier for earlier in reversed(before) if earlier.key == info.get("parentID")), None)

@@ -118,6 +118,7 @@ def read_call(part: Row, part_id: str, model: str | None, *, is_over: bool) -> R
     call = ToolCallPart(
         id=part_id,
         tool_call_id=call_id,
+        # The input of `invalid` names the tool that the model called.
         tool_name=str(call_input.get("tool") or name) if name == _INVALID else name,
         kind=TOOL_KINDS.get(name, ToolKind.OTHER),
         state=_state(status, result),
@@ -197,6 +198,7 @@ def _result(call_id: str, name: str, state: Row, facts: Row, time: Row, *, is_ov
     if status not in _FINAL_STATUSES and not is_over:
         return None
     error = text_of(state.get("error")) if status == "error" else None
+    # OpenCode completes such a call with the error as its output.
     if name == _INVALID and status == "completed":
         error = text_of(object_of(state.get("input")).get("error")) or text_of(state.get("output"))
     text = text_of(state.get("output")) if status == "completed" else error or text_of(facts.get("output"))
