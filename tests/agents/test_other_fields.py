@@ -75,7 +75,7 @@ def test_codex_keeps_them_on_messages() -> None:
 @pytest.mark.parametrize(
     ("page", "read", "complete"),
     [
-        ("claude-code", claude_records.Record, CompleteRecord),
+        ("claude-code", claude_records.ClaudeRecord, CompleteRecord),
         ("codex", codex_records.Item, codex_records.CompleteItem),
     ],
 )

@@ -11,13 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from turnlog.agents.base import Agent, Detection, Source
-from turnlog.agents.changes import Changes
 from turnlog.agents.commands import CommandFacts, find_command
 from turnlog.agents.discovery import is_nameable, note_unreadable
 from turnlog.errors import TurnlogError
+
+if TYPE_CHECKING:
+    from turnlog.agents.changes import Changes
 
 GROUP = "turnlog.agents"
 

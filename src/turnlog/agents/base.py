@@ -22,15 +22,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import msgspec
 
 from turnlog import paths
-from turnlog.agents.changes import Changes
 from turnlog.agents.commands import CommandForm
 from turnlog.agents.discovery import holds_folder
 from turnlog.agents.turns import TurnMarker
+
+if TYPE_CHECKING:
+    from turnlog.agents.changes import Changes
 
 
 class SourceKind(StrEnum):

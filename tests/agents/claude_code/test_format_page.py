@@ -7,11 +7,10 @@ import re
 import msgspec
 
 from support.format_page import FormatPage, named
-from turnlog.agents.claude_code import messages_api
-from turnlog.agents.claude_code.record_kinds import KEPT_FIELDS, RECORD_KINDS
-from turnlog.agents.claude_code.records import Record
-from turnlog.agents.claude_code.stream_records import STREAM_KINDS
-from turnlog.agents.claude_code.user_text import INTERRUPTS, PHRASES, TAGGED
+from turnlog.agents.claude_code import contents
+from turnlog.agents.claude_code.record_kinds import KEPT_FIELDS, RECORD_KINDS, STREAM_KINDS
+from turnlog.agents.claude_code.records import ClaudeRecord
+from turnlog.agents.claude_code.user_messages import INTERRUPTS, PHRASES, TAGGED
 
 PAGE = FormatPage("claude-code")
 
@@ -42,13 +41,13 @@ def test_every_row_of_kinds_gives_its_evidence() -> None:
 def test_every_field_that_is_read_is_on_the_page() -> None:
     """R-S23"""
     described = [name for fields, _ in PAGE.rows("### Fields") for name in named(fields)]
-    assert sorted(described) == sorted(names_of(Record))
+    assert sorted(described) == sorted(names_of(ClaudeRecord))
 
 
 def test_every_content_block_is_on_the_page() -> None:
     described = {name for block, _ in PAGE.rows("### Content blocks") for name in named(block)}
     others = {"text", "tool_result", "*_tool_result", "web_search_result", "image", "document"}
-    assert described == others | messages_api.CALL_BLOCKS | messages_api.REASONING_BLOCKS | messages_api.DATA_BLOCKS
+    assert described == others | contents.CALL_BLOCKS | contents.REASONING_BLOCKS | contents.DATA_BLOCKS
 
 
 def test_every_tag_that_decides_an_origin_is_on_the_page() -> None:

@@ -12,7 +12,7 @@ import pytest
 from support.claude_files import AGENT, DATA, SESSION, Gathered
 from turnlog.agents import detect
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.claude_code.stream_records import STREAM_FIELDS, STREAM_KINDS
+from turnlog.agents.claude_code.record_kinds import STREAM_FIELDS, STREAM_KINDS
 from turnlog.model import CompactionEvent, ErrorEvent, Message, ReasoningPart, RecordEvent, TextPart, Usage
 from turnlog.model.merge import merge_messages
 from turnlog.model.usage import merge_usage

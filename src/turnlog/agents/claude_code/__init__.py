@@ -12,10 +12,11 @@ from typing import Final
 import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, HookHandler, HookSettings, Retention, Source, SourceKind
-from turnlog.agents.claude_code.sources import NAME, find_sources
 from turnlog.agents.commands import SESSION, CommandForm, words
 from turnlog.agents.turns import TurnMarker
 from turnlog.paths import Folders
+
+NAME = "claude-code"
 
 _HOMES = Folders(("~/.claude", "$XDG_CONFIG_HOME/claude"), variable="CLAUDE_CONFIG_DIR", is_list=True)
 """1.0.30 and later may write to the XDG folder."""
@@ -96,6 +97,8 @@ class ClaudeCode(Agent):
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Sessions, subagents, sidecars and spilled outputs below a home."""
+        from turnlog.agents.claude_code.sources import find_sources
+
         return find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
@@ -103,26 +106,27 @@ class ClaudeCode(Agent):
 
         A sidecar is known by its place.
         """
-        from turnlog.agents.claude_code.detection import detect_log, detect_stream
+        from turnlog.agents.claude_code.fold import detect_log
+        from turnlog.agents.claude_code.stream import detect_stream
 
         found = detect_log(path, head)
         return found if found.agent is not None else detect_stream(path, head) or found
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
-        """A fold of a log, a sidecar, a spilled output or a stream, or what hooks reading."""
+        """A fold of a log, a sidecar, a spilled output or a stream, or of hook events."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
-            from turnlog.agents.claude_code.sidecars import SidecarFold
+            from turnlog.agents.claude_code.sources import ClaudeSidecarFold
 
-            return SidecarFold(source)
+            return ClaudeSidecarFold(source)
         if source.kind is SourceKind.HOOKS:
             from turnlog.agents.claude_code.hooks import HOOK_FORMAT
             from turnlog.agents.hook_events import HookFold
 
             return HookFold(HOOK_FORMAT, source, state)
         if source.kind is SourceKind.STREAM:
-            from turnlog.agents.claude_code.stream import StreamFold
+            from turnlog.agents.claude_code.stream import ClaudeStreamFold
 
-            return StreamFold(source, state)
+            return ClaudeStreamFold(source, state)
         from turnlog.agents.claude_code.fold import ClaudeCodeFold
 
         return ClaudeCodeFold(source, state)

@@ -7,19 +7,29 @@ from zlib import crc32
 import msgspec
 from msgspec import UNSET
 
-from turnlog.agents.claude_code import messages_api
-from turnlog.agents.claude_code.drafts import SYNTHETIC, CallDraft, MessageDraft, text_key
-from turnlog.agents.claude_code.events import add_malformed_record
-from turnlog.agents.claude_code.fold_context import ClaudeContext, SessionContext, note_early_reply
-from turnlog.agents.claude_code.records import Block, Record, WireMessage
-from turnlog.agents.claude_code.state import ClaudePendingCall, ClaudePendingMessage
+from turnlog.agents.claude_code import contents
+from turnlog.agents.claude_code.contents import SUBAGENT_TOOLS
+from turnlog.agents.claude_code.fold_context import (
+    ClaudeContext,
+    SessionContext,
+    add_malformed_record,
+    note_early_reply,
+)
+from turnlog.agents.claude_code.records import ApiMessage, ClaudeRecord, ContentBlock
+from turnlog.agents.claude_code.state import (
+    SYNTHETIC,
+    ClaudeCallDraft,
+    ClaudeMessageDraft,
+    ClaudePendingCall,
+    ClaudePendingMessage,
+    text_key,
+)
 from turnlog.agents.claude_code.tool_results import add_server_result, settle_rejections
-from turnlog.agents.claude_code.tools import SUBAGENT_TOOLS
 from turnlog.agents.decoding import raw_at
 from turnlog.model import Part
 
 
-def read_assistant(context: ClaudeContext, record: Record) -> None:
+def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
     """Read an `assistant` record. Records of one message are joined by its id, whatever stands between them."""
     message = record.message
     if message is None:
@@ -48,8 +58,8 @@ def read_assistant(context: ClaudeContext, record: Record) -> None:
 
 
 def _begin_or_reopen(
-    context: ClaudeContext, message_id: str, record: Record, message: WireMessage, session: SessionContext
-) -> MessageDraft:
+    context: ClaudeContext, message_id: str, record: ClaudeRecord, message: ApiMessage, session: SessionContext
+) -> ClaudeMessageDraft:
     known = context.state.messages.get(message_id)
     if known is None:
         known = _place_message(context, message_id, record, message, session)
@@ -59,7 +69,7 @@ def _begin_or_reopen(
 
 
 def _place_message(
-    context: ClaudeContext, message_id: str, record: Record, message: WireMessage, session: SessionContext
+    context: ClaudeContext, message_id: str, record: ClaudeRecord, message: ApiMessage, session: SessionContext
 ) -> ClaudePendingMessage:
     """The place of a new message. A model call is a step; a message that Claude Code itself wrote is none."""
     state = session.state
@@ -77,7 +87,7 @@ def _place_message(
     return place
 
 
-def _continue_message(context: ClaudeContext, record: Record, message_id: str, session: SessionContext) -> None:
+def _continue_message(context: ClaudeContext, record: ClaudeRecord, message_id: str, session: SessionContext) -> None:
     """Give a later record of a message its node: the message, or context injected since, if the record follows that."""
     node = context.parent_node(record, session)
     state = session.state
@@ -86,10 +96,10 @@ def _continue_message(context: ClaudeContext, record: Record, message_id: str, s
     context.state.remember_record(record.uuid, node if follows_injected else message_id)
 
 
-def _add_blocks(context: ClaudeContext, draft: MessageDraft, record: Record, message: WireMessage) -> None:
+def _add_blocks(context: ClaudeContext, draft: ClaudeMessageDraft, record: ClaudeRecord, message: ApiMessage) -> None:
     content = message.content
     if isinstance(content, str):
-        content = [Block(type="text", text=content)]
+        content = [ContentBlock(type="text", text=content)]
     if not content:
         draft.records.append((context.position, context.length, None))
         return
@@ -102,7 +112,9 @@ def _add_blocks(context: ClaudeContext, draft: MessageDraft, record: Record, mes
         draft.add_part(number, _assistant_part(context, draft, record, block, number, index))
 
 
-def _number_of(context: ClaudeContext, draft: MessageDraft, record: Record, block: Block, index: int) -> int:
+def _number_of(
+    context: ClaudeContext, draft: ClaudeMessageDraft, record: ClaudeRecord, block: ContentBlock, index: int
+) -> int:
     """The block's number in its message: logged since 2.1.28x, else in the order of first appearance."""
     if record.api_block_index is not None:
         return record.api_block_index + index
@@ -115,27 +127,34 @@ def _number_of(context: ClaudeContext, draft: MessageDraft, record: Record, bloc
 
 
 def _assistant_part(
-    context: ClaudeContext, draft: MessageDraft, record: Record, block: Block, number: int, index: int
-) -> Part | CallDraft:
+    context: ClaudeContext,
+    draft: ClaudeMessageDraft,
+    record: ClaudeRecord,
+    block: ContentBlock,
+    number: int,
+    index: int,
+) -> Part | ClaudeCallDraft:
     part_id = f"{draft.id}.{number}"
     kind = block.type
     if kind == "text" and block.text is not None:
-        return messages_api.text_part(block, part_id)
-    if kind in messages_api.CALL_BLOCKS and block.id is not None:
+        return contents.text_part(block, part_id)
+    if kind in contents.CALL_BLOCKS and block.id is not None:
         return _call_of(context, draft, record, block, number)
-    if kind in messages_api.REASONING_BLOCKS:
-        return messages_api.reasoning_part(block, part_id, draft.model, record.thinking_duration_ms)
+    if kind in contents.REASONING_BLOCKS:
+        return contents.reasoning_part(block, part_id, draft.model, record.thinking_duration_ms)
     json = context.json
-    return messages_api.part_of(block, part_id, lambda: raw_at(json, "message", "content", index))
+    return contents.part_of(block, part_id, lambda: raw_at(json, "message", "content", index))
 
 
-def _call_of(context: ClaudeContext, draft: MessageDraft, record: Record, block: Block, number: int) -> CallDraft:
+def _call_of(
+    context: ClaudeContext, draft: ClaudeMessageDraft, record: ClaudeRecord, block: ContentBlock, number: int
+) -> ClaudeCallDraft:
     call_id, name = block.id or "", block.name or ""
     known = context.calls.get(call_id)
     if known is not None and known.draft is draft:
         return known
-    call = CallDraft(draft, f"{draft.id}.{number}", call_id, name)
-    call.input, repaired = messages_api.exact_input(block.input)
+    call = ClaudeCallDraft(draft, f"{draft.id}.{number}", call_id, name)
+    call.input, repaired = contents.exact_input(block.input)
     if repaired:
         context.report("bytes that are not UTF-8 became U+FFFD", "note", "$.message.content")
     call.provider_executed = block.type != "tool_use"
@@ -164,15 +183,15 @@ def abort_pending_calls(context: ClaudeContext, session: SessionContext) -> None
 
 def _reopen_call(
     context: ClaudeContext, call_id: str, known: ClaudePendingCall, place: ClaudePendingMessage, session: SessionContext
-) -> CallDraft:
+) -> ClaudeCallDraft:
     """The draft of a call that an earlier feed emitted."""
     draft = context.reopen(known.message_id, place, session)
-    call = context.calls[call_id] = CallDraft(draft, f"{draft.id}.{known.number}", call_id, known.name)
+    call = context.calls[call_id] = ClaudeCallDraft(draft, f"{draft.id}.{known.number}", call_id, known.name)
     draft.add_part(known.number, call)
     return call
 
 
-def _prompt_key(call: CallDraft) -> int | None:
+def _prompt_key(call: ClaudeCallDraft) -> int | None:
     """The key of the prompt in a subagent call's input; None when there is none."""
     if call.input is UNSET:
         return None

@@ -9,27 +9,25 @@ records that are no longer remembered is left to the store, by id.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC
 from pathlib import Path
 
 import msgspec
 from msgspec import UNSET
 
-from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.changes import Changes
+from turnlog.agents.base import Detection, Source, SourceKind
+from turnlog.agents.changes import Changes, LeafTitle
+from turnlog.agents.claude_code import NAME
 from turnlog.agents.claude_code.assistant_messages import read_assistant
-from turnlog.agents.claude_code.events import (
-    add_api_error,
-    add_hook_error,
-    add_record_event,
-    begin_compaction,
-    read_session_fact,
-)
-from turnlog.agents.claude_code.fold_context import ClaudeContext
-from turnlog.agents.claude_code.records import Record, decode_record, read_lines
-from turnlog.agents.claude_code.sources import NAME, agent_id_in
-from turnlog.agents.claude_code.state import ClaudeState, decode_state, encode_state
+from turnlog.agents.claude_code.fold_context import ClaudeContext, SessionContext, add_record_event
+from turnlog.agents.claude_code.record_kinds import TYPES
+from turnlog.agents.claude_code.records import ApiFailure, ClaudeRecord, decode_record, fields_of, read_lines
+from turnlog.agents.claude_code.sources import agent_id_in, source_of
+from turnlog.agents.claude_code.state import ClaudeState, PendingCompaction, decode_state, encode_state, message_of_node
 from turnlog.agents.claude_code.user_messages import add_message, read_attachment, read_user
-from turnlog.agents.jsonl import count_lines
+from turnlog.agents.decoding import aware, value_of
+from turnlog.agents.jsonl import count_lines, whole_lines
+from turnlog.model import CompactionEvent, ErrorEvent
 
 
 class ClaudeCodeFold:
@@ -80,7 +78,43 @@ def _session_named_in(data: bytes, agent_id: str | None) -> str | None:
     return None
 
 
-def read_system(context: ClaudeContext, record: Record) -> None:
+# -- whether a file is a log
+
+_SIDECARS = (SourceKind.SIDECAR, SourceKind.SPILL)
+
+
+def detect_log(path: Path, head: bytes) -> Detection:
+    """Whether a file is a log or a sidecar. The version is that of the first record which names one."""
+    source = source_of(path)
+    if source is not None and source.kind in _SIDECARS:
+        return Detection(agent=NAME, source=source)
+    records = [record for record, *_ in read_lines(whole_lines(head), 0, 1, Changes())]
+    if not records:
+        return Detection(reason="no line is a JSON object")
+    ours = [record for record in records if _is_ours(record)]
+    if not ours:
+        return Detection(reason="no record has a known type and a sessionId")
+    version = next((record.version for record in ours if record.version is not None), None)
+    return Detection(agent=NAME, version=version, source=source or _source(path, ours))
+
+
+def _is_ours(record: ClaudeRecord) -> bool:
+    if record.type not in TYPES:
+        return False
+    return record.session_id is not None or (record.type == "summary" and record.leaf_uuid is not None)
+
+
+def _source(path: Path, records: list[ClaudeRecord]) -> Source:
+    """The source of a log outside of its home: its records say whether it is a subagent's."""
+    root = str(path.absolute().parent)
+    kind = SourceKind.SUBAGENT if all(record.is_sidechain for record in records) else SourceKind.SESSION
+    return Source(agent=NAME, path=str(path.absolute()), root=root, kind=kind)
+
+
+# -- system records: notices, errors, compactions, commands that ran without the model
+
+
+def read_system(context: ClaudeContext, record: ClaudeRecord) -> None:
     """Read a `system` record: a notice, an error, a compaction, or a slash command that ran without the model."""
     if context.is_known(record):
         return
@@ -98,10 +132,104 @@ def read_system(context: ClaudeContext, record: Record) -> None:
         add_record_event(context, record, session)
 
 
+def add_api_error(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
+    """Add the error of a request that failed. Claude Code tries most of them again."""
+    failure = record.error if isinstance(record.error, ApiFailure) else ApiFailure(message=record.error)
+    facts = {
+        "retry_attempt": record.retry_attempt,
+        "max_retries": record.max_retries,
+        "retry_in_ms": record.retry_in_ms,
+        "message": failure.message if failure.formatted else None,
+    }
+    known = {name: value for name, value in facts.items() if value is not None}
+    event = ErrorEvent(
+        id=record.uuid or context.position_id(),
+        position=context.position,
+        created_at=record.timestamp,
+        error_text=failure.formatted or failure.message or "",
+        kind="api",
+        status=failure.status,
+        metadata={"claude-code": known} if known else {},
+    )
+    context.add_event(event, record, session)
+    context.changes.counts.events += 1
+
+
+def add_hook_error(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
+    """Add the error of hooks that failed when the agent stopped."""
+    event = ErrorEvent(
+        id=record.uuid or context.position_id(),
+        position=context.position,
+        created_at=record.timestamp,
+        error_text="\n".join(str(error) for error in record.hook_errors or ()),
+        kind="hook",
+    )
+    context.add_event(event, record, session)
+    context.changes.counts.events += 1
+
+
+def begin_compaction(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
+    """Read a `compact_boundary` record, which says what stays in the context.
+
+    Its event is emitted with the next message, the summary, so that the event is complete.
+    """
+    if record.parent_uuid is None:
+        # The boundary begins a new chain of parents, but its place is after what it compacted. Its logical parent may
+        # be a record that was never written.
+        record.parent_uuid = record.logical_parent_uuid or UNSET
+    facts = record.compact_metadata
+    kept, lost = _kept_messages(context, record)
+    event = CompactionEvent(
+        id=record.uuid or context.position_id(),
+        position=context.position,
+        created_at=record.timestamp,
+        trigger=facts.trigger if facts else None,
+        kept_message_ids=kept,
+        tokens_before=facts.pre_tokens if facts else None,
+        tokens_after=facts.post_tokens if facts else None,
+        metadata={"kept_records": lost} if lost else {},
+    )
+    # Where the user chose what is summarized (up to a prompt, or from it, 2.1.330), messages on both sides of the
+    # logical parent are summarized or kept, so the boundary follows the newest one.
+    chosen = facts is not None and facts.messages_summarized is not None
+    node = session.state.leaf if chosen and session.state.leaf else context.parent_node(record, session)
+    if record.uuid is not None:
+        context.state.remember_record(record.uuid, node)
+    context.finish_compaction(None)
+    context.state.compaction = PendingCompaction(
+        event=msgspec.Raw(msgspec.json.encode(event)),
+        session_id=session.id,
+        position=context.position,
+        length=context.length,
+        record_id=record.uuid,
+        parent_id=message_of_node(node),
+    )
+    context.changes.counts.events += 1
+
+
+def _kept_messages(context: ClaudeContext, record: ClaudeRecord) -> tuple[tuple[str, ...], list[str]]:
+    """The ids of messages that stay in the context, and the record ids of those that are not remembered."""
+    facts = record.compact_metadata
+    preserved = facts.preserved_messages if facts else None
+    records = (preserved.all_uuids or preserved.uuids or []) if preserved else []
+    found: dict[str, None] = {}
+    lost: list[str] = []
+    for record_id in records:
+        node = context.state.nodes.get(record_id)
+        message_id = message_of_node(node) if node is not None else None
+        if message_id is None:
+            lost.append(record_id)
+        else:
+            found[message_id] = None
+    return tuple(found), lost
+
+
+# -- progress records
+
 _COPY_READERS = {"assistant": read_assistant, "user": read_user}
 
 
-def read_progress(context: ClaudeContext, record: Record) -> None:
+def read_progress(context: ClaudeContext, record: ClaudeRecord) -> None:
     """Read a `progress` record of a hook, a command or a subagent.
 
     For a subagent it holds a copy of the subagent's own record. It may be the only one there is, so it is
@@ -120,7 +248,7 @@ def read_progress(context: ClaudeContext, record: Record) -> None:
     _COPY_READERS[copy.type](context, copy)
 
 
-def _copy_in(context: ClaudeContext, record: Record) -> Record | None:
+def _copy_in(context: ClaudeContext, record: ClaudeRecord) -> ClaudeRecord | None:
     data = record.data
     if data is None or data.agent_id is None or data.message is UNSET:
         return None
@@ -136,7 +264,92 @@ def _copy_in(context: ClaudeContext, record: Record) -> Record | None:
     return copy
 
 
-_READERS: dict[str, Callable[[ClaudeContext, Record], None]] = {
+# -- facts about the session: titles, the active leaf, costs
+
+_BEFORE_FIRST_RECORD = "00000000-0000-0000-0000-000000000000"
+
+
+def read_session_fact(context: ClaudeContext, record: ClaudeRecord) -> None:
+    """Read a fact about the session, which stands outside the chain, or a record of an unknown kind."""
+    if record.uuid is not None:
+        if context.is_known(record):
+            return
+        session = context.session_of(record)
+    else:
+        session = context.main
+        session.change.position = context.position
+        if record.timestamp is not None and record.timestamp.tzinfo is not UTC:
+            record.timestamp = aware(record.timestamp)
+    reader = _FACT_READERS.get(record.type)
+    if reader is not None:
+        reader(context, record, session)
+    add_record_event(context, record, session)
+
+
+def _read_leaf(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
+    """Claude Code names the end of the active branch."""
+    state, leaf = session.state, record.leaf_uuid
+    branched, state.branched = state.branched, False
+    if leaf == _BEFORE_FIRST_RECORD:
+        # All messages are rewound. Right after a branch began, the zeros stand for that branch instead.
+        if record.explicit and not branched:
+            session.named_leaf, session.change.relink = "", True
+        return
+    # The record is written with a delay and may name a record before or behind the newest. So it counts only when it
+    # names an older message than the two newest.
+    node = context.state.nodes.get(leaf) if leaf is not None else None
+    if node is not None and node not in (state.leaf, state.anchor):
+        session.named_leaf, session.change.relink = leaf, True
+
+
+def _read_summary(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
+    """The title of the session that holds the leaf. That is mostly another file's session, which the store finds."""
+    leaf = record.leaf_uuid
+    if record.summary is None or leaf is None:
+        return
+    if leaf not in context.state.nodes:
+        context.changes.leaf_titles.append(LeafTitle(record_id=leaf, title=record.summary))
+        return
+    holder = context.state.sidechains.get(leaf)
+    titled = session if holder is None else context.child(holder.partition(".")[2])
+    titled.change.titles["summary"] = record.summary
+
+
+def _read_custom_title(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
+    if record.custom_title:
+        session.change.titles["custom"] = record.custom_title
+
+
+def _read_generated_title(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
+    if record.ai_title:
+        session.change.titles["generated"] = record.ai_title
+
+
+def _read_cost(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
+    """A running total of dollars, with helper calls that no record shows; a fork's total includes its parent's."""
+    if record.total_cost_usd is not None:
+        session.change.reported_cost = record.total_cost_usd
+
+
+def _read_agent_name(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
+    name = fields_of(context.json).get("agentName")
+    if name is not None:
+        session.change.metadata = {NAME: {"agent_name": value_of(name)}}
+
+
+_FACT_READERS = {
+    "agent-name": _read_agent_name,
+    "ai-title": _read_generated_title,
+    "cost-state": _read_cost,
+    "custom-title": _read_custom_title,
+    "last-prompt": _read_leaf,
+    "summary": _read_summary,
+}
+
+
+# -- which function reads which record
+
+_READERS: dict[str, Callable[[ClaudeContext, ClaudeRecord], None]] = {
     "assistant": read_assistant,
     "attachment": read_attachment,
     "progress": read_progress,

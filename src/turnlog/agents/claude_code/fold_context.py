@@ -9,51 +9,29 @@ from __future__ import annotations
 from datetime import UTC
 
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import Changes, EventChange, Link, MessageChange, SessionChange
-from turnlog.agents.claude_code.drafts import CallDraft, MessageDraft
-from turnlog.agents.claude_code.records import Record
+from turnlog.agents.claude_code.record_kinds import KEPT_FIELDS, RECORD_KINDS, ClaudeRecordOutcome
+from turnlog.agents.claude_code.records import ClaudeRecord, fields_of
 from turnlog.agents.claude_code.sources import session_id
 from turnlog.agents.claude_code.state import (
     RECENT_RECORDS,
     ROOT,
+    ClaudeCallDraft,
+    ClaudeMessageDraft,
     ClaudePendingMessage,
+    ClaudeSessionState,
     ClaudeState,
     EarlyReplies,
-    SessionState,
     message_of_node,
     unresolved_node,
 )
-from turnlog.agents.decoding import LineContext, aware
-from turnlog.model import CompactionEvent, Fate, HistoryEvent, Origin
+from turnlog.agents.decoding import LineContext, aware, clean_json
+from turnlog.model import CompactionEvent, Fate, HistoryEvent, Origin, RecordEvent, RunMetadataEvent
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 """Origins of messages that begin a turn: a person wrote them, or for a subagent its parent."""
-
-
-class SessionContext:
-    """A session with records in this file, and what this feed found out about it."""
-
-    __slots__ = ("change", "id", "named_leaf", "newest_record", "state")
-
-    def __init__(self, session_id: str, state: SessionState) -> None:
-        self.id = session_id
-        self.state = state
-        self.change = SessionChange(session_id=session_id)
-        self.newest_record: str | None = None
-        """A record id of the newest message."""
-        self.named_leaf: str | None = None
-        """The record that Claude Code names as the active leaf, when that is an older one."""
-
-    @property
-    def fate(self) -> Fate:
-        """The fate that its messages begin with."""
-        return Fate.SIDECAR if self.state.warm_up else Fate.ACTIVE
-
-    def set_newest_record(self, record_id: str) -> None:
-        """Set the end of the conversation; it overrules what Claude Code named before."""
-        self.newest_record = record_id
-        self.named_leaf = None
 
 
 class ClaudeContext(LineContext):
@@ -66,9 +44,9 @@ class ClaudeContext(LineContext):
         self.root = external_id.partition(".")[0]
         """External id of the session that the person started; of a subagent's log, that of its ancestor."""
         self.is_subagent = is_subagent
-        self.new_messages: list[MessageDraft | MessageChange] = []
-        self.drafts: dict[str, MessageDraft] = {}
-        self.calls: dict[str, CallDraft] = {}
+        self.new_messages: list[ClaudeMessageDraft | MessageChange] = []
+        self.drafts: dict[str, ClaudeMessageDraft] = {}
+        self.calls: dict[str, ClaudeCallDraft] = {}
         self.main = SessionContext(session_id(external_id), state.main_session)
         self._children: dict[str, SessionContext] = {}
 
@@ -84,7 +62,7 @@ class ClaudeContext(LineContext):
         return changes
 
     # -- sessions
-    def session_of(self, record: Record) -> SessionContext:
+    def session_of(self, record: ClaudeRecord) -> SessionContext:
         """The session that a record belongs to: the file's own, or a sidechain in it. Updates it with the record."""
         session = self.main if self.is_subagent or not record.is_sidechain else self._sidechain_of(record)
         self._update_session(record, session)
@@ -100,7 +78,7 @@ class ClaudeContext(LineContext):
             session = self._children[child_id] = SessionContext(child_id, self.state.child(child_id))
         return session
 
-    def _sidechain_of(self, record: Record) -> SessionContext:
+    def _sidechain_of(self, record: ClaudeRecord) -> SessionContext:
         """The subagent session of a sidechain record in the parent's log.
 
         Up to 1.0.x such records have no agent id: the session is named after its root record.
@@ -116,7 +94,7 @@ class ClaudeContext(LineContext):
             self.state.remember_sidechain(record.uuid, session.id)
         return session
 
-    def _update_session(self, record: Record, session: SessionContext) -> None:
+    def _update_session(self, record: ClaudeRecord, session: SessionContext) -> None:
         """Take over what every record says about its session: times, version, branch, folder."""
         change = session.change
         change.position = self.position
@@ -143,7 +121,7 @@ class ClaudeContext(LineContext):
             self.state.linked = True
             self.link_subagent(session_id(self.root), self.main.id, inferred=True)
 
-    def _link_fork(self, record: Record) -> None:
+    def _link_fork(self, record: ClaudeRecord) -> None:
         """Add a fork link for a record that was copied, once for each session it may be copied from."""
         original = self.copied_from(record)
         if original is not None and original not in self.state.forked_from:
@@ -151,7 +129,7 @@ class ClaudeContext(LineContext):
             link = Link(kind="fork", parent_session_id=session_id(original), child_session_id=self.main.id)
             self.changes.links.append(link)
 
-    def copied_from(self, record: Record) -> str | None:
+    def copied_from(self, record: ClaudeRecord) -> str | None:
         """External id of the session that a record was copied from; None when it is this session's own.
 
         `/branch` writes `forkedFrom`. Other copies name their session as that of the request, or keep its `sessionId`.
@@ -185,14 +163,14 @@ class ClaudeContext(LineContext):
         )
 
     # -- the chain of parent ids
-    def is_known(self, record: Record) -> bool:
+    def is_known(self, record: ClaudeRecord) -> bool:
         """Whether the record was read before. It is then counted as a duplicate, and must be skipped."""
         if record.uuid is None or record.uuid not in self.state.nodes:
             return False
         self.changes.counts.duplicates += 1
         return True
 
-    def parent_node(self, record: Record, session: SessionContext) -> str:
+    def parent_node(self, record: ClaudeRecord, session: SessionContext) -> str:
         """The node (see `state.ROOT`) of the message that a record follows, across results and events between them.
 
         A record without an id follows the one before it; so does an assistant record that names no parent.
@@ -210,7 +188,7 @@ class ClaudeContext(LineContext):
             return ROOT
         return session.state.leaf or ROOT
 
-    def attach(self, record: Record, session: SessionContext) -> tuple[str, bool]:
+    def attach(self, record: ClaudeRecord, session: SessionContext) -> tuple[str, bool]:
         """The node of a new message's parent, and whether the message begins a branch."""
         state = session.state
         node = self.parent_node(record, session)
@@ -223,15 +201,15 @@ class ClaudeContext(LineContext):
         state.branched = session.change.relink = True
         return node, True
 
-    def reopen(self, message_id: str, place: ClaudePendingMessage, session: SessionContext) -> MessageDraft:
+    def reopen(self, message_id: str, place: ClaudePendingMessage, session: SessionContext) -> ClaudeMessageDraft:
         """The draft of a message, new when this feed has none: an earlier feed may have emitted the message."""
         draft = self.drafts.get(message_id)
         if draft is None:
-            draft = self.drafts[message_id] = MessageDraft(message_id, session.id, place, session.fate)
+            draft = self.drafts[message_id] = ClaudeMessageDraft(message_id, session.id, place, session.fate)
             self.new_messages.append(draft)
         return draft
 
-    def advance(self, record: Record, session: SessionContext, message_id: str, origin: Origin | None) -> None:
+    def advance(self, record: ClaudeRecord, session: SessionContext, message_id: str, origin: Origin | None) -> None:
         """Make a message that was added the newest of its session. `origin` is None for an assistant message."""
         state = session.state
         if self.state.compaction is not None:
@@ -270,7 +248,7 @@ class ClaudeContext(LineContext):
         """An id for a record that has none in the log, made of its byte offset."""
         return f"{self.main.id}@{self.position}"
 
-    def add_event(self, event: HistoryEvent, record: Record, session: SessionContext) -> EventChange:
+    def add_event(self, event: HistoryEvent, record: ClaudeRecord, session: SessionContext) -> EventChange:
         """Add the event that a record is, at the record's place in the chain."""
         node = self.parent_node(record, session) if record.uuid is not None else ROOT
         change = EventChange(
@@ -290,6 +268,94 @@ class ClaudeContext(LineContext):
         return EventChange(session_id=session.id, event=event, record=(self.position, self.length))
 
 
+class SessionContext:
+    """A session with records in this file, and what this feed found out about it."""
+
+    __slots__ = ("change", "id", "named_leaf", "newest_record", "state")
+
+    def __init__(self, session_id: str, state: ClaudeSessionState) -> None:
+        self.id = session_id
+        self.state = state
+        self.change = SessionChange(session_id=session_id)
+        self.newest_record: str | None = None
+        """A record id of the newest message."""
+        self.named_leaf: str | None = None
+        """The record that Claude Code names as the active leaf, when that is an older one."""
+
+    @property
+    def fate(self) -> Fate:
+        """The fate that its messages begin with."""
+        return Fate.SIDECAR if self.state.warm_up else Fate.ACTIVE
+
+    def set_newest_record(self, record_id: str) -> None:
+        """Set the end of the conversation; it overrules what Claude Code named before."""
+        self.newest_record = record_id
+        self.named_leaf = None
+
+
+# -- records that become events
+
+_SMALL_RECORD = 4096
+"""Bytes up to which the event of an unknown record carries the record."""
+
+
+def add_record_event(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
+    """Add the event that `record_kinds` has for a record; a record of an unknown kind is kept as such."""
+    kind = record.kind
+    add_event_of_kind(context, record, session, kind, RECORD_KINDS.get(kind), KEPT_FIELDS.get(kind, ()))
+
+
+def add_event_of_kind(
+    context: ClaudeContext,
+    record: ClaudeRecord,
+    session: SessionContext,
+    kind: str,
+    outcome: ClaudeRecordOutcome | None,
+    fields: tuple[str, ...],
+) -> None:
+    """Add the event of a record of this kind, with the given fields. `outcome` is None for an unknown kind."""
+    identity = record.uuid or context.position_id()
+    event: HistoryEvent
+    if outcome is ClaudeRecordOutcome.RUN_METADATA:
+        event = RunMetadataEvent(
+            id=identity,
+            position=context.position,
+            created_at=record.timestamp,
+            kind=kind,
+            data=_kept_data(context, fields),
+        )
+    else:
+        event = RecordEvent(
+            id=identity,
+            position=context.position,
+            created_at=record.timestamp,
+            kind=kind,
+            known=outcome is not None,
+            data=_small_data(context) if outcome is None else _kept_data(context, fields),
+        )
+    change = context.add_event(event, record, session)
+    resolve_early_replies(context, record, session, change.parent_id or ROOT)
+    context.changes.counts.events += 1
+
+
+def add_malformed_record(context: ClaudeContext, record: ClaudeRecord) -> None:
+    """Add a diagnostic and an event for a record of a known type that lacks what the type needs."""
+    context.report("the record lacks what its type has", "error")
+    add_record_event(context, record, context.session_of(record))
+
+
+def _kept_data(context: ClaudeContext, fields: tuple[str, ...]) -> Raw | UnsetType:
+    if not fields:
+        return UNSET
+    found = fields_of(context.json)
+    kept = {name: found[name] for name in fields if name in found}
+    return Raw(msgspec.json.encode(kept)) if kept else UNSET
+
+
+def _small_data(context: ClaudeContext) -> Raw | UnsetType:
+    return Raw(clean_json(context.json)) if len(context.json) <= _SMALL_RECORD else UNSET
+
+
 # -- assistant messages that stand before their prompt
 #
 # In a terminal, 2.1.120 to 2.1.300 write the first prompt of a session, and the context injected with it, after the
@@ -300,14 +366,14 @@ _BYTES_BEFORE = 64
 """Fewer bytes than any line has."""
 
 
-def note_early_reply(context: ClaudeContext, record: Record, session: SessionContext) -> None:
+def note_early_reply(context: ClaudeContext, record: ClaudeRecord, session: SessionContext) -> None:
     """Remember an assistant record that begins the log and names a parent that was not read yet."""
     parent, state = record.parent_uuid, session.state
     if state.leaf is None and isinstance(parent, str) and record.timestamp is not None:
         state.early_replies = EarlyReplies(context.position, record.timestamp, parent)
 
 
-def precedes_early_replies(record: Record, session: SessionContext) -> bool:
+def precedes_early_replies(record: ClaudeRecord, session: SessionContext) -> bool:
     """Whether a record is older than the assistant messages that the log begins with, and so belongs before them."""
     early = session.state.early_replies
     return (
@@ -323,7 +389,7 @@ def position_before_early_replies(session: SessionContext) -> int:
     return max(early.position - _BYTES_BEFORE, 0) + min(early.inserted, _BYTES_BEFORE) - 1
 
 
-def resolve_early_replies(context: ClaudeContext, record: Record, session: SessionContext, node: str) -> None:
+def resolve_early_replies(context: ClaudeContext, record: ClaudeRecord, session: SessionContext, node: str) -> None:
     """Give those assistant messages their turn and parent, when the record they name as parent has been read."""
     state = session.state
     if state.early_replies is None or record.uuid != state.early_replies.parent_record:

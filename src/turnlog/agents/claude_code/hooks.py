@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from turnlog.agents.claude_code.sources import NAME
-from turnlog.agents.claude_code.tools import TOOL_KINDS
+from turnlog.agents.claude_code import NAME
+from turnlog.agents.claude_code.contents import TOOL_KINDS
 from turnlog.agents.hook_events import (
     HookFormat,
     HookReading,

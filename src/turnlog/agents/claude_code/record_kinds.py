@@ -1,9 +1,9 @@
-"""Every kind of record that Claude Code is known to write, and what becomes of it.
+"""Every kind of record that Claude Code is known to write into a log or a stream, and what becomes of it.
 
 A kind is the record's `type`, with its subtype where it has one: `system/api_error`, `attachment/date`,
-`progress/hook_progress`. The types of attachments are those of all versions up to 2.1.330; one of an unknown type
-becomes a message where its record has a text, and is reported. `docs/formats/claude-code.md` describes every kind, and
-a test compares it with this table.
+`progress/hook_progress`, `result/success`. The types of attachments are those of all versions up to 2.1.330; one of an
+unknown type becomes a message where its record has a text, and is reported. `docs/formats/claude-code.md` describes
+every kind, and a test compares it with these tables.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class RecordOutcome(StrEnum):
+class ClaudeRecordOutcome(StrEnum):
     """What becomes of a record."""
 
     MESSAGE = "message"
@@ -181,7 +181,7 @@ _CONVERSATION = dict.fromkeys(
         "system/local_command",
         "progress/agent_progress",
     ),
-    RecordOutcome.MESSAGE,
+    ClaudeRecordOutcome.MESSAGE,
 )
 
 _RUN_METADATA = dict.fromkeys(
@@ -206,7 +206,7 @@ _RUN_METADATA = dict.fromkeys(
         "tools-used",
         "worktree-state",
     ),
-    RecordOutcome.RUN_METADATA,
+    ClaudeRecordOutcome.RUN_METADATA,
 )
 
 _RECORDS = dict.fromkeys(
@@ -263,17 +263,17 @@ _RECORDS = dict.fromkeys(
         "system/rewind_stand_in",
         "system/scheduled_task_fire",
     ),
-    RecordOutcome.RECORD,
+    ClaudeRecordOutcome.RECORD,
 )
 
-RECORD_KINDS: dict[str, RecordOutcome] = {
+RECORD_KINDS: dict[str, ClaudeRecordOutcome] = {
     **_CONVERSATION,
-    **{f"attachment/{name}": RecordOutcome.MESSAGE for name in INJECTED},
-    "system/compact_boundary": RecordOutcome.COMPACTION,
-    "system/api_error": RecordOutcome.ERROR,
+    **{f"attachment/{name}": ClaudeRecordOutcome.MESSAGE for name in INJECTED},
+    "system/compact_boundary": ClaudeRecordOutcome.COMPACTION,
+    "system/api_error": ClaudeRecordOutcome.ERROR,
     **_RUN_METADATA,
     **_RECORDS,
-    **{f"attachment/{name}": RecordOutcome.RECORD for name in LOG_ONLY},
+    **{f"attachment/{name}": ClaudeRecordOutcome.RECORD for name in LOG_ONLY},
 }
 
 TYPES = frozenset(kind.partition("/")[0] for kind in RECORD_KINDS)
@@ -316,3 +316,129 @@ KEPT_FIELDS: dict[str, tuple[str, ...]] = {
     "queue-operation": ("operation", "content", "reason"),
 }
 """Fields of a record that its event has. All others are only in the archived record."""
+
+
+STREAM_KINDS: dict[str, ClaudeRecordOutcome] = {
+    **dict.fromkeys(("assistant", "stream_event", "user"), ClaudeRecordOutcome.MESSAGE),
+    "system/compact_boundary": ClaudeRecordOutcome.COMPACTION,
+    "system/api_retry": ClaudeRecordOutcome.ERROR,
+    **dict.fromkeys(
+        (
+            "result/error_during_execution",
+            "result/error_max_budget_usd",
+            "result/error_max_structured_output_retries",
+            "result/error_max_turns",
+            "result/success",
+            "system/init",
+        ),
+        ClaudeRecordOutcome.RUN_METADATA,
+    ),
+    **dict.fromkeys(
+        (
+            "auth_status",
+            "command_lifecycle",
+            "control_cancel_request",
+            "control_request",
+            "control_response",
+            "conversation_reset",
+            "keep_alive",
+            "prompt_suggestion",
+            "rate_limit_event",
+            "system/background_tasks_changed",
+            "system/bridge_state",
+            "system/cloud_session_delta",
+            "system/code_change_published",
+            "system/commands_changed",
+            "system/control_request_progress",
+            "system/elicitation_complete",
+            "system/feedback_draft_queued",
+            "system/file_attachments_missing",
+            "system/files_persisted",
+            "system/hook_progress",
+            "system/hook_response",
+            "system/hook_started",
+            "system/informational",
+            "system/inherited_asks_settled",
+            "system/instruction_size_warning",
+            "system/late_allow_not_run",
+            "system/local_command",
+            "system/local_command_output",
+            "system/memory_recall",
+            "system/mirror_error",
+            "system/model_consent_fallback",
+            "system/model_fallback",
+            "system/model_refusal_fallback",
+            "system/model_refusal_no_fallback",
+            "system/notification",
+            "system/peer_message_hold",
+            "system/per_turn_effort_changed",
+            "system/permission_check_status",
+            "system/permission_denied",
+            "system/plugin_install",
+            "system/post_turn_summary",
+            "system/session_metadata",
+            "system/session_state_changed",
+            "system/session_title_changed",
+            "system/session_writes_lost",
+            "system/shell_cwd",
+            "system/status",
+            "system/task_list_statuses",
+            "system/task_notification",
+            "system/task_progress",
+            "system/task_started",
+            "system/task_summary",
+            "system/task_updated",
+            "system/thinking_tokens",
+            "system/tool_host_result",
+            "system/turn_handoff_available",
+            "system/turn_preempted",
+            "system/ui_invalidate",
+            "system/vcs_state_changed",
+            "system/worker_shutting_down",
+            "tool_progress",
+            "tool_use_summary",
+        ),
+        ClaudeRecordOutcome.RECORD,
+    ),
+}
+"""Every kind that is known."""
+
+
+STREAM_TYPES = frozenset(kind.partition("/")[0] for kind in STREAM_KINDS)
+
+
+_RESULT_FIELDS = (
+    "total_cost_usd",
+    "usage",
+    "modelUsage",
+    "num_turns",
+    "duration_ms",
+    "duration_api_ms",
+    "is_error",
+    "stop_reason",
+    "terminal_reason",
+    "permission_denials",
+    "errors",
+    "subagent_stats",
+)
+
+
+STREAM_FIELDS: dict[str, tuple[str, ...]] = {
+    **{kind: _RESULT_FIELDS for kind in STREAM_KINDS if kind.startswith("result/")},
+    "system/init": ("model", "permissionMode", "cwd", "claude_code_version", "mcp_servers", "output_style", "agents"),
+    "system/informational": ("content", "level"),
+    "system/model_refusal_fallback": ("content", "original_model", "api_refusal_category", "api_refusal_explanation"),
+    "system/model_refusal_no_fallback": (
+        "content",
+        "original_model",
+        "api_refusal_category",
+        "api_refusal_explanation",
+    ),
+    "system/notification": ("key", "text"),
+    "system/permission_denied": ("tool_name", "tool_use_id", "message"),
+    "system/session_title_changed": ("title",),
+    "system/status": ("status", "compact_result"),
+    "system/task_notification": ("task_id", "tool_use_id", "status", "summary", "usage"),
+    "system/task_started": ("task_id", "tool_use_id", "description", "subagent_type", "task_type"),
+}
+"""Fields of a record that its event has."""

@@ -12,32 +12,32 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 from msgspec import UNSET
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes, MessageChange
+from turnlog.agents.claude_code import NAME
 from turnlog.agents.claude_code.assistant_messages import read_assistant
-from turnlog.agents.claude_code.drafts import SYNTHETIC, MessageDraft
-from turnlog.agents.claude_code.events import add_api_error, add_event_of_kind, begin_compaction
-from turnlog.agents.claude_code.fold_context import ClaudeContext
-from turnlog.agents.claude_code.records import ApiFailure, Record, WireMessage, WireUsage
-from turnlog.agents.claude_code.state import ClaudeState
-from turnlog.agents.claude_code.stream_records import (
-    FIRST_KEYS,
-    STREAM_FIELDS,
-    STREAM_KINDS,
-    STREAM_TYPES,
+from turnlog.agents.claude_code.fold import add_api_error, begin_compaction
+from turnlog.agents.claude_code.fold_context import ClaudeContext, add_event_of_kind
+from turnlog.agents.claude_code.record_kinds import STREAM_FIELDS, STREAM_KINDS
+from turnlog.agents.claude_code.records import (
     ApiEvent,
+    ApiFailure,
+    ApiMessage,
+    ApiUsage,
+    ClaudeRecord,
     StreamRecord,
+    read_stream_lines,
 )
+from turnlog.agents.claude_code.state import SYNTHETIC, ClaudeMessageDraft, ClaudeState
 from turnlog.agents.claude_code.user_messages import read_user
 from turnlog.agents.decoding import aware, keep_newest
-from turnlog.agents.jsonl import JsonLines, count_lines
+from turnlog.agents.jsonl import count_lines, whole_lines
 from turnlog.model import ReasoningPart, TextPart, ToolCallPart
-
-_AGENTS = 64
 
 
 class PendingStreamMessage(msgspec.Struct):
@@ -45,7 +45,7 @@ class PendingStreamMessage(msgspec.Struct):
 
     message_id: str
     model: str | None = None
-    usage: WireUsage | None = None
+    usage: ApiUsage | None = None
     block: int | None = None
     kind: str = ""
     text: str = ""
@@ -69,29 +69,10 @@ class ClaudeStreamState(msgspec.Struct):
     """The latest time seen, in Unix milliseconds."""
 
 
-_BELOW_ANY_LOG = 1 << 53
-"""Subtracted from the positions of a stream's session facts: a log's facts win over them, a later run's over an
-earlier run's."""
+_AGENTS = 64
 
 
-class _RunEnd(msgspec.Struct):
-    """What the last line of a run says about its result."""
-
-    result: str | None = None
-    is_error: bool = False
-    stop_reason: str | None = None
-    usage: WireUsage | None = None
-    models: dict[str, msgspec.Raw] = msgspec.field(name="modelUsage", default={})
-
-
-def _is_record(record: StreamRecord) -> bool:
-    return record.type in STREAM_TYPES
-
-
-read_stream_lines = JsonLines(StreamRecord, first_keys=FIRST_KEYS, plausible=_is_record).read
-
-
-class StreamFold:
+class ClaudeStreamFold:
     """Reads one stream. See `turnlog.agents.base.Fold`."""
 
     def __init__(self, source: Source, state: bytes | None) -> None:
@@ -136,6 +117,11 @@ class StreamFold:
         return context
 
 
+_BELOW_ANY_LOG = 1 << 53
+"""Subtracted from the positions of a stream's session facts: a log's facts win over them, a later run's over an
+earlier run's."""
+
+
 def _add(changes: Changes, context: ClaudeContext, moment: int) -> None:
     found = context.finish()
     for session in found.sessions.values():
@@ -160,6 +146,39 @@ def _without_part_ids(change: MessageChange) -> MessageChange:
         for part in change.message.parts
     )
     return msgspec.structs.replace(change, message=msgspec.structs.replace(change.message, parts=parts))
+
+
+# -- whether a file is a stream
+
+
+def detect_stream(path: Path, head: bytes) -> Detection | None:
+    """Whether a file is a stream, or input for `--input-format stream-json`; None when it is neither."""
+    records = [record for record, *_ in read_stream_lines(whole_lines(head), 0, 1, Changes())]
+    if not any(_is_streamed(record) for record in records) and not _are_prompt_lines(records):
+        return None
+    version = next((record.claude_code_version for record in records if record.claude_code_version), None)
+    place = path.absolute()
+    source = Source(agent=NAME, path=str(place), root=str(place.parent), kind=SourceKind.STREAM)
+    return Detection(agent=NAME, version=version, source=source)
+
+
+def _is_streamed(record: StreamRecord) -> bool:
+    """Whether a line is of a stream: a log writes `sessionId`. A stream has `uuid` only since 1.0.8x."""
+    return record.kind in STREAM_KINDS and record.session_id is not None
+
+
+def _are_prompt_lines(records: list[StreamRecord]) -> bool:
+    """Whether all lines are prompts in the form of the Messages API, without the ids that a log's records have."""
+    return bool(records) and all(
+        record.type == "user"
+        and record.uuid is None
+        and record.wire_message is not None
+        and record.wire_message.role == "user"
+        for record in records
+    )
+
+
+# -- one line
 
 
 def _read_user(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
@@ -205,6 +224,16 @@ def _read_result(state: ClaudeStreamState, context: ClaudeContext, record: Strea
     _read_other(state, context, record)
 
 
+class _RunEnd(msgspec.Struct):
+    """What the last line of a run says about its result."""
+
+    result: str | None = None
+    is_error: bool = False
+    stop_reason: str | None = None
+    usage: ApiUsage | None = None
+    models: dict[str, msgspec.Raw] = msgspec.field(name="modelUsage", default={})
+
+
 def _show_final_result(context: ClaudeContext, record: StreamRecord) -> None:
     """Add the run's result as a message: `--output-format json` prints nothing else. Its tokens are of all calls."""
     try:
@@ -214,10 +243,10 @@ def _show_final_result(context: ClaudeContext, record: StreamRecord) -> None:
     if not end.result or end.is_error:
         return
     names = list(end.models)
-    logged = Record(
+    logged = ClaudeRecord(
         type="assistant",
         session_id=record.session_id,
-        message=WireMessage(
+        message=ApiMessage(
             id=f"{record.uuid or context.position_id()}.result",
             model=names[0] if len(names) == 1 else None,
             content=end.result,
@@ -239,11 +268,11 @@ def _read_other(state: ClaudeStreamState, context: ClaudeContext, record: Stream
 # -- a line as the record of the log
 
 
-def to_log_record(state: ClaudeStreamState, record: StreamRecord) -> Record:
+def to_log_record(state: ClaudeStreamState, record: StreamRecord) -> ClaudeRecord:
     """The log record that a line of a stream corresponds to."""
     message = record.wire_message
     is_failure = message is not None and message.model == SYNTHETIC and isinstance(record.error, str)
-    logged = Record(
+    logged = ClaudeRecord(
         type=record.type,
         subtype=record.subtype,
         message=message,
@@ -274,7 +303,9 @@ def to_log_record(state: ClaudeStreamState, record: StreamRecord) -> Record:
     return logged
 
 
-def link_subagent_of(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord, logged: Record) -> None:
+def link_subagent_of(
+    state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord, logged: ClaudeRecord
+) -> None:
     """Link a subagent with its call, by the subagent's first line."""
     call, agent = record.parent_tool_use_id, logged.agent_id
     if call is None or agent is None:
@@ -312,7 +343,7 @@ def read_api_event(state: ClaudeStreamState, context: ClaudeContext, record: Str
             state,
             context,
             record,
-            WireMessage(id=message.message_id, model=message.model, content=[], stop_reason=reason, usage=usage),
+            ApiMessage(id=message.message_id, model=message.model, content=[], stop_reason=reason, usage=usage),
         )
     else:
         _apply_event(context, message, event)
@@ -320,7 +351,7 @@ def read_api_event(state: ClaudeStreamState, context: ClaudeContext, record: Str
 
 
 def _read_as_record(
-    state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord, message: WireMessage
+    state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord, message: ApiMessage
 ) -> None:
     logged = to_log_record(state, record)
     link_subagent_of(state, context, record, logged)
@@ -328,7 +359,7 @@ def _read_as_record(
     read_assistant(context, logged)
 
 
-def _merge_usage(start: WireUsage | None, end: WireUsage | None) -> WireUsage | None:
+def _merge_usage(start: ApiUsage | None, end: ApiUsage | None) -> ApiUsage | None:
     """The token counts at a message's end, completed by those at its start."""
     if start is None or end is None:
         return end or start
@@ -365,11 +396,13 @@ def _show_partial_text(context: ClaudeContext, message: PendingStreamMessage) ->
         return
     draft = context.drafts.get(message.message_id)
     if draft is None:
-        draft = MessageDraft(message.message_id, context.main.id, pending_message, context.main.fate)
+        draft = ClaudeMessageDraft(message.message_id, context.main.id, pending_message, context.main.fate)
         context.drafts[message.message_id] = draft
         context.new_messages.append(draft)
     draft.add_part(message.block, _PARTS[message.kind](f"{message.message_id}.{message.block}", message.text))
 
+
+# -- which function reads which line
 
 _LINE_READERS: dict[str, Callable[[ClaudeStreamState, ClaudeContext, StreamRecord], None]] = {
     "assistant": _read_assistant,

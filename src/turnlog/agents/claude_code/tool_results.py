@@ -11,17 +11,14 @@ that decides it.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import RUN, ResultChange
-from turnlog.agents.claude_code import messages_api
-from turnlog.agents.claude_code.drafts import MessageDraft
-from turnlog.agents.claude_code.fold_context import ClaudeContext, SessionContext
-from turnlog.agents.claude_code.records import Block, Record, ResultFacts
-from turnlog.agents.claude_code.sources import NAME, session_id
-from turnlog.agents.claude_code.state import ROOT, DeferredRejection, unresolved_node
-from turnlog.agents.claude_code.tools import (
+from turnlog.agents.claude_code import NAME, contents
+from turnlog.agents.claude_code.contents import (
     approval_of,
     duration_of,
     error_text_of,
@@ -32,68 +29,17 @@ from turnlog.agents.claude_code.tools import (
     status_of_failure,
     status_of_success,
 )
-from turnlog.agents.claude_code.user_text import notifications_in, unescaped
+from turnlog.agents.claude_code.fold_context import ClaudeContext, SessionContext
+from turnlog.agents.claude_code.records import ClaudeRecord, ContentBlock, ResultFacts
+from turnlog.agents.claude_code.sources import session_id
+from turnlog.agents.claude_code.state import ROOT, ClaudeMessageDraft, DeferredRejection, unresolved_node
 from turnlog.agents.decoding import raw_at
 from turnlog.model import Approval, DataPart, Part, ResultStatus, TextPart, ToolResult
 
 
-def emit_result(context: ClaudeContext, change: ResultChange) -> None:
-    """Add a result to its call's draft when this feed has that; else leave it to the store."""
-    call = context.calls.get(change.tool_call_id)
-    if call is None:
-        context.changes.results.append(change)
-        return
-    call.add_result(change.result)
-    if change.approval is not None:
-        call.approval = change.approval
-    call.draft.records.append((*change.record, change.result.id))
-    call.draft.record_ids += change.record_ids
-
-
-def defer_rejection(context: ClaudeContext, change: ResultChange) -> None:
-    """Keep the result of a rejected call until a later record tells whether the tool was running."""
-    context.state.deferred_rejections.append(
-        DeferredRejection(
-            session_id=change.session_id,
-            tool_call_id=change.tool_call_id,
-            message_id=change.message_id,
-            record=change.record,
-            record_id=next(iter(change.record_ids), None),
-            result=msgspec.Raw(msgspec.json.encode(change.result)),
-            source=change.approval.source if change.approval is not None else None,
-        )
-    )
-
-
-def settle_rejections(context: ClaudeContext, interrupted: str | None = None) -> None:
-    """Emit the deferred results: calls of the message `interrupted` were aborted, all others were denied."""
-    deferred, context.state.deferred_rejections = context.state.deferred_rejections, []
-    for rejection in deferred:
-        result = msgspec.json.decode(rejection.result, type=ToolResult)
-        was_running = interrupted is not None and rejection.message_id == interrupted
-        change = ResultChange(
-            session_id=rejection.session_id,
-            tool_call_id=rejection.tool_call_id,
-            result=msgspec.structs.replace(result, status="aborted") if was_running else result,
-            position=rejection.record[0],
-            record=rejection.record,
-            record_ids=(rejection.record_id,) if rejection.record_id is not None else (),
-            message_id=rejection.message_id,
-            approval=None if was_running else Approval(approved=False, source=rejection.source),
-        )
-        emit_result(context, change)
-
-
-_TASK_STATUS: dict[str, ResultStatus] = {
-    "completed": "success",
-    "failed": "error",
-    "killed": "aborted",
-    # Also what a resume says of a background task that was running when its process ended.
-    "stopped": "aborted",
-}
-
-
-def read_result(context: ClaudeContext, record: Record, session: SessionContext, block: Block, index: int) -> None:
+def read_result(
+    context: ClaudeContext, record: ClaudeRecord, session: SessionContext, block: ContentBlock, index: int
+) -> None:
     """Read a `tool_result` block of a user record.
 
     It is the call's result, or only a preliminary one when the tool was started in the background.
@@ -134,7 +80,9 @@ def read_result(context: ClaudeContext, record: Record, session: SessionContext,
         emit_result(context, change)
 
 
-def _place_result(context: ClaudeContext, record: Record, session: SessionContext, message_id: str | None) -> None:
+def _place_result(
+    context: ClaudeContext, record: ClaudeRecord, session: SessionContext, message_id: str | None
+) -> None:
     """Give a result its node: what names the result as its parent follows the call's message, or what came between."""
     assert record.uuid is not None
     nodes, parent = context.state.nodes, record.parent_uuid
@@ -150,15 +98,15 @@ def _place_result(context: ClaudeContext, record: Record, session: SessionContex
 
 def _result_of(
     context: ClaudeContext,
-    record: Record,
-    block: Block,
+    record: ClaudeRecord,
+    block: ContentBlock,
     index: int,
     facts: ResultFacts | None,
     copied_from: str | None,
     rejection_before_run: ResultStatus,
 ) -> ToolResult:
     content, call_id = block.content, block.tool_use_id or ""
-    text = content if isinstance(content, str) else messages_api.text_of(content)
+    text = content if isinstance(content, str) else contents.text_of(content)
     items = content if isinstance(content, list) else None
     is_error = block.is_error is True
     if is_error:
@@ -188,7 +136,9 @@ def _is_launch(facts: ResultFacts) -> bool:
     return isinstance(facts.task_id, str) and (facts.timeout_ms is not None or isinstance(facts.run_id, str))
 
 
-def _result_parts(context: ClaudeContext, content: str | list[Block] | Block | None, index: int) -> tuple[Part, ...]:
+def _result_parts(
+    context: ClaudeContext, content: str | list[ContentBlock] | ContentBlock | None, index: int
+) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (TextPart(text=content),)
     if not isinstance(content, list):
@@ -196,7 +146,7 @@ def _result_parts(context: ClaudeContext, content: str | list[Block] | Block | N
     json = context.json
     return tuple(
         [
-            messages_api.part_of(item, None, lambda at=at: raw_at(json, "message", "content", index, "content", at))
+            contents.part_of(item, None, lambda at=at: raw_at(json, "message", "content", index, "content", at))
             for at, item in enumerate(content)
         ]
     )
@@ -209,7 +159,7 @@ def _result_metadata(facts: ResultFacts) -> dict[str, object]:
     return {NAME: {RUN: facts.run_id}} if isinstance(facts.run_id, str) else {}
 
 
-def _approval_of(record: Record, result: ToolResult) -> Approval | None:
+def _approval_of(record: ClaudeRecord, result: ToolResult) -> Approval | None:
     if record.permission_decision is not None:
         return approval_of(record.permission_decision)
     return Approval(approved=False, source=record.tool_denial_kind) if result.status == "denied" else None
@@ -248,17 +198,19 @@ def _remember_task(
         context.state.remember_task(task_id, call_id)
 
 
-def add_server_result(context: ClaudeContext, draft: MessageDraft, record: Record, block: Block, index: int) -> None:
+def add_server_result(
+    context: ClaudeContext, draft: ClaudeMessageDraft, record: ClaudeRecord, block: ContentBlock, index: int
+) -> None:
     """Add the result of a tool that the provider ran: a block in the same assistant message as its call."""
     content, call_id = block.content, block.tool_use_id or ""
     items = content if isinstance(content, list) else None
-    failure = content.error_code if isinstance(content, Block) else None
+    failure = content.error_code if isinstance(content, ContentBlock) else None
     parts = _result_parts(context, content, index)
-    if isinstance(content, Block):
+    if isinstance(content, ContentBlock):
         raw = raw_at(context.json, "message", "content", index, "content")
         parts = (DataPart(name=block.type, data=raw),)
     result = ToolResult(
-        id=result_id(call_id, block.type + messages_api.text_of(content), items),
+        id=result_id(call_id, block.type + contents.text_of(content), items),
         status="error" if block.is_error or failure is not None else "success",
         content=parts,
         error_text=failure,
@@ -273,7 +225,83 @@ def add_server_result(context: ClaudeContext, draft: MessageDraft, record: Recor
     _add_late_result(context, draft.session_id, call_id, result, draft.id)
 
 
-def add_task_reports(context: ClaudeContext, record: Record, session: SessionContext, text: str) -> None:
+# -- results whose record leaves open whether the call was denied or aborted
+
+
+def settle_rejections(context: ClaudeContext, interrupted: str | None = None) -> None:
+    """Emit the deferred results: calls of the message `interrupted` were aborted, all others were denied."""
+    deferred, context.state.deferred_rejections = context.state.deferred_rejections, []
+    for rejection in deferred:
+        result = msgspec.json.decode(rejection.result, type=ToolResult)
+        was_running = interrupted is not None and rejection.message_id == interrupted
+        change = ResultChange(
+            session_id=rejection.session_id,
+            tool_call_id=rejection.tool_call_id,
+            result=msgspec.structs.replace(result, status="aborted") if was_running else result,
+            position=rejection.record[0],
+            record=rejection.record,
+            record_ids=(rejection.record_id,) if rejection.record_id is not None else (),
+            message_id=rejection.message_id,
+            approval=None if was_running else Approval(approved=False, source=rejection.source),
+        )
+        emit_result(context, change)
+
+
+def defer_rejection(context: ClaudeContext, change: ResultChange) -> None:
+    """Keep the result of a rejected call until a later record tells whether the tool was running."""
+    context.state.deferred_rejections.append(
+        DeferredRejection(
+            session_id=change.session_id,
+            tool_call_id=change.tool_call_id,
+            message_id=change.message_id,
+            record=change.record,
+            record_id=next(iter(change.record_ids), None),
+            result=msgspec.Raw(msgspec.json.encode(change.result)),
+            source=change.approval.source if change.approval is not None else None,
+        )
+    )
+
+
+def emit_result(context: ClaudeContext, change: ResultChange) -> None:
+    """Add a result to its call's draft when this feed has that; else leave it to the store."""
+    call = context.calls.get(change.tool_call_id)
+    if call is None:
+        context.changes.results.append(change)
+        return
+    call.add_result(change.result)
+    if change.approval is not None:
+        call.approval = change.approval
+    call.draft.records.append((*change.record, change.result.id))
+    call.draft.record_ids += change.record_ids
+
+
+def _add_late_result(
+    context: ClaudeContext, session: str, call_id: str, result: ToolResult, message_id: str | None
+) -> None:
+    context.changes.results.append(
+        ResultChange(
+            session_id=session,
+            tool_call_id=call_id,
+            result=result,
+            position=context.position,
+            record=(context.position, context.length),
+            message_id=message_id,
+        )
+    )
+
+
+# -- reports of background tasks
+
+_TASK_STATUS: dict[str, ResultStatus] = {
+    "completed": "success",
+    "failed": "error",
+    "killed": "aborted",
+    # Also what a resume says of a background task that was running when its process ended.
+    "stopped": "aborted",
+}
+
+
+def add_task_reports(context: ClaudeContext, record: ClaudeRecord, session: SessionContext, text: str) -> None:
     """Add what background tasks report in a notification: the final results of the calls that started them."""
     for tags in notifications_in(text):
         call_id = tags.get("tool-use-id") or context.state.tasks.get(tags.get("task-id", ""))
@@ -282,7 +310,7 @@ def add_task_reports(context: ClaudeContext, record: Record, session: SessionCon
 
 
 def _add_task_report(
-    context: ClaudeContext, record: Record, session: SessionContext, call_id: str, tags: dict[str, str]
+    context: ClaudeContext, record: ClaudeRecord, session: SessionContext, call_id: str, tags: dict[str, str]
 ) -> None:
     report = unescaped(tags.get("result") or tags.get("summary") or "")
     status = _TASK_STATUS.get(tags.get("status", ""), "success")
@@ -303,38 +331,45 @@ def _add_task_report(
     _add_late_result(context, session.id, call_id, result, known.message_id if known else None)
 
 
-def _add_late_result(
-    context: ClaudeContext, session: str, call_id: str, result: ToolResult, message_id: str | None
-) -> None:
-    context.changes.results.append(
-        ResultChange(
-            session_id=session,
-            tool_call_id=call_id,
-            result=result,
-            position=context.position,
-            record=(context.position, context.length),
-            message_id=message_id,
-        )
-    )
+def notifications_in(text: str) -> list[dict[str, str]]:
+    """The tags of each notification in a text. A subagent (2.1.330) gets several in one record."""
+    return [inner_tags(notice, "task-notification") for notice in _BETWEEN_NOTIFICATIONS.split(text)]
 
 
-class _ResultBlock(msgspec.Struct):
-    tool_use_id: str | None = None
+_BETWEEN_NOTIFICATIONS = re.compile(r"(?<=</task-notification>)\s+(?=<task-notification>)")
 
 
-class _ResultMessage(msgspec.Struct):
-    content: list[_ResultBlock] | str | None = None
+def inner_tags(text: str, tag: str) -> dict[str, str]:
+    """The tags inside the outermost `<tag>…</tag>` of a text, up to its last closing tag."""
+    start, end = text.find(f"<{tag}>"), text.rfind(f"</{tag}>")
+    return tags_of(text[start + len(tag) + 2 : end if end > start else len(text)]) if start >= 0 else {}
 
 
-class _ResultProgress(msgspec.Struct):
-    message: Raw | UnsetType = UNSET
+_TAG = re.compile(r"<(?P<tag>[a-z-]+)>(?P<text>.*?)</(?P=tag)>", re.DOTALL)
 
 
-class _ResultRecord(msgspec.Struct, rename="camel"):
-    message: _ResultMessage | None = None
-    tool_use_result: Raw | UnsetType = UNSET
-    streamed_result: Raw | UnsetType = msgspec.field(name="tool_use_result", default=UNSET)
-    data: _ResultProgress | None = None
+def tags_of(text: str) -> dict[str, str]:
+    """Tag -> content, of a text of tags such as a notification. Of two equal tags the first counts."""
+    found: dict[str, str] = {}
+    for match in _TAG.finditer(text):
+        found.setdefault(match["tag"], match["text"].strip())
+    return found
+
+
+_BARE = re.compile(r"&(?!amp;|lt;|gt;)")
+
+
+def unescaped(text: str) -> str:
+    """A text that a notification quotes, without entities: since 2.1.120 or earlier `&`, `<` and `>` are escaped.
+
+    A text with an unescaped one of them was not escaped at all.
+    """
+    if "<" in text or ">" in text or _BARE.search(text):
+        return text
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+# -- the agent's own JSON of a result
 
 
 def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
@@ -355,3 +390,22 @@ def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
         return None
     present = (result for result in (found.tool_use_result, found.streamed_result) if isinstance(result, Raw))
     return next((result.copy() for result in present), None)
+
+
+class _ResultBlock(msgspec.Struct):
+    tool_use_id: str | None = None
+
+
+class _ResultMessage(msgspec.Struct):
+    content: list[_ResultBlock] | str | None = None
+
+
+class _ResultProgress(msgspec.Struct):
+    message: Raw | UnsetType = UNSET
+
+
+class _ResultRecord(msgspec.Struct, rename="camel"):
+    message: _ResultMessage | None = None
+    tool_use_result: Raw | UnsetType = UNSET
+    streamed_result: Raw | UnsetType = msgspec.field(name="tool_use_result", default=UNSET)
+    data: _ResultProgress | None = None

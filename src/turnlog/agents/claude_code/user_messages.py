@@ -1,39 +1,38 @@
-"""Messages that the model did not write: prompts, commands, shell escapes, notifications, injected context."""
+"""Messages that the model did not write: prompts, commands, shell escapes, notifications, injected context.
+
+Claude Code sends all of these to the model as user messages and tells them apart by flags on the record and by tags in
+the text. The order of the rules matters: flags first, then the tag that the text begins with.
+"""
 
 from __future__ import annotations
 
 import re
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from turnlog.agents.changes import MessageChange, Placement
-from turnlog.agents.claude_code import messages_api
+from turnlog.agents.claude_code import NAME, contents
 from turnlog.agents.claude_code.assistant_messages import abort_pending_calls, prompt_key
-from turnlog.agents.claude_code.events import add_interrupt, add_malformed_record, add_record_event, add_rewind
 from turnlog.agents.claude_code.fold_context import (
     TURN_ORIGINS,
     ClaudeContext,
     SessionContext,
+    add_malformed_record,
+    add_record_event,
     position_before_early_replies,
     precedes_early_replies,
     resolve_early_replies,
 )
-from turnlog.agents.claude_code.records import Attachment, Block, FileSource, Record
-from turnlog.agents.claude_code.sources import NAME
+from turnlog.agents.claude_code.records import Attachment, ClaudeRecord, ContentBlock, FileSource
 from turnlog.agents.claude_code.state import message_of_node, record_of_node
-from turnlog.agents.claude_code.tool_results import add_task_reports, read_result, settle_rejections
-from turnlog.agents.claude_code.user_text import INTERRUPTS, WARM_UP, command_of, origin_of_text, split_injected
+from turnlog.agents.claude_code.tool_results import add_task_reports, read_result, settle_rejections, tags_of
 from turnlog.agents.decoding import raw_at
-from turnlog.model import Message, Origin, Part, TextPart
-
-_TITLE_LENGTH = 200
-_PASTED = re.compile(r"</?pasted_content\b[^>]*>")
-"""Tags that 2.1.330 puts around pasted text."""
+from turnlog.model import InterruptEvent, Message, Origin, Part, RewindEvent, TextPart
 
 
-def read_user(context: ClaudeContext, record: Record) -> None:
+def read_user(context: ClaudeContext, record: ClaudeRecord) -> None:
     """Read a `user` record: results of tool calls, or a text whose flags and tags say what it is."""
     message = record.message
     if message is None:
@@ -57,10 +56,10 @@ def read_user(context: ClaudeContext, record: Record) -> None:
 
 def _read_results(
     context: ClaudeContext,
-    record: Record,
+    record: ClaudeRecord,
     session: SessionContext,
-    content: list[Block],
-    results: list[tuple[int, Block]],
+    content: list[ContentBlock],
+    results: list[tuple[int, ContentBlock]],
 ) -> None:
     """Read the results of a record. Older versions and imports write several into one, and text as well."""
     for index, block in results:
@@ -71,9 +70,9 @@ def _read_results(
 
 
 def _read_interrupt(
-    context: ClaudeContext, record: Record, session: SessionContext, content: str | list[Block]
+    context: ClaudeContext, record: ClaudeRecord, session: SessionContext, content: str | list[ContentBlock]
 ) -> bool:
-    text = content if isinstance(content, str) else messages_api.text_of(content)
+    text = content if isinstance(content, str) else contents.text_of(content)
     during = INTERRUPTS.get(text.strip())
     if during is None:
         return False
@@ -81,7 +80,20 @@ def _read_interrupt(
     return True
 
 
-def _origin_by_flags(record: Record) -> Origin | None:
+def add_interrupt(context: ClaudeContext, record: ClaudeRecord, session: SessionContext, during: str) -> None:
+    """Add the interrupt for an Esc of the user, which the log has in the place of a prompt."""
+    settle_rejections(context, record.interrupted_message_id)
+    event = InterruptEvent(
+        id=record.uuid or context.position_id(),
+        position=context.position,
+        created_at=record.timestamp,
+        during="tool" if during == "tool" else "answer",
+        message_id=record.interrupted_message_id or session.state.anchor,
+    )
+    context.add_event(event, record, session)
+
+
+def _origin_by_flags(record: ClaudeRecord) -> Origin | None:
     """The origin by a record's flags; None when only its text can tell."""
     if record.is_compact_summary:
         return Origin.COMPACTION
@@ -92,8 +104,15 @@ def _origin_by_flags(record: Record) -> Origin | None:
     return Origin.NOTIFICATION if kind not in (None, "human") else None
 
 
+# -- a text or blocks -> a message in its place
+
+
 def add_message(
-    context: ClaudeContext, record: Record, session: SessionContext, content: str | list[Block], origin: Origin | None
+    context: ClaudeContext,
+    record: ClaudeRecord,
+    session: SessionContext,
+    content: str | list[ContentBlock],
+    origin: Origin | None,
 ) -> None:
     """Add the message of a record. Without an `origin` its text decides what it is. Blocks of results are skipped."""
     message_id = record.uuid or context.position_id()
@@ -142,7 +161,7 @@ def add_message(
         add_task_reports(context, record, session, user_text)
 
 
-def _continues_previous(context: ClaudeContext, record: Record, session: SessionContext, user_text: str) -> bool:
+def _continues_previous(context: ClaudeContext, record: ClaudeRecord, session: SessionContext, user_text: str) -> bool:
     """Whether a record belongs to the prompt just before, which has the same time.
 
     Up to 2.0.21 a resume copies each block of a prompt into a record of its own. It also copies the text that a command
@@ -155,7 +174,7 @@ def _continues_previous(context: ClaudeContext, record: Record, session: Session
 
 
 def _placement_of(
-    context: ClaudeContext, record: Record, session: SessionContext, parent: str, position: int
+    context: ClaudeContext, record: ClaudeRecord, session: SessionContext, parent: str, position: int
 ) -> Placement:
     return Placement(
         session_id=session.id,
@@ -171,17 +190,17 @@ def _placement_of(
 
 
 def _parts_of(
-    context: ClaudeContext, record: Record, content: str | list[Block], message_id: str
+    context: ClaudeContext, record: ClaudeRecord, content: str | list[ContentBlock], message_id: str
 ) -> tuple[tuple[Part, ...], str]:
     """The parts of a text or of blocks, and the user's text: without the wrappers in front of it."""
     parts: list[Part] = []
     user_text: list[str] = []
-    for index, block in enumerate([Block(type="text", text=content)] if isinstance(content, str) else content):
+    for index, block in enumerate([ContentBlock(type="text", text=content)] if isinstance(content, str) else content):
         if block.tool_use_id is not None:
             continue
         if block.type != "text" or block.text is None:
             raw = partial(_exact_block, context.json, record, block, index)
-            parts.append(messages_api.part_of(block, f"{message_id}.{len(parts)}", raw))
+            parts.append(contents.part_of(block, f"{message_id}.{len(parts)}", raw))
             continue
         injected, text = split_injected(block.text) if not user_text else ("", block.text)
         if injected:
@@ -193,7 +212,7 @@ def _parts_of(
     return tuple(parts), "\n".join(user_text)
 
 
-def _exact_block(json: bytes, record: Record, block: Block, index: int) -> msgspec.Raw:
+def _exact_block(json: bytes, record: ClaudeRecord, block: ContentBlock, index: int) -> msgspec.Raw:
     """The exact JSON of a block. An attachment's record does not have it, so the block is encoded."""
     if record.message is not None:
         return raw_at(json, "message", "content", index)
@@ -207,7 +226,7 @@ def _origin_of(parts: tuple[Part, ...], user_text: str) -> Origin:
     return Origin.HARNESS if parts and all(part.type == "text" for part in parts) else Origin.PROMPT
 
 
-def _metadata_of(record: Record, user_text: str, origin: Origin) -> dict[str, Any]:
+def _metadata_of(record: ClaudeRecord, user_text: str, origin: Origin) -> dict[str, Any]:
     facts: dict[str, Any] = dict(record.others or {})
     command = command_of(user_text, origin)
     if command is not None:
@@ -221,8 +240,17 @@ def _metadata_of(record: Record, user_text: str, origin: Origin) -> dict[str, An
     return {NAME: facts} if facts else {}
 
 
+# -- turns
+
+
 def _begin_turn(
-    context: ClaudeContext, record: Record, session: SessionContext, user_text: str, origin: Origin, *, is_first: bool
+    context: ClaudeContext,
+    record: ClaudeRecord,
+    session: SessionContext,
+    user_text: str,
+    origin: Origin,
+    *,
+    is_first: bool,
 ) -> None:
     abort_pending_calls(context, session)
     state = session.state
@@ -237,19 +265,39 @@ def _begin_turn(
         _set_title(record, session, user_text)
 
 
-def _begin_turn_of_early_replies(record: Record, session: SessionContext, user_text: str) -> None:
+def _begin_turn_of_early_replies(record: ClaudeRecord, session: SessionContext, user_text: str) -> None:
     """Begin the turn of the assistant messages that stand before this prompt."""
     session.state.turn += 1
     _set_title(record, session, user_text)
 
 
-def _set_title(record: Record, session: SessionContext, user_text: str) -> None:
+_TITLE_LENGTH = 200
+
+_PASTED = re.compile(r"</?pasted_content\b[^>]*>")
+"""Tags that 2.1.330 puts around pasted text."""
+
+
+def _set_title(record: ClaudeRecord, session: SessionContext, user_text: str) -> None:
     if not session.state.titled:
         title = " ".join(_PASTED.sub(" ", user_text).split())[:_TITLE_LENGTH]
         if title:
             session.change.titles["prompt"] = title
             session.change.titled_at = record.timestamp
             session.state.titled = True
+
+
+def add_rewind(
+    context: ClaudeContext, record: ClaudeRecord, session: SessionContext, to: str | None, to_record: str | None
+) -> None:
+    """Add a rewind: a prompt follows an older message, `to`. Where that is unknown, `to_record` is its record."""
+    event = RewindEvent(
+        id=f"{record.uuid or context.position_id()}.rewind",
+        position=context.position,
+        created_at=record.timestamp,
+        to_message_id=to,
+        metadata={"to_record": to_record} if to_record is not None else {},
+    )
+    context.changes.events.append(context.extra_event(event, session))
 
 
 def _note_prompt_during_calls(
@@ -273,7 +321,10 @@ def _link_sidechain(context: ClaudeContext, session: SessionContext, prompt: str
     context.link_subagent(context.main.id, session.id, inferred=True)
 
 
-def read_attachment(context: ClaudeContext, record: Record) -> None:
+# -- attachments
+
+
+def read_attachment(context: ClaudeContext, record: ClaudeRecord) -> None:
     """Read an `attachment` record: injected context that becomes a message when the log has its text, else an event."""
     attachment = record.attachment
     if attachment is None:
@@ -282,7 +333,7 @@ def read_attachment(context: ClaudeContext, record: Record) -> None:
     if context.is_known(record):
         return
     session = context.session_of(record)
-    content: str | list[Block] = _rendered_blocks(record) or _file_blocks(attachment)
+    content: str | list[ContentBlock] = _rendered_blocks(record) or _file_blocks(attachment)
     origin: Origin | None = Origin.HARNESS
     if attachment.type == "queued_command" and attachment.prompt:
         # A prompt that was typed while a tool ran. No `user` record has it.
@@ -300,25 +351,103 @@ def _is_notification(attachment: Attachment) -> bool:
     return kind not in (None, "human") or attachment.command_mode == "task-notification"
 
 
-def _rendered_blocks(record: Record) -> list[Block]:
-    found: list[Block] = []
+def _rendered_blocks(record: ClaudeRecord) -> list[ContentBlock]:
+    found: list[ContentBlock] = []
     for rendered in record.rendered or ():
         if isinstance(rendered.content, str):
-            found.append(Block(type="text", text=rendered.content))
+            found.append(ContentBlock(type="text", text=rendered.content))
         elif rendered.content:
             found.extend(rendered.content)
     return found
 
 
-def _file_blocks(attachment: Attachment) -> list[Block]:
+def _file_blocks(attachment: Attachment) -> list[ContentBlock]:
     """The content of a file that the user mentioned, in versions that log the file and not the text the model got."""
     content = attachment.content
     if attachment.type != "file" or content is None or isinstance(content, str | list) or content.file is None:
         return []
     file = content.file
     if file.content is not None:
-        return [Block(type="text", text=file.content)]
+        return [ContentBlock(type="text", text=file.content)]
     if file.base64 is not None:
         source = FileSource(type="base64", media_type=file.type, data=file.base64)
-        return [Block(type="image", source=source, title=attachment.filename)]
+        return [ContentBlock(type="image", source=source, title=attachment.filename)]
     return []
+
+
+# -- what a text is
+
+INTERRUPTS = {
+    "[Request interrupted by user]": "answer",
+    "[Request interrupted by user for tool use]": "tool",
+}
+"""Texts that stand for a prompt when the user pressed Esc -> what was stopped."""
+
+WARM_UP = "Warmup"
+"""The prompt of sidechains that 2.0.x ran only to fill the cache."""
+
+TAGGED: tuple[tuple[str, Origin], ...] = (
+    ("<task-notification>", Origin.NOTIFICATION),
+    ("<command-name>", Origin.COMMAND),
+    ("<command-message>", Origin.COMMAND),
+    ("<local-command-stdout>", Origin.COMMAND_OUTPUT),
+    ("<local-command-stderr>", Origin.COMMAND_OUTPUT),
+    ("<local-command-caveat>", Origin.HARNESS),
+    ("<post-tool-use-hook>", Origin.HARNESS),
+    ("<session-start-hook>", Origin.HARNESS),
+    ("<user-prompt-submit-hook>", Origin.HARNESS),
+    ("<bash-input>", Origin.SHELL),
+    ("<bash-stdout>", Origin.SHELL_OUTPUT),
+    ("<bash-stderr>", Origin.SHELL_OUTPUT),
+)
+"""Opening tags, and the origin of a text that begins with one."""
+
+PHRASES: tuple[tuple[str, Origin], ...] = (
+    ("Stop hook feedback:\n", Origin.HARNESS),
+    ("Caveat: The messages below were generated by the user while running local commands.", Origin.HARNESS),
+    ("This session is being continued from a previous conversation that ran out of context.", Origin.COMPACTION),
+    ("Unknown slash command: ", Origin.COMMAND_OUTPUT),
+    ("Another Claude session sent a message:\n", Origin.NOTIFICATION),
+    ("[Workflow harness — user request] ", Origin.HARNESS),
+)
+"""Beginnings of texts that no flag marks: of a hook before 2.1, of what a resume of 1.0 copies without its flags, of a
+message from another agent of a team, and of the user's request that a workflow's subagents get (2.1.330)."""
+
+_BOM = "\ufeff"
+
+
+def origin_of_text(text: str) -> Origin:
+    """The origin by a text's opening tag or words. Any other text is a prompt."""
+    body = text.lstrip(_BOM + " \t\r\n")
+    beginnings = TAGGED if body.startswith("<") else PHRASES
+    return next((origin for beginning, origin in beginnings if body.startswith(beginning)), Origin.PROMPT)
+
+
+_INJECTED = re.compile(
+    r"\s*<(?P<tag>system-reminder|ide_opened_file|ide_selection|ide_diagnostics)\b[^>]*>.*?</(?P=tag)>\s*", re.DOTALL
+)
+
+
+def split_injected(text: str) -> tuple[str, str]:
+    """The wrappers that an editor or Claude Code put in front of a text, and the rest of the text."""
+    end = 0
+    while match := _INJECTED.match(text, end):
+        end = match.end()
+    return text[:end], text[end:]
+
+
+class Command(NamedTuple):
+    """A command that the user typed after `/` or `!`."""
+
+    name: str
+    arguments: str
+
+
+def command_of(text: str, origin: Origin) -> Command | None:
+    """The command in the text of a `COMMAND` or `SHELL` message."""
+    tags = tags_of(text)
+    if origin is Origin.SHELL:
+        return Command("!", tags.get("bash-input", ""))
+    if origin is Origin.COMMAND:
+        return Command(tags.get("command-name", ""), tags.get("command-args", ""))
+    return None

@@ -11,8 +11,9 @@ from pathlib import Path
 import msgspec
 
 from turnlog.agents.base import Agent, Colour, Detection, Fold, Source, SourceKind
-from turnlog.agents.klaude.sources import NAME, find_sources
 from turnlog.paths import Folders
+
+NAME = "klaude"
 
 
 class Klaude(Agent):
@@ -27,20 +28,22 @@ class Klaude(Agent):
 
     def find_sources(self, root: Path) -> Iterator[Source]:
         """Logs, the facts beside them, and images below a home."""
+        from turnlog.agents.klaude.sources import find_sources
+
         return find_sources(root)
 
     def detect(self, path: Path, head: bytes) -> Detection:
         """A record names a class of klaude-code's, and holds its data."""
-        from turnlog.agents.klaude.detection import detect_log
+        from turnlog.agents.klaude.fold import detect_log
 
         return detect_log(path, head)
 
     def fold(self, source: Source, state: bytes | None = None) -> Fold:
         """A fold of a log, of the facts beside it, or of an image."""
         if source.kind in (SourceKind.SIDECAR, SourceKind.SPILL):
-            from turnlog.agents.klaude.sidecars import SidecarFold
+            from turnlog.agents.klaude.sidecars import KlaudeSidecarFold
 
-            return SidecarFold(source)
+            return KlaudeSidecarFold(source)
         from turnlog.agents.klaude.fold import KlaudeFold
 
         return KlaudeFold(source, state)

@@ -13,9 +13,8 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.decoding import clean_json
-from turnlog.agents.klaude import records
-from turnlog.agents.klaude.records import fields_of
-from turnlog.agents.klaude.sources import NAME
+from turnlog.agents.klaude import NAME
+from turnlog.agents.klaude.records import KlaudePart, KlaudeUsage, fields_of
 from turnlog.model import (
     Cost,
     FilePart,
@@ -66,7 +65,7 @@ def parts_of(raws: Sequence[Raw], message_id: str, provider: str | None = None) 
     return tuple(found)
 
 
-def to_part(part: records.Part, raw: Raw, part_id: str | None, provider: str | None = None) -> Part:
+def to_part(part: KlaudePart, raw: Raw, part_id: str | None, provider: str | None = None) -> Part:
     """The part of the model for a part that is no signature."""
     if part.type == "text" and part.text is not None:
         return TextPart(id=part_id, text=part.text)
@@ -77,7 +76,7 @@ def to_part(part: records.Part, raw: Raw, part_id: str | None, provider: str | N
     return file_part(part, part_id) or UnknownPart(id=part_id, kind=part.type, data=Raw(clean_json(bytes(raw))))
 
 
-def reasoning_part(part_id: str | None, text: str, part: records.Part, provider: str | None) -> ReasoningPart:
+def reasoning_part(part_id: str | None, text: str, part: KlaudePart, provider: str | None) -> ReasoningPart:
     """A thought, with what its provider needs to accept it again."""
     facts = {
         "id": part.id,
@@ -115,7 +114,7 @@ def exact_json(text: str) -> Raw | UnsetType:
     return Raw(data)
 
 
-def file_part(part: records.Part, part_id: str | None) -> FilePart | None:
+def file_part(part: KlaudePart, part_id: str | None) -> FilePart | None:
     """An image with its bytes, its address, or the path of its file; None for a part that is no image."""
     url = part.url or (part.image_url.url if part.image_url is not None else None)
     if url is not None and url.startswith("data:"):
@@ -135,7 +134,7 @@ def file_part(part: records.Part, part_id: str | None) -> FilePart | None:
     )
 
 
-def usage_of(usage: records.Usage | None) -> Usage | None:
+def usage_of(usage: KlaudeUsage | None) -> Usage | None:
     """The usage in disjoint buckets; None when all counts are zero, because then nothing was counted.
 
     klaude-code's input includes the cached tokens, and its output the reasoning.
@@ -154,7 +153,7 @@ def usage_of(usage: records.Usage | None) -> Usage | None:
     )
 
 
-def cost_of(usage: records.Usage | None) -> Cost | None:
+def cost_of(usage: KlaudeUsage | None) -> Cost | None:
     """The cost that klaude-code computed; None when it knew no price."""
     if usage is None or usage_of(usage) is None:
         return None
@@ -187,20 +186,20 @@ def text_of(parts: Sequence[Part]) -> str:
     return "".join([part.text for part in parts if isinstance(part, TextPart)])
 
 
-def wire_parts(raws: Sequence[Raw]) -> list[tuple[records.Part, Raw]]:
+def wire_parts(raws: Sequence[Raw]) -> list[tuple[KlaudePart, Raw]]:
     """Parts as they were logged, each with its JSON."""
     return [(_wire_part(raw), raw) for raw in raws]
 
 
-def _wire_part(raw: Raw) -> records.Part:
+def _wire_part(raw: Raw) -> KlaudePart:
     try:
-        return msgspec.json.decode(clean_json(bytes(raw)), type=records.Part)
+        return msgspec.json.decode(clean_json(bytes(raw)), type=KlaudePart)
     except msgspec.MsgspecError:
         kind = fields_of(raw).get("type")
-        return records.Part(type=bytes(kind).decode(errors="replace").strip('"') if kind is not None else "part")
+        return KlaudePart(type=bytes(kind).decode(errors="replace").strip('"') if kind is not None else "part")
 
 
-def _add_signature(found: list[Part], part: records.Part, part_id: str, provider: str | None) -> None:
+def _add_signature(found: list[Part], part: KlaudePart, part_id: str, provider: str | None) -> None:
     before = found[-1] if found else None
     if not isinstance(before, ReasoningPart) or (before.provider and "signature" in before.provider.opaque):
         found.append(reasoning_part(part_id, "", part, provider))

@@ -6,15 +6,18 @@ A line that cannot be read does not affect the others (R-K11). It keeps its numb
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import msgspec
 from msgspec import Raw
 
-from turnlog.agents.base import Source
+from turnlog.agents.base import Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
 from turnlog.agents.decoding import clean_json
-from turnlog.agents.jsonl import count_lines
+from turnlog.agents.jsonl import count_lines, whole_lines
+from turnlog.agents.klaude import NAME
 from turnlog.agents.klaude.contents import cost_of, time_of
 from turnlog.agents.klaude.fold_context import ActiveLine, KlaudeContext, KlaudeState, decode_state, encode_state
 from turnlog.agents.klaude.messages import (
@@ -25,11 +28,18 @@ from turnlog.agents.klaude.messages import (
     read_system,
     read_user,
 )
-from turnlog.agents.klaude.records import DATA, LINES, RECORD_KINDS, Data, Record, RecordOutcome
-from turnlog.agents.klaude.sources import NAME, session_id
+from turnlog.agents.klaude.records import (
+    CONVERSATION_ITEMS,
+    DATA,
+    HISTORY_EVENTS,
+    LINES,
+    RECORD_KINDS,
+    Data,
+    KlaudeRecord,
+    KlaudeRecordOutcome,
+)
+from turnlog.agents.klaude.sources import session_id, source_of
 from turnlog.model import CompactionEvent, ErrorEvent, InterruptEvent, Message, Origin, RewindEvent, TextPart
-
-_Reader = Callable[[KlaudeContext, str, Data], None]
 
 
 class KlaudeFold:
@@ -56,7 +66,7 @@ class KlaudeFold:
         return encode_state(self._state)
 
 
-def _read(context: KlaudeContext, record: Record) -> None:
+def _read(context: KlaudeContext, record: KlaudeRecord) -> None:
     outcome = RECORD_KINDS.get(record.type)
     context.json = clean_json(bytes(record.data)) if isinstance(record.data, Raw) else b"{}"
     found = DATA.decode(context.json)
@@ -68,10 +78,36 @@ def _read(context: KlaudeContext, record: Record) -> None:
     for problem in found.problems:
         path = problem.json_path.replace("$", "$.data", 1) if problem.json_path else "$.data"
         context.report(problem.reason, problem.severity, path)
-    if outcome is not RecordOutcome.MESSAGE_PIECE and record.type not in _WITHIN_MESSAGE:
+    if outcome is not KlaudeRecordOutcome.MESSAGE_PIECE and record.type not in _WITHIN_MESSAGE:
         context.state.pending_message = None
     context.update_times(found.record)
     _BY_KIND.get(record.type, _BY_OUTCOME.get(outcome, _read_record))(context, record.type, found.record)
+
+
+# -- whether a file is a log
+
+
+def detect_log(path: Path, head: bytes) -> Detection:
+    """Judge a file by its path and its beginning `head`. No record has a version, but classes differ by version."""
+    source = source_of(path)
+    if source is not None and source.kind is not SourceKind.SESSION:
+        return Detection(agent=NAME, source=source)
+    records = list(LINES.read(whole_lines(head), 0, 1, Changes()))
+    kinds = [record.type for record, *_ in records if isinstance(record.data, msgspec.Raw)]
+    ours = next((kind for kind in kinds if kind in HISTORY_EVENTS or kind in CONVERSATION_ITEMS), None)
+    if ours is None:
+        return Detection(reason="no record of a known class with data" if records else "no line is a JSON object")
+    is_old = any(kind in CONVERSATION_ITEMS for kind in kinds)
+    return Detection(agent=NAME, version="1.x" if is_old else "2.x", source=source or _log_source(path))
+
+
+def _log_source(path: Path) -> Source:
+    """A log that lies somewhere else. No record names its session, so the name of its folder or its own name does."""
+    absolute = path.absolute()
+    external = absolute.parent.name if absolute.stem == "events" else absolute.stem
+    return Source(
+        agent=NAME, path=str(absolute), root=str(absolute.parent), session_id=session_id(external or "events")
+    )
 
 
 # -- records about other records
@@ -210,6 +246,7 @@ def _read_record(context: KlaudeContext, kind: str, data: Data) -> None:
 
 # -- which function reads which record
 
+_Reader = Callable[[KlaudeContext, str, Data], None]
 
 _BY_KIND: dict[str, _Reader] = {
     "SystemMessage": read_system,
@@ -222,16 +259,16 @@ _BY_KIND: dict[str, _Reader] = {
     "ForkSummaryEntry": _read_fork_summary,
 }
 
-_BY_OUTCOME: dict[RecordOutcome, _Reader] = {
-    RecordOutcome.MESSAGE_PIECE: read_message_piece,
-    RecordOutcome.RESULT: read_result,
-    RecordOutcome.COMPACTION: _read_compaction,
-    RecordOutcome.REWIND: _read_rewind,
-    RecordOutcome.RETRACTION: _read_retraction,
-    RecordOutcome.INTERRUPT: _read_interrupt,
-    RecordOutcome.ERROR: _read_error,
-    RecordOutcome.RUN_METADATA: _read_run_metadata,
-    RecordOutcome.RECORD: _read_record,
+_BY_OUTCOME: dict[KlaudeRecordOutcome, _Reader] = {
+    KlaudeRecordOutcome.MESSAGE_PIECE: read_message_piece,
+    KlaudeRecordOutcome.RESULT: read_result,
+    KlaudeRecordOutcome.COMPACTION: _read_compaction,
+    KlaudeRecordOutcome.REWIND: _read_rewind,
+    KlaudeRecordOutcome.RETRACTION: _read_retraction,
+    KlaudeRecordOutcome.INTERRUPT: _read_interrupt,
+    KlaudeRecordOutcome.ERROR: _read_error,
+    KlaudeRecordOutcome.RUN_METADATA: _read_run_metadata,
+    KlaudeRecordOutcome.RECORD: _read_record,
 }
 
 _WITHIN_MESSAGE = frozenset({"StartItem", "ToolCallStartItem", "AssistantMessageDelta", "ReasoningTextDelta"})

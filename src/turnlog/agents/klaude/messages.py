@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from turnlog.agents.changes import ResultChange
 from turnlog.agents.decoding import names_of, other_fields, value_of
+from turnlog.agents.klaude import NAME
 from turnlog.agents.klaude.contents import (
     call_part,
     cost_of,
@@ -24,9 +25,7 @@ from turnlog.agents.klaude.contents import (
     wire_parts,
 )
 from turnlog.agents.klaude.fold_context import KlaudeContext, KlaudePendingMessage
-from turnlog.agents.klaude.records import Data, Usage, fields_of
-from turnlog.agents.klaude.records import Part as WirePart
-from turnlog.agents.klaude.sources import NAME
+from turnlog.agents.klaude.records import Data, KlaudePart, KlaudeUsage, fields_of
 from turnlog.model import (
     Message,
     Origin,
@@ -139,7 +138,7 @@ def with_start(parts: Iterable[Part], data: Data) -> tuple[Part, ...]:
     )
 
 
-def answer_facts(data: Data, usage: Usage | None) -> dict[str, Any]:
+def answer_facts(data: Data, usage: KlaudeUsage | None) -> dict[str, Any]:
     """The fields of a message that describe its step."""
     model = (usage.model_name if usage is not None else None) or data.model_name or data.model
     return {
@@ -326,6 +325,6 @@ def _piece_part(kind: str, data: Data, current: KlaudePendingMessage) -> Part | 
         return call_part(part_id, data.call_id or "", data.name or "", data.arguments or "", data.id)
     if kind == "AssistantMessageItem":
         return TextPart(id=part_id, text=data.content or "")
-    proof = WirePart(model_id=data.model, format=data.format, signature=data.encrypted_content)
+    proof = KlaudePart(model_id=data.model, format=data.format, signature=data.encrypted_content)
     text = data.content or "" if kind == "ReasoningTextItem" else ""
     return reasoning_part(part_id, text, proof, data.provider)

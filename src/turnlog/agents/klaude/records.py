@@ -15,7 +15,7 @@ from turnlog.agents.decoding import Count, Money
 from turnlog.agents.jsonl import JsonLines
 
 
-class RecordOutcome(StrEnum):
+class KlaudeRecordOutcome(StrEnum):
     """What a record turns into."""
 
     MESSAGE = "message"
@@ -30,59 +30,59 @@ class RecordOutcome(StrEnum):
     RECORD = "record"
 
 
-HISTORY_EVENTS: dict[str, RecordOutcome] = {
-    "SystemMessage": RecordOutcome.MESSAGE,
-    "DeveloperMessage": RecordOutcome.MESSAGE,
-    "UserMessage": RecordOutcome.MESSAGE,
-    "AssistantMessage": RecordOutcome.MESSAGE,
-    "ToolResultMessage": RecordOutcome.RESULT,
-    "ForkSummaryEntry": RecordOutcome.MESSAGE,
-    "CompactionEntry": RecordOutcome.COMPACTION,
-    "RewindEntry": RecordOutcome.REWIND,
-    "RetractEntry": RecordOutcome.RETRACTION,
-    "InterruptEntry": RecordOutcome.INTERRUPT,
-    "StreamErrorItem": RecordOutcome.ERROR,
-    "TaskMetadataItem": RecordOutcome.RUN_METADATA,
-    "CacheHitRateEntry": RecordOutcome.RUN_METADATA,
-    "FallbackModelConfigWarnEntry": RecordOutcome.RUN_METADATA,
-    "LLMRequestEntry": RecordOutcome.RUN_METADATA,
-    "SpawnSubAgentEntry": RecordOutcome.RUN_METADATA,
-    "TaskFileChangeSummaryEntry": RecordOutcome.RUN_METADATA,
-    "AwaySummaryEntry": RecordOutcome.RECORD,
-    "PromptSuggestionEntry": RecordOutcome.RECORD,
-    "SideQuestionEntry": RecordOutcome.RECORD,
+HISTORY_EVENTS: dict[str, KlaudeRecordOutcome] = {
+    "SystemMessage": KlaudeRecordOutcome.MESSAGE,
+    "DeveloperMessage": KlaudeRecordOutcome.MESSAGE,
+    "UserMessage": KlaudeRecordOutcome.MESSAGE,
+    "AssistantMessage": KlaudeRecordOutcome.MESSAGE,
+    "ToolResultMessage": KlaudeRecordOutcome.RESULT,
+    "ForkSummaryEntry": KlaudeRecordOutcome.MESSAGE,
+    "CompactionEntry": KlaudeRecordOutcome.COMPACTION,
+    "RewindEntry": KlaudeRecordOutcome.REWIND,
+    "RetractEntry": KlaudeRecordOutcome.RETRACTION,
+    "InterruptEntry": KlaudeRecordOutcome.INTERRUPT,
+    "StreamErrorItem": KlaudeRecordOutcome.ERROR,
+    "TaskMetadataItem": KlaudeRecordOutcome.RUN_METADATA,
+    "CacheHitRateEntry": KlaudeRecordOutcome.RUN_METADATA,
+    "FallbackModelConfigWarnEntry": KlaudeRecordOutcome.RUN_METADATA,
+    "LLMRequestEntry": KlaudeRecordOutcome.RUN_METADATA,
+    "SpawnSubAgentEntry": KlaudeRecordOutcome.RUN_METADATA,
+    "TaskFileChangeSummaryEntry": KlaudeRecordOutcome.RUN_METADATA,
+    "AwaySummaryEntry": KlaudeRecordOutcome.RECORD,
+    "PromptSuggestionEntry": KlaudeRecordOutcome.RECORD,
+    "SideQuestionEntry": KlaudeRecordOutcome.RECORD,
 }
 """Since 2.0: one record for each message."""
 
-CONVERSATION_ITEMS: dict[str, RecordOutcome] = {
-    "SystemMessageItem": RecordOutcome.MESSAGE,
-    "DeveloperMessageItem": RecordOutcome.MESSAGE,
-    "UserMessageItem": RecordOutcome.MESSAGE,
-    "AssistantMessageItem": RecordOutcome.MESSAGE_PIECE,
-    "ReasoningTextItem": RecordOutcome.MESSAGE_PIECE,
-    "ReasoningEncryptedItem": RecordOutcome.MESSAGE_PIECE,
-    "ToolCallItem": RecordOutcome.MESSAGE_PIECE,
-    "ResponseMetadataItem": RecordOutcome.MESSAGE_PIECE,
-    "ToolResultItem": RecordOutcome.RESULT,
-    "InterruptItem": RecordOutcome.INTERRUPT,
-    "StartItem": RecordOutcome.RECORD,
-    "ToolCallStartItem": RecordOutcome.RECORD,
-    "AssistantMessageDelta": RecordOutcome.RECORD,
-    "ReasoningTextDelta": RecordOutcome.RECORD,
+CONVERSATION_ITEMS: dict[str, KlaudeRecordOutcome] = {
+    "SystemMessageItem": KlaudeRecordOutcome.MESSAGE,
+    "DeveloperMessageItem": KlaudeRecordOutcome.MESSAGE,
+    "UserMessageItem": KlaudeRecordOutcome.MESSAGE,
+    "AssistantMessageItem": KlaudeRecordOutcome.MESSAGE_PIECE,
+    "ReasoningTextItem": KlaudeRecordOutcome.MESSAGE_PIECE,
+    "ReasoningEncryptedItem": KlaudeRecordOutcome.MESSAGE_PIECE,
+    "ToolCallItem": KlaudeRecordOutcome.MESSAGE_PIECE,
+    "ResponseMetadataItem": KlaudeRecordOutcome.MESSAGE_PIECE,
+    "ToolResultItem": KlaudeRecordOutcome.RESULT,
+    "InterruptItem": KlaudeRecordOutcome.INTERRUPT,
+    "StartItem": KlaudeRecordOutcome.RECORD,
+    "ToolCallStartItem": KlaudeRecordOutcome.RECORD,
+    "AssistantMessageDelta": KlaudeRecordOutcome.RECORD,
+    "ReasoningTextDelta": KlaudeRecordOutcome.RECORD,
 }
 """Up to 1.9: an answer is several records. Deltas and stream markers become events and add nothing (R-K8)."""
 
-RECORD_KINDS: dict[str, RecordOutcome] = {**HISTORY_EVENTS, **CONVERSATION_ITEMS}
+RECORD_KINDS: dict[str, KlaudeRecordOutcome] = {**HISTORY_EVENTS, **CONVERSATION_ITEMS}
 
 
-class Record(msgspec.Struct, gc=False):
+class KlaudeRecord(msgspec.Struct, gc=False):
     """A line: the name of a class, and its data."""
 
     type: str = ""
     data: Raw | UnsetType = UNSET
 
 
-class Usage(msgspec.Struct, gc=False):
+class KlaudeUsage(msgspec.Struct, gc=False):
     """Tokens and cost of one call, or of a task."""
 
     input_tokens: Count = 0
@@ -106,7 +106,7 @@ class ImageUrl(msgspec.Struct, gc=False):
     url: str | None = None
 
 
-class Part(msgspec.Struct, gc=False):
+class KlaudePart(msgspec.Struct, gc=False):
     """A part of a message, of any kind."""
 
     type: str = ""
@@ -131,7 +131,7 @@ class Part(msgspec.Struct, gc=False):
 class Task(msgspec.Struct, gc=False):
     """What one agent used for a task."""
 
-    usage: Usage | None = None
+    usage: KlaudeUsage | None = None
 
 
 class Data(msgspec.Struct, gc=False):
@@ -141,7 +141,7 @@ class Data(msgspec.Struct, gc=False):
     created_at: str | None = None
     response_id: str | None = None
     parts: list[Raw] | None = None
-    usage: Usage | None = None
+    usage: KlaudeUsage | None = None
     stop_reason: str | None = None
     phase: str | None = None
     source: str | None = None
@@ -181,11 +181,11 @@ class Data(msgspec.Struct, gc=False):
     command_output: Raw | UnsetType = UNSET
 
 
-def _is_record(record: Record) -> bool:
+def _is_record(record: KlaudeRecord) -> bool:
     return record.type in RECORD_KINDS
 
 
-LINES = JsonLines(Record, first_keys=("type", "data"), plausible=_is_record)
+LINES = JsonLines(KlaudeRecord, first_keys=("type", "data"), plausible=_is_record)
 """Decodes lines."""
 
 DATA = JsonLines(Data, first_keys=(), plausible=lambda data: True)

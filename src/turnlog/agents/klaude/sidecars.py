@@ -16,7 +16,8 @@ from turnlog.agents.changes import (
     SessionChange,
     Spill,
 )
-from turnlog.agents.klaude.sources import META, NAME, session_id
+from turnlog.agents.klaude import NAME
+from turnlog.agents.klaude.sources import META, session_id
 
 _MEDIA_TYPES = {
     ".gif": "image/gif",
@@ -48,7 +49,7 @@ class _Meta(msgspec.Struct):
     sub_agent_state: _Child | None = None
 
 
-class SidecarFold:
+class KlaudeSidecarFold:
     """Reads a file that is rewritten whole each time, or an output that grows. It remembers nothing."""
 
     def __init__(self, source: Source) -> None:

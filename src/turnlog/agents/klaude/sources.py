@@ -11,8 +11,7 @@ from pathlib import Path
 
 from turnlog.agents.base import Source, SourceKind
 from turnlog.agents.discovery import entries, folder_below, folders, is_file, is_folder
-
-NAME = "klaude"
+from turnlog.agents.klaude import NAME
 
 META = "meta.json"
 _KINDS = {"events.jsonl": SourceKind.SESSION, META: SourceKind.SIDECAR}
