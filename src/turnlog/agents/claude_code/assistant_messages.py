@@ -35,6 +35,7 @@ def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
     if message is None:
         add_malformed_record(context, record)
         return
+    # No interrupt record came, so the calls were denied: after Escape it stands before anything else.
     if context.state.deferred_rejections:
         settle_rejections(context)
     session = context.session_of(record)
@@ -52,6 +53,7 @@ def read_assistant(context: ClaudeContext, record: ClaudeRecord) -> None:
     if record.requested_model is not None:
         # Versions that write this also write who decided on a call.
         context.state.logs_decisions = True
+    # Each record of a copy says where it is from: `requestSessionId` stands on assistant records alone.
     draft.copied_from = context.copied_from(record)
     _add_blocks(context, draft, record, message)
     context.changes.counts.messages += 1
@@ -76,11 +78,14 @@ def _place_message(
     note_early_reply(context, record, session)
     parent, _ = context.attach(record, session)
     step = None
+    # `<synthetic>` messages report an error or an interrupt in the model's name.
     if message.model != SYNTHETIC:
         state.step += 1
         step = state.step
     place = ClaudePendingMessage(context.position, parent, state.turn or None, step)
     forgotten = context.state.remember_message(message_id, place)
+    # Blocks of a forgotten message are numbered anew, so it must not go on in the same draft: the same bytes split
+    # otherwise would not have it.
     if forgotten is not None:
         context.drafts.pop(forgotten, None)
     context.advance(record, session, message_id, None)
@@ -100,10 +105,12 @@ def _add_blocks(context: ClaudeContext, draft: ClaudeMessageDraft, record: Claud
     content = message.content
     if isinstance(content, str):
         content = [ContentBlock(type="text", text=content)]
+    # A stream's `message_start` and `message_delta` bring counts and no block.
     if not content:
         draft.records.append((context.position, context.length, None))
         return
     for index, block in enumerate(content):
+        # `web_search_tool_result` and its kin stand in the assistant message itself, not in a user record.
         if block.tool_use_id is not None and block.type.endswith("tool_result"):
             add_server_result(context, draft, record, block, index)
             continue
@@ -118,9 +125,11 @@ def _number_of(
     """The block's number in its message: logged since 2.1.28x, else in the order of first appearance."""
     if record.api_block_index is not None:
         return record.api_block_index + index
+    # A block that is written again with more of its input keeps the id of its call.
     if block.id is not None:
         return draft.number_of("call", block.id, 0, "")
     text = block.text or block.thinking or block.data or ""
+    # A thought of withheld text has only its signature: two of them differ in their JSON alone.
     if not text and block.type != "text":
         text = bytes(raw_at(context.json, "message", "content", index)).decode(errors="replace")
     return draft.number_of(block.type, text_key(text), len(text), text)
@@ -157,6 +166,7 @@ def _call_of(
     call.input, repaired = contents.exact_input(block.input)
     if repaired:
         context.report("bytes that are not UTF-8 became U+FFFD", "note", "$.message.content")
+    # `server_tool_use` and `mcp_tool_use` ran at the provider.
     call.provider_executed = block.type != "tool_use"
     call.started_at = record.timestamp
     context.calls[call_id] = call
@@ -174,6 +184,7 @@ def abort_pending_calls(context: ClaudeContext, session: SessionContext) -> None
     own = None if session is context.main else session.id
     for call_id, known in context.state.calls.items():
         place = context.state.messages.get(known.message_id)
+        # A copied call may still run in the session that it was copied from.
         if known.settled or known.copied_from is not None or known.session != own or place is None:
             continue
         known.settled = True

@@ -61,6 +61,7 @@ def part_of(block: ContentBlock, part_id: str | None, raw: RawBlock) -> Part:
     if kind == "text" and block.text is not None:
         return text_part(block, part_id)
     if kind in ("image", "document"):
+        # An image that is only named (a `file` source, or data that is cut off) has no bytes to show.
         return _file_part(block, part_id) or DataPart(id=part_id, name=kind, data=raw())
     if kind in DATA_BLOCKS:
         return DataPart(id=part_id, name=kind, data=raw())
@@ -81,6 +82,7 @@ def reasoning_part(block: ContentBlock, part_id: str, model: str | None, duratio
     `provider` has the signature: without it the API does not accept the thinking when it is sent back.
     """
     redacted = block.type == "redacted_thinking"
+    # A redacted thought is only its encrypted `data`; others have text and a `signature`.
     name, proof = ("data", block.data) if redacted else ("signature", block.signature)
     return ReasoningPart(
         id=part_id,
@@ -197,6 +199,7 @@ def _cache_writes(wire: ApiUsage) -> tuple[int | None, int | None, int | None]:
     if split is None:
         return None, None, total
     write_5m, write_1h = split.ephemeral_5m_input_tokens, split.ephemeral_1h_input_tokens
+    # What the split leaves of the total has a time to live that is not known.
     rest = (total or 0) - (write_5m or 0) - (write_1h or 0)
     return write_5m, write_1h, rest if rest > 0 else None
 
@@ -204,6 +207,7 @@ def _cache_writes(wire: ApiUsage) -> tuple[int | None, int | None, int | None]:
 def _outputs(wire: ApiUsage) -> tuple[int | None, int | None]:
     details, output = wire.output_tokens_details, wire.output_tokens
     thinking = details.thinking_tokens if details else None
+    # Before 2.1.2x nothing tells the thinking from the output, which contains it.
     if thinking is None or output is None:
         return output, thinking
     return max(output - thinking, 0), thinking
@@ -304,6 +308,7 @@ def status_of_failure(
         rejection_before_run: What it means for a call that never ran: `aborted` where Esc has aborted another call of
             the same message, for which this one waited, else `denied`.
     """
+    # The order matters: fields say it exactly, words only of versions without the fields.
     kind, decision = record.tool_denial_kind, record.permission_decision
     if kind == "interrupted" or (kind is None and _ABORTED.match(text)):
         return "aborted"
@@ -345,6 +350,7 @@ def exit_code_of(text: str) -> int | None:
 
 def duration_of(facts: ResultFacts) -> int | None:
     """Milliseconds that the tool ran; None when its result does not say."""
+    # Subagents have `totalDurationMs`, WebSearch `durationSeconds`, some other tools `durationMs`.
     value, factor = facts.total_duration_ms, 1
     if value is None:
         value = facts.duration_ms
@@ -386,6 +392,7 @@ def spilled_output_of(text: str) -> SpilledOutput | None:
     if match is None:
         return None
     parts = PurePosixPath(match[1].strip().replace("\\", "/")).parts
+    # The path is what the log says: it is compared by its names, and never followed out of the session's folder.
     if len(parts) < 3 or parts[-2] != "tool-results" or ".." in parts:
         return SpilledOutput("", None)
     return SpilledOutput(parts[-3], parts[-1])

@@ -58,7 +58,9 @@ class ClaudeCodeFold:
     def _external_id(self, data: bytes) -> str:
         """The session of the log: from its path, else from the first record that names one, else the file's name."""
         if self._source.session_id is not None:
+            # The path wins over the records: a copy may keep the `sessionId` of its original.
             return self._source.session_id.removeprefix(f"{NAME}:")
+        # 2.0 puts a subagent's file beside the sessions, and a log may lie anywhere: then the records say whose it is.
         if self._state.session is None:
             self._state.session = _session_named_in(data, agent_id_in(self._source.path))
         return self._state.session or Path(self._source.path).stem
@@ -73,6 +75,7 @@ def _session_named_in(data: bytes, agent_id: str | None) -> str | None:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         if record.session_id:
+            # A subagent's file under another name: its records say `isSidechain` and `agentId`.
             agent = agent_id or (record.agent_id if record.is_sidechain else None)
             return f"{record.session_id}.{agent}" if agent else record.session_id
     return None
@@ -123,9 +126,11 @@ def read_system(context: ClaudeContext, record: ClaudeRecord) -> None:
         begin_compaction(context, record, session)
     elif record.subtype == "api_error":
         add_api_error(context, record, session)
+    # A slash command that runs without the model (`/model`, `/clear`) is written as a system record.
     elif record.subtype == "local_command" and record.content:
         add_message(context, record, session, record.content, None)
         context.changes.counts.messages += 1
+    # `stop_hook_summary` is a fact about the run, unless a hook failed.
     elif record.hook_errors:
         add_hook_error(context, record, session)
     else:
@@ -177,6 +182,7 @@ def begin_compaction(context: ClaudeContext, record: ClaudeRecord, session: Sess
         # The boundary begins a new chain of parents, but its place is after what it compacted. Its logical parent may
         # be a record that was never written.
         record.parent_uuid = record.logical_parent_uuid or UNSET
+    # 1.0.128 to 2.1.20 write `trigger` and `preTokens` alone; nothing is preserved then.
     facts = record.compact_metadata
     kept, lost = _kept_messages(context, record)
     event = CompactionEvent(
@@ -195,6 +201,7 @@ def begin_compaction(context: ClaudeContext, record: ClaudeRecord, session: Sess
     node = session.state.leaf if chosen and session.state.leaf else context.parent_node(record, session)
     if record.uuid is not None:
         context.state.remember_record(record.uuid, node)
+    # Two boundaries in a row: the first compaction was cut off before its summary.
     context.finish_compaction(None)
     context.state.compaction = PendingCompaction(
         event=msgspec.Raw(msgspec.json.encode(event)),
@@ -236,13 +243,16 @@ def read_progress(context: ClaudeContext, record: ClaudeRecord) -> None:
     read as a record of the subagent's session.
     """
     copy = _copy_in(context, record)
+    # `hook_progress` and `bash_progress` hold no record of another session.
     if copy is None or copy.type not in _COPY_READERS:
         add_record_event(context, record, context.session_of(record))
         return
     parent = context.session_of(record)
     if record.uuid is not None:
+        # Progress records are links of the parent's chain in early 2.1: the next record may name one as its parent.
         context.state.remember_record(record.uuid, context.parent_node(record, parent))
     child = context.child(copy.agent_id or "")
+    # The link is the same for every copy, so the first one is enough.
     if record.parent_tool_use_id is not None and child.state.leaf is None:
         context.link_subagent(parent.id, child.id, record.parent_tool_use_id)
     _COPY_READERS[copy.type](context, copy)
@@ -257,9 +267,11 @@ def _copy_in(context: ClaudeContext, record: ClaudeRecord) -> ClaudeRecord | Non
     except (msgspec.MsgspecError, UnicodeDecodeError):
         context.report("the copied record has another shape", "error", "$.data.message")
         return None
+    # The copy is without the fields that `progress` has around it.
     copy.is_sidechain, copy.agent_id = True, data.agent_id
     copy.session_id = copy.session_id or record.session_id
     copy.timestamp = copy.timestamp or record.timestamp
+    # Exact JSON of blocks is looked up in the record that is read, which is now the copy.
     context.json = bytes(data.message)
     return copy
 
@@ -276,6 +288,7 @@ def read_session_fact(context: ClaudeContext, record: ClaudeRecord) -> None:
             return
         session = context.session_of(record)
     else:
+        # Titles, costs and the leaf have no `uuid` and no session of their own: they are of the file's.
         session = context.main
         session.change.position = context.position
         if record.timestamp is not None and record.timestamp.tzinfo is not UTC:
@@ -307,6 +320,7 @@ def _read_summary(context: ClaudeContext, record: ClaudeRecord, session: Session
     leaf = record.leaf_uuid
     if record.summary is None or leaf is None:
         return
+    # Up to 2.0 a resume writes the titles of other sessions into a new file, by the record in which each ended.
     if leaf not in context.state.nodes:
         context.changes.leaf_titles.append(LeafTitle(record_id=leaf, title=record.summary))
         return

@@ -64,6 +64,8 @@ class ClaudeContext(LineContext):
     # -- sessions
     def session_of(self, record: ClaudeRecord) -> SessionContext:
         """The session that a record belongs to: the file's own, or a sidechain in it. Updates it with the record."""
+        # In a subagent's own file (2.0 and later) every record is `isSidechain`; only in a parent's log does the flag
+        # mean another session.
         session = self.main if self.is_subagent or not record.is_sidechain else self._sidechain_of(record)
         self._update_session(record, session)
         return session
@@ -84,6 +86,7 @@ class ClaudeContext(LineContext):
         Up to 1.0.x such records have no agent id: the session is named after its root record.
         """
         sidechains, parent = self.state.sidechains, record.parent_uuid
+        # `agentId` came with 2.0. Before, a sidechain is the chain of parents from its root record.
         if record.agent_id is not None:
             session = self.child(record.agent_id)
         elif isinstance(parent, str) and parent in sidechains:
@@ -113,10 +116,14 @@ class ClaudeContext(LineContext):
         if record.cwd:
             change.cwd = record.cwd
             known = change.project_at
+            # Where two files hold one session, the earliest `cwd` names the project: a later one may be a folder that a
+            # command changed to.
             if change.project_path is None or (moment is not None and (known is None or moment < known)):
                 change.project_path, change.project_at = record.cwd, moment
         if record.forked_from is not None or record.request_session_id is not None:
             self._link_fork(record)
+        # A subagent's records name only the outermost session. The call's result and `meta.json` may know the parent
+        # better.
         if self.is_subagent and not self.state.linked:
             self.state.linked = True
             self.link_subagent(session_id(self.root), self.main.id, inferred=True)
@@ -135,6 +142,7 @@ class ClaudeContext(LineContext):
         `/branch` writes `forkedFrom`. Other copies name their session as that of the request, or keep its `sessionId`.
         """
         original = record.forked_from.session_id if record.forked_from else record.request_session_id
+        # `session_id` is no mark of a copy: it names the session in which the process began.
         original = original or record.session_id
         return None if original == self.root else original
 
@@ -184,6 +192,8 @@ class ClaudeContext(LineContext):
             # was on a damaged line: the record follows the newest message.
             if record.type == "user" and len(nodes) >= RECENT_RECORDS:
                 return unresolved_node(parent)
+        # An assistant record with a null parent lost it: only a prompt, or what was injected before one, begins a
+        # chain.
         elif parent is None and record.uuid is not None and record.type != "assistant":
             return ROOT
         return session.state.leaf or ROOT
@@ -212,6 +222,7 @@ class ClaudeContext(LineContext):
     def advance(self, record: ClaudeRecord, session: SessionContext, message_id: str, origin: Origin | None) -> None:
         """Make a message that was added the newest of its session. `origin` is None for an assistant message."""
         state = session.state
+        # The summary is the first message behind a `compact_boundary`.
         if self.state.compaction is not None:
             self.finish_compaction(message_id if origin is Origin.COMPACTION else None)
         state.leaf = message_id
@@ -239,6 +250,7 @@ class ClaudeContext(LineContext):
                 parent_id=pending.parent_id,
             )
         )
+        # What the compaction leaves out of the context depends on the whole tree, which only the store has.
         session = self.main if pending.session_id == self.main.id else self._child(pending.session_id)
         session.change.relink = True
 
@@ -250,6 +262,7 @@ class ClaudeContext(LineContext):
 
     def add_event(self, event: HistoryEvent, record: ClaudeRecord, session: SessionContext) -> EventChange:
         """Add the event that a record is, at the record's place in the chain."""
+        # Records without a `uuid` (titles, costs, the leaf) stand outside the chain: nothing names them as parent.
         node = self.parent_node(record, session) if record.uuid is not None else ROOT
         change = EventChange(
             session_id=session.id,
@@ -331,9 +344,11 @@ def add_event_of_kind(
             created_at=record.timestamp,
             kind=kind,
             known=outcome is not None,
+            # Of an unknown kind no field is known to matter, so all of a small record is kept.
             data=_small_data(context) if outcome is None else _kept_data(context, fields),
         )
     change = context.add_event(event, record, session)
+    # An attachment without text may be the very record that an early reply names as its parent.
     resolve_early_replies(context, record, session, change.parent_id or ROOT)
     context.changes.counts.events += 1
 
@@ -377,6 +392,7 @@ def precedes_early_replies(record: ClaudeRecord, session: SessionContext) -> boo
     """Whether a record is older than the assistant messages that the log begins with, and so belongs before them."""
     early = session.state.early_replies
     return (
+        # A record without a `uuid` (a title, the leaf) has no place in the chain that could be wrong.
         early is not None and record.uuid is not None and record.timestamp is not None and record.timestamp < early.at
     )
 

@@ -25,6 +25,7 @@ _NOTIFICATION = "<task-notification>"
 
 def _read_prompt(reading: HookReading) -> None:
     """Also what tells the model that a subagent in the background has ended comes as a prompt."""
+    # `UserPromptSubmit` is fired for them too, so a turn would begin that nobody asked for.
     if reading.event.prompt and reading.event.prompt.startswith(_NOTIFICATION):
         reading.show_prompt(reading.event.prompt, Origin.NOTIFICATION)
     else:

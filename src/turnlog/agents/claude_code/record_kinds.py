@@ -200,6 +200,7 @@ _RUN_METADATA = dict.fromkeys(
         "permission-mode",
         "pr-link",
         "summary",
+        # These two end a turn: see `_TURN_MARKERS` of the agent.
         "system/stop_hook_summary",
         "system/turn_duration",
         "tag",
@@ -302,6 +303,7 @@ KEPT_FIELDS: dict[str, tuple[str, ...]] = {
     "tag": ("tag",),
     "tools-used": ("tools",),
     "attachment/command_permissions": ("attachment",),
+    # What a hook said is nowhere else when `rendered` is missing.
     "attachment/hook_additional_context": ("attachment",),
     "attachment/hook_blocking_error": ("attachment",),
     "attachment/hook_cancelled": ("attachment",),

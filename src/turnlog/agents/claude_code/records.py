@@ -434,6 +434,7 @@ _FIELDS_NOT_READ = """
 """
 """Fields that were seen and are not decoded. Where one is needed, it is read from the record's JSON."""
 
+# Fields are declared as raw JSON, so that they cost a look and no decode.
 _FIELDS = [
     (f"not_read_{name}", Raw | UnsetType, msgspec.field(name=name, default=UNSET)) for name in _FIELDS_NOT_READ.split()
 ]

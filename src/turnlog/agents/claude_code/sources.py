@@ -61,6 +61,7 @@ def _session_folder(folder: os.DirEntry[str], root: Path) -> Iterator[Source]:
     for entry in entries(folder.path):
         if is_file(entry):
             yield from _matching(entry, source_in_session_folder, root)
+        # 2.1 and later; 2.0 has the files beside the session, up to 1.0 they are in its log.
         elif is_folder(entry) and entry.name == "subagents":
             yield from _subagents(entry.path, folder.name, root, _MOST_NESTED)
         elif is_folder(entry) and entry.name == "tool-results":
@@ -92,6 +93,7 @@ def _subagents(folder: str, parent: str, root: Path, depth: int) -> Iterator[Sou
 def source_of(path: Path, root: Path | None = None) -> Source | None:
     """What the file at `path` is by its place and name; None when it is not Claude Code's. It is not opened."""
     absolute = path.absolute()
+    # A file that the user names may lie in a copy of a home: whatever has a folder `projects`.
     root = root or next((folder.parent for folder in absolute.parents if folder.name == "projects"), absolute.parent)
     parents = [folder.name for folder in absolute.parents]
     if "subagents" in parents[:_MOST_NESTED]:
@@ -114,6 +116,7 @@ def source_in_project(path: str, root: Path) -> Source | None:
     stem, dot, ending = path.rpartition(os.sep)[2].rpartition(".")
     if not dot or ending != "jsonl":
         return None
+    # 2.0.x. The file's name has the agent's id and not the session's.
     if stem.startswith("agent-"):
         return _source(path, root, SourceKind.SUBAGENT, None)
     return _source(path, root, SourceKind.SESSION, stem)
@@ -252,6 +255,7 @@ def _read_meta(meta: _Meta, child: str, run: str | None, changes: Changes) -> No
         parent = f"{parent}.{meta.parent_agent_id}"
     # A subagent of a subagent is in the same folder. Before 2.1.231 its file names the call that started it, but not
     # the session of that call, so another source may know the parent better.
+    # `spawnDepth` is known since 2.1.200, `parentAgentId` since 2.1.231.
     nested = meta.parent_agent_id is None and (meta.spawn_depth or 1) > 1
     changes.links.append(
         Link(

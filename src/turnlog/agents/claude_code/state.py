@@ -307,12 +307,14 @@ class ClaudeMessageDraft:
                 self.created_at = moment
             if self.completed_at is None or moment > self.completed_at:
                 self.completed_at = moment
+        # Its counts are zeros, its `model` is no model, and its id is no id of the provider.
         if message.model == SYNTHETIC:
             self.synthetic = True
             if record.is_api_error_message:
                 self.error = _error_of(record, message)
         elif message.model is not None:
             self.model = message.model
+        # Lines of 1.0.24 to 2.1.20 often have none; later versions repeat it on every line.
         if message.stop_reason is not None:
             self.raw_stop_reason = message.stop_reason
         if record.request_id is not None:
@@ -321,9 +323,11 @@ class ClaudeMessageDraft:
             self.requested_model = record.requested_model
         if record.is_aborted_mid_stream:
             self.aborted = True
+        # Only 0.2 writes `costUSD`.
         if record.cost_usd is not None:
             self.cost = Cost(amount=Decimal(str(record.cost_usd)), kind="reported")
         if message.usage is not None and not self.synthetic:
+            # Most lines repeat the same counts: one of them is enough to remember.
             usage = (message.stop_reason is not None, message.usage)
             if not self.usages or self.usages[-1] != usage:
                 self.usages.append(usage)
@@ -347,6 +351,7 @@ class ClaudeMessageDraft:
         Every line of a message repeats the counts. Lines with a stop reason have the final ones and overrule the
         others; among lines of the same kind the larger count wins.
         """
+        # 1.0.24 to 2.1.20 write the counts of the stream's start, without a stop reason, on most lines.
         final = any(final for final, _ in self.usages)
         counted = [usage_of(wire, final=final) for is_final, wire in self.usages if is_final is final]
         return reduce(merge_usage, counted, None)
@@ -380,6 +385,7 @@ class ClaudeMessageDraft:
         """The message as this feed knows it. The draft cannot be used afterwards."""
         # A draft and its calls refer to each other. Emptying `parts` frees them without the garbage collector.
         parts, self.parts = self.parts, {}
+        # Since 2.1.28x `apiBlockIndex` numbers blocks, and lines may stand in another order than that.
         numbers = list(parts)
         if numbers != sorted(numbers):
             parts = dict(sorted(parts.items()))
@@ -424,6 +430,7 @@ class ClaudeMessageDraft:
             return "error"
         if self.synthetic:
             return None
+        # `isAbortedMidStream` stands on what had come before Escape, which has no stop reason.
         if self.aborted and self.raw_stop_reason is None:
             return "aborted"
         return STOP_REASONS.get(self.raw_stop_reason) if self.raw_stop_reason is not None else None
@@ -459,6 +466,7 @@ class ClaudeCallDraft:
 
     def add_result(self, result: ToolResult) -> None:
         """Add a result. One with the id of a known result is a copy and changes nothing."""
+        # A resume or a `progress` record copies the result's record.
         if all(known.id != result.id for known in self.results):
             self.results.append(result)
 
@@ -466,6 +474,7 @@ class ClaudeCallDraft:
         """The call with the results so far."""
         results = self.results
         if not results:
+            # A call without a result still runs unless the next turn has begun: see `abort_pending_calls`.
             state = ToolState.ABORTED if self.abandoned else ToolState.INPUT_AVAILABLE
         elif len(results) == 1:
             state = STATE_OF_STATUS[results[0].status]

@@ -101,6 +101,7 @@ class ClaudeStreamFold:
     def _context_of(self, record: StreamRecord, json: bytes, changes: Changes) -> ClaudeContext:
         """The context of a line's session: the session it names, else that of the line before."""
         state = self._state
+        # Lines of input (`--input-format stream-json`) name no session.
         external = record.session_id or state.session
         if external is None:
             # Input for `--input-format stream-json` names no session: its first line identifies one.
@@ -108,6 +109,7 @@ class ClaudeStreamFold:
         state.session = external
         context = self._contexts.get(external)
         if context is None:
+            # A stream has `tool_result_meta`, which is what a log's decisions are.
             known = state.sessions.setdefault(external, ClaudeState(logs_decisions=True))
             context = self._contexts[external] = ClaudeContext(external, known, is_subagent=False)
             context.changes.diagnostics, context.changes.counts = changes.diagnostics, changes.counts
@@ -125,6 +127,7 @@ earlier run's."""
 def _add(changes: Changes, context: ClaudeContext, moment: int) -> None:
     found = context.finish()
     for session in found.sessions.values():
+        # A stream's lines have no offsets in the log: times order several streams, below every log.
         session.position = moment - _BELOW_ANY_LOG
     changes.sessions.update(found.sessions)
     changes.messages += [
@@ -192,6 +195,7 @@ def _read_assistant(state: ClaudeStreamState, context: ClaudeContext, record: St
     logged = to_log_record(state, record)
     link_subagent_of(state, context, record, logged)
     message = state.messages.get(record.parent_tool_use_id or "")
+    # `apiBlockIndex` is only in logs; the event before this line had the block's `index`.
     if message is not None and logged.message is not None and logged.message.id == message.message_id:
         logged.api_block_index, message.text = message.block, ""
     read_assistant(context, logged)
@@ -219,6 +223,7 @@ def _read_system(state: ClaudeStreamState, context: ClaudeContext, record: Strea
 def _read_result(state: ClaudeStreamState, context: ClaudeContext, record: StreamRecord) -> None:
     """Read the end of a run, with its cost. The log's own total wins over it."""
     context.main.change.reported_cost = record.total_cost_usd
+    # `--output-format json` prints the last line alone; a stream's messages were printed before.
     if context.main.state.leaf is None and record.subtype == "success":
         _show_final_result(context, record)
     _read_other(state, context, record)
@@ -298,6 +303,7 @@ def to_log_record(state: ClaudeStreamState, record: StreamRecord) -> ClaudeRecor
         logged.permission_decision = fact.permission_decision.as_logged() if fact.permission_decision else None
     call = record.parent_tool_use_id
     if call is not None:
+        # A stream marks a subagent's lines by the call, a log by `isSidechain` and `agentId`.
         logged.is_sidechain = True
         logged.agent_id = record.agent_id or state.agents.get(call, call)
     return logged
@@ -333,10 +339,12 @@ def read_api_event(state: ClaudeStreamState, context: ClaudeContext, record: Str
         return
     if event.type == "message_start" and event.message is not None and event.message.id:
         state.messages[call] = PendingStreamMessage(event.message.id, event.message.model, event.message.usage)
+        # The start has counts that are not final, and a `stop_reason` of null.
         _read_as_record(state, context, record, msgspec.structs.replace(event.message, stop_reason=None, content=[]))
     elif message is None:
         context.report("a piece of a message whose start was not printed", "note")
     elif event.type == "message_delta":
+        # `message_delta` alone has the final counts of a stream.
         reason = event.delta.stop_reason if event.delta else None
         usage = _merge_usage(message.usage, event.usage)
         _read_as_record(

@@ -46,14 +46,17 @@ def read_result(
     """
     call_id = block.tool_use_id or ""
     call, pending_call = context.calls.get(call_id), context.state.calls.get(call_id)
+    # The result's record does not say whether the call is a copy; the call's own does.
     copied_from = call.draft.copied_from if call else pending_call.copied_from if pending_call else None
     message_id = call.draft.id if call else pending_call.message_id if pending_call else None
     facts = record.tool_use_result if isinstance(record.tool_use_result, ResultFacts) else None
     waited_for_aborted = message_id is not None and message_id == context.state.aborted_message
+    # Of parallel calls one runs and the others wait: Escape stops it, and the rest were never refused.
     rejection_before_run: ResultStatus = "aborted" if waited_for_aborted else "denied"
     result = _result_of(context, record, block, index, facts, copied_from, rejection_before_run)
     if result.status == "aborted":
         context.state.aborted_message = message_id
+    # A background task's first result only says that it was started; the report comes in a notification.
     if not result.preliminary:
         context.state.calls.pop(call_id, None)
     elif pending_call is not None:
@@ -62,6 +65,7 @@ def read_result(
         _remember_task(context, session, facts, call_id, message_id, copied_from)
     if record.uuid is not None:
         _place_result(context, record, session, message_id)
+        # Results do not move the end of the conversation to an older message.
         if message_id == session.state.leaf and message_id is not None:
             session.set_newest_record(record.uuid)
     change = ResultChange(
@@ -110,6 +114,7 @@ def _result_of(
     items = content if isinstance(content, list) else None
     is_error = block.is_error is True
     if is_error:
+        # Versions with `permissionDecision` write a denial into that field, so words alone mean Escape there.
         denial_is_logged = context.state.logs_decisions and record.tool_denial_kind is not None
         rejection: ResultStatus = "aborted" if context.state.permissions_bypassed or denial_is_logged else "denied"
         status = status_of_failure(record, text, rejection=rejection, rejection_before_run=rejection_before_run)
@@ -124,6 +129,7 @@ def _result_of(
         preliminary=facts is not None and _is_launch(facts),
         completed_at=record.timestamp,
         duration_ms=duration_of(facts) if facts is not None else None,
+        # The text behind the tag is only a preview.
         spilled_to=_spill_in(context, text, copied_from) if text.startswith("<persisted-output>") else None,
         metadata=_result_metadata(facts) if facts is not None else {},
     )
@@ -133,6 +139,7 @@ def _is_launch(facts: ResultFacts) -> bool:
     """Whether a result only says that a subagent, a command, a monitor or a workflow was started."""
     if facts.is_async is True or isinstance(facts.background_task_id, str):
         return True
+    # A `taskId` alone starts nothing: a monitor has `timeoutMs` too, a workflow `runId`.
     return isinstance(facts.task_id, str) and (facts.timeout_ms is not None or isinstance(facts.run_id, str))
 
 
@@ -189,6 +196,7 @@ def _remember_task(
     agent_id, task_id = facts.agent_id, facts.background_task_id
     if isinstance(agent_id, str):
         # The subagent of a copied call belongs to the session that the call was copied from.
+        # A fork copies the call and its result, but not the subagent's files.
         parent = session_id(copied_from) if copied_from is not None else session.id
         child = session_id(f"{copied_from or context.root}.{agent_id}")
         context.link_subagent(parent, child, call_id, message_id)
@@ -304,6 +312,7 @@ _TASK_STATUS: dict[str, ResultStatus] = {
 def add_task_reports(context: ClaudeContext, record: ClaudeRecord, session: SessionContext, text: str) -> None:
     """Add what background tasks report in a notification: the final results of the calls that started them."""
     for tags in notifications_in(text):
+        # Some notifications name only the task, which the first result of the call did too.
         call_id = tags.get("tool-use-id") or context.state.tasks.get(tags.get("task-id", ""))
         if call_id is not None:
             _add_task_report(context, record, session, call_id, tags)
@@ -312,6 +321,7 @@ def add_task_reports(context: ClaudeContext, record: ClaudeRecord, session: Sess
 def _add_task_report(
     context: ClaudeContext, record: ClaudeRecord, session: SessionContext, call_id: str, tags: dict[str, str]
 ) -> None:
+    # A notification without a `result` says in its `summary` how the task ended.
     report = unescaped(tags.get("result") or tags.get("summary") or "")
     status = _TASK_STATUS.get(tags.get("status", ""), "success")
     result = ToolResult(
@@ -386,6 +396,7 @@ def structured_result(record: bytes, tool_call_id: str) -> Raw | None:
         return structured_result(bytes(found.data.message), tool_call_id)
     content = found.message.content if found.message else None
     call_ids = [block.tool_use_id for block in content if block.tool_use_id] if isinstance(content, list) else []
+    # Imports write several results into one record, whose `toolUseResult` is that of the first.
     if call_ids[:1] != [tool_call_id]:
         return None
     present = (result for result in (found.tool_use_result, found.streamed_result) if isinstance(result, Raw))

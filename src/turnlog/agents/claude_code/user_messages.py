@@ -43,10 +43,13 @@ def read_user(context: ClaudeContext, record: ClaudeRecord) -> None:
     session = context.session_of(record)
     content = message.content or ""
     items = [] if isinstance(content, str) else content
+    # Results come as blocks of user records, because the Messages API has no role of their own for them.
     results = [(index, block) for index, block in enumerate(items) if block.tool_use_id is not None]
     if results:
         _read_results(context, record, session, items, results)
+    # The words of an interrupt stand where a prompt would, and must not begin a turn.
     elif not _read_interrupt(context, record, session, content):
+        # Another prompt than the interrupt's: the rejected calls were denied.
         settle_rejections(context)
         add_message(context, record, session, content, _origin_by_flags(record))
         context.changes.counts.messages += 1
@@ -126,18 +129,21 @@ def add_message(
         origin = Origin.HARNESS
     if record.permission_mode is not None:
         context.state.permissions_bypassed = record.permission_mode == "bypassPermissions"
+    # 2.1.120 to 2.1.300 write the first prompt behind a quick reply: see `fold_context`.
     comes_before_replies = precedes_early_replies(record, session)
     is_first = session.state.leaf is None
     if comes_before_replies:
         parent, branches = context.parent_node(record, session), False
     else:
         parent, branches = context.attach(record, session)
+    # The replies stand in the log already, so no call of theirs may be aborted and no step be counted anew.
     if origin in TURN_ORIGINS and comes_before_replies:
         _begin_turn_of_early_replies(record, session, user_text)
     elif origin in TURN_ORIGINS:
         _note_prompt_during_calls(context, session, message_of_node(parent), message_id)
         _begin_turn(context, record, session, user_text, origin, is_first=is_first)
         session.state.prompted_at, session.state.prompted_by_command = record.timestamp, origin is Origin.COMMAND
+        # A branch that another message begins was not made by the user.
         if branches:
             add_rewind(context, record, session, message_of_node(parent), record_of_node(parent))
     message = Message(
@@ -196,6 +202,7 @@ def _parts_of(
     parts: list[Part] = []
     user_text: list[str] = []
     for index, block in enumerate([ContentBlock(type="text", text=content)] if isinstance(content, str) else content):
+        # Text beside results is a message of its own; the results are read already.
         if block.tool_use_id is not None:
             continue
         if block.type != "text" or block.text is None:
@@ -223,6 +230,7 @@ def _origin_of(parts: tuple[Part, ...], user_text: str) -> Origin:
     """The origin by a message's text. Wrappers alone are injected context; images or files alone are a prompt."""
     if user_text.strip():
         return origin_of_text(user_text)
+    # An image pasted without a word is a prompt; a lone reminder is not.
     return Origin.HARNESS if parts and all(part.type == "text" for part in parts) else Origin.PROMPT
 
 
@@ -257,6 +265,7 @@ def _begin_turn(
     state.turn += 1
     state.step = 0
     state.early_replies = None
+    # 2.0.x starts subagents with the prompt `Warmup` to fill the cache: nobody asked for them.
     if is_first and origin is Origin.SUBAGENT_PROMPT:
         state.warm_up = user_text.strip() == WARM_UP
         if not context.is_subagent:
@@ -313,6 +322,7 @@ def _note_prompt_during_calls(
 def _link_sidechain(context: ClaudeContext, session: SessionContext, prompt: str) -> None:
     """Link a sidechain with its call. Up to 1.0.x no record names it: it is the first one with the same prompt."""
     key = prompt_key(prompt)
+    # Two calls may have the same prompt: each sidechain takes the first one that is left.
     for call_id, call in context.state.calls.items():
         if call.prompt == key:
             call.prompt = None
@@ -333,6 +343,7 @@ def read_attachment(context: ClaudeContext, record: ClaudeRecord) -> None:
     if context.is_known(record):
         return
     session = context.session_of(record)
+    # `rendered` (2.1.280 and later) is what the model got, word for word.
     content: str | list[ContentBlock] = _rendered_blocks(record) or _file_blocks(attachment)
     origin: Origin | None = Origin.HARNESS
     if attachment.type == "queued_command" and attachment.prompt:

@@ -92,6 +92,7 @@ def reasoning_part(part_id: str | None, text: str, part: KlaudePart, provider: s
 
 def call_part(part_id: str | None, call_id: str, name: str, arguments: str, item_id: str | None) -> ToolCallPart:
     """The part for a call. Arguments that are not JSON are kept as text."""
+    # Arguments are text in the record: a stream that was cut leaves JSON without its end.
     given = exact_json(arguments)
     return ToolCallPart(
         id=part_id,
@@ -116,6 +117,7 @@ def exact_json(text: str) -> Raw | UnsetType:
 
 def file_part(part: KlaudePart, part_id: str | None) -> FilePart | None:
     """An image with its bytes, its address, or the path of its file; None for a part that is no image."""
+    # `image_url` is an object up to 1.9 and has its fields on the part since 2.0.
     url = part.url or (part.image_url.url if part.image_url is not None else None)
     if url is not None and url.startswith("data:"):
         return _inline_image(url, part_id)
@@ -142,6 +144,7 @@ def usage_of(usage: KlaudeUsage | None) -> Usage | None:
     if usage is None:
         return None
     counted = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.cache_write_tokens)
+    # A provider that counts nothing is logged with zeros.
     if not any((*counted, usage.reasoning_tokens)):
         return None
     return Usage(
@@ -201,6 +204,7 @@ def _wire_part(raw: Raw) -> KlaudePart:
 
 def _add_signature(found: list[Part], part: KlaudePart, part_id: str, provider: str | None) -> None:
     before = found[-1] if found else None
+    # R-K6: a thought has one signature. A second one, or one behind a call or text, stands for itself.
     if not isinstance(before, ReasoningPart) or (before.provider and "signature" in before.provider.opaque):
         found.append(reasoning_part(part_id, "", part, provider))
         return

@@ -68,6 +68,7 @@ class KlaudeFold:
 
 def _read(context: KlaudeContext, record: KlaudeRecord) -> None:
     outcome = RECORD_KINDS.get(record.type)
+    # `data` is decoded apart from its line, so that a field of another shape leaves the rest of the record.
     context.json = clean_json(bytes(record.data)) if isinstance(record.data, Raw) else b"{}"
     found = DATA.decode(context.json)
     if outcome is None or isinstance(found, str):
@@ -78,6 +79,7 @@ def _read(context: KlaudeContext, record: KlaudeRecord) -> None:
     for problem in found.problems:
         path = problem.json_path.replace("$", "$.data", 1) if problem.json_path else "$.data"
         context.report(problem.reason, problem.severity, path)
+    # Pieces of 1.x without a `response_id` are one answer as long as nothing else stands between them.
     if outcome is not KlaudeRecordOutcome.MESSAGE_PIECE and record.type not in _WITHIN_MESSAGE:
         context.state.pending_message = None
     context.update_times(found.record)
@@ -97,6 +99,7 @@ def detect_log(path: Path, head: bytes) -> Detection:
     ours = next((kind for kind in kinds if kind in HISTORY_EVENTS or kind in CONVERSATION_ITEMS), None)
     if ours is None:
         return Detection(reason="no record of a known class with data" if records else "no line is a JSON object")
+    # 2.0 renamed the classes of messages. Nothing else tells the version.
     is_old = any(kind in CONVERSATION_ITEMS for kind in kinds)
     return Detection(agent=NAME, version="1.x" if is_old else "2.x", source=source or _log_source(path))
 
@@ -120,6 +123,7 @@ def _read_compaction(context: KlaudeContext, kind: str, data: Data) -> None:
     """Read a compaction of the lines before the first kept one. Its summary is a message behind them."""
     kept = _kept_lines(context.state.active, data)
     identity = context.position_id()
+    # The record has no id of its own, and the summary is a message that later ones follow.
     summary_id = f"{identity}.summary"
     context.add_event(
         CompactionEvent(
@@ -131,6 +135,7 @@ def _read_compaction(context: KlaudeContext, kind: str, data: Data) -> None:
         )
     )
     _add_summary(context, summary_id, data, {})
+    # What is left out of the context is worked out over the whole tree, as for a rewind.
     context.state.branched = True
 
 
@@ -179,6 +184,7 @@ def _read_retraction(context: KlaudeContext, kind: str, data: Data) -> None:
 
 
 def _retracted_line(active: list[ActiveLine], data: Data) -> ActiveLine | None:
+    # `retracted_line` counts lines of the file as it was: after a copy into a fork only the text tells.
     by_line = [line for line in active if line.number == data.retracted_line and line.text_crc is not None]
     if by_line:
         return by_line[0]
@@ -188,6 +194,7 @@ def _retracted_line(active: list[ActiveLine], data: Data) -> ActiveLine | None:
 
 
 def _kept_lines(active: list[ActiveLine], data: Data) -> list[ActiveLine]:
+    # `first_kept_index` counts active entries, as their number was when it was written; the line does not change.
     if data.first_kept_line is not None:
         return [line for line in active if line.number >= (data.first_kept_line or 0)]
     return active[max(data.first_kept_index or 0, 0) :]
@@ -231,6 +238,7 @@ def _read_run_metadata(context: KlaudeContext, kind: str, data: Data) -> None:
 
 def _add_cost(context: KlaudeContext, data: Data) -> None:
     """Add the costs of a task, as klaude-code computed them, to the session's total in dollars."""
+    # A `TaskMetadataItem` tells the whole of one task, so totals are summed over tasks and never compared.
     tasks = [data.main_agent, *(data.sub_agent_task_metadata or ())]
     costs = [cost_of(task.usage) for task in tasks if task is not None]
     known = [float(cost.amount) for cost in costs if cost is not None and cost.currency == "USD"]

@@ -103,6 +103,8 @@ class KlaudeContext(LineContext):
         change = self.changes.sessions.get(self.session_id)
         if change is not None and self.state.branched:
             change.relink = True
+            # Without a branch the newest message is the leaf; naming it each time would make the store work out fates
+            # for nothing.
             change.active_leaf = self.state.leaf or ""
         return self.changes
 
@@ -130,6 +132,7 @@ class KlaudeContext(LineContext):
 
     def message_id(self, kind: str, data: Data) -> str:
         """The id of a message: the log's own; else made of its time and content, so that a fork's copy has the same."""
+        # Ids came with 2.0. Where a record has none, its content is what a copy in a fork has in common with it.
         if data.id is not None:
             return data.id
         if data.created_at is None:

@@ -90,6 +90,7 @@ def read_developer(context: KlaudeContext, kind: str, data: Data) -> None:
     fields = fields_of(context.json)
     known = [name for name in _DEVELOPER_FIELDS if name in fields and fields[name] != Raw(b"null")]
     metadata = {name: value_of(fields[name]) for name in known}
+    # 1.x writes the output of a slash command as a developer message.
     is_output = data.command_output is not UNSET and data.command_output != Raw(b"null")
     text = _add(context, kind, data, "developer", Origin.COMMAND_OUTPUT if is_output else Origin.HARNESS, metadata)
     for number in _CHECKPOINT.findall(text):
@@ -99,7 +100,9 @@ def read_developer(context: KlaudeContext, kind: str, data: Data) -> None:
 def read_user(context: KlaudeContext, kind: str, data: Data) -> None:
     """Read a prompt, or what a task, a shell, a peer or klaude-code itself wrote in its place."""
     text = text_of(_parts(context, data, ""))
+    # An unknown `source` is a program's: a person's prompt has had no other since 2.0.
     origin = SOURCE_ORIGINS.get(data.source or "user", Origin.NOTIFICATION)
+    # What klaude-code writes to go on has the `source` of a person; only its words tell.
     if origin is Origin.PROMPT and _HARNESS_PROMPT.match(text):
         origin = Origin.HARNESS
     context.begin_turn(origin)
@@ -153,10 +156,12 @@ def answer_facts(data: Data, usage: KlaudeUsage | None) -> dict[str, Any]:
 
 def read_result(context: KlaudeContext, kind: str, data: Data) -> None:
     """Read the result of a call: its text is one part, images are further parts (R-K3)."""
+    # `output_text` since 2.0, `output` before.
     text = data.output_text if data.output_text is not None else data.output or ""
     content: list[Part] = [TextPart(text=text)] if text else []
     for part, raw in wire_parts([*(data.parts or ()), *(data.images or ())]):
         if part.type == "text":
+            # R-K3: a result's text is `output_text`; its parts are images.
             context.report("a result's parts hold text", "note", "$.data.parts")
             content.append(TextPart(text=part.text or ""))
         else:
@@ -290,6 +295,7 @@ def read_message_piece(context: KlaudeContext, kind: str, data: Data) -> None:
     is_new = known is None or known.response != data.response_id
     current = known
     if known is None or is_new:
+        # Pieces share nothing but `response_id`, so the message is named after it: a copy has the same.
         identity = f"response:{data.response_id}" if data.response_id else context.message_id(kind, data)
         current = state.pending_message = KlaudePendingMessage(identity, data.response_id)
     assert current is not None
@@ -306,6 +312,7 @@ def read_message_piece(context: KlaudeContext, kind: str, data: Data) -> None:
     else:
         context.extend_message(message, step=state.step)
     context.changes.counts.messages += 1
+    # It is the last record of an answer.
     if kind == "ResponseMetadataItem":
         state.pending_message = None
 

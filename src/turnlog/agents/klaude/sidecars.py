@@ -104,6 +104,7 @@ def _read_meta(meta: _Meta, session: str, changes: Changes) -> None:
     if meta.title or child.sub_agent_desc:
         change.titles["generated"] = meta.title or child.sub_agent_desc or ""
     changes.sessions[session] = change
+    # A session that names itself as parent would be its own subagent.
     if meta.parent_session_id and session_id(meta.parent_session_id) != session:
         parent = session_id(meta.parent_session_id)
         changes.links.append(Link(kind="subagent", parent_session_id=parent, child_session_id=session))
