@@ -1,78 +1,16 @@
-"""No log can make a terminal obey it."""
+"""Tables and JSON on a terminal, which obeys no log."""
 
 import json
 import re
-import unicodedata
 from io import BytesIO, TextIOWrapper
 
 import click
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from turnlog.cli import terminal
-from turnlog.cli.terminal import Column, one_line, plain, write_json, write_table
+from turnlog.cli.terminal import Column, write_json, write_table
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-INTRODUCERS = ("\x1b", "\x1b[", "\x9b", "\x1b]0;", "\x9d", "\x90", "\x1bP", "\x1b^")
-ENDS = ("31m", "2J", "c", "\x07", "\x1b\\", "\x9c")
-OTHERS = ("\x08", "\x7f", "\x85", "\r", "\n", "\t", "\x00", "\ud800", "a", "é", "你", "[", "]", ";")
-pieces = st.sampled_from((*INTRODUCERS, *ENDS, *OTHERS))
-hostile = st.lists(pieces | st.text(max_size=3), max_size=30).map("".join)
-
-
-@given(hostile)
-@example("\x1b\x1b[31m[31m")
-@example("\x1b]0;title without an end")
-def test_of_all_control_characters_only_newline_and_tab_are_left(text: str) -> None:
-    assert CONTROLS.search(plain(text)) is None
-
-
-@given(hostile)
-def test_what_was_made_plain_stays_as_it_is_and_can_be_written(text: str) -> None:
-    once = plain(text)
-    assert plain(once) == once
-    once.encode()
-
-
-@given(st.text(st.characters(exclude_categories=("Cc", "Cs")) | st.sampled_from("\n\t")))
-def test_text_without_controls_is_not_touched(text: str) -> None:
-    assert plain(text) == text
-
-
-@given(hostile)
-def test_one_line_is_one_harmless_line(text: str) -> None:
-    line = one_line(text, 20)
-    assert len(line) <= 20
-    assert not any(unicodedata.category(character) == "Cc" for character in line)
-
-
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ("\x1b[1;31mred\x1b[0m", "red"),
-        ("\x9b31mred", "red"),
-        ("\x1b[?25lhidden cursor", "hidden cursor"),
-        ("\x1b]0;new title\x07text", "text"),
-        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
-        ("\x1b]52;c;cm0gLXJmIH4=\x07clipboard", "clipboard"),
-        ("\x9d0;title\x9ctext", "text"),
-        ("\x1bPq#0;2;0;0;0\x1b\\sixel", "sixel"),
-        ("\x1bcreset", "reset"),
-        ("\x1b(0lines", "lines"),
-        ("over\rwritten", "over\nwritten"),
-        ("line\r\nend", "line\nend"),
-        ("back\x08space", "backspace"),
-        ("nul\x00", "nul"),
-    ],
-)
-def test_sequences_go_and_text_stays(text: str, left: str) -> None:
-    assert plain(text) == left
-
-
-def test_a_sequence_without_an_end_does_not_swallow_the_next_line() -> None:
-    assert plain("\x1b]0;no end\nnext").endswith("\nnext")
 
 
 def test_json_escapes_what_a_terminal_would_obey(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,6 +19,14 @@ def test_json_escapes_what_a_terminal_would_obey(capsys: pytest.CaptureFixture[s
     written = capsys.readouterr().out
     assert CONTROLS.search(written) is None
     assert "é 你" in written
+    assert json.loads(written) == {"text": value}
+
+
+def test_json_escapes_what_nobody_sees(capsys: pytest.CaptureFixture[str]) -> None:
+    value = "abc\u202ecba\u2066\u200b\ufeff\u2028 می‌خواهم 👩‍💻"
+    write_json({"text": value})
+    written = capsys.readouterr().out
+    assert r"abc\u202ecba\u2066\u200b\ufeff\u2028 می‌خواهم 👩‍💻" in written
     assert json.loads(written) == {"text": value}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from support.cli_runner import Command, on_terminal
 from support.plain_history import OTHER, SESSION, SUBAGENT
+from turnlog.store.usage_report import UsageReport, UsageRow, UsageTotals, to_csv
 
 pytestmark = pytest.mark.usefixtures("store")
 
@@ -96,6 +97,15 @@ def test_a_spreadsheet_gets_rows_with_empty_cells_for_what_is_unknown(run: Comma
     assert by_name["secret"]["cost"] == by_name["secret"]["label"] == ""
     assert by_name["secret"]["tokens"] == "150"
     assert float(by_name["large"]["cost"]) > 0
+
+
+def test_csv_obeys_no_name(run: Command) -> None:
+    name = "\x1b]0;owned\x07\n\u202e＝cmd;=1+1"  # noqa: RUF001  # a full-width sign is meant
+    assert run("annotate", OTHER, "--title", name).exit_code == 0
+    report = UsageReport("model", (UsageRow(name, name, UsageTotals(calls=2)),), UsageTotals(), (), ())
+    for text in (to_csv(report), run("usage", "--by", "session", "--csv").stdout):
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+        assert '"\'＝cmd;=1+1"' in text  # noqa: RUF001  # a full-width sign is meant
 
 
 def test_the_document_says_what_it_contains(run: Command) -> None:

@@ -10,7 +10,8 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.options import complete_session, examples, find_session, json_option, open_existing, store_option
-from turnlog.cli.terminal import PARTIAL, one_line, plain, progress, write_json
+from turnlog.cli.terminal import PARTIAL, progress, write_json
+from turnlog.plain_text import one_line, plain
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import DatabaseDocument, ForgetDocument, RebuildDocument, RestoreDocument

@@ -22,8 +22,9 @@ from turnlog import __version__
 from turnlog.cli import formatting
 from turnlog.cli.formatting import plural
 from turnlog.cli.options import examples, json_option, limit_option, store_option
-from turnlog.cli.terminal import PARTIAL, plain, write_json
+from turnlog.cli.terminal import PARTIAL, write_json
 from turnlog.errors import SourceError
+from turnlog.plain_text import plain
 
 if TYPE_CHECKING:
     from turnlog.agents.base import Agent, Retention, Source

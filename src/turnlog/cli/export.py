@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.options import complete_session, examples, find_session, open_existing, store_option
-from turnlog.cli.terminal import one_line, write_json_text
+from turnlog.cli.terminal import write_json_text
+from turnlog.plain_text import one_line
 
 if TYPE_CHECKING:
     from turnlog.exports import Export

@@ -10,8 +10,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from turnlog.cli.options import CommandT, examples, json_option, store_option
-from turnlog.cli.terminal import plain, write_json
+from turnlog.cli.terminal import write_json
 from turnlog.errors import TurnlogError
+from turnlog.plain_text import plain
 
 if TYPE_CHECKING:
     from turnlog.agents.base import Agent

@@ -128,7 +128,7 @@ class Commands(click.Group):
 
 
 def _report_waiting(path: str) -> None:
-    from turnlog.cli.terminal import one_line
+    from turnlog.plain_text import one_line
 
     click.echo(f"turnlog: waiting for another process that is writing to {one_line(path)}", err=True)
 
@@ -157,7 +157,7 @@ def _reason(error: OSError) -> str:
 
 
 def _fail(reason: str, code: int) -> NoReturn:
-    from turnlog.cli.terminal import plain
+    from turnlog.plain_text import plain
 
     click.echo(f"turnlog: {plain(reason)}", err=True)
     raise click.exceptions.Exit(code)

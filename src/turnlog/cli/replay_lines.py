@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from turnlog.cli import formatting
-from turnlog.cli.terminal import dim, one_line, plain
+from turnlog.cli.terminal import dim
 from turnlog.model import FilePart
+from turnlog.plain_text import one_line, plain
 from turnlog.replay import (
     AnswerShown,
     CompactionShown,

@@ -25,8 +25,8 @@ import click
 import msgspec
 
 from turnlog.cli.options import examples, store_option
-from turnlog.cli.terminal import plain
 from turnlog.errors import TurnlogError
+from turnlog.plain_text import plain
 from turnlog.store.write_lock import reporting_waits
 
 if TYPE_CHECKING:

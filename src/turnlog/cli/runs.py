@@ -18,7 +18,8 @@ from turnlog.cli.options import (
     period_options,
     store_option,
 )
-from turnlog.cli.terminal import PARTIAL, Column, is_terminal, one_line, plain, write_json, write_table
+from turnlog.cli.terminal import PARTIAL, Column, is_terminal, write_json, write_table
+from turnlog.plain_text import one_line, plain
 from turnlog.store.base import RUN_STATUSES, RunFilter
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from turnlog.cli.options import (
     period_options,
     store_option,
 )
-from turnlog.cli.terminal import is_terminal, one_line, plain, write_json
+from turnlog.cli.terminal import is_terminal, write_json
+from turnlog.plain_text import one_line, plain
 from turnlog.store.search.base import FIELDS, Hit, SearchFilter, SearchPage, SearchSort, search_path
 
 if TYPE_CHECKING:

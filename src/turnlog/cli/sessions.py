@@ -21,7 +21,8 @@ from turnlog.cli.options import (
     period_options,
     store_option,
 )
-from turnlog.cli.terminal import Column, is_terminal, one_line, plain, write_json, write_json_text, write_table
+from turnlog.cli.terminal import Column, is_terminal, write_json, write_json_text, write_table
+from turnlog.plain_text import one_line, plain
 from turnlog.store.base import SessionFilter, SessionSort
 from turnlog.store.values import Page
 

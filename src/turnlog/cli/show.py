@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from turnlog.cli.options import complete_session, examples, find_session, json_option, open_existing, store_option
-from turnlog.cli.terminal import is_terminal, plain, write_json_text
+from turnlog.cli.terminal import is_terminal, write_json_text
 from turnlog.errors import NotFoundError
+from turnlog.plain_text import plain
 
 if TYPE_CHECKING:
     from turnlog.model import Session

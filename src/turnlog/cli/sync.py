@@ -10,7 +10,8 @@ import click
 
 from turnlog.cli import formatting
 from turnlog.cli.options import examples, json_option, store_option
-from turnlog.cli.terminal import PARTIAL, plain, progress, write_json
+from turnlog.cli.terminal import PARTIAL, progress, write_json
+from turnlog.plain_text import plain
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import ImportDocument, SyncDocument

@@ -1,7 +1,7 @@
-"""Writing to a terminal, a pipe or a file: text of logs made harmless, tables, JSON.
+"""Writing to a terminal, a pipe or a file: tables and JSON.
 
-A log may hold anything, also sequences that recolour, retitle or rewrite a terminal, or type into it. Everything
-that came from a log goes through `plain` or `one_line` before it is written. JSON escapes instead of leaving out.
+Everything that came from a log goes through `plain_text` before it is written. JSON is exact, so it escapes instead of
+leaving out.
 """
 
 from __future__ import annotations
@@ -17,36 +17,18 @@ from typing import Any, NamedTuple
 
 import click
 
+from turnlog.plain_text import one_line, replace_unseen
+
 PARTIAL = 6
 """Exit code of a command that finished, although some logs could not be read."""
 
-_SEQUENCES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, modes
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
-    r"|\x1b[ -/]*[0-~]"  # two-character escapes
-)
-_LINE_ENDS = re.compile(r"\r\n?|\x85")
-# Whatever a sequence could begin with: once these are gone, no sequence is left, however the others were nested.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_SPACES = re.compile(r"\s+")
-_UNESCAPED = re.compile(r"[\x7f-\x9f]")
+_UNESCAPED = re.compile("[\x7f-\x9f\u2028\u2029]")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-
-
-def plain(text: str) -> str:
-    """The text without terminal control sequences: of all control characters only newline and tab stay."""
-    return _CONTROLS.sub("", _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text)))
 
 
 def dim(text: str) -> str:
     """The text in dim style."""
     return click.style(text, dim=True)
-
-
-def one_line(text: str, limit: int | None = None) -> str:
-    """The text in one harmless line, cut to `limit` characters with an ellipsis."""
-    line = _SPACES.sub(" ", plain(text)).strip()
-    return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def is_terminal() -> bool:
@@ -79,16 +61,16 @@ def write_json_text(text: str) -> None:
 
     What JSON may hold unescaped and a terminal would obey is escaped, and so is what the output's encoding cannot hold.
     """
-    escaped = _UNESCAPED.sub(_escape, text)
+    escaped = replace_unseen(_UNESCAPED.sub(lambda match: _escape(match[0]), text), _escape)
     try:
         escaped.encode(sys.stdout.encoding)
     except UnicodeEncodeError:
-        escaped = _BEYOND_ASCII.sub(_escape, escaped)
+        escaped = _BEYOND_ASCII.sub(lambda match: _escape(match[0]), escaped)
     click.echo(escaped, nl=False)
 
 
-def _escape(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass")
+def _escape(characters: str) -> str:
+    units = characters.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 

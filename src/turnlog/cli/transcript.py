@@ -14,7 +14,7 @@ import click
 from msgspec import UNSET
 
 from turnlog.cli import formatting
-from turnlog.cli.terminal import dim, one_line, plain
+from turnlog.cli.terminal import dim
 from turnlog.formats.labels import STATES, Note, event_label, part_label
 from turnlog.model import (
     CompactionEvent,
@@ -37,6 +37,7 @@ from turnlog.model import (
 )
 from turnlog.model.call_summary import call_summary
 from turnlog.model.message import command_line
+from turnlog.plain_text import one_line, plain
 from turnlog.store.values import PlacedMessage
 
 SUMMARY_LENGTH = 100

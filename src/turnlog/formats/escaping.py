@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 
+from turnlog.plain_text import replace_unseen
+
 _LINE_ENDS = re.compile("\r\n?|\x85|\u2028|\u2029")
 _PICTURES = {code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A)} | {0x7F: 0x2421}
-_STRANGE = dict.fromkeys([*range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD)
-_SHOWN = _PICTURES | _STRANGE | dict.fromkeys(range(0xD800, 0xE000), 0xFFFD)
-_ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_SHOWN = _PICTURES | dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000)], 0xFFFD)
+_ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _ODD_BYTES = bytes(code for code in (*_SHOWN, 0x0D) if code < 0x80)
 _TICKS = re.compile("`+")
 _PUNCTUATION = re.compile(
@@ -25,10 +26,14 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"
 
 
 def visible(text: str) -> str:
-    """The text with a picture (`␛`) for each control character but newline and tab, U+FFFD for what has none."""
+    """The text with a picture (`␛`) for each control character but newline and tab, U+FFFD for what has none.
+
+    What nobody sees, and what turns the direction of a line, is U+FFFD too (`plain_text`).
+    """
     if text.isprintable():
         return text
-    return _LINE_ENDS.sub("\n", text).translate(_SHOWN) if _is_odd(text) else text
+    shown = _LINE_ENDS.sub("\n", text).translate(_SHOWN) if _is_odd(text) else text
+    return replace_unseen(shown, lambda character: "\ufffd")
 
 
 def _is_odd(text: str) -> bool:

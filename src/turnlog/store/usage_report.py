@@ -14,6 +14,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
+from turnlog.plain_text import csv_cell
 from turnlog.store.base import UsageBy
 
 _CALLS: Final = (
@@ -28,9 +29,6 @@ _SUBAGENTS_INCLUDED: Final = "What subagents did is in it."
 _COST: Final = (
     "Cost is computed from tokens and the prices of the day, call by call; what agents reported is beside it."
 )
-
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
-"""How a cell begins that a spreadsheet would compute."""
 
 
 class Dollars(Decimal):
@@ -150,19 +148,15 @@ def _omissions(totals: UsageTotals) -> tuple[str, ...]:
 def to_csv(report: UsageReport) -> str:
     """The rows of a report as CSV (RFC 4180). What is unknown is empty; money is US dollars."""
     text = io.StringIO()
-    writer = csv.writer(text)
+    # Quoted as a whole, a name stays one cell also where a spreadsheet takes a semicolon for the end of one.
+    writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC)
     columns = tuple(UsageTotals.__dataclass_fields__)
     writer.writerow((report.by, "label", *columns))
     for row in report.rows:
         numbers = (_cell(getattr(row.totals, name)) for name in columns)
-        writer.writerow((_inert(row.name), _inert(row.label), *numbers))
+        writer.writerow((csv_cell(row.name or ""), csv_cell(row.label or ""), *numbers))
     return text.getvalue()
 
 
-def _cell(value: int | Decimal | None) -> str:
-    return "" if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
-
-
-def _inert(text: str | None) -> str:
-    """A text of a log that no spreadsheet takes for a formula."""
-    return "" if text is None else f"'{text}" if text.startswith(_FORMULA) else text
+def _cell(value: int | Decimal | None) -> str | int:
+    return "" if value is None else f"{value:f}" if isinstance(value, Decimal) else value

@@ -16,6 +16,7 @@ import msgspec
 
 from turnlog.agents.changes import NAMED_AFTER, LeafTitle
 from turnlog.model.session import TitleSource
+from turnlog.plain_text import one_line
 
 _LOOKUP_SIZE = 500
 
@@ -124,8 +125,12 @@ def _marks(values: Sequence[str]) -> str:
 
 
 def choose_title(titles: Mapping[TitleSource, str]) -> tuple[str, TitleSource] | None:
-    """The title to show and where it is from: the user's own before the agent's, the first prompt last (R-C6)."""
+    """The title to show and where it is from: the user's own before the agent's, the first prompt last (R-C6).
+
+    It is shown in one line, without control characters and what nobody sees; `titles` are kept as they were.
+    """
     for source in get_args(TitleSource):
-        if titles.get(source):
-            return titles[source], source
+        title = one_line(titles.get(source, ""))
+        if title:
+            return title, source
     return None

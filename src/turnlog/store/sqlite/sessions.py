@@ -13,6 +13,7 @@ import msgspec
 
 from turnlog.model import Ownership, Project, Relationship, Session, SessionCounts
 from turnlog.model.usage import BUCKETS
+from turnlog.plain_text import one_line
 from turnlog.store.base import EVERY_SESSION, SessionFilter, SessionSort
 from turnlog.store.reconcile.lineage import NEAREST
 from turnlog.store.rows import dollars, moment, priced, usage_total
@@ -244,7 +245,7 @@ class SessionQueries(Connections):
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
                     session_id,
-                    after.title or None,
+                    one_line(after.title or "") or None,
                     after.starred,
                     after.archived,
                     json.dumps(tags),

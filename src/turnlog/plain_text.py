@@ -1,0 +1,83 @@
+"""Text of logs where people see it: on a terminal, as a title, in a cell of a spreadsheet.
+
+A log may hold anything: sequences that recolour, retitle or rewrite a terminal or type into it, characters that turn
+the direction of a line so that it reads as another, and characters that nobody sees. What is stored stays as it was;
+every text passes one of these functions on its way out. JSON is exact: it escapes instead (`cli.terminal`), and
+documents show a sign in their place (`formats.escaping`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor, modes
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, SOS, PM, APC
+    r"|\x1b[ -/]*[0-~]"  # two-character escapes
+)
+_LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029]")
+# Whatever a sequence could begin with: once these are gone, no sequence is left, however the others were nested.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_SPACES = re.compile(r"\s+")
+
+_JOINED_SCRIPTS = (
+    # Arabic and its kin, Indic scripts, Mongolian
+    "\u0600-\u061b\u061d-\u06ff\u0700-\u074f\u0750-\u077f\u07c0-\u07ff\u0840-\u08ff\ufb50-\ufdff\ufe70-\ufefc"
+    "\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1b00-\u1bff\ua800-\uaaff\U00011000-\U00011fff"
+    "\u1810-\u18af"
+)
+"""Scripts whose spelling needs joiners (U+200C, U+200D)."""
+
+_EMOJI = "\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+
+_UNSEEN = re.compile(
+    # Flags of England, Scotland and Wales: the one use that tags have.
+    "(\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f)"
+    "|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]"  # marks, embeddings, overrides and isolates of direction
+    "|[\u180e\u200b\u2060-\u2065\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"  # no width
+    f"|(?<![{_JOINED_SCRIPTS}])\u200c"
+    f"|(?<![{_JOINED_SCRIPTS}{_EMOJI}\ufe0f])\u200d"
+    f"|(?<=[{_EMOJI}\ufe0f])\u200d(?![{_EMOJI}])"
+)
+"""Characters that turn a line's direction or that nobody sees, one by one; group 1 is a flag, which stays.
+
+Joiners stay inside an emoji, and in a script that is spelled with them one behind a letter.
+"""
+
+_MAYBE_UNSEEN = re.compile(
+    "[\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Looks for them ten times as fast; most texts have none."""
+
+_FORMULA = frozenset("=+-@\N{MINUS SIGN}＝＋－＠﹦﹢﹣﹫")  # noqa: RUF001  # full-width and small forms are meant
+"""How a cell begins that some spreadsheet would compute."""
+
+
+def plain(text: str) -> str:
+    """The text for a terminal: no control character but newline and tab, nothing unseen, no turn of direction."""
+    return without_unseen(_CONTROLS.sub("", _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text))))
+
+
+def without_unseen(text: str) -> str:
+    """The text without characters that turn a line's direction or that nobody sees."""
+    return replace_unseen(text, lambda character: "")
+
+
+def replace_unseen(text: str, sign: Callable[[str], str]) -> str:
+    """The text with a sign in the place of each character that turns a line's direction or that nobody sees."""
+    if text.isascii() or _MAYBE_UNSEEN.search(text) is None:
+        return text
+    return _UNSEEN.sub(lambda match: match[1] or sign(match[0]), text)
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """The text as a title or a cell of a table: `plain`, in one line, cut to `limit` characters with an ellipsis."""
+    line = _SPACES.sub(" ", plain(text)).strip()
+    return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def csv_cell(text: str) -> str:
+    """The text as a cell of CSV: `one_line`, with an apostrophe before what a spreadsheet would take for a formula."""
+    line = one_line(text)
+    return f"'{line}" if line[:1] in _FORMULA else line

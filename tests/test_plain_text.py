@@ -1,0 +1,142 @@
+"""No log can make a terminal obey it, turn a line round, hide text in it, or compute in a spreadsheet."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from turnlog.formats.escaping import fence, inline, visible
+from turnlog.plain_text import csv_cell, one_line, plain
+from turnlog.store.reconcile.titles import choose_title
+
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+INTRODUCERS = ("\x1b", "\x1b[", "\x9b", "\x1b]0;", "\x9d", "\x90", "\x1bP", "\x1b^")
+ENDS = ("31m", "2J", "c", "\x07", "\x1b\\", "\x9c")
+OTHERS = ("\x08", "\x7f", "\x85", "\r", "\n", "\t", "\x00", "\ud800", "a", "é", "你", "[", "]", ";")
+UNSEEN_AND_KIN = ("\u202e", "\u200d", "\u200b", "\u061c", "ب", "👩", "\ufe0f", "🏴", "\U000e0067")
+pieces = st.sampled_from((*INTRODUCERS, *ENDS, *OTHERS, *UNSEEN_AND_KIN))
+hostile = st.lists(pieces | st.text(max_size=3), max_size=30).map("".join)
+
+
+def unseen(text: str) -> list[str]:
+    """Characters without a width or that turn a line, but for those of flags and joiners."""
+    return [character for character in re.sub("🏴[\U000e0030-\U000e007f]+", "", text) if character in UNSEEN]
+
+
+@given(hostile)
+@example("\x1b\x1b[31m[31m")
+@example("\x1b]0;title without an end")
+def test_of_all_control_characters_only_newline_and_tab_are_left(text: str) -> None:
+    assert CONTROLS.search(plain(text)) is None
+    assert unseen(plain(text)) == []
+
+
+@given(hostile)
+def test_what_was_made_plain_stays_as_it_is_and_can_be_written(text: str) -> None:
+    once = plain(text)
+    assert plain(once) == once
+    once.encode()
+
+
+@given(st.text(st.characters(exclude_categories=("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")) | st.sampled_from("\n\t")))
+def test_text_without_controls_is_not_touched(text: str) -> None:
+    assert plain(text) == text
+
+
+@given(hostile)
+def test_one_line_is_one_harmless_line(text: str) -> None:
+    line = one_line(text, 20)
+    assert len(line) <= 20
+    assert not any(unicodedata.category(character) == "Cc" for character in line)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x9b31mred", "red"),
+        ("\x1b[?25lhidden cursor", "hidden cursor"),
+        ("\x1b]0;new title\x07text", "text"),
+        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]52;c;cm0gLXJmIH4=\x07clipboard", "clipboard"),
+        ("\x9d0;title\x9ctext", "text"),
+        ("\x1bPq#0;2;0;0;0\x1b\\sixel", "sixel"),
+        ("\x1bcreset", "reset"),
+        ("\x1b(0lines", "lines"),
+        ("over\rwritten", "over\nwritten"),
+        ("line\r\nend", "line\nend"),
+        ("back\x08space", "backspace"),
+        ("nul\x00", "nul"),
+    ],
+)
+def test_sequences_go_and_text_stays(text: str, left: str) -> None:
+    assert plain(text) == left
+
+
+def test_a_sequence_without_an_end_does_not_swallow_the_next_line() -> None:
+    assert plain("\x1b]0;no end\nnext").endswith("\nnext")
+
+
+UNSEEN = [
+    *map(chr, (0x061C, 0x180E, 0x200B, 0x200E, 0x200F, 0xFEFF, 0xE0001, 0xE0041)),
+    *map(chr, (*range(0x202A, 0x202F), *range(0x2060, 0x2070))),
+]
+KEPT = {
+    "a family": "👨‍👩‍👧‍👦",
+    "a profession": "👩🏽‍💻",
+    "a flag of a colour": "🏳️‍🌈",
+    "a shaken head": "🙂‍↔️",
+    "the flag of Scotland": "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",
+    "Persian": "می\u200cخواهم",  # noqa: RUF001  # no Latin letters
+    "Hindi": "क्\u200dष and क्\u200cष",
+    "Malayalam": "ന്\u200d",
+    "Japanese": "葛\U000e0100城",
+    "German": "Schiff\u00adfahrt",
+}
+PLACES = {"a terminal": plain, "a title": one_line, "a cell": csv_cell}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("character", UNSEEN, ids=lambda character: f"U+{ord(character):04X}")
+def test_nothing_turns_a_line_or_hides_in_it(character: str, place: str) -> None:
+    show = PLACES[place]
+    assert show(f"pay {character}lla{character} of it") == "pay lla of it"
+    assert show(f"{character}pay") == "pay"
+    assert choose_title({"custom": character, "prompt": f"a {character}title\n here"}) == ("a title here", "prompt")
+
+
+@pytest.mark.parametrize("character", UNSEEN, ids=lambda character: f"U+{ord(character):04X}")
+def test_a_document_shows_a_sign_for_what_nobody_sees(character: str) -> None:
+    for made in (visible(f"a{character}b"), inline(f"a{character}b"), fence(f"a{character}b")):
+        assert character not in made
+        assert "a\ufffdb" in made
+
+
+@pytest.mark.parametrize("text", ["a\u200db", "a\u200cb", "👩\u200d", "👩\u200da", "\u200d💻", "می\u200c\u200cخ"])
+def test_joiners_that_join_nothing_are_not_kept(text: str) -> None:
+    assert len(plain(text)) == len(text) - 1
+    assert "\ufffd" in visible(text)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_a_script_or_an_emoji_needs_stays(name: str) -> None:
+    text = KEPT[name]
+    assert plain(text) == one_line(text) == csv_cell(text) == visible(text) == text
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\u2212", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\ufe66"])
+@pytest.mark.parametrize("before", ["", "\n", "\t", "\r", "\r\n", " ", "\u200b", "\x1b[0m", "\x00", "\u2028"])
+def test_no_cell_is_a_formula(before: str, first: str) -> None:
+    assert csv_cell(f"{before}{first}1+1") == f"'{first}1+1"
+
+
+def test_a_cell_that_is_no_formula_stays() -> None:
+    assert [csv_cell(text) for text in ("", "a=1", "claude-opus", "2026-11-02")] == [
+        "",
+        "a=1",
+        "claude-opus",
+        "2026-11-02",
+    ]
