@@ -25,7 +25,7 @@ from turnlog.chat.runtime import RunRequest
 from turnlog.chat.runtimes import AgentRuntime, ClaudeCodeCommand, CodexCommand, CodexServerCommand
 from turnlog.model.stream import Pause, RunFinish, StreamEvent, TextDelta, ToolOutput
 from turnlog.store import open_store
-from turnlog.store.runs import Run
+from turnlog.store.values import Run
 
 Command: TypeAlias = ClaudeCodeCommand | CodexCommand | CodexServerCommand
 

@@ -9,7 +9,7 @@ import click
 
 from turnlog.chat.runtimes import AgentRuntime
 from turnlog.cli.runs import runs
-from turnlog.store.runs import Run
+from turnlog.store.values import Run
 
 PAGE = (Path(__file__).parent.parent / "docs" / "how-to" / "runs.md").read_text()
 

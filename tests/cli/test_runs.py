@@ -14,7 +14,7 @@ from turnlog import paths
 from turnlog.cli.documents import RunDocument, RunsDocument
 from turnlog.model import Usage
 from turnlog.runs.lifecycle import ended, new_run, save, started
-from turnlog.store.runs import Run
+from turnlog.store.values import Run
 
 
 def done(exit_code: int = 0, **facts: Any) -> Run:

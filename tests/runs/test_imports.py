@@ -18,8 +18,8 @@ from turnlog.cli.documents import RunImportDocument
 from turnlog.model import Message, TextPart, Usage
 from turnlog.runs.imports import RunImport, import_runs, iter_records
 from turnlog.store import open_store
-from turnlog.store.runs import Run
 from turnlog.store.sqlite.forget import forget_for_good
+from turnlog.store.values import Run
 from turnlog.sync.rebuild import rebuild
 
 SMITHERS: dict[str, Any] = {

@@ -16,7 +16,7 @@ from turnlog import paths
 from turnlog.runs.lifecycle import ended, new_run, output_path, save, started
 from turnlog.runs.sessions import link_run
 from turnlog.store import open_store
-from turnlog.store.runs import Run
+from turnlog.store.values import Run
 from turnlog.sync import log_file
 
 ONE, TWO = "aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002"

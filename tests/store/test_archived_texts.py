@@ -22,10 +22,10 @@ from turnlog.errors import StoreError
 from turnlog.model import Fate, Message, MessageEvent, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.model.base import ProviderData
 from turnlog.model.codec import encode, to_json
-from turnlog.store import archived_texts, open_store
-from turnlog.store.archived_texts import SHORTEST, Feed, WholeBodies, leave_out
+from turnlog.store import external_content, open_store
 from turnlog.store.base import Store
 from turnlog.store.connection import connect
+from turnlog.store.external_content import SHORTEST, Feed, WholeBodies, leave_out
 from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.sync import log_file
 from turnlog.sync.rebuild import rebuild
@@ -87,8 +87,8 @@ def check_whole(path: Path, name: str, *messages: Message) -> None:
 def stored(path: Path) -> list[bytes]:
     """Bodies as they are stored."""
     with closing(open_read_only(path)) as connection:
-        read = archived_texts.BodyReader(connection)
-        columns = archived_texts.BODY_COLUMNS
+        read = external_content.BodyReader(connection)
+        columns = external_content.BODY_COLUMNS
         return [read(*row) for row in connection.execute(f"SELECT {columns} FROM messages m ORDER BY key")]
 
 
@@ -246,7 +246,7 @@ def test_a_store_of_an_older_version_is_read_as_it_is(home: Path, path: Path, mo
     old, new = thought("old", proof_of(1)), thought("new", proof_of(2))
     log.message(old)
     with monkeypatch.context() as patch:
-        patch.setattr(archived_texts, "SHORTEST", 1 << 40)
+        patch.setattr(external_content, "SHORTEST", 1 << 40)
         read_home(path, home)
     log.message(new)
     read_home(path, home)

@@ -16,7 +16,7 @@ from support.model_values import values_of
 from support.profiles import examples
 from turnlog.model import BlobRef, FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.store import bodies
-from turnlog.store.bodies import PREVIEW_LENGTH, TEXT_LIMIT, Blob, externalize, resolve
+from turnlog.store.bodies import PREVIEW_LENGTH, TEXT_LIMIT, ExternalContent, externalize, resolve
 
 SIZES = st.sampled_from([0, 1, PREVIEW_LENGTH, TEXT_LIMIT - 1, TEXT_LIMIT, TEXT_LIMIT + 1, 2 * TEXT_LIMIT])
 
@@ -48,7 +48,7 @@ def messages(parts: st.SearchStrategy[Part]) -> st.SearchStrategy[Message]:
 
 def stored(message: Message) -> tuple[bytes, dict[str, bytes]]:
     """The body's JSON and the blobs beside it."""
-    blobs: list[Blob] = []
+    blobs: list[ExternalContent] = []
     body = bodies.pack(externalize(message, blobs))
     return body, {blob.sha256.hex(): blob.data for blob in blobs}
 
@@ -94,7 +94,7 @@ def _plain(part: Part) -> Part:
 @pytest.mark.parametrize("letter", ["x", "\u6f22"])
 def test_a_large_text_leaves_a_preview_and_its_size(letter: str) -> None:
     text = letter * (TEXT_LIMIT + 1)
-    blobs: list[Blob] = []
+    blobs: list[ExternalContent] = []
     part = externalize(Message(id="m", role="user", parts=(TextPart(text=text),)), blobs).parts[0]
     assert isinstance(part, TextPart)
     assert part.text == letter * PREVIEW_LENGTH
@@ -105,7 +105,7 @@ def test_a_large_text_leaves_a_preview_and_its_size(letter: str) -> None:
 
 def test_a_text_at_the_limit_stays_in_the_body() -> None:
     message = Message(id="m", role="user", parts=(TextPart(text="x" * TEXT_LIMIT),))
-    blobs: list[Blob] = []
+    blobs: list[ExternalContent] = []
     assert externalize(message, blobs) is message
     assert blobs == []
 
@@ -115,7 +115,7 @@ def test_a_small_image_is_never_in_the_body() -> None:
     image = FilePart(media_type="image/png", data=b"\x89PNG")
     result = ToolResult(id="r", content=(TextPart(text="before"), image, TextPart(text="after")))
     call = ToolCallPart(tool_call_id="c", tool_name="t", results=(result,))
-    blobs: list[Blob] = []
+    blobs: list[ExternalContent] = []
     external = externalize(Message(id="m", role="user", parts=(image, call)), blobs)
     assert [blob.data for blob in blobs] == [b"\x89PNG"] * 2
     assert blobs[0].sha256 == blobs[1].sha256

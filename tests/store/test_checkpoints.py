@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from turnlog.store.checkpoints import Checkpointer
-from turnlog.store.connection import PAGE_SIZE, connect
+from turnlog.store.connection import PAGE_SIZE, Checkpointer, connect
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 

@@ -16,7 +16,7 @@ from turnlog.model.codec import to_json
 from turnlog.store import open_store
 from turnlog.store.base import FileFilter, Store
 from turnlog.store.connection import connect
-from turnlog.store.file_paths import resolve_path, spellings, touched_paths
+from turnlog.store.rows import resolve_path, spellings, touched_paths
 from turnlog.store.sqlite.forget import forget_for_good
 
 PATCH = """*** Begin Patch

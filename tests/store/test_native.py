@@ -17,8 +17,8 @@ from turnlog.model.message import Role
 from turnlog.store import bodies, open_store
 from turnlog.store.base import ToolCallFilter
 from turnlog.store.frames import BodyReader
-from turnlog.store.native import NativeSessions
 from turnlog.store.sqlite.forget import forget_for_good
+from turnlog.store.writing.native import NativeSessions
 from turnlog.sync.rebuild import rebuild
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

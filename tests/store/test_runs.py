@@ -17,8 +17,8 @@ from turnlog.errors import NotFoundError
 from turnlog.model import Usage
 from turnlog.store import open_store
 from turnlog.store.base import RunFilter, Store
-from turnlog.store.runs import Run
 from turnlog.store.sqlite.forget import forget_for_good
+from turnlog.store.values import Run
 from turnlog.sync.rebuild import rebuild
 
 START = datetime(2026, 11, 21, 10, tzinfo=UTC)

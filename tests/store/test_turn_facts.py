@@ -27,8 +27,8 @@ from turnlog.model.codec import to_json
 from turnlog.runs.states import session_states
 from turnlog.store import open_store
 from turnlog.store.base import Store
-from turnlog.store.runs import Run
 from turnlog.store.session_state import SessionState
+from turnlog.store.values import Run
 
 S = "plain:s"
 

@@ -7,7 +7,7 @@ import subprocess
 from support.cli_runner import command
 from turnlog import paths
 from turnlog.store import open_store
-from turnlog.store.runs import Run
+from turnlog.store.values import Run
 
 
 def wrapped(*arguments: str, input: bytes = b"") -> subprocess.CompletedProcess[bytes]:

@@ -14,8 +14,7 @@ import pytest
 
 from turnlog.store.reconcile.passes import AREAS, PASSES, Pass, Reconciliation
 from turnlog.store.writing import batch
-from turnlog.store.writing.sessions import SessionRows
-from turnlog.store.writing.usage import UsageRows
+from turnlog.store.writing.sessions import SessionRows, UsageRows
 
 _FACTS = ("streamed", "forked", "shared", "relinked")
 _PROPERTIES = {"ids": "touched", "keys": "touched", "shared": "sharing"}

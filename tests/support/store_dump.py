@@ -16,7 +16,7 @@ import msgspec
 from turnlog.model.usage import BUCKETS
 from turnlog.store import zstd
 from turnlog.store.archive import Archive
-from turnlog.store.archived_texts import WholeBodies
+from turnlog.store.external_content import WholeBodies
 from turnlog.store.frames import BODY_COLUMNS, MOST_TOGETHER, BodyPlace, BodyReader
 from turnlog.store.packed_columns import PARENT_ID, unpack_data, unpack_ids, unpack_records
 from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, MESSAGE_COUNTS, USAGE_COUNTS

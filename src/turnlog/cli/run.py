@@ -30,7 +30,7 @@ from turnlog.plain_text import plain
 from turnlog.store.write_lock import reporting_waits
 
 if TYPE_CHECKING:
-    from turnlog.store.runs import Run
+    from turnlog.store.values import Run
 
 
 _STDOUT: Final = 1

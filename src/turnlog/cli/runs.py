@@ -24,7 +24,7 @@ from turnlog.store.base import RUN_STATUSES, RunFilter
 
 if TYPE_CHECKING:
     from turnlog.cli.documents import RunDocument, RunImportDocument, RunsDocument
-    from turnlog.store.runs import Run
+    from turnlog.store.values import Run
 
 SHORT = 8
 """Characters of a run's id in a list for people."""

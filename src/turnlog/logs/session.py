@@ -20,6 +20,7 @@ from turnlog.logs.sources import SessionSources, is_empty, read_file, source_of
 from turnlog.model import HistoryEvent, Membership, Message, Project, Session, SessionCounts, ToolCallPart, ToolResult
 from turnlog.model.usage import BUCKETS
 from turnlog.pricing import price_nanos
+from turnlog.store.keys import project_name
 from turnlog.store.reconcile.merge import relationship_of
 from turnlog.store.reconcile.titles import choose_title
 from turnlog.store.rows import (
@@ -33,7 +34,6 @@ from turnlog.store.rows import (
     usage_total,
 )
 from turnlog.store.values import StoredDiagnostic
-from turnlog.store.writing.names import project_name
 
 
 def session_of(

@@ -1,4 +1,4 @@
 """Runs: agents that were started through turnlog, from their first row to the session in their log.
 
-`turnlog run` and the runtimes of `turnlog.chat` start them. Rows are `turnlog.store.runs`.
+`turnlog run` and the runtimes of `turnlog.chat` start them. Rows are `turnlog.store.values`.
 """

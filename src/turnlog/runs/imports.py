@@ -29,8 +29,8 @@ from turnlog.runs.lifecycle import to_milliseconds
 from turnlog.runs.sessions import read_log
 from turnlog.store import open_store
 from turnlog.store.base import RUN_STATUSES, RunStatus
-from turnlog.store.native import AGENT, NativeSessions
-from turnlog.store.runs import Run
+from turnlog.store.values import Run
+from turnlog.store.writing.native import AGENT, NativeSessions
 from turnlog.sync.importing import import_file
 from turnlog.sync.summary import Problem
 from turnlog.sync.workers import indexing

@@ -21,7 +21,7 @@ import msgspec
 from turnlog.errors import TurnlogError
 from turnlog.store import open_store
 from turnlog.store.base import RunStatus
-from turnlog.store.runs import Run, RunOrigin
+from turnlog.store.values import Run, RunOrigin
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 

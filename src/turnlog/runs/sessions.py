@@ -27,7 +27,7 @@ from turnlog.runs.lifecycle import MAX_TEXT_BYTES, output_path, save
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.runs import Run, RunFacts
+from turnlog.store.values import Run, RunFacts
 from turnlog.store.writing.batch import Batch
 from turnlog.sync.importing import import_file
 from turnlog.sync.summary import Problem

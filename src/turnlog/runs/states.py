@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from turnlog.runs.lifecycle import ProcessIdentity, is_alive
 from turnlog.store.base import Store
-from turnlog.store.runs import Run
 from turnlog.store.session_state import RunEvidence, SessionState, session_state
+from turnlog.store.values import Run
 
 
 def session_states(store: Store, session_ids: Iterable[str], now: datetime | None = None) -> dict[str, SessionState]:

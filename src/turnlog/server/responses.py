@@ -28,13 +28,14 @@ from turnlog.model import (
 )
 from turnlog.replay.events import ReplayEvent
 from turnlog.store.base import RunStatus
-from turnlog.store.runs import Run, RunOrigin
 from turnlog.store.search.base import SearchField
 from turnlog.store.session_state import SessionState
 from turnlog.store.usage_report import ModelSummary, ProjectSummary
 from turnlog.store.values import (
     Annotations,
     OutlineEntry,
+    Run,
+    RunOrigin,
     SessionPreview,
     StoreCounts,
     StoredDiagnostic,

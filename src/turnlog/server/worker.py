@@ -19,7 +19,7 @@ import msgspec
 
 from turnlog.errors import TurnlogError
 from turnlog.server.reports import Began, Ended, Failed, Moved, Problem, Report, Saved
-from turnlog.store.checkpoints import Checkpointer
+from turnlog.store.connection import Checkpointer
 from turnlog.store.search.base import search_path
 from turnlog.sync.syncer import Syncer
 from turnlog.sync.watcher import Watcher

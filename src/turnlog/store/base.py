@@ -1,6 +1,6 @@
 """The `Store` protocol: every query of a store, and the filters and words that narrow one.
 
-Values are the model's own, and those of `store.values`, `store.usage_report`, `store.runs`, `store.session_state` and
+Values are the model's own, and those of `store.values`, `store.usage_report`, `store.session_state` and
 `store.window`. The engine is `store.sqlite`. Importing this module imports no database, no msgspec and nothing of the
 model: a usage report must start fast.
 """
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         ToolKind,
         ToolState,
     )
-    from turnlog.store.runs import Run, RunFacts
     from turnlog.store.session_state import TurnFacts
     from turnlog.store.sources import Fingerprint
     from turnlog.store.usage_report import AgentSummary, ModelSummary, ProjectSummary, UsageReport
@@ -49,6 +48,8 @@ if TYPE_CHECKING:
         RawSource,
         ReasoningVolume,
         RestoredFile,
+        Run,
+        RunFacts,
         SessionChanges,
         SessionLink,
         SessionPreview,

@@ -35,8 +35,8 @@ JSON_TYPE = "application/json"
 TEXT_TYPE = "text/plain; charset=utf-8"
 
 
-class Blob(NamedTuple):
-    """A content on its way into the blobs table."""
+class ExternalContent(NamedTuple):
+    """A large or binary content on its way out of a message, into the blobs table."""
 
     sha256: bytes
     media_type: str | None
@@ -58,7 +58,7 @@ def decode(body: bytes) -> Message:
     return decode_message(body)
 
 
-def externalize(message: Message, blobs: list[Blob]) -> Message:
+def externalize(message: Message, blobs: list[ExternalContent]) -> Message:
     """The message with large contents replaced by previews and references; the contents are added to `blobs`."""
     for part in message.parts:
         if _is_large(part):
@@ -95,7 +95,7 @@ def _has_large_input(part: ToolCallPart) -> bool:
     return part.input_text is not None and len(part.input_text) > TEXT_LIMIT
 
 
-def _externalize_part(part: Part, blobs: list[Blob]) -> Part:
+def _externalize_part(part: Part, blobs: list[ExternalContent]) -> Part:
     if not _is_large(part):
         return part
     if isinstance(part, TextPart | ReasoningPart):
@@ -108,17 +108,17 @@ def _externalize_part(part: Part, blobs: list[Blob]) -> Part:
     return _externalize_input(part, blobs) if _has_large_input(part) else part
 
 
-def _externalize_text(part: TextPart | ReasoningPart, blobs: list[Blob]) -> TextPart | ReasoningPart:
+def _externalize_text(part: TextPart | ReasoningPart, blobs: list[ExternalContent]) -> TextPart | ReasoningPart:
     reference = _add(blobs, repair_text(part.text).encode(), TEXT_TYPE)
     return msgspec.structs.replace(part, text=part.text[:PREVIEW_LENGTH], blob=reference)
 
 
-def _externalize_file(part: FilePart, blobs: list[Blob]) -> FilePart:
+def _externalize_file(part: FilePart, blobs: list[ExternalContent]) -> FilePart:
     assert part.data is not None
     return msgspec.structs.replace(part, data=None, blob=_add(blobs, part.data, part.media_type))
 
 
-def _externalize_input(part: ToolCallPart, blobs: list[Blob]) -> ToolCallPart:
+def _externalize_input(part: ToolCallPart, blobs: list[ExternalContent]) -> ToolCallPart:
     if part.input is not UNSET:
         data, kind = bytes(part.input), JSON_TYPE
     else:
@@ -128,14 +128,14 @@ def _externalize_input(part: ToolCallPart, blobs: list[Blob]) -> ToolCallPart:
     return msgspec.structs.replace(part, input=UNSET, input_text=preview, input_blob=reference)
 
 
-def _externalize_result(result: ToolResult, blobs: list[Blob]) -> ToolResult:
+def _externalize_result(result: ToolResult, blobs: list[ExternalContent]) -> ToolResult:
     content = tuple([_externalize_part(part, blobs) for part in result.content])
     return msgspec.structs.replace(result, content=content, structured=UNSET)
 
 
-def _add(blobs: list[Blob], data: bytes, media_type: str) -> BlobRef:
+def _add(blobs: list[ExternalContent], data: bytes, media_type: str) -> BlobRef:
     digest = hashlib.sha256(data)
-    blobs.append(Blob(digest.digest(), media_type, data))
+    blobs.append(ExternalContent(digest.digest(), media_type, data))
     return BlobRef(sha256=digest.hexdigest(), size=len(data), media_type=media_type)
 
 

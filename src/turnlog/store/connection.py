@@ -1,18 +1,24 @@
-"""Opening the store's SQLite file: pragmas, migrations, and the write transaction.
+"""The store's SQLite file: opening it, pragmas, migrations, the write transaction, and checkpoints.
 
 Knows nothing of what the tables mean. Writers wait for each other (`BEGIN IMMEDIATE` and a busy timeout); readers
 never wait (WAL).
+
+SQLite moves what its write-ahead log holds into the database in the middle of a commit, once the log is long, and syncs
+three files for it: on a busy disk that is tenths of a second, in which whoever watches a session waits. A
+`Checkpointer` does it on a thread of its own; who writes goes on meanwhile (`connect(own_checkpoints=False)`).
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Generator, Iterator
+import threading
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from types import TracebackType
+from typing import Literal, Self
 
 from turnlog.errors import SchemaTooNewError, StoreBusyError, StoreError
 from turnlog.store.write_lock import begin, is_busy
@@ -29,6 +35,10 @@ PAGE_SIZE = 8192
 """The end of a row that is larger than a page fills a part of one: the larger pages are, the more stays empty. Smaller
 ones take longer to write and to read."""
 
+REST_SECONDS = 30.0
+"""Time between two checkpoints. The first commit after each waits for the disk once, so that they had better be few;
+what agents write in so long is some megabytes."""
+
 
 def connect(
     path: Path, *, read_only: bool = False, checked: bool = True, own_checkpoints: bool = True
@@ -41,7 +51,7 @@ def connect(
         checked: Let SQLite check and cascade foreign keys. An import does without: it writes children before their
             parents, and each parent would then be looked for in tables that have no index on it.
         own_checkpoints: Let commits move what the write-ahead log holds into the database when it has become long;
-            without, somebody else must (`checkpoints.Checkpointer`).
+            without, somebody else must (`Checkpointer`).
 
     Raises SchemaTooNewError for a store of a newer turnlog, StoreError for a file that is no store.
     """
@@ -93,6 +103,58 @@ def write_transaction(connection: sqlite3.Connection) -> Generator[None]:
         if isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError:
             raise StoreError(f"cannot write to the store: {error}") from error
         raise
+
+
+class Checkpointer:
+    """Checkpoints databases a while after something was committed. `note` may be called on any thread.
+
+    It keeps logs short and promises nothing: a checkpoint that fails or comes too early is made up for by the next.
+    """
+
+    def __init__(self, databases: Sequence[Path], rest: float = REST_SECONDS) -> None:
+        """Start the thread; it sleeps until something is committed."""
+        self._databases = databases
+        self._rest = rest
+        self._committed = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="turnlog-checkpoints", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        """The checkpointer itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the thread, after the checkpoint it may be in."""
+        self._stopped.set()
+        self._committed.set()
+        self._thread.join()
+
+    def note(self) -> None:
+        """Something was committed."""
+        self._committed.set()
+
+    def _run(self) -> None:
+        while self._committed.wait() and not self._stopped.wait(self._rest):
+            self._committed.clear()
+            if self._stopped.is_set():  # just now: what would have told of it is cleared
+                return
+            for database in self._databases:
+                _checkpoint(database)
+
+
+def _checkpoint(database: Path) -> None:
+    """Move what no reader holds back. On a connection made for it: an index may be deleted and made anew meanwhile."""
+    try:
+        with closing(open_file(database, "rw")) as connection:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error as error:
+        # Imported here, since every command opens a store and hardly one logs.
+        import logging
+
+        logging.getLogger(__name__).debug("no checkpoint of %s: %s", database, error)
 
 
 @contextmanager

@@ -114,9 +114,9 @@ class PackedFrames(NamedTuple):
 
 
 class BodyReader:
-    """Reads bodies as they are stored (see `archived_texts`), from one snapshot of the store or inside one transaction.
+    """Reads bodies as they are stored (see `external_content`), from one snapshot or inside one transaction.
 
-    Neighbours cost little.
+    A body in the frame that the last one came from costs no unpacking: read neighbours one after the other.
     """
 
     def __init__(self, connection: sqlite3.Connection, database: str = "main") -> None:

@@ -1,17 +1,21 @@
 """Messages as columns, and sums of columns as values of the model: pure functions, without a database.
 
 The writers store what they return, and take what an older reading of a message added out of the counts by the same
-functions.
+functions. A column says which file a call touches: only calls whose kind is about files are looked at, since a command
+that is run may touch anything.
 """
 
 from __future__ import annotations
 
 import math
+import posixpath
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import msgspec
 from msgspec import UNSET
 
 from turnlog.model import (
@@ -29,12 +33,10 @@ from turnlog.model import (
 )
 from turnlog.model.message import UNCALLED_ORIGINS, command_line
 from turnlog.model.usage import BUCKETS
-from turnlog.store.file_paths import touched_paths
+from turnlog.store.usage_report import NANO
 
 PREVIEW_LENGTH = 200
 """Characters of `messages.text_preview` (R-S25)."""
-
-NANO = 1_000_000_000
 
 MESSAGE_COUNTS = ("messages", "prompts", "steps", "tool_calls", "failed_tool_calls", "reasoning_parts", "files")
 """What a membership adds to its session, whichever session is billed."""
@@ -295,3 +297,88 @@ def usage_total(counts: Sequence[int], calls: int, unknown_calls: int, lower_bou
     }
     exactness = "lower_bound" if lower_bound_calls else "exact"
     return UsageTotal(usage=Usage(**known, exactness=exactness), calls=calls, unknown_calls=unknown_calls)
+
+
+_FILE_KINDS = frozenset({"read", "edit", "delete", "move"})
+
+CHANGING_KINDS = ("edit", "delete", "move")
+"""Kinds of calls after which a file is another."""
+
+_PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+"""The lines of a patch of the form that OpenAI's models write which name a file."""
+
+_ABSOLUTE = re.compile(r"~|[A-Za-z]:[\\/]|\\\\")
+"""How a path of another system, or of a home, begins that does not depend on a folder."""
+
+_DETOUR = re.compile(r"/\.|//|/$")
+"""What a path may hold that leads nowhere else."""
+
+
+class _Named(msgspec.Struct):
+    """The fields of a tool's input that may name files; everything else is skipped."""
+
+    file_path: Any = None
+    path: Any = None
+    notebook_path: Any = None
+    filePath: Any = None
+    filename: Any = None
+    destination: Any = None
+    paths: Any = None
+    changes: Any = None
+    patch: Any = None
+    patchText: Any = None
+    input: Any = None
+
+
+_decoder = msgspec.json.Decoder(_Named)
+
+
+def touched_paths(part: ToolCallPart) -> tuple[str, ...]:
+    """The files that a call names, as it writes them, none twice; none for a call that is about no file."""
+    if part.kind not in _FILE_KINDS:
+        return ()
+    if part.input is msgspec.UNSET:
+        found = _PATCHED.findall(part.input_text or "")
+    else:
+        try:
+            found = _named(_decoder.decode(part.input))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return ()
+    return tuple(dict.fromkeys(path for path in found if isinstance(path, str) and path))
+
+
+def _named(fields: _Named) -> list[Any]:
+    first = (fields.file_path, fields.path, fields.notebook_path, fields.filePath, fields.filename)
+    found: list[Any] = [next((path for path in first if isinstance(path, str) and path), None), fields.destination]
+    found += _several(fields.paths) + _several(fields.changes)
+    for patch in (fields.patch, fields.patchText, fields.input):
+        found += _PATCHED.findall(patch) if isinstance(patch, str) else ()
+    return found
+
+
+def _several(value: Any) -> list[Any]:
+    """Paths in a list, in objects of a list, or as the keys of an object."""
+    match value:
+        case dict():
+            return list(cast("dict[Any, Any]", value))
+        case list():
+            items = cast("list[Any]", value)
+            return [cast("dict[str, Any]", item).get("path") if isinstance(item, dict) else item for item in items]
+        case _:
+            return []
+
+
+def resolve_path(path: str, folder: str | None) -> str:
+    """A path as it is from anywhere: one that depends on a folder, from the folder of its session."""
+    if path.startswith("/"):
+        return posixpath.normpath(path) if _DETOUR.search(path) else path
+    if _ABSOLUTE.match(path):
+        return path
+    return posixpath.normpath(posixpath.join(folder, path)) if folder else posixpath.normpath(path)
+
+
+def spellings(path: str) -> list[str]:
+    """How sessions may write this absolute path: as it is, or from any of the folders above it."""
+    pieces = [piece for piece in path.split("/") if piece]
+    endings = ["/".join(pieces[start:]) for start in range(len(pieces))]
+    return [path, *endings, *(f"./{ending}" for ending in endings)]

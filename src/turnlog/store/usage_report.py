@@ -30,6 +30,9 @@ _COST: Final = (
     "Cost is computed from tokens and the prices of the day, call by call; what agents reported is beside it."
 )
 
+NANO: Final = 1_000_000_000
+"""Nano-dollars in a dollar. Columns of money hold nano-dollars: integers, so that sums are exact."""
+
 
 class Dollars(Decimal):
     """An exact amount of US dollars. In JSON it is a number (`to_json_number`), as a float shows it."""

@@ -1,20 +1,23 @@
-"""What a store returns besides the model's own values: sessions' surroundings, tool calls, files, sources, changes.
+"""What a store returns besides the model's own values: sessions' surroundings, tool calls, files, sources, runs.
 
 Frozen structs that the server and the CLI encode as they are. Times are UTC and aware, sizes bytes. Usage and the
-summaries of agents, models and projects are in `store.usage_report`, runs in `store.runs`, what a session is doing in
-`store.session_state`, windows in `store.window`.
+summaries of agents, models and projects are in `store.usage_report`, what a session is doing in `store.session_state`,
+windows in `store.window`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
-from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypedDict, TypeVar
 
 import msgspec
 
 from turnlog.model import Cost, Fate, HistoryEvent, Membership, Message, Provenance, Relationship
+from turnlog.model.usage import Usage
+from turnlog.store.base import RunStatus
 
 ItemT = TypeVar("ItemT")
 
@@ -31,9 +34,6 @@ class Page(StoreValue, Generic[ItemT], frozen=True):
     """Opaque; None on the last page. It stays good while sessions come and go."""
     total: int | None = None
     """How many items all pages hold, where that was counted."""
-
-
-# -- sessions
 
 
 class SessionPreview(StoreValue, frozen=True):
@@ -119,9 +119,6 @@ class OutlineEntry(StoreValue, frozen=True):
     fate: Fate | None = None
 
 
-# -- tool calls
-
-
 class ToolCall(StoreValue, frozen=True):
     """A tool call as lists show it, without its input and output; `Store.message` has those."""
 
@@ -172,9 +169,6 @@ class ReasoningVolume(StoreValue, frozen=True):
     """Counted apart from output; where a log does not tell them apart they are in `output`."""
 
 
-# -- files
-
-
 class TouchedFile(StoreValue, frozen=True):
     """A file, and how much was done to it."""
 
@@ -215,9 +209,6 @@ class FileHistory(StoreValue, frozen=True):
     """By session, the last first."""
     touches: Page[FileTouch]
     """Call by call, the newest first."""
-
-
-# -- sources
 
 
 class SourceInfo(StoreValue, frozen=True):
@@ -323,8 +314,6 @@ class BlobContent(StoreValue, frozen=True):
     media_type: str | None
 
 
-# -- changes and status
-
 LONGEST_MEMORY: Final = 10_000
 """Numbers of the change sequence over which is remembered what has left a session."""
 
@@ -383,3 +372,80 @@ class StoreStatus(StoreCounts, frozen=True, kw_only=True):
     """The counts, and the number of the last change that is in them."""
 
     change_sequence: int
+
+
+# -- runs
+
+RunOrigin: TypeAlias = Literal["command", "runtime", "import"]
+"""`turnlog run`, a runtime of a chat, or a record of another program that was imported."""
+
+UNFINISHED: Final = ("pending", "running")
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of an agent that was started through turnlog. What is None is not known.
+
+    Not derived from logs: no pass and no rebuild changes a run, and only forgetting its session removes it. A run names
+    its session by id and has no part in the session's totals. Starting, watching and linking runs is `turnlog.runs`.
+    """
+
+    id: str
+    origin: RunOrigin
+    status: RunStatus
+    created_at: datetime
+    agent: str | None = None
+    session_id: str | None = None
+    """The session that the run made or went on with; before its log is read, the one that its command names."""
+    command: tuple[str, ...] = ()
+    """The program and its arguments."""
+    cwd: str | None = None
+    prompt: str | None = None
+    model: str | None = None
+    system_prompt: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    exit_code: int | None = None
+    """Negative: the number of the signal that ended it."""
+    error: str | None = None
+    """Why it failed."""
+    result: str | None = None
+    """The last words of the agent."""
+    log_path: str | None = None
+    log_problem: str | None = None
+    """Why the log was not read, or the session is not known. Such a run has not failed for that."""
+    usage: Usage | None = None
+    """All model calls of the run, those of its subagents included."""
+    cost: Decimal | None = None
+    """US dollars, priced; None when no call could be priced."""
+    tool_calls: int | None = None
+    """Those of its subagents included."""
+    pid: int | None = None
+    """The process that watches over the run: while it lives, the run goes on."""
+    boot_id: str | None = None
+    """The boot of the machine in which `pid` is a process."""
+    process_start: str | None = None
+    """When that process began, in the machine's own words: the system may give the same pid to a later process."""
+    metadata: dict[str, Any] = {}
+    """What another program recorded of it besides, under its own names."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has ended."""
+        return self.status not in UNFINISHED
+
+
+class RunFacts(NamedTuple):
+    """What the messages of a session say of one run."""
+
+    prompt: str | None = None
+    """The first prompt."""
+    model: str | None = None
+    """The model that wrote the last assistant message."""
+    result: str | None = None
+    """The text of the last assistant message that has any."""
+    error: str | None = None
+    """Of the last assistant message, when that was one."""
+    usage: Usage | None = None
+    cost: Decimal | None = None
+    """US dollars, priced; None when no call could be priced."""
+    tool_calls: int = 0

@@ -18,8 +18,8 @@ import msgspec
 from turnlog.agents.base import Agent, RowAgent, Source, SourceKind, reads_rows
 from turnlog.errors import SourceError, StoreError
 from turnlog.store.archive import Archive
-from turnlog.store.archived_texts import make_whole
 from turnlog.store.connection import write_transaction
+from turnlog.store.external_content import make_whole
 from turnlog.store.sources import (
     Fingerprint,
     SourceState,
@@ -30,7 +30,7 @@ from turnlog.store.sources import (
     save_source,
 )
 from turnlog.store.writing.batch import Batch
-from turnlog.store.writing.transaction import Pricer, Saved, SourceRow
+from turnlog.store.writing.transaction import Pricer, SavedChanges, SourceRow
 from turnlog.sync.log_file import LogFile
 from turnlog.sync.summary import Problem
 
@@ -38,7 +38,7 @@ from turnlog.sync.summary import Problem
 class GroupResult(msgspec.Struct, kw_only=True):
     """The outcome of reading a group of sources in one transaction."""
 
-    saved: Saved = msgspec.field(default_factory=Saved)
+    saved: SavedChanges = msgspec.field(default_factory=SavedChanges)
     changed: int = 0
     """Number of sources with new content."""
     problems: list[Problem] = msgspec.field(default_factory=list[Problem])

@@ -97,7 +97,7 @@ Progress = Callable[[Phase, int, int], None]
 """Called with a phase, how much of it is done, and how much there is (files, bytes, messages)."""
 
 
-Saved = Callable[[Set[str], int], None]
+OnSaved = Callable[[Set[str], int], None]
 """Called after a commit with the ids of the sessions that changed, and the last number of the change sequence."""
 
 
@@ -127,7 +127,7 @@ class Syncer:
         store_path: Path,
         *,
         agents: Sequence[Agent] | None = None,
-        on_saved: Saved = lambda sessions, last_change: None,
+        on_saved: OnSaved = lambda sessions, last_change: None,
         own_checkpoints: bool = True,
     ) -> None:
         """Open the store, which is made when it is not there.

@@ -10,8 +10,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from turnlog.store.checkpoints import Checkpointer
-from turnlog.store.connection import without_indexes
+from turnlog.store.connection import Checkpointer, without_indexes
 from turnlog.store.search.base import search_path
 from turnlog.store.search.follower import Follower
 from turnlog.store.search.indexer import Indexer

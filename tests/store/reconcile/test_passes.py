@@ -20,10 +20,10 @@ from turnlog.agents.base import Agent, Source
 from turnlog.model import Message, TextPart
 from turnlog.server.sample import LOGS
 from turnlog.store.connection import connect
-from turnlog.store.native import NativeSessions
 from turnlog.store.reconcile.chat_answers import AgentAnswer
 from turnlog.store.reconcile.passes import PASSES, Pass
 from turnlog.store.reconcile.precedence import PRECEDENCE
+from turnlog.store.writing.native import NativeSessions
 from turnlog.sync.reader import Reader
 
 DATA = Path(__file__).parents[2] / "data"

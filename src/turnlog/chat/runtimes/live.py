@@ -21,7 +21,7 @@ from turnlog.model import Usage, sum_usage
 from turnlog.model.stream import Pause, RunFinish, RunStart, StepFinish, StreamError, StreamEvent
 from turnlog.runs.lifecycle import OutputKeeper, ended, new_run, output_path, save, started
 from turnlog.runs.sessions import link_run
-from turnlog.store.runs import Run
+from turnlog.store.values import Run
 
 logger = logging.getLogger(__name__)
 

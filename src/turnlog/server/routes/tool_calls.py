@@ -24,7 +24,7 @@ from turnlog.server.responses import (
 )
 from turnlog.server.routes.parameters import ListPage, LongPage, Moment, QueryParameters
 from turnlog.store.base import FileFilter, Store, ToolCallFilter
-from turnlog.store.file_paths import CHANGING_KINDS
+from turnlog.store.rows import CHANGING_KINDS
 from turnlog.store.values import FileTouch, FileUse
 
 

@@ -38,7 +38,7 @@ class AgentAnswer(NamedTuple):
     log_id: str
     """The agent's session."""
     run_id: str | None = None
-    """The run that made it (`store.runs`)."""
+    """The run that made it (`store.values.Run`)."""
 
 
 class _ChatMessage(NamedTuple):

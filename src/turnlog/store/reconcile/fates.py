@@ -19,10 +19,10 @@ from turnlog.model import Fate, RecordEvent
 from turnlog.model.codec import decode_event
 from turnlog.model.tree import Placed
 from turnlog.store import zstd
+from turnlog.store.keys import session_id_of
 from turnlog.store.packed_columns import PARENT_ID, unpack_ids
 from turnlog.store.reconcile.forks import shared_compactions
 from turnlog.store.reconcile.merge import fate_of_records, messages_of_records, parents_of, place_messages
-from turnlog.store.session_keys import session_id_of
 from turnlog.store.writing.transaction import Transaction
 
 

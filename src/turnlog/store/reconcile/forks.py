@@ -22,9 +22,9 @@ from turnlog.model import CompactionEvent
 from turnlog.model.codec import decode_event
 from turnlog.store import bodies, zstd
 from turnlog.store.frames import BodyReader
+from turnlog.store.keys import find_key
 from turnlog.store.packed_columns import PARENT_ID, unpack_ids
 from turnlog.store.rows import message_facts
-from turnlog.store.session_keys import find_key
 from turnlog.store.writing.transaction import Transaction
 
 _COLUMNS = "message_key, position, source_key, generation, parent_id, parent_record, step, records, record_ids"

@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from turnlog.agents.base import HOOKED_FROM
-from turnlog.store.session_keys import find_key, session_id_of
+from turnlog.store.keys import find_key, session_id_of
 
 _LOOKUP_SIZE = 500
 

@@ -18,7 +18,7 @@ import msgspec
 from turnlog.agents.changes import RUN, Link
 from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolKind
 from turnlog.store import bodies
-from turnlog.store.blobs import BlobLoader
+from turnlog.store.external_content import BlobLoader
 from turnlog.store.frames import BODY_COLUMNS, BodyReader
 from turnlog.store.rows import milliseconds
 

@@ -14,20 +14,18 @@ from pathlib import Path
 from turnlog.agents.base import Source, SourceKind
 from turnlog.errors import StoreBusyError
 from turnlog.store.archive import Archive
-from turnlog.store.archived_texts import make_whole
 from turnlog.store.connection import connect, write_transaction
+from turnlog.store.external_content import make_whole
 from turnlog.store.frames import drop_bodies
+from turnlog.store.keys import Names, family, session_key
 from turnlog.store.packed_columns import name_parents
 from turnlog.store.reconcile import lineage
 from turnlog.store.reconcile.titles import leaves_of, retitle
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
-from turnlog.store.session_keys import family, session_key
 from turnlog.store.sources import hooks_folder, imports_folder
 from turnlog.store.values import Forgetting
-from turnlog.store.writing.names import Names
-from turnlog.store.writing.sessions import SessionRows
-from turnlog.store.writing.usage import UsageRows
+from turnlog.store.writing.sessions import SessionRows, UsageRows
 
 
 def plan_forgetting(connection: sqlite3.Connection, session_id: str) -> Forgetting:

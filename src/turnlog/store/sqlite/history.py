@@ -43,9 +43,9 @@ from turnlog.model.codec import decode_event
 from turnlog.model.tools import OPEN_STATES
 from turnlog.store import bodies, zstd
 from turnlog.store.frames import BodyReader
+from turnlog.store.keys import session_key
 from turnlog.store.packed_columns import unpack_data
 from turnlog.store.rows import TURN_ORIGINS, moment
-from turnlog.store.session_keys import session_key
 from turnlog.store.session_state import PlacedCall, PlacedMarker, TurnFacts, UnfinishedCall
 from turnlog.store.sqlite.messages import MessageQueries, messages_at, position_of, result_places
 from turnlog.store.sqlite.reading import Connections, Span, held, select_span

@@ -16,12 +16,11 @@ from turnlog.model import Cost, Fate, Membership, Message, Provenance, ToolCallP
 from turnlog.model.codec import encode
 from turnlog.store import bodies
 from turnlog.store.archive import Archive, RecordReader
-from turnlog.store.archived_texts import WholeBodies
-from turnlog.store.blobs import BlobLoader
+from turnlog.store.external_content import BlobLoader, WholeBodies
 from turnlog.store.frames import BODY_COLUMNS, PLACE, BodyPlace
+from turnlog.store.keys import session_key
 from turnlog.store.packed_columns import PARENT_ID, unpack_ids, unpack_records
 from turnlog.store.rows import dollars
-from turnlog.store.session_keys import session_key
 from turnlog.store.sqlite.reading import Connections, Span, held, select_span
 from turnlog.store.values import MessagePlace, PlacedMessage, RawRecord
 

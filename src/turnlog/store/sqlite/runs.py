@@ -14,11 +14,11 @@ import msgspec
 from turnlog.errors import ConflictError, NotFoundError
 from turnlog.model import Message, TextPart, ToolCallPart, Usage, sum_usage
 from turnlog.store.base import EVERY_RUN, RUN_STATUSES, RunFilter
-from turnlog.store.rows import NANO, TURN_ORIGINS, milliseconds, moment, nanos
-from turnlog.store.runs import UNFINISHED, Run, RunFacts
-from turnlog.store.session_keys import family, session_key
+from turnlog.store.keys import family, session_key
+from turnlog.store.rows import TURN_ORIGINS, milliseconds, moment, nanos
 from turnlog.store.sqlite.reading import Connections, aware_milliseconds, decode_cursor, encode_cursor
-from turnlog.store.values import Page
+from turnlog.store.usage_report import NANO
+from turnlog.store.values import UNFINISHED, Page, Run, RunFacts
 
 _COLUMNS: Final = Run.__struct_fields__
 _INSERT: Final = f"INSERT INTO runs ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"

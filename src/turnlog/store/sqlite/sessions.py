@@ -15,9 +15,9 @@ from turnlog.model import Ownership, Project, Relationship, Session, SessionCoun
 from turnlog.model.usage import BUCKETS
 from turnlog.plain_text import one_line
 from turnlog.store.base import EVERY_SESSION, SessionFilter, SessionSort
+from turnlog.store.keys import session_key
 from turnlog.store.reconcile.lineage import NEAREST
 from turnlog.store.rows import dollars, moment, priced, usage_total
-from turnlog.store.session_keys import session_key
 from turnlog.store.sqlite.reading import Connections, aware_milliseconds, decode_cursor, encode_cursor, phases
 from turnlog.store.values import Annotations, AnnotationsChange, Page, SessionLink, SessionPreview
 

@@ -21,10 +21,10 @@ from turnlog.model.codec import decode_event
 from turnlog.store import zstd
 from turnlog.store.archive import Archive
 from turnlog.store.base import EVERY_DIAGNOSTIC, DiagnosticFilter
-from turnlog.store.blobs import load_blob, load_spill
+from turnlog.store.external_content import load_blob, load_spill
+from turnlog.store.keys import family, session_key
 from turnlog.store.packed_columns import unpack_data
 from turnlog.store.rows import moment
-from turnlog.store.session_keys import family, session_key
 from turnlog.store.sources import Fingerprint, known_fingerprints
 from turnlog.store.sqlite.reading import Connections, decode_cursor, encode_cursor
 from turnlog.store.values import (

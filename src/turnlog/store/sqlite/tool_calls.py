@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 from turnlog.model import ToolState
 from turnlog.model.tools import OPEN_STATES
 from turnlog.store.base import EVERY_FILE, EVERY_TOOL_CALL, FileFilter, ToolCallFilter
-from turnlog.store.file_paths import CHANGING_KINDS, resolve_path, spellings
-from turnlog.store.rows import moment
-from turnlog.store.session_keys import session_key
+from turnlog.store.keys import session_key
+from turnlog.store.rows import CHANGING_KINDS, moment, resolve_path, spellings
 from turnlog.store.sqlite.reading import Connections, aware_milliseconds, decode_cursor, encode_cursor, phases
 from turnlog.store.values import (
     FileHistory,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from turnlog.store.base import ALL_USAGE, UsageBy, UsageFilter
 from turnlog.store.sqlite.reading import Connections, aware_milliseconds
 from turnlog.store.usage_report import (
+    NANO,
     AgentSummary,
     Dollars,
     ModelSummary,
@@ -24,9 +25,6 @@ from turnlog.store.usage_report import (
     UsageTotals,
     usage_report,
 )
-
-_NANO = 1_000_000_000
-"""As `rows.NANO`, which comes with the model."""
 
 _DAY_MILLISECONDS = 86_400_000
 _EPOCH = date(1970, 1, 1)
@@ -201,7 +199,7 @@ def _totals(sums: Mapping[str, int]) -> UsageTotals:
 
 
 def _dollars(nanos: int) -> Dollars:
-    return Dollars(Decimal(nanos) / _NANO)
+    return Dollars(Decimal(nanos) / NANO)
 
 
 def _name(by: UsageBy, value: Any) -> str | None:

@@ -1,1 +1,1 @@
-"""What writes rows. `batch.Batch` is what one transaction writes; the other modules each write one kind of row."""
+"""What writes rows. `batch.Batch` is what one transaction writes; `native` are sessions that no log tells of."""

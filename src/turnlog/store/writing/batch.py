@@ -15,12 +15,12 @@ from concurrent.futures import Executor
 
 from turnlog.agents.changes import Changes, Diagnostic, MessageChange, ResultChange
 from turnlog.store.archive import Archive
+from turnlog.store.keys import session_id_of
 from turnlog.store.reconcile.fates import BranchTracker
 from turnlog.store.reconcile.passes import PASSES, Reconciliation
 from turnlog.store.reconcile.streams import note_stream
-from turnlog.store.session_keys import session_id_of
-from turnlog.store.writing.events import EventRows
-from turnlog.store.writing.links import (
+from turnlog.store.writing.events import (
+    EventRows,
     drop_diagnostics,
     drop_older_diagnostics,
     save_diagnostics,
@@ -28,7 +28,7 @@ from turnlog.store.writing.links import (
     save_spill,
 )
 from turnlog.store.writing.messages import MessageInserts, MessageUpdates
-from turnlog.store.writing.transaction import Pricer, Saved, SourceRow, Transaction
+from turnlog.store.writing.transaction import Pricer, SavedChanges, SourceRow, Transaction
 
 _LOOKUP_SIZE = 500
 
@@ -131,7 +131,7 @@ class Batch:
         source_key = self._transaction.source.key
         note_stream(self._connection, source_key, {key for key in keys if key is not None})
 
-    def close(self) -> Saved:
+    def close(self) -> SavedChanges:
         """Reconcile what depends on whole sessions, write sessions and usage, and return what was saved."""
         work = Reconciliation(
             transaction=self._transaction,

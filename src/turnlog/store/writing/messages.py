@@ -19,8 +19,15 @@ from turnlog.model import Fate, Message
 from turnlog.model.merge import merge_messages
 from turnlog.store import bodies, zstd
 from turnlog.store.archive import Archive
-from turnlog.store.archived_texts import WholeBodies, leave_out, note_uses, save_uses
-from turnlog.store.blobs import BlobLoader, replace_blobs, save_blobs
+from turnlog.store.external_content import (
+    BlobLoader,
+    WholeBodies,
+    leave_out,
+    note_uses,
+    replace_blobs,
+    save_blobs,
+    save_uses,
+)
 from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, FramePacker, PackedFrames, save_alone
 from turnlog.store.packed_columns import PARENT_ID, pack_ids, pack_parent, pack_records, unpack_ids, unpack_records
 from turnlog.store.reconcile.fates import BranchTracker
@@ -76,7 +83,7 @@ class MessageInserts:
         self._calls: list[tuple[Any, ...]] = []
         self._paths: list[tuple[str, int, int]] = []
         self._members: list[tuple[Any, ...]] = []
-        self._blobs: list[tuple[bodies.Blob, int]] = []
+        self._blobs: list[tuple[bodies.ExternalContent, int]] = []
         self._uses: list[tuple[int, int]] = []
         self._writing: tuple[list[tuple[Any, ...]], PackedFrames, Callable[[], zstd.Frames]] | None = None
 
@@ -143,7 +150,7 @@ class MessageInserts:
         body = bodies.pack_fresh(message)
         if len(body) <= bodies.TEXT_LIMIT and not facts.has_files and not facts.has_structured:
             return body
-        found: list[bodies.Blob] = []
+        found: list[bodies.ExternalContent] = []
         external = bodies.externalize(message, found)
         self._blobs += [(blob, key) for blob in found]
         return body if external is message else bodies.pack_fresh(external)
@@ -309,7 +316,7 @@ class MessageUpdates:
         old_body = self._texts.whole(stored)
         old = bodies.resolve(bodies.decode(old_body), BlobLoader(self._connection))
         new = change(old)
-        found: list[bodies.Blob] = []
+        found: list[bodies.ExternalContent] = []
         external = bodies.externalize(new, found)
         body = bodies.pack(external)
         if body == old_body:

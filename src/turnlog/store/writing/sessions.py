@@ -1,14 +1,18 @@
-"""The session rows of one transaction: one draft a session, written when the transaction asks for it.
+"""The session rows of one transaction, one draft a session, and the usage that is billed to them.
 
 What feeds say about a session is merged in memory with what its row says (`reconcile.merge.merge_session_changes`), and
 counts are kept as differences. A session so costs one row a transaction, however many files and feeds speak of it.
 Keys are given at once, since messages and events name them.
+
+Usage is kept by day and model, by difference too: what a message added before is taken out by the same numbers that it
+was added with, so a total never drifts from its messages.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,12 +20,16 @@ import msgspec
 
 from turnlog.agents.changes import NAMED_AFTER, SessionChange
 from turnlog.agents.hook_events import TOLD_BY
+from turnlog.model import Message
 from turnlog.model.session import TitleSource
+from turnlog.store import bodies
+from turnlog.store.frames import BodyReader
+from turnlog.store.keys import Names
 from turnlog.store.reconcile.merge import merge_session_changes
 from turnlog.store.reconcile.titles import LeafTitles, title_of
-from turnlog.store.rows import MESSAGE_COUNTS, NANO, USAGE_COUNTS, milliseconds, moment, nanos
+from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS, day_of, milliseconds, moment, nanos, usage_counts
+from turnlog.store.usage_report import NANO
 from turnlog.store.values import LONGEST_MEMORY
-from turnlog.store.writing.names import Names
 
 _FACTS = (
     "project_key",
@@ -58,6 +66,16 @@ _SELECT = (
     " reported_cost, active_leaf, patch_position FROM sessions"
     " WHERE owner_key = 1 AND agent = ? AND external_id = ?"
 )
+
+_USAGE_COLUMNS = (*USAGE_COUNTS, "reported_cost")
+_UPSERT_USAGE = (
+    f"INSERT INTO usage (day, model_key, session_key, {', '.join(_USAGE_COLUMNS)})"
+    f" VALUES ({', '.join('?' * (3 + len(_USAGE_COLUMNS)))})"
+    f" ON CONFLICT DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in _USAGE_COLUMNS)}"
+)
+
+_NO_MODEL = 0
+"""`usage.model_key` of calls whose model is not known."""
 
 
 class Departure(msgspec.Struct, frozen=True):
@@ -395,3 +413,56 @@ def _json(mapping: dict[Any, Any]) -> str | None:
 def _next(connection: sqlite3.Connection, query: str) -> int:
     row = connection.execute(query).fetchone()
     return (row[0] or 0) + 1 if row else 1
+
+
+class UsageRows:
+    """Differences to the usage of one transaction: by day and model, and of the sessions it is billed to."""
+
+    def __init__(self, connection: sqlite3.Connection, names: Names, sessions: SessionRows) -> None:
+        self._connection = connection
+        self._names = names
+        self._sessions = sessions
+        self.days: dict[tuple[int, int, int], list[tuple[int, ...]]] = defaultdict(list)
+        """Day, model and session -> `_USAGE_COLUMNS` of each message that was added, negative of each removed."""
+
+    def add(self, session_key: int, message: Message, cost: int | None) -> None:
+        """Bill a model call to a session: what it used and cost (nano-dollars), on its day."""
+        self._collect(session_key, message, cost, 1)
+
+    def remove(self, session_key: int, message: Message, cost: int | None) -> None:
+        """Take out what `add` added for the same message and cost."""
+        self._collect(session_key, message, cost, -1)
+
+    def _collect(self, session_key: int, message: Message, cost: int | None, sign: int) -> None:
+        counts = usage_counts(message, cost)
+        if counts is None:
+            return
+        model_key = self._names.model(message.model) or _NO_MODEL
+        key = (day_of(milliseconds(message.created_at)), model_key, session_key)
+        reported = nanos(message.cost.amount) or 0 if message.cost is not None else 0
+        added = (*counts, reported)
+        self.days[key].append(added if sign > 0 else tuple([-count for count in added]))
+
+    def bill(self, message_key: int, old: int | None, new: int | None) -> None:
+        """Bill a stored message to session `new` (None: to none) and no longer to `old`."""
+        cost = self._connection.execute("SELECT cost FROM messages WHERE key = ?", (message_key,)).fetchone()[0]
+        message = bodies.decode(BodyReader(self._connection).of(message_key))
+        if old is not None:
+            self.remove(old, message, cost)
+            self._sessions.sequence(old)
+        if new is not None:
+            self.add(new, message, cost)
+            self._sessions.sequence(new)
+        self._connection.execute("UPDATE messages SET pays_key = ? WHERE key = ?", (new, message_key))
+
+    def flush(self) -> None:
+        """Add the differences to the rows by day, and hand those of each session to its draft."""
+        days = {key: [sum(column) for column in zip(*added, strict=True)] for key, added in self.days.items()}
+        for (_, _, session_key), (*counts, _reported) in days.items():
+            self._sessions.draft(session_key).usage_counts.append(counts)
+        self._connection.executemany(_UPSERT_USAGE, [(*key, *counts) for key, counts in days.items() if any(counts)])
+        # A day whose last call was moved to another session or another day is no row at all.
+        self._connection.executemany(
+            "DELETE FROM usage WHERE day = ? AND model_key = ? AND session_key = ? AND calls = 0", list(self.days)
+        )
+        self.days.clear()

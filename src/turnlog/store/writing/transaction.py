@@ -1,7 +1,7 @@
 """What the writers of one transaction share: connection, names, sessions, usage, and the source that is being read.
 
-The modules around it each write one kind of row (`messages`, `events`, `links`, `sessions`, `usage`); `batch.Batch`
-calls them in order.
+The modules around it each write their kind of row (`messages`, `events`, `sessions`); `batch.Batch` calls them in
+order.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from turnlog.agents.base import SourceKind
 from turnlog.agents.changes import MessageChange
 from turnlog.agents.compression import is_compressed
 from turnlog.model import Message, Usage
-from turnlog.store.archived_texts import Feed
+from turnlog.store.external_content import Feed
+from turnlog.store.keys import Names
 from turnlog.store.reconcile.precedence import HOOKS, STREAM
 from turnlog.store.rows import MessageFacts, believable, message_buckets, milliseconds, nanos
-from turnlog.store.writing.names import Names
-from turnlog.store.writing.sessions import SessionRows
-from turnlog.store.writing.usage import UsageRows
+from turnlog.store.writing.sessions import SessionRows, UsageRows
 
 Pricer = Callable[[Usage | None, str | None, str | None, datetime | None], int | None]
 """Usage of one call, its model, who served it, its time -> nano-dollars, or None when the price is not known."""
@@ -54,7 +53,7 @@ class SourceRow(msgspec.Struct, frozen=True):
         return self.kind in HOOKS.kinds
 
 
-class Saved(msgspec.Struct):
+class SavedChanges(msgspec.Struct):
     """What a transaction wrote."""
 
     sessions: set[str] = msgspec.field(default_factory=set[str])
@@ -72,7 +71,7 @@ class Transaction:
         self.names = Names(connection)
         self.sessions = SessionRows(connection, self.names)
         self.usage = UsageRows(connection, self.names, self.sessions)
-        self.saved = Saved()
+        self.saved = SavedChanges()
         self.source = SourceRow(0, "", "", 0, None)
         """The source whose changes are being written."""
         self._feed: Feed | None = None
@@ -88,7 +87,7 @@ class Transaction:
         self._paths[source.key] = (source.is_stream, source.session_id, source.path)
 
     def archived_places(self, change: MessageChange) -> dict[bytes, bytes]:
-        """Text -> place of the long texts of a message that the archive has (`archived_texts`)."""
+        """Text -> place of the long texts of a message that the archive has (`external_content`)."""
         return {} if self._feed is None else self._feed.places(change.message, change.placement.records)
 
     def outranks(self, source_key: int | None, generation: int, session_id: str) -> bool:

@@ -1,4 +1,4 @@
-"""Texts that a body does not repeat, since they stand in the archived log word for word.
+"""Contents outside of message bodies: texts that stand in the archived log, blobs, outputs in files of their own.
 
 What only a provider can read (signatures, encrypted reasoning) is base64, which does not compress, and up to a fifth of
 a log. In a stored body a place in the archive stands for it: `{"$archived":[source,generation,offset,length]}`. Who
@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from turnlog.agents.changes import RecordRef
-from turnlog.errors import StoreError
-from turnlog.model import Message
+from turnlog.errors import NotFoundError, StoreError
+from turnlog.model import BlobRef, Message
+from turnlog.store import bodies, zstd
 from turnlog.store.archive import Archive, RecordReader
 from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, save_alone
+from turnlog.store.values import BlobContent
 
 SHORTEST = 256
 """Characters from which on a text is left out: a place takes about ten bytes, a frame of the archive a millisecond."""
@@ -31,34 +33,6 @@ _BEGINNING = 64
 _MARK = b'"$archived":['
 _PLACE = re.compile(rb'\{( *)"\$archived":\[(\d+),(\d+),(\d+),(\d+)\]\}')
 """A place. What a log itself says in these words has a blank more than it had."""
-
-
-class Feed(NamedTuple):
-    """Bytes of a log that are being read, and where in the archive they are."""
-
-    source_key: int
-    generation: int
-    offset: int
-    data: bytes
-
-    def places(self, message: Message, records: Collection[RecordRef]) -> dict[bytes, bytes]:
-        """Text -> place of the long texts of a message's providers, as far as they stand in its records here."""
-        found: dict[bytes, bytes] = {}
-        for part in message.parts:
-            if part.provider is not None:
-                for text in _long_texts(part.provider.opaque):
-                    at = self._find(text, records)
-                    if at >= 0:
-                        found[text] = _place(self.source_key, self.generation, at, len(text))
-        return found
-
-    def _find(self, text: bytes, records: Iterable[RecordRef]) -> int:
-        """Where a text stands in the log; -1 where it does not stand in these records."""
-        for offset, length, _ in records:
-            start = offset - self.offset
-            if start >= 0 and (at := self.data.find(text, start, start + length)) >= 0:
-                return self.offset + at
-        return -1
 
 
 class WholeBodies:
@@ -89,6 +63,34 @@ class WholeBodies:
         if len(text) != length:
             raise StoreError(f"the store is damaged: {length} bytes at {offset} of source {source_key} are not there")
         return b'"%b"' % text
+
+
+class Feed(NamedTuple):
+    """Bytes of a log that are being read, and where in the archive they are."""
+
+    source_key: int
+    generation: int
+    offset: int
+    data: bytes
+
+    def places(self, message: Message, records: Collection[RecordRef]) -> dict[bytes, bytes]:
+        """Text -> place of the long texts of a message's providers, as far as they stand in its records here."""
+        found: dict[bytes, bytes] = {}
+        for part in message.parts:
+            if part.provider is not None:
+                for text in _long_texts(part.provider.opaque):
+                    at = self._find(text, records)
+                    if at >= 0:
+                        found[text] = _place(self.source_key, self.generation, at, len(text))
+        return found
+
+    def _find(self, text: bytes, records: Iterable[RecordRef]) -> int:
+        """Where a text stands in the log; -1 where it does not stand in these records."""
+        for offset, length, _ in records:
+            start = offset - self.offset
+            if start >= 0 and (at := self.data.find(text, start, start + length)) >= 0:
+                return self.offset + at
+        return -1
 
 
 def leave_out(body: bytes, places: Mapping[bytes, bytes]) -> bytes:
@@ -156,3 +158,73 @@ def _long_texts(fields: dict[str, Any]) -> Iterator[bytes]:
         for inner in cast("list[Any]", value) if isinstance(value, list) else (value,):
             if isinstance(inner, dict):
                 yield from _long_texts(cast("dict[str, Any]", inner))
+
+
+def load_blob(connection: sqlite3.Connection, sha256: str) -> BlobContent:
+    """A blob by the hexadecimal SHA-256 of its bytes; raise NotFoundError when the store does not hold it."""
+    try:
+        digest = bytes.fromhex(sha256)
+    except ValueError as error:
+        raise NotFoundError(f"{sha256!r} is no SHA-256") from error
+    row = connection.execute("SELECT compressed, data, media_type FROM blobs WHERE sha256 = ?", (digest,)).fetchone()
+    if row is None:
+        raise NotFoundError(f"the store holds no blob {sha256}")
+    compressed, data, media_type = row
+    return BlobContent(zstd.decompress(data) if compressed else data, media_type)
+
+
+class BlobLoader:
+    """Loads the blobs of messages: what `bodies.resolve` asks for."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __call__(self, reference: BlobRef) -> bytes:
+        """The bytes that a reference stands for."""
+        return load_blob(self._connection, reference.sha256).data
+
+
+def load_spill(connection: sqlite3.Connection, session_id: str, name: str) -> bytes:
+    """The whole of an output that its result only previews, from the archive; raise NotFoundError without one."""
+    row = connection.execute(
+        "SELECT f.key, f.generation FROM spills p JOIN sources f ON f.key = p.source_key"
+        " WHERE p.session_id = ? AND p.name = ?",
+        (session_id, name),
+    ).fetchone()
+    if row is None:
+        raise NotFoundError(f"session {session_id} has no output file {name}")
+    return b"".join(Archive(connection).iter_bytes(*row))
+
+
+def save_blobs(connection: sqlite3.Connection, found: Sequence[tuple[bodies.ExternalContent, int]]) -> None:
+    """Write contents, each with the key of a message that holds it."""
+    for blob, message_key in found:
+        known = connection.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (blob.sha256,)).fetchone()
+        if known is None:
+            connection.execute(
+                "INSERT INTO blobs (sha256, size, media_type, compressed, data) VALUES (?, ?, ?, ?, ?)",
+                (blob.sha256, len(blob.data), blob.media_type, *_smallest(blob.data)),
+            )
+        connection.execute(
+            "INSERT OR IGNORE INTO blob_uses (sha256, message_key) VALUES (?, ?)", (blob.sha256, message_key)
+        )
+
+
+def replace_blobs(connection: sqlite3.Connection, message_key: int, found: Sequence[bodies.ExternalContent]) -> None:
+    """The message's large contents are these now; one that nobody uses any more goes."""
+    uses = connection.execute("SELECT sha256 FROM blob_uses WHERE message_key = ?", (message_key,))
+    gone = {row[0] for row in uses} - {blob.sha256 for blob in found}
+    connection.executemany(
+        "DELETE FROM blob_uses WHERE message_key = ? AND sha256 = ?", [(message_key, sha256) for sha256 in gone]
+    )
+    connection.executemany(
+        "DELETE FROM blobs WHERE sha256 = ?1 AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE sha256 = ?1)",
+        [(sha256,) for sha256 in gone],
+    )
+    save_blobs(connection, [(blob, message_key) for blob in found])
+
+
+def _smallest(data: bytes) -> tuple[bool, bytes]:
+    """Compressed when that helps (text), as it is when not (most images)."""
+    packed = zstd.compress(data)
+    return (True, packed) if len(packed) < len(data) * 0.9 else (False, data)

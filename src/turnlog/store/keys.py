@@ -1,0 +1,92 @@
+"""Keys, the integers that are private to a store file: of sessions by their id, of names when they are first met."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from turnlog.errors import NotFoundError
+
+
+def session_key(connection: sqlite3.Connection, session_id: str) -> int:
+    """The key of a session; raise NotFoundError when it is not stored."""
+    agent, _, external_id = session_id.partition(":")
+    # The index on ids begins with the owner: a look-up for each of the few owners instead of a scan of all sessions.
+    row = connection.execute(
+        "SELECT s.key FROM owners o CROSS JOIN sessions s"
+        " ON s.owner_key = o.key AND s.agent = ? AND s.external_id = ? ORDER BY o.key LIMIT 1",
+        (agent, external_id),
+    ).fetchone()
+    if row is None:
+        raise NotFoundError(f"there is no session {session_id}")
+    return row[0]
+
+
+def family(connection: sqlite3.Connection, key: int) -> list[int]:
+    """The session and all subagent sessions below it."""
+    rows = connection.execute(
+        "WITH RECURSIVE below (key) AS (SELECT ? UNION SELECT s.key FROM sessions s JOIN below b"
+        " ON s.parent_key = b.key WHERE s.relationship = 'subagent') SELECT key FROM below",
+        (key,),
+    )
+    return [row[0] for row in rows]
+
+
+def find_key(connection: sqlite3.Connection, session_id: str) -> int | None:
+    """The key of a session as the store's own owner has it; None when it is not stored."""
+    row = connection.execute(
+        "SELECT key FROM sessions WHERE owner_key = 1 AND agent = ? AND external_id = ?",
+        session_id.partition(":")[::2],
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def session_id_of(connection: sqlite3.Connection, key: int) -> str:
+    """The id of the session with this key."""
+    return connection.execute("SELECT agent || ':' || external_id FROM sessions WHERE key = ?", (key,)).fetchone()[0]
+
+
+class Names:
+    """Keys of models, projects and price lists, made on first use and looked up once a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._models: dict[str, int] = {}
+        self._projects: dict[str, int] = {}
+        self._price_versions: dict[str, int] = {}
+
+    def model(self, name: str | None) -> int | None:
+        """The key of a model; None for None."""
+        if name is None:
+            return None
+        key = self._models.get(name)
+        if key is None:
+            key = self._models[name] = self._ensure("models", "name", name)
+        return key
+
+    def price_version(self, name: str) -> int:
+        """The key of a price list."""
+        key = self._price_versions.get(name)
+        if key is None:
+            key = self._price_versions[name] = self._ensure("price_versions", "name", name)
+        return key
+
+    def project(self, path: str) -> int:
+        """The key of the project at `path`."""
+        key = self._projects.get(path)
+        if key is None:
+            self._connection.execute(
+                "INSERT OR IGNORE INTO projects (path, name) VALUES (?, ?)", (path, project_name(path))
+            )
+            key = self._projects[path] = self._ensure("projects", "path", path)
+        return key
+
+    def _ensure(self, table: str, column: str, name: str) -> int:
+        found = self._connection.execute(f"SELECT key FROM {table} WHERE {column} = ?", (name,)).fetchone()
+        if found is not None:
+            return found[0]
+        return self._connection.execute(f"INSERT INTO {table} ({column}) VALUES (?)", (name,)).lastrowid or 0
+
+
+def project_name(path: str) -> str:
+    """What people call the project at a path: its last folder."""
+    return path.rstrip("/\\").replace("\\", "/").rpartition("/")[2] or path
