@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,13 @@ from turnlog.agents.base import Agent
 from turnlog.errors import TurnlogError
 
 
-def install(monkeypatch: pytest.MonkeyPatch, *entries: metadata.EntryPoint) -> None:
-    def entry_points(*, group: str) -> list[metadata.EntryPoint]:
-        return [entry for entry in entries if entry.group == group]
-
-    monkeypatch.setattr(metadata, "entry_points", entry_points)
+def install(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, target: str) -> None:
+    """A package that adds an agent, as pip would leave it."""
+    package = folder / "some_agent-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: some-agent\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = {target}\n")
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
 
 
 def names() -> list[str]:
@@ -28,22 +30,30 @@ def names() -> list[str]:
 
 def test_claude_code_is_there_also_when_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """R-C1"""
-    install(monkeypatch)
+    monkeypatch.setattr(sys, "path", [])
     assert agent("claude-code").display_name == "Claude Code"
     assert "claude-code" in names()
     assert isinstance(agent("claude-code"), Agent)
 
 
-def test_a_package_adds_its_agent_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_adds_its_agent_by_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built_in = names()
-    install(monkeypatch, metadata.EntryPoint("plain", "support.plain_agent:PlainAgent", GROUP))
+    install(tmp_path, monkeypatch, "plain", "support.plain_agent:PlainAgent")
     assert names() == sorted([*built_in, "plain"])
     assert agent("plain").name == "plain"
 
 
-def test_a_package_that_cannot_be_loaded_takes_nothing_down(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_in_a_zip_file_adds_its_agent_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder").mkdir()
+    install(tmp_path / "folder", monkeypatch, "plain", "support.plain_agent:PlainAgent")
+    packed = shutil.make_archive(str(tmp_path / "packages"), "zip", tmp_path / "folder")
+    monkeypatch.setattr(sys, "path", [packed, *(place for place in sys.path if place != str(tmp_path / "folder"))])
+    assert "plain" in names()
+
+
+def test_a_package_that_cannot_be_loaded_takes_nothing_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built_in = names()
-    install(monkeypatch, metadata.EntryPoint("broken", "no_such_module:Agent", GROUP))
+    install(tmp_path, monkeypatch, "broken", "no_such_module:Agent")
     with pytest.warns(RuntimeWarning, match="broken"):
         assert names() == built_in
 
@@ -55,6 +65,16 @@ def test_an_unknown_name_is_told_with_those_there_are() -> None:
 
 def test_no_agent_is_imported_before_it_is_asked_for() -> None:
     program = "import sys, turnlog.agents; print([name for name in sys.modules if 'claude' in name])"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_listing_the_agents_imports_nothing_that_reads_logs() -> None:
+    """Every light command lists them."""
+    heavy = ("turnlog.model", "turnlog.agents.changes", "sqlite3", "json", "hashlib", "importlib.metadata")
+    program = (
+        "import sys, turnlog.agents; turnlog.agents.agents_with_hooks();"
+        f"print([name for name in sys.modules if name in {heavy} or name.count('.') > 2 and 'turnlog.agents' in name])"
+    )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 import zstandard
 
-from turnlog.agents.compression import decompress, is_compressed
+from turnlog.agents.files import decompress, is_compressed
 
 TEXT = os.urandom(300_000) + b"text " * 50_000
 BLOCK = 128 << 10

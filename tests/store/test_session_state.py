@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from turnlog.agents import agents
-from turnlog.agents.turns import HOOK_MARKERS
+from turnlog.agents.base import HOOK_MARKERS
 from turnlog.model import ToolKind, ToolState
 from turnlog.store.session_state import (
     QUIET_AFTER,

@@ -6,16 +6,19 @@ entry-point group `turnlog.agents`. A module is imported when its agent is asked
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from turnlog.agents.base import Agent, Detection, Source
+from turnlog.agents.base import HOOK_MARKERS, Agent, Detection, Source, TurnMarker
 from turnlog.agents.commands import CommandFacts, find_command
-from turnlog.agents.discovery import is_nameable, note_unreadable
+from turnlog.agents.files import is_nameable, note_unreadable
 from turnlog.errors import TurnlogError
 
 if TYPE_CHECKING:
@@ -121,6 +124,7 @@ def detect(path: Path) -> Detection:
 def _whose(path: Path, head: bytes) -> Detection:
     if not head:
         return Detection(reason="empty")
+    # The order of names decides where two agents would take a file; no recorded file is taken by two.
     reasons: list[str] = []
     for candidate in agents():
         detection = candidate.detect(path, head)
@@ -130,6 +134,20 @@ def _whose(path: Path, head: bytes) -> Detection:
     return Detection(reason="; ".join(reasons))
 
 
+@cache
+def turn_markers(name: str) -> Mapping[str, TurnMarker]:
+    """Kinds of events -> what they say, for the agent of that name; those of hooks alone where it is not installed."""
+    try:
+        return {**HOOK_MARKERS, **agent(name).turn_markers}
+    except TurnlogError:
+        return HOOK_MARKERS
+
+
+def log_marks_turns(name: str) -> bool:
+    """Whether the log of the agent of that name has events that say when a turn ends."""
+    return any(marker == "end" and kind not in HOOK_MARKERS for kind, marker in turn_markers(name).items())
+
+
 def fold_bytes(agent: Agent, source: Source, data: bytes) -> Changes:
     """All that one file's bytes bring, in one feed from its start."""
     return agent.fold(source).feed(data, 0)
@@ -137,10 +155,33 @@ def fold_bytes(agent: Agent, source: Source, data: bytes) -> Changes:
 
 def _targets() -> dict[str, str]:
     """Where each agent's class is, by the agent's name."""
+    if not any(_names_group(Path(folder)) for folder in sys.path):
+        return BUILT_IN
     # Imported here because it takes longer than all of this package.
     from importlib.metadata import entry_points
 
     return {**{entry.name: entry.value for entry in entry_points(group=GROUP)}, **BUILT_IN}
+
+
+def _names_group(place: Path) -> bool:
+    """Whether a place that packages are imported from may hold one with an agent.
+
+    Few installations have one, and each light command would pay for looking into every package.
+    """
+    if place.is_file():
+        return True  # A zip file, whose packages only `importlib.metadata` reads.
+    group = f"[{GROUP}]".encode()
+    with suppress(OSError), os.scandir(place) as entries:
+        packages = [entry.path for entry in entries if entry.name.endswith((".dist-info", ".egg-info"))]
+        return any(group in _entry_points_of(package) for package in packages)
+    return False
+
+
+def _entry_points_of(package: str) -> bytes:
+    try:
+        return Path(package, "entry_points.txt").read_bytes()
+    except OSError:
+        return b""
 
 
 def load_target(target: str) -> Any:

@@ -22,14 +22,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import msgspec
 
 from turnlog import paths
 from turnlog.agents.commands import CommandForm
-from turnlog.agents.discovery import holds_folder
-from turnlog.agents.turns import TurnMarker
+from turnlog.agents.files import holds_folder
 
 if TYPE_CHECKING:
     from turnlog.agents.changes import Changes
@@ -154,6 +153,29 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     begins with `// turnlog's plugin`."""
     note: str = ""
     """What the user must know once they are in."""
+
+
+TurnMarker: TypeAlias = Literal["start", "end", "asks", "closed"]
+"""`start`: a turn begins, and a marker of its end follows. `end`: the turn is over. `asks`: a permission is wanted.
+`closed`: the agent itself has ended."""
+
+
+HOOK_MARKERS: Final[Mapping[str, TurnMarker]] = {
+    "hook:Stop": "end",
+    "hook:StopFailure": "end",
+    "hook:SubagentStop": "end",
+    "hook:AfterAgent": "end",
+    "hook:idle": "end",
+    "hook:PermissionRequest": "asks",
+    "hook:permission": "asks",
+    "hook:Notification/agent_needs_input": "asks",
+    "hook:Notification/elicitation_dialog": "asks",
+    "hook:Notification/permission_prompt": "asks",
+    "hook:Notification/ToolPermission": "asks",
+    "hook:Notification/idle_prompt": "end",
+    "hook:SessionEnd": "closed",
+}
+"""Of hook events, the same for every agent (docs/how-to/hooks.md)."""
 
 
 class Agent(ABC):

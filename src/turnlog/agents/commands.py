@@ -81,6 +81,8 @@ def find_command(forms: Mapping[str, CommandForm], command: Sequence[str]) -> tu
 
     None for a command of none of them.
     """
+    # Behind `npx` or `sudo` any word may be the program; elsewhere only the first is, so that a prompt which names an
+    # agent starts none.
     is_launched = bool(command) and _stem(command[0]) in _LAUNCHERS
     for number, word in enumerate(command if is_launched else command[:1]):
         for name, form in forms.items():
@@ -115,6 +117,7 @@ def read_command(form: CommandForm, arguments: Sequence[str]) -> CommandFacts:
         else:
             found |= {name: value for name in CommandFacts._fields if option in getattr(form, name)}
     session = _take_words(form, plain)
+    # `codex resume --last "prompt"`: the word behind is no session then.
     if session is not None and form.newest.intersection(arguments):
         plain.insert(0, session)
     elif session is not None:
@@ -138,6 +141,8 @@ def _split(form: CommandForm, arguments: Sequence[str]) -> Iterator[tuple[str | 
             waiting = None
         elif argument.startswith("-") and argument != "-":
             name, equals, value = argument.partition("=")
+            # `--allowedTools Bash Edit "prompt"` has no end that is marked: every word up to the next option is a
+            # value.
             listing = name in form.lists and not equals
             if equals:
                 yield name, value

@@ -150,7 +150,7 @@ def keep_newest(window: dict[str, ValueT], key: str, value: ValueT, size: int) -
 RecordT = TypeVar("RecordT", bound=msgspec.Struct)
 
 
-class Problem(NamedTuple):
+class DecodingProblem(NamedTuple):
     """What of an object is not as it should be."""
 
     reason: str
@@ -170,6 +170,7 @@ class LosslessDecoder(Generic[RecordT]):
         """A sound record; raises what `msgspec` raises for any other text."""
         try:
             return self._decode_complete(text)
+        # A field that is not declared is rare, so the record is decoded twice only then.
         except msgspec.ValidationError:
             return self.with_others(self._decode_lenient(text), text)
 
@@ -187,6 +188,7 @@ def clean_json(text: bytes) -> bytes:
 
     It checks the grammar of what it passes over, escapes included, but not that the bytes are UTF-8.
     """
+    # Nearly every line is ASCII, and that is quick to see.
     if text.isascii():
         return text
     try:
@@ -200,7 +202,7 @@ MISSING: Any = object()
 """Of an object that has nothing of the shape."""
 
 
-def salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[Problem]) -> Any:
+def salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[DecodingProblem]) -> Any:
     """Decode as much of `data` as has the shape of `kind`; each field or item that has not is told and left out."""
     try:
         return msgspec.json.decode(data, type=kind)
@@ -214,13 +216,14 @@ def salvage(data: bytes | msgspec.Raw, kind: Any, path: str, problems: list[Prob
     if item is not None and first == b"[":
         items = msgspec.json.decode(data, type=list[msgspec.Raw])
         read = [salvage(raw, item, f"{path}[{index}]", problems) for index, raw in enumerate(items)]
+        # An item of another shape keeps its place where it can: blocks and results are named by their index.
         empty = _option(item, msgspec.Struct)
         return [empty() if value is MISSING and empty else value for value in read if value is not MISSING or empty]
-    problems.append(Problem(reason, path, "error"))
+    problems.append(DecodingProblem(reason, path, "error"))
     return MISSING
 
 
-def _salvage_struct(data: bytes | msgspec.Raw, struct: Any, path: str, problems: list[Problem]) -> Any:
+def _salvage_struct(data: bytes | msgspec.Raw, struct: Any, path: str, problems: list[DecodingProblem]) -> Any:
     raw_fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     values: dict[str, Any] = {}
     for field in msgspec.structs.fields(struct):

@@ -219,6 +219,7 @@ class HookReading:
         change.first_at = min(change.first_at or self.at, self.at)
         change.last_at = max(change.last_at or self.at, self.at)
         change.position = self.position
+        # Holds until the session's own log is read.
         change.metadata = {TOLD_BY: "hooks"}
 
     # -- messages
@@ -261,6 +262,7 @@ class HookReading:
         if call_id is None:
             self.state.nameless += 1
             call_id = f"{UNNAMED_CALL}{self._call_checksum()}.{self.state.nameless}"
+        # The same call made again must become the newest, or it would be the next to be dropped.
         calls.pop(self._call_checksum(), None)
         calls[self._call_checksum()] = call_id
         if len(calls) > _CALLS_KEPT:
@@ -277,6 +279,7 @@ class HookReading:
 
     def end_call(self, status: ResultStatus, text: str) -> None:
         """Add the event's call with this result."""
+        # The event before the call may have been lost; its result alone is worth a call.
         call_id = self.call_id() or self.begin_call()
         result = ToolResult(
             id=f"{call_id}.result",
@@ -368,6 +371,7 @@ def read_text_delta(reading: HookReading) -> None:
     pieces[event.index] = event.delta
     if len(texts) > _TEXTS_KEPT:
         del texts[next(iter(texts))]
+    # Hooks run in parallel: deltas may arrive out of order.
     whole = "".join(pieces[index] for index in sorted(pieces))
     reading.show_text(event.message_id, whole, done=event.final)
 

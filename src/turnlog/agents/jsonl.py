@@ -18,7 +18,7 @@ from typing import Generic, Literal, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from turnlog.agents.changes import Changes, Diagnostic
-from turnlog.agents.decoding import REPLACED, LosslessDecoder, Problem, salvage
+from turnlog.agents.decoding import REPLACED, DecodingProblem, LosslessDecoder, salvage
 from turnlog.model.codec import to_json
 
 RecordT = TypeVar("RecordT", bound=msgspec.Struct)
@@ -115,7 +115,7 @@ class JsonLines(Generic[RecordT]):
         return self._repaired(text) or f"not JSON: {reason}"
 
     def _typed(self, text: bytes) -> _Decoded[RecordT] | str:
-        problems: list[Problem] = []
+        problems: list[DecodingProblem] = []
         decode = self._decode if self._known is None else self._known.decode
         try:
             return _Decoded(decode(text), text, problems)
@@ -130,13 +130,14 @@ class JsonLines(Generic[RecordT]):
     def _repaired(self, text: bytes) -> _Decoded[RecordT] | None:
         decoded, note = _decode_text(text)
         try:
+            # Python's own decoder is far slower, but takes lone surrogates, NaN and bare control characters.
             value = json.loads(decoded, parse_constant=str, strict=False)
             found = self._typed(bytes(to_json(value)))
         except (ValueError, RecursionError, msgspec.MsgspecError):
             return None
         if isinstance(found, str):
             return None
-        return found._replace(problems=[Problem(note or _REPAIRED, None, "note"), *found.problems])
+        return found._replace(problems=[DecodingProblem(note or _REPAIRED, None, "note"), *found.problems])
 
     def is_plausible(self, record: RecordT) -> bool:
         """Whether an object found inside a broken line is a record."""
@@ -146,7 +147,7 @@ class JsonLines(Generic[RecordT]):
 class _Decoded(NamedTuple, Generic[RecordT]):
     record: RecordT
     json: bytes
-    problems: list[Problem]
+    problems: list[DecodingProblem]
 
 
 def _decode_text(text: bytes) -> tuple[str, str | None]:
@@ -181,6 +182,7 @@ class _OddLine(Generic[RecordT]):
         if start == end:
             self._changes.counts.blank += 1
             return
+        # Most odd lines are one record with NULs or a byte order mark around it, or with a field of another shape.
         whole = self._reader.decode(self._line[start:end])
         if not isinstance(whole, str):
             yield self._accept(whole, start, end)
@@ -208,10 +210,12 @@ class _OddLine(Generic[RecordT]):
         while position < end and budget > 0:
             stop, cost = _object_end(text, position, end)
             budget -= cost
+            # A process that was killed leaves half a record, and the next one goes on behind it without a newline.
             found = self._record_in(position, stop, end) if stop else None
             if found and stop:
                 self._give_up(fragment, position, "cut off by another record")
                 yield self._accept(found, position, stop)
+                # White space and NULs between two records belong to neither.
                 fragment = position = self._trim(stop, end)[0]
             else:
                 position = next(self._reader.starts(self._line, position + 1), end)
@@ -220,6 +224,7 @@ class _OddLine(Generic[RecordT]):
 
     def _record_in(self, start: int, stop: int, end: int) -> _Decoded[RecordT] | None:
         following = self._line[stop:end].lstrip(_EDGES)
+        # What is followed by anything but another record is a piece of the broken one: a nested object.
         if following and not following.startswith(b"{"):
             return None
         found = self._reader.decode(self._line[start:stop])

@@ -103,6 +103,7 @@ class PrintedContext(LineContext):
         if state.session is None:
             # A stream that lost its beginning: its first line names the session.
             state.session = f"stream-{hashlib.sha256(json).hexdigest()[:16]}"
+        # Ids must not depend on where the stream is kept, nor on other runs in the file.
         state.chain = _checksum(state.chain, json)
         change = self.session
         if self.at is not None:
@@ -118,6 +119,7 @@ class PrintedContext(LineContext):
         state.runs[external_id] = number
         if len(state.runs) > _RUNS:
             del state.runs[next(iter(state.runs))]
+        # A run that resumes the session goes on counting its turns; another session begins anew.
         if state.session != external_id:
             state.turn, state.step, state.leaf = 0, 0, None
         state.session = external_id
@@ -170,6 +172,7 @@ class PrintedContext(LineContext):
             parts=(part,),
             origin=message.origin,
             requested_model=message.requested_model,
+            # A result comes later than its call and must not move the start of the message.
             created_at=self.at if result_id is None else None,
         )
         known = self._drafts.get(message.id)
@@ -239,17 +242,17 @@ def kept_fields(fields: dict[str, Raw], names: tuple[str, ...]) -> Raw | UnsetTy
     return Raw(b"{%s}" % b",".join(kept)) if kept else UNSET
 
 
-class StreamState(msgspec.Struct):
+class PrintedRunState(msgspec.Struct):
     """What a fold of a printed stream remembers. Each agent adds its own."""
 
     printed: PrintedState = msgspec.field(default_factory=PrintedState)
 
 
 LineT = TypeVar("LineT", bound=msgspec.Struct)
-StateT = TypeVar("StateT", bound=StreamState)
+StateT = TypeVar("StateT", bound=PrintedRunState)
 
 
-def _hold_nothing(state: StreamState, line: msgspec.Struct, json: bytes, position: int) -> bool:
+def _hold_nothing(state: PrintedRunState, line: msgspec.Struct, json: bytes, position: int) -> bool:
     return False
 
 

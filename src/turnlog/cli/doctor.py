@@ -133,7 +133,7 @@ def _search_behind(store_path: Path) -> int:
 
 def _found(agent: Agent, known: Mapping[str, Fingerprint], diagnostics: list[DiagnosticDocument]) -> FoundAgentDocument:
     from turnlog.agents import find_sources, homes_of
-    from turnlog.agents.discovery import collect_unreadable_folders
+    from turnlog.agents.files import collect_unreadable_folders
 
     reported = {found["path"] for found in diagnostics}
     roots: list[RootDocument] = []

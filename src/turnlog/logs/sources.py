@@ -14,7 +14,7 @@ from turnlog.agents import agent as agent_named
 from turnlog.agents import agents, detect, find_sources
 from turnlog.agents.base import Agent, Detection, RowAgent, Source, SourceKind, reads_rows
 from turnlog.agents.changes import Changes, SessionChange
-from turnlog.agents.compression import decompress
+from turnlog.agents.files import decompress
 from turnlog.errors import FormatError, SourceError
 from turnlog.logs.merger import SourceMerger
 from turnlog.model import Provenance

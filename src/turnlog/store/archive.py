@@ -151,13 +151,13 @@ class Archive:
     def _packed_path(self, source_key: int) -> str | None:
         """Path of a compressed file; None of any other."""
         # Imported here, and below, because what only writes has no use for agents.
-        from turnlog.agents.compression import is_compressed
+        from turnlog.agents.files import is_compressed
 
         row = self._connection.execute("SELECT path FROM sources WHERE key = ?", (source_key,)).fetchone()
         return row[0] if row is not None and is_compressed(row[0]) else None
 
     def _unpacked(self, path: str, source_key: int, generation: int) -> bytes:
-        from turnlog.agents.compression import decompress
+        from turnlog.agents.files import decompress
 
         return decompress(path, b"".join(self.iter_bytes(source_key, generation))).data
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from turnlog.agents.base import Agent, Source, SourceKind
-from turnlog.agents.discovery import entries, is_file
+from turnlog.agents.files import entries, is_file
 from turnlog.hooks import send
 from turnlog.store.connection import write_transaction
 from turnlog.store.sources import Fingerprint, hooks_folder, known_fingerprints, mark_vanished

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
-from turnlog.agents.discovery import collect_unreadable_folders, is_nameable
+from turnlog.agents.files import collect_unreadable_folders, is_nameable
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer

@@ -11,9 +11,19 @@ from typing import Final
 
 import msgspec
 
-from turnlog.agents.base import Agent, Colour, Detection, Fold, HookHandler, HookSettings, Retention, Source, SourceKind
+from turnlog.agents.base import (
+    Agent,
+    Colour,
+    Detection,
+    Fold,
+    HookHandler,
+    HookSettings,
+    Retention,
+    Source,
+    SourceKind,
+    TurnMarker,
+)
 from turnlog.agents.commands import SESSION, CommandForm, words
-from turnlog.agents.turns import TurnMarker
 from turnlog.paths import Folders
 
 NAME = "claude-code"

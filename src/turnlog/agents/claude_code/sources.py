@@ -24,7 +24,7 @@ from turnlog.agents.changes import (
     Spill,
 )
 from turnlog.agents.claude_code import NAME
-from turnlog.agents.discovery import entries, folder_below, folders, is_file, is_folder
+from turnlog.agents.files import entries, folder_below, folders, is_file, is_folder
 
 
 def session_id(external: str) -> str:

@@ -11,9 +11,18 @@ from typing import Final
 
 import msgspec
 
-from turnlog.agents.base import Agent, Colour, Detection, Fold, HookHandler, HookSettings, Source, SourceKind
+from turnlog.agents.base import (
+    Agent,
+    Colour,
+    Detection,
+    Fold,
+    HookHandler,
+    HookSettings,
+    Source,
+    SourceKind,
+    TurnMarker,
+)
 from turnlog.agents.commands import SESSION, CommandForm, words
-from turnlog.agents.turns import TurnMarker
 from turnlog.paths import Folders
 
 NAME = "codex"

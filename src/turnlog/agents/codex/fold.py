@@ -32,7 +32,7 @@ from turnlog.agents.codex.records import (
     thread_named_in,
 )
 from turnlog.agents.codex.state import CodexState, decode_state, encode_state, resolve_layout
-from turnlog.agents.compression import decompress
+from turnlog.agents.files import decompress
 from turnlog.agents.jsonl import count_lines
 from turnlog.model import Origin
 

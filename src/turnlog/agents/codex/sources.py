@@ -20,8 +20,7 @@ from turnlog.agents.changes import Changes, LeafTitle
 from turnlog.agents.codex import BRANCH, FOLDERS, NAME
 from turnlog.agents.codex.record_kinds import ITEM_TYPES, TYPES
 from turnlog.agents.codex.records import CodexLine, Meta, read_lines, thread_named_in
-from turnlog.agents.compression import SUFFIX, decompress, is_compressed
-from turnlog.agents.discovery import entries, is_file, is_folder
+from turnlog.agents.files import SUFFIX, decompress, entries, is_compressed, is_file, is_folder
 from turnlog.agents.jsonl import JsonLines, count_lines, whole_lines
 
 INDEX = "session_index.jsonl"

@@ -14,7 +14,7 @@ from turnlog.agents.codex.responses_api import from_base64
 from turnlog.agents.codex.tools import status_of
 from turnlog.agents.decoding import clean_json, keep_newest
 from turnlog.agents.jsonl import JsonLines
-from turnlog.agents.printed_stream import PrintedContext, PrintedMessage, StreamState, kept_fields
+from turnlog.agents.printed_stream import PrintedContext, PrintedMessage, PrintedRunState, kept_fields
 from turnlog.model import DataPart, FilePart, Part, TextPart, ToolKind, ToolResult, UnknownPart
 
 EXEC_KINDS: dict[str, CodexRecordOutcome] = {
@@ -289,7 +289,7 @@ class DeferredLine(msgspec.Struct, array_like=True):
     folder: str | None = None
 
 
-class CodexStreamState(StreamState):
+class CodexStreamState(PrintedRunState):
     """What a fold of a stream remembers."""
 
     open: str | None = None

@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 
 from turnlog.agents.base import HOOKED_FROM, Detection, Source, SourceKind
 from turnlog.agents.changes import Changes
-from turnlog.agents.discovery import entries, folder_below, is_file, is_folder
+from turnlog.agents.files import entries, folder_below, is_file, is_folder
 from turnlog.agents.gemini_cli import NAME
 from turnlog.agents.gemini_cli.records import LINES, MESSAGE_TYPES, GeminiRecord
 from turnlog.agents.jsonl import whole_lines

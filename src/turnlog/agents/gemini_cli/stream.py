@@ -18,7 +18,7 @@ from turnlog.agents.gemini_cli.messages import SYNTHETIC, split_hook_context, st
 from turnlog.agents.gemini_cli.records import GeminiRecordOutcome, compact, fields_of
 from turnlog.agents.gemini_cli.tools import TOOL_KINDS, exit_code_of, result_id, spilled_to, status_of
 from turnlog.agents.jsonl import JsonLines
-from turnlog.agents.printed_stream import PrintedContext, PrintedFormat, PrintedMessage, StreamState, kept_fields
+from turnlog.agents.printed_stream import PrintedContext, PrintedFormat, PrintedMessage, PrintedRunState, kept_fields
 from turnlog.model import TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.tools import STATE_OF_STATUS
 
@@ -93,7 +93,7 @@ class GeminiPendingCall(msgspec.Struct, array_like=True):
     name: str
 
 
-class GeminiStreamState(StreamState):
+class GeminiStreamState(PrintedRunState):
     """What is remembered between two feeds of a stream."""
 
     model: str | None = None

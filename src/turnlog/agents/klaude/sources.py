@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from turnlog.agents.base import Source, SourceKind
-from turnlog.agents.discovery import entries, folder_below, folders, is_file, is_folder
+from turnlog.agents.files import entries, folder_below, folders, is_file, is_folder
 from turnlog.agents.klaude import NAME
 
 META = "meta.json"

@@ -12,10 +12,20 @@ from typing import Final
 import msgspec
 
 from turnlog import paths
-from turnlog.agents.base import Colour, Detection, Fold, HookSettings, RowAgent, RowUpdate, Source, SourceKind, Version
+from turnlog.agents.base import (
+    Colour,
+    Detection,
+    Fold,
+    HookSettings,
+    RowAgent,
+    RowUpdate,
+    Source,
+    SourceKind,
+    TurnMarker,
+    Version,
+)
 from turnlog.agents.commands import SESSION, CommandForm, words
-from turnlog.agents.discovery import holds_file
-from turnlog.agents.turns import TurnMarker
+from turnlog.agents.files import holds_file
 from turnlog.paths import Folders
 
 NAME = "opencode"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from turnlog.agents.base import Detection, RowUpdate, Source, SourceKind, Version
 from turnlog.agents.changes import Changes, Spill
-from turnlog.agents.discovery import entries, holds_file, holds_folder
+from turnlog.agents.files import entries, holds_file, holds_folder
 from turnlog.agents.opencode import NAME
 from turnlog.agents.opencode.database import (
     TableRows,

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from turnlog.agents.base import Version
-from turnlog.agents.discovery import entries, folders, holds_file, is_file
+from turnlog.agents.files import entries, folders, holds_file, is_file
 from turnlog.agents.opencode.rows import PROJECT, TO_DOS, Row, as_text, document_of, time_of
 from turnlog.agents.opencode.snapshot import ListedMessage, MessageCopy, MessageRows, Snapshot, list_message
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from turnlog.agents import log_marks_turns
 from turnlog.agents.base import HOOKED_FROM
 from turnlog.agents.hook_events import UNNAMED_CALL
-from turnlog.agents.turns import log_marks_turns
 from turnlog.model import ToolCallPart
 from turnlog.store import bodies
 from turnlog.store.frames import BodyReader

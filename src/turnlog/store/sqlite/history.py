@@ -21,7 +21,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from turnlog.agents.turns import TurnMarker, turn_markers
+from turnlog.agents import turn_markers
+from turnlog.agents.base import TurnMarker
 from turnlog.history.order import order_history
 from turnlog.model import (
     CompactionEvent,

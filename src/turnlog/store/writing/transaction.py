@@ -15,7 +15,7 @@ import msgspec
 
 from turnlog.agents.base import SourceKind
 from turnlog.agents.changes import MessageChange
-from turnlog.agents.compression import is_compressed
+from turnlog.agents.files import is_compressed
 from turnlog.model import Message, Usage
 from turnlog.store.external_content import Feed
 from turnlog.store.keys import Names

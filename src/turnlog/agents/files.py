@@ -1,7 +1,11 @@
-"""Listing an agent's folders, in the same order everywhere and without following symbolic links.
+"""The files of agents: their folders are listed, and compressed logs are unpacked.
 
-What is missing is empty. A folder that cannot be listed counts as empty too, and so does one that an agent's module
-failed on, but both are collected (`collect_unreadable_folders`): files in there are neither found nor deleted.
+Folders are listed in the same order everywhere and without following symbolic links. What is missing is empty. A folder
+that cannot be listed counts as empty too, and so does one that an agent's module failed on, but both are collected
+(`collect_unreadable_folders`): files in there are neither found nor deleted.
+
+An archive keeps a compressed log as it is. Offsets of its records are offsets in what stands inside. Such a file is
+never appended to, so it is fed whole.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import NamedTuple
 
 _unreadable: ContextVar[dict[str, str] | None] = ContextVar("unreadable", default=None)
 
@@ -106,3 +111,47 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir(follow_symlinks=False)
     except OSError:
         return False
+
+
+# -- compressed logs
+
+SUFFIX = ".zst"
+
+_PIECE = 1 << 16
+
+
+class Decompressed(NamedTuple):
+    """What stands inside of a file."""
+
+    data: bytes
+    problem: str | None = None
+    """Why this is not all of it."""
+
+
+def is_compressed(path: str) -> bool:
+    """Whether a file is compressed, by its name."""
+    return path.endswith(SUFFIX)
+
+
+def decompress(path: str, data: bytes) -> Decompressed:
+    """The content of a file: `data` itself, or what its frames of zstd hold as far as they are sound."""
+    if not is_compressed(path):
+        return Decompressed(data)
+    # Imported here because few logs are compressed, and many are looked at.
+    from zstandard import ZstdDecompressor, ZstdError
+
+    pieces: list[bytes] = []
+    rest = data
+    try:
+        while rest:
+            frame = ZstdDecompressor().decompressobj()
+            for start in range(0, len(rest), _PIECE):
+                pieces.append(frame.decompress(rest[start : start + _PIECE]))
+                if frame.eof:
+                    rest = frame.unused_data + rest[start + _PIECE :]
+                    break
+            else:
+                return Decompressed(b"".join(pieces), "cut off at the end of the file")
+    except ZstdError as error:
+        return Decompressed(b"".join(pieces), str(error))
+    return Decompressed(b"".join(pieces))
