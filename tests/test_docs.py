@@ -1,7 +1,11 @@
-"""Pages lead to each other: every link to a file or to a heading finds it, and the index leads to every page."""
+"""Pages lead to each other: every link to a file or to a heading finds it, and the index leads to every page.
+
+What the architecture page names exists.
+"""
 
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -39,3 +43,13 @@ def test_the_index_leads_to_every_page() -> None:
 
 def test_the_readme_leads_to_the_index() -> None:
     assert "docs/index.md" in links(ROOT / "README.md")
+
+
+def test_the_architecture_names_what_exists() -> None:
+    """A page that follows the data through modules and functions is wrong as soon as one of them is renamed."""
+    package = ROOT / "src" / "turnlog"
+    rooms = "|".join(path.stem for path in package.iterdir() if path.suffix == ".py" or path.is_dir())
+    names = re.findall(rf"`((?:{rooms})(?:\.\w+)+)", (ROOT / "docs/explanation/architecture.md").read_text())
+    assert names
+    for name in names:
+        resolve_name(f"turnlog.{name}")
