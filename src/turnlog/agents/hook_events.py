@@ -4,7 +4,7 @@ A line is `{"at": <Unix milliseconds>, "event": <what the agent gave the hook>}`
 agent's `HookFormat` says which handler reads which event, and the `read_` functions at the end are the handlers that
 agents share. Prompts, texts and calls become messages whose ids are made of the event's own ids; everything else
 becomes an event of the session. Positions are times, beyond all positions of logs, and the session's own log supersedes
-each piece (`turnlog.store.reconcile.hook_events`).
+each piece (`turnlog.store.reconcile.lesser_sources`).
 """
 
 from __future__ import annotations

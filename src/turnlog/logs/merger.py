@@ -28,6 +28,20 @@ from turnlog.history.order import place_results, result_positions
 from turnlog.model import HistoryEvent, Membership, Message, Provenance, ToolCallPart, ToolResultEvent
 from turnlog.model.merge import merge_messages
 from turnlog.model.tree import Placed
+from turnlog.store.reconcile.calls import (
+    CallEnd,
+    SpawnCall,
+    SpawnedSession,
+    abort_open_calls,
+    calls_in,
+    end_of_call,
+    end_of_subagent,
+    match_spawn_calls,
+    run_of,
+    spawn_calls,
+    spawned_session,
+    with_call,
+)
 from turnlog.store.reconcile.merge import (
     add_late_result,
     merge_links,
@@ -38,16 +52,6 @@ from turnlog.store.reconcile.merge import (
     parents_of,
     place_messages,
 )
-from turnlog.store.reconcile.subagents import (
-    SpawnCall,
-    SpawnedSession,
-    match_spawn_calls,
-    run_of,
-    spawn_calls,
-    spawned_session,
-    with_call,
-)
-from turnlog.store.reconcile.unfinished_calls import CallEnd, abort_open_calls, calls_in, end_of_call, end_of_subagent
 
 
 class LinkMerger:

@@ -9,13 +9,15 @@ import pytest
 
 from support.toy_agent import line
 from support.toy_store import ToyStore, in_any_order
+from turnlog.agents.base import Source, SourceKind
 from turnlog.store import open_store
 from turnlog.store.connection import connect
 from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
-from turnlog.store.sources import imports_folder
+from turnlog.store.sources import Fingerprint, SourceState, imports_folder, save_source
 from turnlog.store.sqlite.forget import forget_for_good
+from turnlog.store.writing.transaction import SourceRow, Transaction
 
 PROMPT = line(kind="prompt", id="r1", message="m1", text="please", at=1)
 ANSWER = line(
@@ -44,6 +46,24 @@ def found(store: ToyStore, word: str) -> list[str]:
         indexer.catch_up()
     with Searcher(store.path, search_path(store.path)) as searcher:
         return [hit.message_id for hit in searcher.search(word).hits]
+
+
+def test_places_are_those_of_the_source_that_comes_first_in_the_table(store: ToyStore) -> None:
+    """Whatever the files are called: their paths decide only between two of one kind."""
+    kinds = [SourceKind.SESSION, SourceKind.STREAM, SourceKind.HOOKS]
+    rows: list[SourceRow] = []
+    for key, (kind, name) in enumerate(zip(kinds, "zyx", strict=True), 1):
+        rows.append(SourceRow(key, "toy", f"/{name}", 0, "toy:s", kind))
+        source = Source(agent="toy", path=f"/{name}", root="/", kind=kind, session_id="toy:s")
+        state = SourceState(key=key, fingerprint=Fingerprint(0, 0, 0, 0), is_new=True)
+        save_source(store.connection, source, state, now=0)
+
+    def outranked_by(source: SourceRow) -> list[int]:
+        transaction = Transaction(store.connection, lambda usage, model, provider, at: None, "1")
+        transaction.use_source(source)
+        return [other.key for other in rows if transaction.outranks(other.key, 0, "toy:s")]
+
+    assert [outranked_by(row) for row in rows] == [[2, 3], [3], []]
 
 
 def test_a_stream_alone_is_a_session_like_any_other(store: ToyStore) -> None:

@@ -17,7 +17,7 @@ from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
-from turnlog.store.reconcile.subagents import SpawnCall, SpawnedSession, match_spawn_calls
+from turnlog.store.reconcile.calls import SpawnCall, SpawnedSession, match_spawn_calls
 from turnlog.sync.reader import Reader
 
 DATA = Path(__file__).parents[2] / "data"

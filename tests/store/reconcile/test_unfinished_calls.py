@@ -14,7 +14,7 @@ from turnlog.logs import read_session
 from turnlog.model import Message, ToolCallPart, ToolResult, ToolState
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
-from turnlog.store.reconcile.unfinished_calls import ABANDONED, CallEnd, abort_open_calls, end_of_call
+from turnlog.store.reconcile.calls import ABANDONED, CallEnd, abort_open_calls, end_of_call
 from turnlog.sync.reader import Reader
 
 KILLED = DATA / "versions" / "2.1.215-killed"

@@ -11,15 +11,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from turnlog.store.reconcile.chat_answers import supersede_chat_answers
+from turnlog.store.reconcile.calls import abort_in_subagents, find_abandoned_calls, link_spawn_calls
 from turnlog.store.reconcile.fates import BranchTracker, update_fates
 from turnlog.store.reconcile.forks import place_shared_messages
-from turnlog.store.reconcile.hook_events import supersede_hook_events
+from turnlog.store.reconcile.lesser_sources import supersede_chat_answers, supersede_hook_events, supersede_streams
 from turnlog.store.reconcile.lineage import attach_parents, settle_shared, sharing
 from turnlog.store.reconcile.precedence import CHAT, HOOKS, STREAM
-from turnlog.store.reconcile.streams import supersede_streams
-from turnlog.store.reconcile.subagents import link_spawn_calls
-from turnlog.store.reconcile.unfinished_calls import abort_in_subagents, find_abandoned_calls
 from turnlog.store.rows import MESSAGE_COUNTS, USAGE_COUNTS
 from turnlog.store.writing.events import EventRows
 from turnlog.store.writing.messages import MessageInserts, MessageUpdates

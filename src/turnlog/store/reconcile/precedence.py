@@ -56,6 +56,14 @@ A stream and hooks of one session may stand together until a log is there: neith
 session as a whole (`SessionRows.apply_from_hooks`) holds only as long as no other source says anything of it.
 """
 
+_RANKS = {kind: rank for rank, rule in enumerate(PRECEDENCE) for kind in rule.kinds}
+
+
+def rank_of(kind: SourceKind) -> int:
+    """The place of a kind of source in `PRECEDENCE`; what adds to a log (sidecars, outputs) has that of the log."""
+    return _RANKS.get(kind, _RANKS[SourceKind.SESSION])
+
+
 STREAMED = "source_key IN (SELECT source_key FROM streams WHERE session_key = ?1)"
 """Of a row with a `source_key`: it was read from a stream that describes session ?1."""
 

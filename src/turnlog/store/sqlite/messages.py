@@ -82,7 +82,7 @@ def _select_placed(table: str, *, parent_record: str = "s.parent_record", fate: 
 _SELECT_MEMBERS = _select_placed("memberships")
 
 _SELECT_SUPERSEDED = _select_placed("superseded", parent_record="NULL", fate="'superseded'")
-"""Places that a session's own log has superseded (see `store.reconcile.streams`): seldom any."""
+"""Places that a session's own log has superseded (see `store.reconcile.lesser_sources`): seldom any."""
 
 
 class MessageQueries(Connections):

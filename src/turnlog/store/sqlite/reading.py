@@ -230,6 +230,6 @@ def select_span(
 
 
 def held(connection: sqlite3.Connection, key: int) -> str:
-    """The table of what a session holds by its own id: of a chat also what logs have (`reconcile.chat_answers`)."""
+    """The table of what a session holds by its own id: of a chat also what logs have (`reconcile.lesser_sources`)."""
     found = connection.execute("SELECT 1 FROM superseded WHERE session_key = ? AND fate IS NOT NULL LIMIT 1", (key,))
     return _HELD if found.fetchone() else "memberships"

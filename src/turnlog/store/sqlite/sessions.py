@@ -106,7 +106,7 @@ _CONDITIONS = {
 """Fields of `SessionFilter` that compare one value, wherever the condition has a `?`."""
 
 _LISTED = "NOT (s.relationship IS 'subagent' AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""Not what a stream called a subagent that has a log under another id (see `store.reconcile.streams`)."""
+"""Not what a stream called a subagent that has a log under another id (see `store.reconcile.lesser_sources`)."""
 
 _OWN = (
     "NOT (s.messages = 0 AND s.events > 0 AND s.created_at IS NULL AND s.cwd IS NULL AND s.title IS NULL"
@@ -115,7 +115,7 @@ _OWN = (
 """Not a log that holds nothing but facts without a time, which are of other sessions (see `reconcile.titles`)."""
 
 _NOT_ANSWERED_ELSEWHERE = "NOT (s.native = 1 AND s.messages = 0 AND s.key IN (SELECT session_key FROM superseded))"
-"""No chat whose every answer an agent's log tells of (see `store.reconcile.chat_answers`)."""
+"""No chat whose every answer an agent's log tells of (see `store.reconcile.lesser_sources`)."""
 
 _USED = (
     'NOT (s.messages = 0 AND s.metadata LIKE \'%"told_by":"hooks"%\' AND EXISTS'

@@ -17,8 +17,8 @@ from turnlog.agents.changes import Changes, Diagnostic, MessageChange, ResultCha
 from turnlog.store.archive import Archive
 from turnlog.store.keys import session_id_of
 from turnlog.store.reconcile.fates import BranchTracker
+from turnlog.store.reconcile.lesser_sources import note_stream
 from turnlog.store.reconcile.passes import PASSES, Reconciliation
-from turnlog.store.reconcile.streams import note_stream
 from turnlog.store.writing.events import (
     EventRows,
     drop_diagnostics,

@@ -30,9 +30,9 @@ from turnlog.store.external_content import (
 )
 from turnlog.store.frames import BODY_COLUMNS, PLACE_COLUMNS, BodyReader, FramePacker, PackedFrames, save_alone
 from turnlog.store.packed_columns import PARENT_ID, pack_ids, pack_parent, pack_records, unpack_ids, unpack_records
+from turnlog.store.reconcile.calls import ABANDONED, CallEnd, abort_open_calls
 from turnlog.store.reconcile.fates import BranchTracker
 from turnlog.store.reconcile.merge import add_late_result, fate_of_records, merge_placements, merge_records
-from turnlog.store.reconcile.unfinished_calls import ABANDONED, CallEnd, abort_open_calls
 from turnlog.store.rows import CALL_COLUMNS, MESSAGE_COLUMNS, PLAIN_COLUMNS, MessageFacts, message_facts
 from turnlog.store.writing.transaction import SourceRow, Transaction
 

@@ -20,7 +20,7 @@ from turnlog.model import Fate, Message, TextPart
 from turnlog.model.codec import decode_message, encode
 from turnlog.model.session import TitleSource
 from turnlog.store.connection import connect, write_transaction
-from turnlog.store.reconcile.chat_answers import AgentAnswer, save_answers
+from turnlog.store.reconcile.lesser_sources import AgentAnswer, save_answers
 from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.transaction import Pricer, SourceRow
 
@@ -60,7 +60,7 @@ class NativeSessions:
 
         What `metadata` says of the session is added to what is known of it. `answers` says, by the ids of messages,
         which of them an agent tells of in a log of its own: where that has them, they count there
-        (`store.reconcile.chat_answers`).
+        (`store.reconcile.lesser_sources`).
 
         Raises:
             ConflictError: It is no native session, or a forgotten one, or one of the messages is another session's.

@@ -19,7 +19,7 @@ from turnlog.agents.files import is_compressed
 from turnlog.model import Message, Usage
 from turnlog.store.external_content import Feed
 from turnlog.store.keys import Names
-from turnlog.store.reconcile.precedence import HOOKS, STREAM
+from turnlog.store.reconcile.precedence import HOOKS, STREAM, rank_of
 from turnlog.store.rows import MessageFacts, believable, message_buckets, milliseconds, nanos
 from turnlog.store.writing.sessions import SessionRows, UsageRows
 
@@ -44,12 +44,12 @@ class SourceRow(msgspec.Struct, frozen=True):
 
     @property
     def is_stream(self) -> bool:
-        """Whether the session's own log supersedes all of it: see `turnlog.store.reconcile.precedence`."""
+        """Whether the session's own log supersedes all of it: see `reconcile.lesser_sources`."""
         return self.kind in STREAM.kinds
 
     @property
     def is_hooks(self) -> bool:
-        """Whether the session's own log supersedes it message by message: see `turnlog.store.reconcile.hook_events`."""
+        """Whether the session's own log supersedes it message by message: see `reconcile.lesser_sources`."""
         return self.kind in HOOKS.kinds
 
 
@@ -78,13 +78,14 @@ class Transaction:
         """The bytes that hold the changes, where these can be read again in the archive."""
         self._price = price
         self._price_key = self.names.price_version(price_version)
-        self._paths: dict[int, tuple[bool, str | None, str]] = {}
+        self._places: dict[int, tuple[int, str | None, str]] = {}
+        """Source -> its rank, the session that it is the file of, its path."""
 
     def use_source(self, source: SourceRow, data: bytes = b"", offset: int = 0) -> None:
         """Write from now on for this source; `data` are the bytes at `offset` that its changes were read from."""
         self.source = source
         self._feed = Feed(source.key, source.generation, offset, data) if data and source.is_log else None
-        self._paths[source.key] = (source.is_stream, source.session_id, source.path)
+        self._places[source.key] = (rank_of(source.kind), source.session_id, source.path)
 
     def archived_places(self, change: MessageChange) -> dict[bytes, bytes]:
         """Text -> place of the long texts of a message that the archive has (`external_content`)."""
@@ -93,21 +94,24 @@ class Transaction:
     def outranks(self, source_key: int | None, generation: int, session_id: str) -> bool:
         """Whether places of a session's messages are taken from this source, not from the one known so far.
 
-        The session's own file comes first, of several the one whose path sorts first. A stream comes last: it counts
-        turns and places in its own way. Of one file the newest generation counts. The rule compares only what is
-        stored of the two sources, so the order of reading makes no difference.
+        The better kind of source comes first (`reconcile.precedence`): the others count turns and places in their own
+        way, and a chat's rows have no source at all. Then comes the session's own file, of several the one whose path
+        sorts first. Of one file the newest generation counts. The rule compares only what is stored of the two
+        sources, so the order of reading makes no difference.
         """
         if source_key == self.source.key:
             return self.source.generation > generation
         if source_key is None:
             return True
-        if source_key not in self._paths:
-            self._paths[source_key] = self.connection.execute(
-                "SELECT kind = 'stream', session_id, path FROM sources WHERE key = ?", (source_key,)
-            ).fetchone() or (False, None, "")
-        is_stream, owner, path = self._paths[source_key]
-        mine = (self.source.is_stream, self.source.session_id != session_id, self.source.path)
-        return mine < (bool(is_stream), owner != session_id, path)
+        if source_key not in self._places:
+            self._places[source_key] = self._stored_place(source_key)
+        (my_rank, mine, my_path), (rank, owner, path) = self._places[self.source.key], self._places[source_key]
+        return (my_rank, mine != session_id, my_path) < (rank, owner != session_id, path)
+
+    def _stored_place(self, source_key: int) -> tuple[int, str | None, str]:
+        row = self.connection.execute("SELECT kind, session_id, path FROM sources WHERE key = ?", (source_key,))
+        kind, owner, path = row.fetchone() or (SourceKind.SESSION, None, "")
+        return rank_of(SourceKind(kind)), owner, path
 
     def cost(self, message: Message) -> int | None:
         """What a model call cost, in nano-dollars; None for what is none, or has no known price."""
