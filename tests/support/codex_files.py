@@ -92,3 +92,19 @@ def usage_record(response: str, usage: dict[str, int]) -> bytes:
 def fold(*lines: bytes, thread: str = THREAD) -> Gathered:
     """The history in some lines."""
     return gather(fold_bytes(AGENT, source(thread), b"".join(lines)))
+
+
+def fold_in_pieces(*pieces: bytes, thread: str = THREAD) -> Gathered:
+    """The history in some pieces of a log, read one after the other through a saved state."""
+    found, state, offset = Gathered(), None, 0
+    for piece in pieces:
+        reader = AGENT.fold(source(thread), state)
+        found.add(reader.feed(piece, offset))
+        state, offset = reader.state(), offset + len(piece)
+    return found
+
+
+def reasoning(*sections: str, sealed: str | None = None, **fields: Any) -> bytes:
+    """A `reasoning` item with its summary; `sealed` is its encrypted original."""
+    summary = [{"type": "summary_text", "text": text} for text in sections]
+    return item("reasoning", summary=summary, content=None, encrypted_content=sealed, **fields)

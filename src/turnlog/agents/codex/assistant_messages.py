@@ -138,7 +138,11 @@ def on_reasoning(context: CodexContext, text: str, item_id: str | None) -> Count
     if place is None:
         return "duplicates"
     draft, number = place
-    _keep_longer(draft, number, ReasoningPart(id=f"{draft.id}.{number}", text=text))
+    if number in draft.pending.sections:
+        # It may be no part of its own. Shown too early, it could not be taken back.
+        draft.pending.sections[number] = text
+    else:
+        _keep_longer(draft, number, ReasoningPart(id=f"{draft.id}.{number}", text=text))
     return "messages"
 
 
@@ -163,7 +167,7 @@ def _part_of_event(
         draft.add_time(context.written_at)
         return None
     number = number_of_event(context.state, draft.pending, key, is_section=is_section)
-    draft.records.append((context.position, context.length, number))
+    draft.records.append((context.position, context.length, None if number in draft.pending.sections else number))
     draft.add_time(context.written_at)
     return draft, number
 

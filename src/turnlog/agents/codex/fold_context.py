@@ -37,6 +37,7 @@ from turnlog.model import (
     Origin,
     Part,
     ProviderData,
+    ReasoningPart,
     RecordEvent,
     RunMetadataEvent,
     StopReason,
@@ -168,6 +169,7 @@ class CodexContext(LineContext):
 
     def begin_message(self, message_id: str) -> CodexMessageDraft:
         """Begin an assistant message, which is a new response of the model."""
+        self.close_message()
         state = self.state
         state.step += 1
         state.usage_recorded = False
@@ -209,7 +211,18 @@ class CodexContext(LineContext):
 
     def close_message(self) -> None:
         """End the current assistant message: the next item begins another."""
-        self.state.current_message = None
+        message_id, self.state.current_message = self.state.current_message, None
+        place = self.state.messages.get(message_id) if message_id is not None else None
+        if message_id is not None and place is not None and place.sections:
+            self._add_sections(message_id, place)
+
+    def _add_sections(self, message_id: str, place: CodexPendingMessage) -> None:
+        """Add the sections of reasoning whose items have not come, as parts: a line was damaged, or Codex killed."""
+        draft = self.draft_of(message_id)
+        for number, text in place.sections.items():
+            if draft is not None and text:
+                draft.parts[number] = ReasoningPart(id=f"{message_id}.{number}", text=text)
+        place.sections = {}
 
     def _record_ids(self, message_id: str) -> tuple[str, ...]:
         """The names that later records may use for a message: its id, and the ordinal of its first record."""

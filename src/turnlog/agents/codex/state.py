@@ -174,12 +174,15 @@ class CodexPendingMessage(msgspec.Struct, array_like=True):
     newest_part: int = -1
     """The highest part number that an item has."""
     open_section: int = -1
-    """The number of a reasoning part that only events have told so far, and whose next section is a further event."""
+    """Number of the newest section of reasoning that only an event has, as long as the next event may add another."""
     unmatched: dict[str, int] = {}
     """Stream and item id, or stream and key of a text -> part number, until the other stream has the same."""
     unnumbered: list[tuple[str, bool]] = []
     """Keys of texts, and whether each is a section of reasoning, that events told while the layout was unknown (see
     `CodexState.layout_unknown`)."""
+    sections: dict[int, str] = {}
+    """Part number -> text of a section that follows another one, and that only an event has. It is a part of its own,
+    or a further section of the part before: the item says which, or that there is none when the response ends."""
 
 
 class CallOutcome(msgspec.Struct, array_like=True, omit_defaults=True):
@@ -276,44 +279,67 @@ _REPEATED = "\0"
 _NUMBERS_BETWEEN_TEXTS = 1000
 """Numbers from one text to the next, where calls may stand between them."""
 
+_NUMBERS_BETWEEN_SECTIONS = 50
+"""The same from one section of reasoning to the next: however many sections an item has, the text behind it has the
+number that it would have behind one."""
+
 
 def number_of_item(state: CodexState, place: CodexPendingMessage, item_id: str | None, texts: Sequence[str]) -> int:
     """The number of an item's part: that of the event with the same part, else the next."""
-    unmatched = place.unmatched
-    number = None
-    if unmatched:
-        if item_id is not None:
-            number = unmatched.pop(_FROM_EVENT + item_id, None)
-        for text in texts:
-            # Every section of a reasoning item has an event of its own: all of them are matched now.
-            from_event = _take_pending(unmatched, _FROM_EVENT + text_key(text)) if text else None
-            number = from_event if number is None else number
-    if number is not None:
-        place.newest_part = max(place.newest_part, number)
-        if number == place.open_section:
-            place.open_section = -1
-        return number
+    numbers = _take_events(place.unmatched, item_id, texts)
+    if numbers:
+        _take_sections(state, place, numbers)
+        place.newest_part = max(place.newest_part, numbers[0])
+        return numbers[0]
     number = next_number(state, place)
     if item_id is not None:
-        unmatched[_FROM_ITEM + item_id] = number
+        place.unmatched[_FROM_ITEM + item_id] = number
     else:
         for text in texts:
             if text:
-                _add_pending(unmatched, _FROM_ITEM + text_key(text), number)
+                _add_pending(place.unmatched, _FROM_ITEM + text_key(text), number)
     return number
 
 
+def _take_events(unmatched: dict[str, int], item_id: str | None, texts: Sequence[str]) -> list[int]:
+    """The numbers of the events that have the same as an item: one, or one for each section of its reasoning."""
+    if not unmatched:
+        return []
+    numbers = [unmatched.pop(_FROM_EVENT + item_id, None)] if item_id is not None else []
+    numbers += [_take_pending(unmatched, _FROM_EVENT + text_key(text)) for text in texts if text]
+    return [number for number in numbers if number is not None]
+
+
+def _take_sections(state: CodexState, place: CodexPendingMessage, numbers: list[int]) -> None:
+    """Give the sections with these numbers to one item. Its part has the first number; nothing has the others."""
+    for number in numbers:
+        place.sections.pop(number, None)
+    if place.open_section in numbers:
+        place.open_section = -1
+    unused = numbers[1:]
+    # In a migrated log one event has all sections of an item. The parts behind it must have the same numbers here.
+    while not state.texts_first and place.parts - 1 in unused:
+        place.parts -= 1
+
+
 def number_of_event(state: CodexState, place: CodexPendingMessage, key: str, *, is_section: bool) -> int:
-    """The number of a part that only an event has so far. Sections of reasoning that follow each other are one part."""
-    if is_section and 0 <= place.open_section == place.parts - 1:
-        number = place.open_section
+    """The number of a part that only an event has so far.
+
+    Events do not say whether sections of reasoning that follow each other are of one item, or of several in a row
+    (0.63). So each has a number, and all but the first are in `CodexPendingMessage.sections`.
+    """
+    follows = is_section and 0 <= place.open_section == place.parts - 1
+    if not state.texts_first:
+        number = place.parts
+    elif follows:
+        number = place.open_section + _NUMBERS_BETWEEN_SECTIONS
     else:
-        number = (
-            (place.parts // _NUMBERS_BETWEEN_TEXTS + 1) * _NUMBERS_BETWEEN_TEXTS if state.texts_first else place.parts
-        )
-        place.parts = number + 1
+        number = (place.parts // _NUMBERS_BETWEEN_TEXTS + 1) * _NUMBERS_BETWEEN_TEXTS
+    place.parts = number + 1
     if is_section:
         place.open_section = number
+    if follows:
+        place.sections[number] = ""
     _add_pending(place.unmatched, _FROM_EVENT + key, number)
     return number
 
