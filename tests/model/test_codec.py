@@ -267,6 +267,8 @@ def test_derived_texts_of_results() -> None:
     call = ToolCallPart(tool_call_id="c", tool_name="t", results=(first, last), input=msgspec.Raw(b'{"a":1}'))
     assert last.output_text == "a\nb"
     assert call.output_text == "a\nb"
+    assert msgspec.structs.replace(call, results=(first,)).output_text == "so far"
+    assert msgspec.structs.replace(call, results=()).output_text == ""
     assert call.input_value() == {"a": 1}
     event = decode_event(encode(ToolResultEvent(tool_call_id="c", result=last)))
     assert isinstance(event, ToolResultEvent)

@@ -85,6 +85,13 @@ def test_all_final_results_are_one_output() -> None:
     assert shown(part)[1] == (0, "output", b"launched\nand more\nit broke\nreport")
 
 
+@pytest.mark.parametrize("later", [(), (ToolResult(id="2"),)], ids=["nothing", "an end without output"])
+def test_the_newest_preliminary_output_counts_where_no_other_comes(later: tuple[ToolResult, ...]) -> None:
+    results = (result("0", "line one", preliminary=True), result("1", "line one and two", preliminary=True), *later)
+    part = msgspec.structs.replace(call("c"), results=results)
+    assert shown(part)[1] == (0, "output", b"line one and two")
+
+
 def test_files_in_results_are_found_by_name() -> None:
     part = call(
         "c", ToolResult(id="r", content=(IMAGE, TextPart(text="see"), FilePart(media_type="x/y", url="data:,")))

@@ -123,8 +123,12 @@ class ToolCallPart(_Part, frozen=True, kw_only=True, tag="tool-call"):
 
     @property
     def output_text(self) -> str:
-        """Text of all final results, in order of arrival."""
-        return "\n".join([result.output_text for result in self.results if not result.preliminary])
+        """The last known output: text of all final results, in order of arrival; without any, of the newest other one.
+
+        A command that Codex left running in the background may never get a final result.
+        """
+        final = [result for result in self.results if not result.preliminary]
+        return "\n".join([result.output_text for result in final or self.results[-1:]])
 
 
 class FilePart(_Part, frozen=True, kw_only=True, tag="file"):

@@ -20,7 +20,7 @@ from turnlog.providers.blobs import load_blobs
 from turnlog.providers.context import as_user
 from turnlog.providers.files import FileLimits, fit_files
 from turnlog.providers.reasoning import has_proof
-from turnlog.providers.request_parts import agent_fact, only_carried
+from turnlog.providers.request_parts import agent_fact, as_told, only_carried
 
 _ANSWERED = frozenset({Origin.COMPACTION, Origin.NOTIFICATION})
 
@@ -240,7 +240,7 @@ class Repaired(msgspec.Struct, frozen=True, kw_only=True):
 
 def repair(messages: Iterable[Message], rules: Rules, options: RequestOptions, report: Report) -> Repaired:
     """Make a history fit for sending; tell each change to the report."""
-    prompts, rest = _split_system(load_blobs(messages, options, report), options, report)
+    prompts, rest = _split_system(as_told(load_blobs(messages, options, report)), options, report)
     rest = without_failed_answers(rest, report)
     rest = _with_proper_calls(only_carried(rest, rules.sendable_data, report), rules, report)
     rest = answer_calls(rest, options, report)

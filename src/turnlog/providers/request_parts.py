@@ -59,6 +59,33 @@ def is_failed(result: ToolResult) -> bool:
     return result.status != "success"
 
 
+def as_told(messages: Iterable[Message]) -> list[Message]:
+    """The messages with the results of commands in the JSON in which the model was told them, where it was.
+
+    Codex up to 0.14x told the exit code that way. Its results hold what was printed, and the other fields as metadata.
+    """
+    return [
+        msgspec.structs.replace(message, parts=tuple([_told_call(part) for part in message.parts]))
+        if any(isinstance(part, ToolCallPart) for part in message.parts)
+        else message
+        for message in messages
+    ]
+
+
+def _told_call(part: Part) -> Part:
+    if not isinstance(part, ToolCallPart):
+        return part
+    return msgspec.structs.replace(part, results=tuple([_told_result(result) for result in part.results]))
+
+
+def _told_result(result: ToolResult) -> ToolResult:
+    fields = agent_fact(result.metadata, "output_fields")
+    if not isinstance(fields, dict):
+        return result
+    text = msgspec.json.encode({"output": result.output_text, **fields}).decode()
+    return msgspec.structs.replace(result, content=(TextPart(text=text),))
+
+
 def result_text(result: ToolResult) -> str:
     """All text of a result."""
     return result.output_text

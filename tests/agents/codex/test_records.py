@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from support.claude_files import Gathered, gather
@@ -42,6 +43,8 @@ from turnlog.model import (
     ToolCallPart,
     ToolState,
 )
+from turnlog.providers import provider, provider_names
+from turnlog.providers.base import RequestOptions
 from turnlog.store.reconcile.merge import messages_of_records, place_messages
 
 _MILLISECONDS = 1795255200_000
@@ -215,6 +218,41 @@ def test_a_background_command_gets_its_final_result_later() -> None:
     found = the_call(fold(meta(), call("c1"), running, duplicate))
     assert [result.preliminary for result in found.results] == [True, False]
     assert found.output_text == "done"
+
+
+def test_a_command_that_was_left_running_has_the_output_so_far() -> None:
+    running = output("c1", "Chunk ID: a\nWall time: 1 seconds\nProcess running with session ID 7\nOutput:\nready\n")
+    found = the_call(fold(meta(), call("c1"), running, prompt("Go on")))
+    assert [result.preliminary for result in found.results] == [True]
+    assert found.output_text.endswith("Output:\nready\n")
+
+
+@pytest.mark.parametrize("printed", ['one\nWord and "quotes"\n', "", "café\n\x07"])
+def test_the_output_in_the_json_of_a_command_is_its_text(printed: str) -> None:
+    """R-S22, R-K27: what was printed can be read and found, and the model is told what it was told."""
+    told = msgspec.json.encode({"output": printed, "metadata": {"exit_code": 3, "duration_seconds": 0.5}}).decode()
+    gathered = fold(meta(), prompt("Run it"), call("c1", "shell"), output("c1", told))
+    found = the_call(gathered)
+    [result] = found.results
+    assert (found.output_text, result.error_text) == (printed, printed)
+    assert (result.exit_code, result.duration_ms) == (3, 500)
+    for name in provider_names():
+        body = provider(name).to_request(gathered.in_order(SESSION), RequestOptions(model="other")).body
+        assert json.dumps(told, ensure_ascii=False).encode() in msgspec.json.encode(body), name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"output": "x", "error": null}',
+        '{"output": "x", "metadata": {"pages": 2}}',
+        '{"output": {"a": 1}, "metadata": {"exit_code": 0}}',
+        '{"output": "cut',
+    ],
+)
+def test_other_json_of_a_tool_stays_as_it_is(text: str) -> None:
+    found = the_call(fold(meta(), call("c1", "mcp__server__tool"), output("c1", text)))
+    assert (found.output_text, found.results[0].metadata) == (text, {})
 
 
 def test_calls_of_a_killed_turn_are_aborted() -> None:

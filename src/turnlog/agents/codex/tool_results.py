@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from turnlog.agents.changes import ResultChange
+from turnlog.agents.codex import NAME
 from turnlog.agents.codex.assistant_messages import add_call, image_result
 from turnlog.agents.codex.fold_context import CodexContext, CountedAs
 from turnlog.agents.codex.records import CodexContent, CodexEvent, Item, OutputObject, TurnItem, clean
@@ -51,6 +52,8 @@ def read_output(context: CodexContext, item: Item) -> None:
     status, exit_code, duration = verdict.status, verdict.exit_code, verdict.duration_ms
     if isinstance(output, OutputObject) and output.success is False and status == "success":
         status = "error"
+    wrapped = verdict.wrapped
+    shown = text if wrapped is None else wrapped.text
     call = context.state.calls.get(call_id)
     record = (context.position, context.length)
     if call is not None:
@@ -75,12 +78,13 @@ def read_output(context: CodexContext, item: Item) -> None:
     result = ToolResult(
         id=f"{call_id}:{_checksum(text)}",
         status=status,
-        content=_parts_of(context, output) if isinstance(output, list) else (TextPart(text=text),),
-        error_text=text if status == "error" else None,
+        content=_parts_of(context, output) if isinstance(output, list) else (TextPart(text=shown),),
+        error_text=shown if status == "error" else None,
         exit_code=exit_code,
         preliminary=verdict.running,
         completed_at=context.written_at,
         duration_ms=duration,
+        metadata={} if wrapped is None else {NAME: {"output_fields": wrapped.others}},
     )
     add_result(context, call_id, call, result, record)
     context.changes.counts.results += 1

@@ -135,6 +135,15 @@ class Verdict(NamedTuple):
     exit_code: int | None = None
     duration_ms: int | None = None
     running: bool = False
+    wrapped: WrappedOutput | None = None
+
+
+class WrappedOutput(NamedTuple):
+    """What a command printed, in JSON that Codex made of it: `{"output": …, "metadata": {"exit_code": …, …}}`."""
+
+    text: str
+    others: dict[str, Any]
+    """The other fields of the JSON."""
 
 
 _SUCCESS = Verdict()
@@ -181,12 +190,12 @@ _SCRIPT_RUNNING = "Script running "
 def verdict_of(text: str) -> Verdict:
     """How a call ended, by the text of its output alone.
 
-    `shell` returns JSON, newer tools return lines of facts before the output. Denials and failures in Codex's own words
-    are at the beginning.
+    `shell` and `apply_patch` return JSON up to 0.14x, newer tools return lines of facts before the output. Denials and
+    failures in Codex's own words are at the beginning.
     """
     head = text[:_HEAD]
-    if head.startswith('{"output":') or head.startswith('{"metadata":'):
-        found = _old_verdict(text)
+    if head.startswith(('{"output":', '{"metadata":')):
+        found = _verdict_of_json(text)
         if found is not None:
             return found
     match = _EXIT_CODE.match(head)
@@ -202,25 +211,23 @@ def verdict_of(text: str) -> Verdict:
     return Verdict("error") if head.startswith(_FAILED) else _SUCCESS
 
 
-class _OldMetadata(msgspec.Struct):
-    exit_code: int | None = None
+class _CommandFacts(msgspec.Struct):
+    exit_code: int
     duration_seconds: float | None = None
 
 
-class _OldOutput(msgspec.Struct):
-    output: str | None = None
-    metadata: _OldMetadata | None = None
-
-
-def _old_verdict(text: str) -> Verdict | None:
+def _verdict_of_json(text: str) -> Verdict | None:
+    """How a call ended, by JSON of Codex. None for any other JSON, which a tool wrote itself."""
     try:
-        found = msgspec.json.decode(text, type=_OldOutput)
-    except (msgspec.MsgspecError, UnicodeEncodeError):
+        fields = msgspec.json.decode(text, type=dict[str, Any])
+        facts = msgspec.convert(fields.get("metadata"), _CommandFacts)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
         return None
-    facts = found.metadata
-    if facts is None or facts.exit_code is None:
-        return None
+    printed = fields.pop("output", None)
     seconds = facts.duration_seconds
     return Verdict(
-        _status_of_code(facts.exit_code), facts.exit_code, None if seconds is None else round(seconds * 1000)
+        _status_of_code(facts.exit_code),
+        facts.exit_code,
+        None if seconds is None else round(seconds * 1000),
+        wrapped=WrappedOutput(printed, fields) if isinstance(printed, str) else None,
     )

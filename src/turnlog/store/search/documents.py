@@ -295,14 +295,19 @@ def _add_plain(found: list[Document], sequence: int, part: _Part, flags: int) ->
 def _add_call(found: list[Document], sequence: int, part: _Part) -> None:
     flags = FAILED if part.state == _FAILED_STATE else 0
     output: list[str | ExternalText] = []
+    so_far: list[str | ExternalText] = []
     names: list[str] = []
     for result in part.results:
         for block in result.content:
             if block.type == "file":
                 names.append(_file_name(block))
                 flags |= HAS_IMAGE if _is_image(block) else 0
-        if not result.preliminary:
+        if result.preliminary:
+            so_far = _output(result) or so_far
+        else:
             output += _output(result)
+    # Nothing final ever comes for a command that Codex left running, or the end of it names no output.
+    output = output or so_far
     found.append(Document(sequence, INPUT, flags, part.tool_name, (_input(part),)))
     if output:
         found.append(Document(sequence, OUTPUT, flags, part.tool_name, tuple(output)))

@@ -23,7 +23,7 @@ Table: TypeAlias = Literal["words", "fresh", "sample", "sparse_sample"]
 SAMPLES: dict[Table, int] = {"sample": 64, "sparse_sample": 1024}
 """One document in so many is in these tables: those whose checksum is a multiple of it."""
 
-_CONTENT_VERSION = 4
+_CONTENT_VERSION = 5
 """Raised when what goes into the tables changes: see `VERSION`."""
 
 SLOT_BITS = 3
