@@ -77,7 +77,17 @@ def test_on_a_network_numbers_and_the_machine_itself_are_answered(library: Path,
     assert client.get("/api/agents", headers={**bearer, "Host": "evil.example"}).status_code == 421
 
 
-# -- origin
+@pytest.mark.parametrize("host", ["127.0.0.2", "127.8.8.8", "::1", "[::1]", "localhost"])
+def test_a_loopback_address_that_it_is_bound_to_is_answered(library: Path, open_client: OpenClient, host: str) -> None:
+    client = open_client(library, Settings(host=host, static_folder=Path("nowhere")))
+    name = f"[{host}]" if host == "::1" else host
+    for asked in (name, f"{name}:8765", "127.0.0.1:8765", "localhost"):
+        assert client.get("/api/agents", headers={"Host": asked}).status_code == 200
+    for other in ("127.0.0.3", "[::2]", "192.168.1.7", "evil.example"):
+        assert client.get("/api/agents", headers={"Host": other}).status_code == 421
+
+
+# -- another site
 
 
 PATCH = f"/api/sessions/{MAIN}"
@@ -107,6 +117,43 @@ def test_writes_from_the_page_and_from_programs_are_taken(
     own_store: Path, open_client: OpenClient, headers: dict[str, str]
 ) -> None:
     assert open_client(own_store).patch(PATCH, json={"starred": True}, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "http://127.0.0.1:8765"},
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_another_site_gets_no_answer_whose_time_it_could_measure(
+    client: TestClient, method: str, headers: dict[str, str]
+) -> None:
+    for path in ("/api/search?q=secret", "/api/sessions", "/api/nothing", "/api"):
+        answer = client.request(method, path, headers=headers)
+        assert answer.status_code == 403, path
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_the_page_and_an_address_that_was_typed_are_answered(client: TestClient, site: str) -> None:
+    assert client.get("/api/agents", headers={"Sec-Fetch-Site": site}).status_code == 200
+
+
+def test_a_link_on_another_site_leads_to_the_page(client: TestClient) -> None:
+    assert client.get("/", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 503  # not built here
+
+
+def test_another_site_gets_no_answer_where_the_application_is_mounted(library: Path) -> None:
+    outer, app = FastAPI(), create_app(library)
+    outer.mount("/turnlog", app)
+    with TestClient(outer, base_url="http://127.0.0.1:8765") as client:
+        assert client.get("/turnlog/api/agents").status_code == 200
+        assert client.get("/turnlog/api/agents", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    app.state.context.close()
 
 
 def test_no_answer_is_shared_with_another_site(client: TestClient) -> None:

@@ -85,6 +85,7 @@ class Guard:
         self._app = app
         self._token = settings.token or None
         self._open = not is_loopback(settings.host)
+        self._address = _address(settings.host)
         self._names = set(LOOPBACK_NAMES)
         if self._open:
             self._names |= {settings.host.lower(), socket.gethostname().lower()}
@@ -95,7 +96,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        refused = self._check_host(headers) or self._check_origin(scope["method"], headers)
+        refused = self._check_host(headers) or self._check_site(scope, headers)
         if refused is not None:
             await error_response(*refused)(scope, receive, _with_headers(send))
         elif self._token is not None and not self._has_token(self._token, headers):
@@ -107,22 +108,27 @@ class Guard:
         # Of two it would depend on who reads them which one counts: together they name nothing.
         found = _HOST.fullmatch(",".join(headers.getlist("host")).lower())
         name = found["name"] if found else ""
-        # Bound to a network, the machine has addresses that nobody can list; a rebound name is never a number.
-        if name in self._names or (self._open and _is_address(name)):
+        if name in self._names:
+            return None
+        # A page can point a name of its own here, but not a number. Bound to a network, the machine has addresses that
+        # nobody can list.
+        address = _address(name)
+        if address is not None and (self._open or address == self._address):
             return None
         return Refusal(421, "wrong_host", "this server does not answer for that host name")
 
-    def _check_origin(self, method: str, headers: Headers) -> Refusal | None:
-        """Writes come from our own page, or from no page at all."""
-        if method in _SAFE_METHODS:
+    def _check_site(self, scope: Scope, headers: Headers) -> Refusal | None:
+        """Pages of another site may follow a link to our page, and nothing more: no answer of the API, no write.
+
+        They could not read the answer, but they could measure how long it takes.
+        """
+        if not is_below_api(scope) and scope["method"] in _SAFE_METHODS:
             return None
         origin = headers.get("origin")
-        if origin is None:
-            foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
-        else:
-            host = headers["host"].lower()
-            foreign = origin.lower() not in (f"http://{host}", f"https://{host}")
-        return Refusal(403, "forbidden", "another site may not change anything here") if foreign else None
+        foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+        if origin is not None:
+            foreign |= origin.lower() not in _own_origins(headers)
+        return Refusal(403, "forbidden", "another site may not ask this server for anything") if foreign else None
 
     def _has_token(self, token: str, headers: Headers) -> bool:
         scheme, _, given = headers.get("authorization", "").partition(" ")
@@ -171,12 +177,25 @@ def _cookie(headers: Headers) -> str:
     return "" if found is None else found.value
 
 
-def _is_address(name: str) -> bool:
+def is_below_api(scope: Scope) -> bool:
+    """Whether a request is for the API, the only place where data is; also where the application is mounted."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    below = path.removeprefix(root) if path.startswith(f"{root}/") else path
+    return below == "/api" or below.startswith("/api/")
+
+
+def _own_origins(headers: Headers) -> tuple[str, str]:
+    host = headers["host"].lower()
+    return f"http://{host}", f"https://{host}"
+
+
+def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The number that a host is written as; None for a name."""
     try:
-        ipaddress.ip_address(name.strip("[]"))
+        return ipaddress.ip_address(name.strip("[]"))
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _same(given: str, wanted: str) -> bool:
