@@ -10,7 +10,7 @@ from typing import Any
 
 from script import PROMPT
 
-from turnlog.model.tools import ToolState
+from turnlog.model.parts import ToolState
 
 
 @dataclass(frozen=True, kw_only=True)

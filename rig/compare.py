@@ -15,7 +15,7 @@ from script import Answer, Call
 
 from turnlog.logs import SessionHistory
 from turnlog.model import Message, ReasoningPart, RecordEvent, TextPart, ToolCallPart, UnknownPart
-from turnlog.model.tools import ToolState
+from turnlog.model.parts import ToolState
 
 FAILED_EXIT = 3
 

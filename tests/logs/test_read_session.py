@@ -27,7 +27,7 @@ from turnlog.model import Membership, Message, Session, ToolCallPart, ToolResult
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store import open_store
 from turnlog.store.connection import connect
-from turnlog.sync.reader import Reader
+from turnlog.sync.reader import SourceReader
 
 DATA = Path(__file__).parent.parent / "data" / "claude_code"
 SAMPLE = Path(turnlog.__file__).parent / "sample"
@@ -56,7 +56,7 @@ def copy_alone(log: Path, folder: Path) -> Path:
 def read_into_store(home: Path, store: Path) -> None:
     connection = connect(store, checked=False)
     agent = ClaudeCode()
-    Reader(connection, price_nanos, price_version()).read([(agent, source) for source in agent.discover([home])])
+    SourceReader(connection, price_nanos, price_version()).read([(agent, source) for source in agent.discover([home])])
     connection.close()
 
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from turnlog.model import ResultStatus, ToolState, advance, can_advance
-from turnlog.model.tools import STATE_OF_STATUS, TRANSITIONS, state_after
+from turnlog.model.parts import STATE_OF_STATUS, TRANSITIONS, state_after
 
 S = ToolState
 

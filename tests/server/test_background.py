@@ -17,7 +17,7 @@ from turnlog.server import worker
 from turnlog.server.background import Background, Progress
 from turnlog.server.reports import Ended, Failed, Moved, Report
 from turnlog.server.worker import keep_reading
-from turnlog.sync.summary import Problem, SyncSummary
+from turnlog.sync.syncer import SourceProblem, SyncSummary
 from turnlog.sync.watcher import Watcher, WatchResult
 
 ReportProgress = Callable[[str, int, int], None]
@@ -95,7 +95,7 @@ def test_a_pass_that_fails_is_reported_and_tried_again(monkeypatch: pytest.Monke
         raise StoreBusyError("somebody else is writing")
 
     def find_problems(on_progress: ReportProgress) -> SyncSummary:
-        return SyncSummary(problems=[Problem(f"/logs/{number}", "no permission") for number in range(1000)])
+        return SyncSummary(problems=[SourceProblem(f"/logs/{number}", "no permission") for number in range(1000)])
 
     passes = Passes(fail, find_problems)
     assert passes.run(monkeypatch) == ["Began", "Failed", "Began", "Ended"]

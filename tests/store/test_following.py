@@ -19,7 +19,7 @@ from turnlog.agents.base import Agent, Source
 from turnlog.store import open_store
 from turnlog.store.base import SessionFilter, Store
 from turnlog.store.connection import connect
-from turnlog.sync.reader import Reader
+from turnlog.sync.reader import SourceReader
 
 
 @settings(max_examples=examples(25))
@@ -30,7 +30,7 @@ def test_following_is_as_good_as_loading(world: World, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         home, path = Path(folder) / "home", Path(folder) / "store.db"
         connection = connect(path, checked=False)
-        reader = Reader(connection, price, PRICE_VERSION)
+        reader = SourceReader(connection, price, PRICE_VERSION)
         followers: dict[str, Follower] = {}
         with open_store(path) as store:
             for name, size in make_schedule(Random(seed), world, 6):

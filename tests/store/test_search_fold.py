@@ -19,7 +19,7 @@ from turnlog.store.search import batch
 from turnlog.store.search.base import Hit, SearchFilter
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.search.searcher import Searcher
-from turnlog.sync.reader import Reader
+from turnlog.sync.reader import SourceReader
 
 QUERIES = (
     *("please", "words", "done", "hm", "ok", "no", "你", "你好", '"words and words"', "output", "whole", "long", "way"),
@@ -37,7 +37,7 @@ def read_and_index(folder: Path, home: Path, schedule: Schedule, world: World, a
     store, search = folder / "store.db", folder / "search.db"
     connection = connect(store, checked=False)
     try:
-        reader = Reader(connection, price, PRICE_VERSION)
+        reader = SourceReader(connection, price, PRICE_VERSION)
         with Indexer(store, search) as indexer:
             for name, size in schedule:
                 write_world(home, {name: world[name][:size]})

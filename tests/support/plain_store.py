@@ -9,7 +9,7 @@ from support.plain_agent import PlainAgent
 from turnlog.agents.base import Agent
 from turnlog.model import Usage
 from turnlog.store.connection import connect
-from turnlog.sync.reader import Reader
+from turnlog.sync.reader import SourceReader
 
 START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
 
@@ -33,6 +33,6 @@ def read_home(store: Path, home: Path, agent: Agent | None = None) -> None:
     agent = agent or PlainAgent()
     connection = connect(store, checked=False)
     try:
-        Reader(connection, price, PRICE_VERSION).read([(agent, source) for source in agent.discover([home])])
+        SourceReader(connection, price, PRICE_VERSION).read([(agent, source) for source in agent.discover([home])])
     finally:
         connection.close()

@@ -16,7 +16,7 @@ from turnlog.model import (
     ToolCallPart,
     ToolResult,
 )
-from turnlog.model.tools import ResultStatus
+from turnlog.model.parts import ResultStatus
 from turnlog.providers.base import RequestOptions
 
 MODEL = "the-model"

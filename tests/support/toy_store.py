@@ -14,7 +14,7 @@ from support.toy_agent import ToyAgent, session_id
 from turnlog.agents.base import Agent, Source
 from turnlog.store.archive import Archive
 from turnlog.store.connection import connect
-from turnlog.sync.reader import GroupResult, Reader
+from turnlog.sync.reader import GroupResult, SourceReader
 
 
 class ToyStore:
@@ -58,7 +58,7 @@ class ToyStore:
     def read(self, *names: str) -> GroupResult:
         """One pass over these files."""
         group: list[tuple[Agent, Source]] = [(self.agent, self.source(name)) for name in names]
-        return Reader(self.connection, price, PRICE_VERSION).read(group)
+        return SourceReader(self.connection, price, PRICE_VERSION).read(group)
 
     def add(self, name: str, *lines: bytes) -> GroupResult:
         """Append to a file and read it."""

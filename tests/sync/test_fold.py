@@ -16,7 +16,7 @@ from support.toy_agent import ToyAgent
 from support.toy_logs import Schedule, World, make_schedule, worlds, write_world
 from turnlog.agents.base import Agent, Source
 from turnlog.store.connection import connect
-from turnlog.sync.reader import Reader
+from turnlog.sync.reader import SourceReader
 
 SEEDS = st.integers(0, 1 << 32)
 
@@ -25,7 +25,7 @@ def read_all(store: Path, home: Path, passes: list[Schedule], world: World, agen
     """Let the files grow, a group of them before each pass, and tell what the store says in the end."""
     connection = connect(store, checked=False)
     try:
-        reader = Reader(connection, price, PRICE_VERSION)
+        reader = SourceReader(connection, price, PRICE_VERSION)
         for growth in passes:
             write_world(home, {name: world[name][:size] for name, size in growth})
             sources = [agent.source_of(home / name, home) for name, _ in growth]

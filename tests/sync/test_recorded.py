@@ -16,7 +16,7 @@ from turnlog.agents.base import Agent, Source
 from turnlog.store.connection import connect
 from turnlog.store.sqlite.forget import forget
 from turnlog.store.sqlite.sources import restore_files
-from turnlog.sync.reader import Reader
+from turnlog.sync.reader import SourceReader
 
 APPENDS = 20
 
@@ -51,7 +51,7 @@ def read_once(store: Path, roots: list[Path], random: Random) -> Dump:
     try:
         sources = sources_in(roots)
         random.shuffle(sources)
-        assert Reader(connection, price, PRICE_VERSION).read(sources).problems == []
+        assert SourceReader(connection, price, PRICE_VERSION).read(sources).problems == []
         check_integrity(connection)
         return dump(connection)
     finally:
@@ -66,7 +66,7 @@ def read_growing(store: Path, roots: list[Path], random: Random, appends: int = 
     cuts = {path: sorted(random.randint(0, len(whole[path])) for _ in range(appends - 1)) for path in logs}
     connection = connect(store, checked=False)
     try:
-        reader = Reader(connection, price, PRICE_VERSION)
+        reader = SourceReader(connection, price, PRICE_VERSION)
         for step in range(appends):
             for path in logs:
                 end = cuts[path][step] if step < appends - 1 else len(whole[path])
@@ -127,7 +127,7 @@ def test_of_two_files_of_one_session_the_earlier_tells_project_and_prompt(backwa
     """R-C4, R-C13: 2.1.330 was given the same session id in two folders."""
     sources = sources_in([DATA / "versions" / "2.1.330-folders"])
     connection = connect(tmp_path / "store.db", checked=False)
-    reader = Reader(connection, price, PRICE_VERSION)
+    reader = SourceReader(connection, price, PRICE_VERSION)
     for source in reversed(sources) if backwards else sources:
         assert reader.read([source]).problems == []
     rows = connection.execute("SELECT p.path, s.title FROM sessions s JOIN projects p ON p.key = s.project_key")
@@ -143,7 +143,7 @@ def test_files_of_two_homes_at_one_place_are_both_given_back(tmp_path: Path) -> 
     log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:-9]))
     connection = connect(tmp_path / "store.db", checked=False)
     try:
-        assert Reader(connection, price, PRICE_VERSION).read(sources_in([home, older])).problems == []
+        assert SourceReader(connection, price, PRICE_VERSION).read(sources_in([home, older])).problems == []
         for _ in range(2):
             found = restore_files(connection, f"claude-code:{log.stem}", tmp_path / "back")
             assert {file.source: digest(file.path) for file in found} == {

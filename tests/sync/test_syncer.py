@@ -23,8 +23,7 @@ from turnlog.agents.changes import Changes
 from turnlog.store.search.base import SearchFilter, search_path
 from turnlog.store.search.searcher import Searcher
 from turnlog.sync import workers
-from turnlog.sync.summary import SyncSummary
-from turnlog.sync.syncer import Syncer, sync
+from turnlog.sync.syncer import Syncer, SyncSummary, sync
 
 
 @pytest.fixture
@@ -220,7 +219,7 @@ def test_the_collector_runs_again_after_a_pass_that_failed(
         assert not gc.isenabled()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reading.Reader, "read", fail)
+    monkeypatch.setattr(reading.SourceReader, "read", fail)
     with pytest.raises(KeyboardInterrupt):
         scan(store, home)
     assert gc.isenabled()

@@ -44,7 +44,7 @@ from turnlog.model import (
 )
 from turnlog.model.merge import merge_messages
 from turnlog.model.message import Role
-from turnlog.model.tools import STATE_OF_STATUS, Approval, ToolState
+from turnlog.model.parts import STATE_OF_STATUS, Approval, ToolState
 
 TOLD_BY = "told_by"
 """In a session's metadata, with the value "hooks": its log has not been read yet."""

@@ -34,7 +34,7 @@ from turnlog.aisdk.versions import Loss
 from turnlog.aisdk.view import View
 from turnlog.errors import ShapeError
 from turnlog.model import BlobRef, Citation
-from turnlog.model.tools import STATE_OF_STATUS
+from turnlog.model.parts import STATE_OF_STATUS
 
 UIPartJson = dict[str, Any]
 """A UI part on its way into JSON: plain values and exact JSON."""

@@ -1,7 +1,7 @@
 """Tool calls of one written stream: each has a state, and every event is a step in it or is refused.
 
 `ToolInputChunks` writes inputs and approvals, `ToolCallChunks` outputs and what happens to open calls at the end. Calls
-are independent of each other (R-O6). `model.tools.TRANSITIONS` decides which state may follow which.
+are independent of each other (R-O6). `model.parts.TRANSITIONS` decides which state may follow which.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from turnlog.aisdk.chunks import (
 from turnlog.aisdk.parts import DynamicToolUIPart, ToolUIPart, UIMessage
 from turnlog.aisdk.versions import SdkVersion, supports
 from turnlog.aisdk.writer_parts import AddLoss, Chunks, RefusedEvent, input_of, metadata_of, output_of
-from turnlog.model.parts import ToolResult
+from turnlog.model.parts import OPEN_STATES, STATE_OF_STATUS, ToolResult, ToolState, can_advance
 from turnlog.model.stream import (
     ApprovalRequest,
     ApprovalResponse,
@@ -35,7 +35,6 @@ from turnlog.model.stream import (
     ToolInputStart,
     ToolOutput,
 )
-from turnlog.model.tools import OPEN_STATES, STATE_OF_STATUS, ToolState, can_advance
 
 
 class SentCall:

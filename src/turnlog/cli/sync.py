@@ -16,7 +16,7 @@ from turnlog.plain_text import plain
 if TYPE_CHECKING:
     from turnlog.cli.documents import ImportDocument, SyncDocument
     from turnlog.sync.importing import ImportSummary
-    from turnlog.sync.summary import SyncSummary
+    from turnlog.sync.syncer import SyncSummary
 
 
 @click.command(epilog=examples("turnlog sync", "turnlog sync --root /mnt/laptop/.claude", "turnlog sync --json"))

@@ -35,8 +35,8 @@ from turnlog.model import (
     ToolResultEvent,
     ToolState,
 )
-from turnlog.model.call_summary import call_summary
 from turnlog.model.message import command_line
+from turnlog.model.parts import call_summary
 from turnlog.plain_text import one_line, plain
 from turnlog.store.values import PlacedMessage
 

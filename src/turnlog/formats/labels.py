@@ -31,8 +31,7 @@ from turnlog.model import (
     ToolState,
     UnknownPart,
 )
-from turnlog.model.call_summary import call_summary
-from turnlog.model.tools import state_after
+from turnlog.model.parts import call_summary, state_after
 
 
 class Note(NamedTuple):

@@ -20,7 +20,7 @@ from turnlog.model import (
     ToolResultEvent,
     ToolState,
 )
-from turnlog.model.tools import state_after
+from turnlog.model.parts import state_after
 
 SHARED_SPAN = 1 << 40
 """What separates the positions that a fork shares with its parent from its own.

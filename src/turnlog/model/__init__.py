@@ -14,21 +14,26 @@ from turnlog.model.events import (
 )
 from turnlog.model.message import Fate, Membership, Message, MessageError, Origin, Provenance, Role, StopReason
 from turnlog.model.parts import (
+    Approval,
     Citation,
     DataPart,
     FilePart,
     Part,
     ReasoningPart,
+    ResultStatus,
     SourceDocumentPart,
     SourceUrlPart,
     TextPart,
     ToolCallPart,
+    ToolKind,
     ToolResult,
+    ToolState,
     UnknownPart,
+    advance,
+    can_advance,
 )
 from turnlog.model.session import Ownership, Project, Relationship, RelationshipKind, Session, SessionCounts
 from turnlog.model.stream import StreamEvent
-from turnlog.model.tools import Approval, ResultStatus, ToolKind, ToolState, advance, can_advance
 from turnlog.model.usage import Cost, Usage, UsageTotal, sum_usage
 
 __all__ = [

@@ -13,8 +13,7 @@ from msgspec import UNSET
 
 from turnlog.model.base import RawJson, Value
 from turnlog.model.message import Membership, Message, Provenance
-from turnlog.model.parts import Part, ToolResult
-from turnlog.model.tools import Approval
+from turnlog.model.parts import Approval, Part, ToolResult
 
 
 class _Event(Value, frozen=True, kw_only=True, tag_field="type"):

@@ -17,8 +17,7 @@ import msgspec
 from turnlog.model.base import Value, field_default
 from turnlog.model.codec import encode
 from turnlog.model.message import Message
-from turnlog.model.parts import Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
-from turnlog.model.tools import ToolState, state_after
+from turnlog.model.parts import Part, ReasoningPart, TextPart, ToolCallPart, ToolResult, ToolState, state_after
 from turnlog.model.usage import merge_usage
 
 _STATE_RANK = {state: rank for rank, state in enumerate((*ToolState, ToolState.OUTPUT_DENIED))}

@@ -2,18 +2,127 @@
 
 Eight kinds, tagged by `type`; what is none of them is an `UnknownPart` with its exact JSON. A part's `id` is
 stable: message id plus call id, block index or record id, never its rank among parsed things.
+
+Tool calls have a kind, a state and results. `advance()` is the only judge of a state change. Aborted is not failed is
+not denied, here and everywhere. The states up to `output-denied` are AI SDK's (R-S10); `aborted` is ours (R-K9) and has
+no AI SDK twin.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from datetime import datetime
+from enum import StrEnum
+from functools import cache
 from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET
 
 from turnlog.model.base import BlobRef, ProviderData, RawJson, Value
-from turnlog.model.tools import Approval, ResultStatus, ToolKind, ToolState
+
+_SUMMARY_FIELDS = (
+    *("command", "cmd", "file_path", "filePath", "path", "absolute_path", "notebook_path", "dir_path"),
+    *("pattern", "query", "url", "description", "question", "prompt", "skill"),
+)
+"""The most descriptive first."""
+
+_SHELL_OPTION = re.compile(r"-[a-z]*c|-Command")
+"""Before a command that a shell is to run."""
+
+
+class ToolKind(StrEnum):
+    """What a tool does, whatever its agent calls it (the kinds of the Agent Client Protocol)."""
+
+    READ = "read"
+    EDIT = "edit"
+    DELETE = "delete"
+    MOVE = "move"
+    SEARCH = "search"
+    EXECUTE = "execute"
+    THINK = "think"
+    FETCH = "fetch"
+    SUBAGENT = "subagent"
+    ASK = "ask"
+    SWITCH_MODE = "switch_mode"
+    OTHER = "other"
+
+
+class ToolState(StrEnum):
+    """Where a call stands. The last four are final, though a later result may still replace a final state."""
+
+    INPUT_STREAMING = "input-streaming"
+    INPUT_AVAILABLE = "input-available"
+    APPROVAL_REQUESTED = "approval-requested"
+    APPROVAL_RESPONDED = "approval-responded"
+    OUTPUT_AVAILABLE = "output-available"
+    OUTPUT_ERROR = "output-error"
+    OUTPUT_DENIED = "output-denied"
+    ABORTED = "aborted"
+
+
+_OUTCOMES = frozenset({ToolState.OUTPUT_AVAILABLE, ToolState.OUTPUT_ERROR, ToolState.OUTPUT_DENIED, ToolState.ABORTED})
+
+OPEN_STATES = frozenset(ToolState) - _OUTCOMES
+"""What has neither an output nor an end."""
+
+TRANSITIONS: dict[ToolState, frozenset[ToolState]] = {
+    ToolState.INPUT_STREAMING: frozenset({ToolState.INPUT_AVAILABLE}) | _OUTCOMES,
+    ToolState.INPUT_AVAILABLE: frozenset({ToolState.APPROVAL_REQUESTED}) | _OUTCOMES,
+    ToolState.APPROVAL_REQUESTED: frozenset({ToolState.APPROVAL_RESPONDED}) | _OUTCOMES,
+    ToolState.APPROVAL_RESPONDED: _OUTCOMES,
+    # An async call answers twice ("launched", then its report), and a preliminary output precedes the final one.
+    ToolState.OUTPUT_AVAILABLE: _OUTCOMES,
+    ToolState.OUTPUT_ERROR: _OUTCOMES,
+    ToolState.OUTPUT_DENIED: frozenset(),
+    # A killed agent may come back: the next run appends a late result for the call it had left open.
+    ToolState.ABORTED: _OUTCOMES,
+}
+"""From each state, the states that may follow. Staying in a state is always allowed."""
+
+
+def can_advance(current: ToolState, following: ToolState) -> bool:
+    """Whether `following` may come after `current`."""
+    return following == current or following in TRANSITIONS[current]
+
+
+def advance(current: ToolState, following: ToolState) -> ToolState:
+    """Return `following`; raise ValueError when the table does not allow it after `current`."""
+    if not can_advance(current, following):
+        raise ValueError(f"a tool call cannot go from {current} to {following}")
+    return following
+
+
+ResultStatus = Literal["success", "error", "aborted", "denied"]
+
+STATE_OF_STATUS: dict[ResultStatus, ToolState] = {
+    "success": ToolState.OUTPUT_AVAILABLE,
+    "error": ToolState.OUTPUT_ERROR,
+    "aborted": ToolState.ABORTED,
+    "denied": ToolState.OUTPUT_DENIED,
+}
+
+
+def state_after(current: ToolState, statuses: Iterable[ResultStatus]) -> ToolState:
+    """The state of a call after results of these statuses: that of the last one that the table allows."""
+    for status in statuses:
+        following = STATE_OF_STATUS[status]
+        if can_advance(current, following):
+            current = following
+    return current
+
+
+class Approval(Value, frozen=True, kw_only=True):
+    """Who allowed or refused a call, and why, as far as the log says."""
+
+    id: str | None = None
+    approved: bool | None = None
+    """None while the question is open."""
+    source: str | None = None
+    """What decided: `config`, `user`, `hook`, … in the agent's own word."""
+    reason: str | None = None
+    metadata: dict[str, Any] = {}
 
 
 class _Part(Value, frozen=True, kw_only=True, tag_field="type"):
@@ -180,3 +289,34 @@ class UnknownPart(_Part, frozen=True, kw_only=True, tag="unknown"):
 Part: TypeAlias = (
     TextPart | ReasoningPart | ToolCallPart | FilePart | SourceUrlPart | SourceDocumentPart | DataPart | UnknownPart
 )
+
+
+def call_summary(call: ToolCallPart) -> str | None:
+    """The text of the most descriptive field of a call's input, unchanged; None where there is none.
+
+    A command that is a list of words becomes one line.
+    """
+    if call.input is UNSET:
+        return None
+    try:
+        fields = _summary_decoder().decode(call.input)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    for name in _SUMMARY_FIELDS:
+        value = getattr(fields, name)
+        text = _command(cast("list[Any]", value)) if isinstance(value, list) else value
+        if isinstance(text, str) and text.strip():
+            return text
+    return None
+
+
+@cache
+def _summary_decoder() -> msgspec.json.Decoder[msgspec.Struct]:
+    """Reads these fields of an input, and passes over all others: they may be whole files."""
+    return msgspec.json.Decoder(msgspec.defstruct("Fields", [(name, Any, None) for name in _SUMMARY_FIELDS]))
+
+
+def _command(words: list[Any]) -> str:
+    """A command that is a list of words; of one that a shell is to run (`bash -lc`), what it runs."""
+    line = [word for word in words if isinstance(word, str)]
+    return line[2] if len(line) == 3 and _SHELL_OPTION.fullmatch(line[1]) else " ".join(line)

@@ -17,7 +17,7 @@ from turnlog.model import FilePart, Message, MessageError, Part, ProviderData
 from turnlog.model.base import RawJson
 from turnlog.model.codec import parse_json, repair_text, to_json
 from turnlog.model.message import StopReason
-from turnlog.model.tools import ToolState
+from turnlog.model.parts import ToolState
 
 OPEN = "$open"
 """Marks a block of a stream that has not ended."""

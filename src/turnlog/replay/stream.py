@@ -32,7 +32,7 @@ from turnlog.model import (
 )
 from turnlog.model import stream as events
 from turnlog.model.codec import to_json
-from turnlog.model.tools import STATE_OF_STATUS, can_advance
+from turnlog.model.parts import STATE_OF_STATUS, can_advance
 from turnlog.replay.interruptions import find_interruptions
 from turnlog.replay.pace import LONGEST_PAUSE, Pace, Timed
 

@@ -32,7 +32,7 @@ from turnlog.store.base import RUN_STATUSES, RunStatus
 from turnlog.store.values import Run
 from turnlog.store.writing.native import AGENT, NativeSessions
 from turnlog.sync.importing import import_file
-from turnlog.sync.summary import Problem
+from turnlog.sync.syncer import SourceProblem
 from turnlog.sync.workers import indexing
 
 _TEXTS: Final = ("id", "prompt", "result", "model", "system_prompt", "status", "error", "log_path", "agent", "cwd")
@@ -50,7 +50,7 @@ _MAX_SECONDS: Final = 100_000_000_000
 _MAX_COUNT: Final = 1 << 53
 
 
-class Record(NamedTuple):
+class RunRecord(NamedTuple):
     """The run of a record, or why it has none."""
 
     place: str
@@ -60,13 +60,13 @@ class Record(NamedTuple):
     """Whether it holds any time. Otherwise the run counts as created when it is imported."""
 
 
-def iter_records(data: bytes) -> Iterator[Record]:
+def iter_records(data: bytes) -> Iterator[RunRecord]:
     """The records of a file in order; one that cannot be read has a `problem`."""
     for place, value in _iter_values(data):
         if isinstance(value, _NotJson):
-            yield Record(place, None, value.reason)
+            yield RunRecord(place, None, value.reason)
         elif not isinstance(value, dict):
-            yield Record(place, None, "no JSON object")
+            yield RunRecord(place, None, "no JSON object")
         else:
             yield _read(place, cast("dict[str, Any]", value))
 
@@ -101,11 +101,11 @@ def _parse(text: str) -> Any:
         return _NotJson(f"not JSON: {error}")
 
 
-def _read(place: str, record: dict[str, Any]) -> Record:
+def _read(place: str, record: dict[str, Any]) -> RunRecord:
     fields = {_snake(name): _clean(value) for name, value in record.items()}
     prompt = fields.get("prompt")
     if not isinstance(prompt, str):
-        return Record(place, None, "it has no prompt")
+        return RunRecord(place, None, "it has no prompt")
     run_id = fields.get("id")
     if isinstance(run_id, int):
         run_id = str(run_id)
@@ -113,7 +113,7 @@ def _read(place: str, record: dict[str, Any]) -> Record:
         # A hash of the record: importing it again finds the same run.
         run_id = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:32]
     dated = any(_moment(fields.get(name)) for name in _TIMES)
-    return Record(place, _run_of(run_id, prompt, fields), is_dated=dated)
+    return RunRecord(place, _run_of(run_id, prompt, fields), is_dated=dated)
 
 
 def _run_of(run_id: str, prompt: str, fields: dict[str, Any]) -> Run:
@@ -213,7 +213,7 @@ class RunImport(msgspec.Struct, kw_only=True):
     """Runs whose log was read."""
     histories: int = 0
     """Runs whose prompt and result became their history."""
-    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
+    problems: list[SourceProblem] = msgspec.field(default_factory=list[SourceProblem])
 
 
 def import_runs(store_path: Path, data: bytes) -> RunImport:
@@ -230,12 +230,12 @@ def import_runs(store_path: Path, data: bytes) -> RunImport:
         with indexing(store_path, len(data), lambda pending: None):
             for record in iter_records(data):
                 if record.run is None:
-                    summary.problems.append(Problem(record.place, record.problem or ""))
+                    summary.problems.append(SourceProblem(record.place, record.problem or ""))
                     continue
                 try:
                     _import_run(store_path, native, record.run, record.is_dated, summary)
                 except ConflictError as error:
-                    summary.problems.append(Problem(record.place, str(error)))
+                    summary.problems.append(SourceProblem(record.place, str(error)))
     finally:
         native.close()
     return summary

@@ -30,8 +30,7 @@ from turnlog.store.connection import connect, write_transaction
 from turnlog.store.values import Run, RunFacts
 from turnlog.store.writing.batch import Batch
 from turnlog.sync.importing import import_file
-from turnlog.sync.summary import Problem
-from turnlog.sync.syncer import Syncer
+from turnlog.sync.syncer import SourceProblem, Syncer
 
 _HEAD_BYTES: Final = 1 << 20
 """A stream names its session within so many bytes."""
@@ -154,7 +153,7 @@ def _supersede_chats(store_path: Path, session_id: str) -> None:
 # -- reading logs
 
 
-def _read_new_logs(store_path: Path, run: Run) -> Sequence[Problem]:
+def _read_new_logs(store_path: Path, run: Run) -> Sequence[SourceProblem]:
     """Read the agent's logs that were written since the run began; return the ones that could not be read."""
     agents = registered_agents() if run.agent is None else [agent_named(run.agent)]
     new = [(agent, source) for agent in agents for source in _written_since(agent, run.created_at)]

@@ -24,15 +24,16 @@ from turnlog.errors import FormatError
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
 from turnlog.store.sources import imports_folder
-from turnlog.sync.reader import Reader
-from turnlog.sync.summary import Problem
-from turnlog.sync.syncer import Progress
+from turnlog.sync.reader import SourceReader
+from turnlog.sync.syncer import Progress, SourceProblem
 from turnlog.sync.workers import indexing
 
 _CHUNK_SIZE = 1 << 20
 
 _MOST_ENDINGS = 2
 """Endings of a file's name that are kept: `.jsonl.zst`."""
+
+_FORGOTTEN = "its session was forgotten"
 
 
 class ImportSummary(msgspec.Struct, kw_only=True):
@@ -53,7 +54,7 @@ class ImportSummary(msgspec.Struct, kw_only=True):
     messages: int = 0
     """Messages that were not there before."""
     diagnostics: int = 0
-    problems: Sequence[Problem] = ()
+    problems: Sequence[SourceProblem] = ()
     seconds: float = 0.0
 
 
@@ -147,7 +148,7 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
     connection = connect(store_path, checked=False)
     try:
         with indexing(store_path, size, lambda pending: on_progress("index", 0 if pending else 1, 1)):
-            reader = Reader(connection, price_nanos, price_version(), count)
+            reader = SourceReader(connection, price_nanos, price_version(), count)
             result = reader.read([(registered_agent(source.agent), source) for source in sources])
     finally:
         connection.close()
@@ -164,5 +165,8 @@ def _read(store_path: Path, path: Path, detection: Detection, on_progress: Progr
         new_sessions=result.saved.new_sessions,
         messages=result.saved.messages,
         diagnostics=result.saved.diagnostics,
-        problems=[*result.problems, *(Problem(each, "its session was forgotten") for each in sorted(result.forgotten))],
+        problems=[
+            *result.problems,
+            *(SourceProblem(each, "its session was forgotten") for each in sorted(result.forgotten)),
+        ],
     )

@@ -32,7 +32,7 @@ from turnlog.store.sources import (
 from turnlog.store.writing.batch import Batch
 from turnlog.store.writing.transaction import Pricer, SavedChanges, SourceRow
 from turnlog.sync.log_file import LogFile
-from turnlog.sync.summary import Problem
+from turnlog.sync.syncer import SourceProblem
 
 
 class GroupResult(msgspec.Struct, kw_only=True):
@@ -41,12 +41,12 @@ class GroupResult(msgspec.Struct, kw_only=True):
     saved: SavedChanges = msgspec.field(default_factory=SavedChanges)
     changed: int = 0
     """Number of sources with new content."""
-    problems: list[Problem] = msgspec.field(default_factory=list[Problem])
+    problems: list[SourceProblem] = msgspec.field(default_factory=list[SourceProblem])
     forgotten: set[str] = msgspec.field(default_factory=set[str])
     """Paths of sources of which nothing is stored, because the user has forgotten their sessions."""
 
 
-class Reader:
+class SourceReader:
     """Reads sources into one store connection, which must be one that does not check foreign keys."""
 
     def __init__(
@@ -194,7 +194,7 @@ class Reader:
         with write_transaction(self._connection):
             return GroupResult(problems=[self._note_problem(source, error, int(time.time() * 1000))])
 
-    def _note_problem(self, source: Source, error: Exception, now: int) -> Problem:
+    def _note_problem(self, source: Source, error: Exception, now: int) -> SourceProblem:
         """Store why a source could not be read, and return it."""
         if isinstance(error, OSError):
             reason = error.strerror or str(error)
@@ -205,7 +205,7 @@ class Reader:
         if state.is_new:
             self._archive.begin(state.key, 0, 0, now)
         save_source(self._connection, source, state, now)
-        return Problem(source.path, reason)
+        return SourceProblem(source.path, reason)
 
 
 def _add(total: GroupResult, result: GroupResult) -> None:

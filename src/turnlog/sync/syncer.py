@@ -17,6 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
+import msgspec
+
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources
 from turnlog.agents.base import Agent, Source
@@ -26,69 +28,10 @@ from turnlog.store.search.base import search_path
 from turnlog.store.search.indexer import Indexer
 from turnlog.store.sources import Fingerprint, known_fingerprints, load_known, mark_vanished, present_paths
 from turnlog.sync.spools import drop_old_spools, find_spools
-from turnlog.sync.summary import Problem, SyncSummary
 from turnlog.sync.workers import ImportWorkers, garbage_collection_paused, import_workers, indexing
 
 if TYPE_CHECKING:
-    from turnlog.sync.reader import GroupResult, Reader
-
-
-class FoundSource(NamedTuple):
-    """A source, its agent, and its fingerprint now."""
-
-    agent: Agent
-    source: Source
-    fingerprint: Fingerprint
-
-
-_UNREADABLE = Fingerprint(0, 0, 0, 0)
-"""Of a file whose status cannot be read: opening it will say why."""
-
-
-def fingerprinted(sources: Iterable[tuple[Agent, Source]]) -> Iterator[FoundSource]:
-    """The sources that still exist, with their fingerprints."""
-    for agent, source in sources:
-        if source.version is not None:
-            yield FoundSource(agent, source, Fingerprint(*source.version))
-            continue
-        try:
-            yield FoundSource(agent, source, Fingerprint.of(os.stat(source.path)))  # noqa: PTH116  # a path object costs more than the call
-        except FileNotFoundError:
-            continue  # deleted since it was listed: the next pass marks it as vanished
-        except OSError:
-            yield FoundSource(agent, source, _UNREADABLE)
-
-
-def mark_missing(
-    connection: sqlite3.Connection, found: list[FoundSource], roots: Sequence[Path] | None, problems: Iterable[Problem]
-) -> int:
-    """Mark known files that no longer exist as vanished; returns how many were marked.
-
-    Files outside the roots of this pass and below folders that could not be read are left alone. So are rows of a
-    database that this pass did not open: it was imported from elsewhere.
-    """
-    present = {item.source.path for item in found}
-    looked_into = {_database(path) for path in present}
-    unreadable = tuple(f"{problem.path}{end}" for problem in problems for end in ("#", os.sep))
-    folders = None if roots is None else tuple(f"{root.absolute()}{os.sep}" for root in roots)
-    gone = [
-        path
-        for path in present_paths(connection)
-        if path not in present
-        and (folders is None or path.startswith(folders))
-        and not path.startswith(unreadable)
-        and not os.path.lexists(path)
-        and (_database(path) in looked_into or not Path(_database(path)).is_file())
-    ]
-    if gone:
-        with write_transaction(connection):
-            mark_vanished(connection, gone, int(time.time() * 1000))
-    return len(gone)
-
-
-def _database(path: str) -> str:
-    """The file that holds a source: the database of rows (`<database>#<key>`), else the path itself."""
-    return path.rpartition("#")[0] or path
+    from turnlog.sync.reader import GroupResult, SourceReader
 
 
 Phase = Literal["find", "read", "index"]
@@ -96,15 +39,38 @@ Phase = Literal["find", "read", "index"]
 Progress = Callable[[Phase, int, int], None]
 """Called with a phase, how much of it is done, and how much there is (files, bytes, messages)."""
 
-
 OnSaved = Callable[[Set[str], int], None]
 """Called after a commit with the ids of the sessions that changed, and the last number of the change sequence."""
-
 
 COMMIT_SIZE = 8 << 20
 """Bytes of logs that go into one transaction, give or take the last file: about a tenth of a second of work."""
 
 COMMIT_SOURCES = 100
+
+
+class SourceProblem(msgspec.Struct, frozen=True):
+    """A source that could not be read in this pass."""
+
+    path: str
+    reason: str
+
+
+class SyncSummary(msgspec.Struct, kw_only=True):
+    """What a pass found and brought."""
+
+    sources: int = 0
+    changed: int = 0
+    vanished: int = 0
+    bytes: int = 0
+    """Bytes read, in what changed."""
+    sessions: int = 0
+    """Sessions that got something new."""
+    new_sessions: int = 0
+    messages: int = 0
+    """Messages that were not there before."""
+    diagnostics: int = 0
+    problems: list[SourceProblem] = msgspec.field(default_factory=list[SourceProblem])
+    seconds: float = 0.0
 
 
 def sync(
@@ -175,7 +141,7 @@ class Syncer:
         known = known_fingerprints(self._connection)
         with collect_unreadable_folders() as out_of_reach:
             found = list(fingerprinted(self._sources(roots)))
-        summary.problems += [Problem(folder, reason) for folder, reason in out_of_reach.items()]
+        summary.problems += [SourceProblem(folder, reason) for folder, reason in out_of_reach.items()]
         summary.sources = len(found)
         on_progress("find", len(found), len(found))
         changed = [item for item in found if known.get(item.source.path) != item.fingerprint]
@@ -266,6 +232,67 @@ class Syncer:
         return summary
 
 
+class FoundSource(NamedTuple):
+    """A source, its agent, and its fingerprint now."""
+
+    agent: Agent
+    source: Source
+    fingerprint: Fingerprint
+
+
+_UNREADABLE = Fingerprint(0, 0, 0, 0)
+"""Of a file whose status cannot be read: opening it will say why."""
+
+
+def fingerprinted(sources: Iterable[tuple[Agent, Source]]) -> Iterator[FoundSource]:
+    """The sources that still exist, with their fingerprints."""
+    for agent, source in sources:
+        if source.version is not None:
+            yield FoundSource(agent, source, Fingerprint(*source.version))
+            continue
+        try:
+            yield FoundSource(agent, source, Fingerprint.of(os.stat(source.path)))  # noqa: PTH116  # a path object costs more than the call
+        except FileNotFoundError:
+            continue  # deleted since it was listed: the next pass marks it as vanished
+        except OSError:
+            yield FoundSource(agent, source, _UNREADABLE)
+
+
+def mark_missing(
+    connection: sqlite3.Connection,
+    found: list[FoundSource],
+    roots: Sequence[Path] | None,
+    problems: Iterable[SourceProblem],
+) -> int:
+    """Mark known files that no longer exist as vanished; returns how many were marked.
+
+    Files outside the roots of this pass and below folders that could not be read are left alone. So are rows of a
+    database that this pass did not open: it was imported from elsewhere.
+    """
+    present = {item.source.path for item in found}
+    looked_into = {_database(path) for path in present}
+    unreadable = tuple(f"{problem.path}{end}" for problem in problems for end in ("#", os.sep))
+    folders = None if roots is None else tuple(f"{root.absolute()}{os.sep}" for root in roots)
+    gone = [
+        path
+        for path in present_paths(connection)
+        if path not in present
+        and (folders is None or path.startswith(folders))
+        and not path.startswith(unreadable)
+        and not os.path.lexists(path)
+        and (_database(path) in looked_into or not Path(_database(path)).is_file())
+    ]
+    if gone:
+        with write_transaction(connection):
+            mark_vanished(connection, gone, int(time.time() * 1000))
+    return len(gone)
+
+
+def _database(path: str) -> str:
+    """The file that holds a source: the database of rows (`<database>#<key>`), else the path itself."""
+    return path.rpartition("#")[0] or path
+
+
 def _add_up(summary: SyncSummary, result: GroupResult) -> None:
     summary.changed += result.changed
     summary.problems += result.problems
@@ -288,11 +315,11 @@ def _indexing(store_path: Path, total: int, on_progress: Progress) -> AbstractCo
 
 def _reader(
     connection: sqlite3.Connection, on_bytes: Callable[[int], None] = lambda count: None, worker: Executor | None = None
-) -> Reader:
+) -> SourceReader:
     from turnlog.pricing import price_nanos, price_version
-    from turnlog.sync.reader import Reader
+    from turnlog.sync.reader import SourceReader
 
-    return Reader(connection, price_nanos, price_version(), on_bytes, worker)
+    return SourceReader(connection, price_nanos, price_version(), on_bytes, worker)
 
 
 def _groups(changed: list[FoundSource]) -> Iterator[list[FoundSource]]:

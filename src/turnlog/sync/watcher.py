@@ -20,9 +20,8 @@ from typing import NamedTuple, Self
 from turnlog.agents import agents as registered_agents
 from turnlog.agents import find_sources, homes_of
 from turnlog.agents.base import Agent, Source
-from turnlog.sync.inotify import AVAILABLE, Event, Inotify, Mask
-from turnlog.sync.summary import SyncSummary
-from turnlog.sync.syncer import Syncer
+from turnlog.sync.inotify import AVAILABLE, FileEvent, Inotify, Mask
+from turnlog.sync.syncer import Syncer, SyncSummary
 
 WATCH_LIMIT = 8192
 """Folders watched at most: about 1 KB of kernel memory each."""
@@ -93,7 +92,7 @@ class WatchedFolders:
                 self._note(event, f"{self._folders[event.watch]}{os.sep}{event.name}", files)
         return FolderChanges(files, is_complete)
 
-    def _note(self, event: Event, path: str, files: set[str]) -> None:
+    def _note(self, event: FileEvent, path: str, files: set[str]) -> None:
         if not event.mask & Mask.IS_FOLDER:
             if not event.mask & Mask.MOVED_FROM and not _is_made_by_reading(event):
                 files.add(path)
@@ -143,7 +142,7 @@ class WatchedFolders:
             del self._watches[folder]
 
 
-def _is_made_by_reading(event: Event) -> bool:
+def _is_made_by_reading(event: FileEvent) -> bool:
     """SQLite creates these when a database is only read: counting them as changes would make us read for ever."""
     return event.name.endswith("-shm") or (event.name.endswith("-wal") and bool(event.mask & Mask.CREATE))
 

@@ -20,7 +20,7 @@ from turnlog.model import MessageEvent, TextPart, ToolCallPart, ToolResultEvent
 from turnlog.store import open_store
 from turnlog.store.connection import connect
 from turnlog.store.sqlite.sources import restore_files
-from turnlog.sync.reader import Reader
+from turnlog.sync.reader import SourceReader
 from turnlog.sync.rebuild import rebuild
 
 # Streams lie in no home.
@@ -39,7 +39,7 @@ def sync(store: Path, home: Path, random: Random | None = None) -> Dump:
         if random is not None:
             random.shuffle(sources)
         for source in sources:
-            assert Reader(connection, price, PRICE_VERSION).read([source]).problems == []
+            assert SourceReader(connection, price, PRICE_VERSION).read([source]).problems == []
         check_integrity(connection)
         return dump(connection)
     finally:

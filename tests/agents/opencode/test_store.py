@@ -33,8 +33,7 @@ from turnlog.store.connection import connect
 from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.store.sqlite.sources import restore_files
 from turnlog.sync.rebuild import rebuild
-from turnlog.sync.summary import SyncSummary
-from turnlog.sync.syncer import sync
+from turnlog.sync.syncer import SyncSummary, sync
 
 PARENT, CHILD = "opencode:ses_e0418e851ffeDgcuDS6WlCcMks", "opencode:ses_e0418cdcbffeluOcL3vmfKoyn0"
 

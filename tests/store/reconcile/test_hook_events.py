@@ -24,7 +24,7 @@ from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
 from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.store.sqlite.sources import restore_files
-from turnlog.sync.reader import Reader
+from turnlog.sync.reader import SourceReader
 from turnlog.sync.rebuild import rebuild
 
 PROMPTS = {
@@ -55,7 +55,7 @@ def open_for_writing(path: Path) -> closing[sqlite3.Connection]:
 
 
 def read(connection: sqlite3.Connection, agent: Agent, *sources: Source) -> None:
-    assert Reader(connection, price, PRICE_VERSION).read([(agent, source) for source in sources]).problems == []
+    assert SourceReader(connection, price, PRICE_VERSION).read([(agent, source) for source in sources]).problems == []
 
 
 def said(connection: sqlite3.Connection) -> Dump:

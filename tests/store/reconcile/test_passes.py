@@ -24,7 +24,7 @@ from turnlog.store.reconcile.lesser_sources import AgentAnswer
 from turnlog.store.reconcile.passes import PASSES, Pass
 from turnlog.store.reconcile.precedence import PRECEDENCE
 from turnlog.store.writing.native import NativeSessions
-from turnlog.sync.reader import Reader
+from turnlog.sync.reader import SourceReader
 
 DATA = Path(__file__).parents[2] / "data"
 CASES = sorted(
@@ -49,7 +49,7 @@ def read_recorded(path: Path, roots: list[Path]) -> None:
         sources += [(agent, source) for source in agent.discover(roots)]
     random.shuffle(sources)
     with closing(connect(path, checked=False)) as connection:
-        reader = Reader(connection, price, PRICE_VERSION)
+        reader = SourceReader(connection, price, PRICE_VERSION)
         while sources:
             size = random.randint(1, 3)
             reader.read(sources[:size])
@@ -62,7 +62,7 @@ def read_hooks(path: Path, folder: Path) -> None:
         recorded = recording(name)
         spool = recorded.write_spool(folder / name, recorded.lines)
         with closing(connect(path.with_name(f"{name}.db"), checked=False)) as connection:
-            reader = Reader(connection, price, PRICE_VERSION)
+            reader = SourceReader(connection, price, PRICE_VERSION)
             for sources in ([spool], recorded.logs()):
                 assert reader.read([(recorded.agent, source) for source in sources]).problems == []
 

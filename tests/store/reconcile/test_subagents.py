@@ -18,7 +18,7 @@ from turnlog.store import open_store
 from turnlog.store.base import SessionFilter
 from turnlog.store.connection import connect
 from turnlog.store.reconcile.calls import SpawnCall, SpawnedSession, match_spawn_calls
-from turnlog.sync.reader import Reader
+from turnlog.sync.reader import SourceReader
 
 DATA = Path(__file__).parents[2] / "data"
 KILLED = DATA / "claude_code" / "versions" / "2.1.76-killed"
@@ -138,7 +138,7 @@ def test_a_subagents_subagent_has_one_parent(tmp_path: Path) -> None:
     root = f"claude-code:{WORKFLOW_LOG.stem}"
     store = tmp_path / "store.db"
     connection = connect(store, checked=False)
-    Reader(connection, price_nanos, price_version()).read(
+    SourceReader(connection, price_nanos, price_version()).read(
         [(agent, source) for agent in agents() for source in agent.discover([NESTED])]
     )
     connection.close()
@@ -164,7 +164,7 @@ def test_a_store_finds_the_call_in_any_order_of_the_files(case: str, tmp_path: P
         for step in (1, len(order)):
             store = tmp_path / f"{number}-{step}.db"
             connection = connect(store, checked=False)
-            reader = Reader(connection, price_nanos, price_version())
+            reader = SourceReader(connection, price_nanos, price_version())
             for start in range(0, len(order), step):
                 reader.read(list(order[start : start + step]))
             known = known or dump(connection)

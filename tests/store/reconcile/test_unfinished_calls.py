@@ -15,7 +15,7 @@ from turnlog.model import Message, ToolCallPart, ToolResult, ToolState
 from turnlog.pricing import price_nanos, price_version
 from turnlog.store.connection import connect
 from turnlog.store.reconcile.calls import ABANDONED, CallEnd, abort_open_calls, end_of_call
-from turnlog.sync.reader import Reader
+from turnlog.sync.reader import SourceReader
 
 KILLED = DATA / "versions" / "2.1.215-killed"
 SESSION = "b69bd402-65a2-4ee5-a364-16da6abd085c"
@@ -41,7 +41,7 @@ def read(store: Path, home: Path, order: tuple[int, ...] | None = None) -> None:
     sources = [(AGENT, source) for source in AGENT.discover([home])]
     connection = connect(store, checked=False)
     try:
-        reader = Reader(connection, price_nanos, price_version())
+        reader = SourceReader(connection, price_nanos, price_version())
         for step in [sources] if order is None else [[sources[number]] for number in order]:
             assert reader.read(step).problems == []
         check_integrity(connection)

@@ -40,7 +40,7 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.model.merge import join_mappings
-from turnlog.model.tools import STATE_OF_STATUS, state_after
+from turnlog.model.parts import STATE_OF_STATUS, state_after
 from turnlog.model.usage import merge_usage
 
 RECENT_RECORDS = 128

@@ -47,7 +47,7 @@ from turnlog.model import (
     ToolState,
     Usage,
 )
-from turnlog.model.tools import STATE_OF_STATUS, state_after
+from turnlog.model.parts import STATE_OF_STATUS, state_after
 
 TURN_ORIGINS = frozenset({Origin.PROMPT, Origin.COMMAND, Origin.SHELL, Origin.SUBAGENT_PROMPT})
 """Origins of messages that begin a turn: a person wrote them, or for a subagent its parent."""

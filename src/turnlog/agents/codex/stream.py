@@ -52,7 +52,7 @@ from turnlog.model import (
     ToolResult,
     ToolState,
 )
-from turnlog.model.tools import STATE_OF_STATUS
+from turnlog.model.parts import STATE_OF_STATUS
 
 
 def _is_ours(line: ExecLine) -> bool:

@@ -20,7 +20,7 @@ from turnlog.agents.gemini_cli.tools import TOOL_KINDS, exit_code_of, result_id,
 from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.printed_stream import PrintedContext, PrintedFormat, PrintedMessage, PrintedRunState, kept_fields
 from turnlog.model import TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
-from turnlog.model.tools import STATE_OF_STATUS
+from turnlog.model.parts import STATE_OF_STATUS
 
 STREAM_KINDS: dict[str, GeminiRecordOutcome] = {
     "init": GeminiRecordOutcome.RUN_METADATA,

@@ -35,7 +35,7 @@ from turnlog.agents.gemini_cli.records import (
 )
 from turnlog.agents.hook_events import HookFormat, read_call, read_prompt, read_result
 from turnlog.model import Part, ResultStatus, TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
-from turnlog.model.tools import STATE_OF_STATUS
+from turnlog.model.parts import STATE_OF_STATUS
 
 TOOL_KINDS: dict[str, ToolKind] = {
     "activate_skill": ToolKind.READ,

@@ -27,8 +27,8 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.model.codec import to_json
+from turnlog.model.parts import state_after
 from turnlog.model.stream import StreamEvent
-from turnlog.model.tools import state_after
 from turnlog.providers.body import (
     OPEN,
     UNNAMED,

@@ -24,8 +24,8 @@ from turnlog.model import (
 )
 from turnlog.model.codec import to_json
 from turnlog.model.message import StopReason
+from turnlog.model.parts import state_after
 from turnlog.model.stream import StreamEvent
-from turnlog.model.tools import state_after
 from turnlog.providers.body import (
     OPEN,
     UNNAMED,

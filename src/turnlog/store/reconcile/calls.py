@@ -22,7 +22,7 @@ import msgspec
 
 from turnlog.agents.changes import ENDED_AT, RUN, Link
 from turnlog.model import Message, Origin, TextPart, ToolCallPart, ToolKind, ToolState
-from turnlog.model.tools import OPEN_STATES
+from turnlog.model.parts import OPEN_STATES
 from turnlog.store import bodies
 from turnlog.store.external_content import BlobLoader
 from turnlog.store.frames import BODY_COLUMNS, BodyReader

@@ -39,9 +39,8 @@ from turnlog.model import (
     ToolCallPart,
     ToolResultEvent,
 )
-from turnlog.model.call_summary import call_summary
 from turnlog.model.codec import decode_event
-from turnlog.model.tools import OPEN_STATES
+from turnlog.model.parts import OPEN_STATES, call_summary
 from turnlog.store import bodies, zstd
 from turnlog.store.frames import BodyReader
 from turnlog.store.keys import session_key

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from turnlog.model import ToolState
-from turnlog.model.tools import OPEN_STATES
+from turnlog.model.parts import OPEN_STATES
 from turnlog.store.base import EVERY_FILE, EVERY_TOOL_CALL, FileFilter, ToolCallFilter
 from turnlog.store.keys import session_key
 from turnlog.store.rows import CHANGING_KINDS, moment, resolve_path, spellings
