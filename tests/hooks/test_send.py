@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from turnlog.errors import NotFoundError
 from turnlog.hooks import send
-from turnlog.hooks.server_file import announced
+from turnlog.hooks.server_socket import ServerSocket, connect
 
 EVENT = b'{"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "caf\xc3\xa9"}'
 
@@ -36,10 +37,13 @@ def spooled(folder: Path, agent: str = "claude-code") -> list[bytes]:
 
 
 @contextmanager
-def listener(answer: bytes | None) -> Generator[tuple[int, list[bytes]]]:
+def listening(folder: Path, answer: bytes | None) -> Generator[list[bytes]]:
     """A server that takes one request and answers so; None: it never does."""
     heard: list[bytes] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    own = ServerSocket(folder)
+    with own.listener as server:
+        server.listen()
+        own.announce()
 
         def serve() -> None:
             connection, _ = server.accept()
@@ -55,8 +59,12 @@ def listener(answer: bytes | None) -> Generator[tuple[int, list[bytes]]]:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        yield server.getsockname()[1], heard
+        yield heard
         thread.join(5)
+        own.withdraw()
+
+
+TAKEN = b"HTTP/1.1 202 Accepted\r\n\r\n"
 
 
 def test_without_a_server_the_event_waits_in_its_sessions_spool(tmp_path: Path) -> None:
@@ -71,44 +79,70 @@ def test_without_a_server_the_event_waits_in_its_sessions_spool(tmp_path: Path) 
     assert len(spooled(tmp_path, "codex")) == 1
 
 
-def test_a_server_that_takes_the_event_is_all_it_needs(tmp_path: Path) -> None:
-    with listener(b"HTTP/1.1 202 Accepted\r\n\r\n") as (port, heard), announced(tmp_path, "127.0.0.1", port, "s3cret"):
-        run(tmp_path)
+@pytest.mark.parametrize("folder", ["data", "d" * 60 + "/" + "e" * 60], ids=["short", "longer than an address may be"])
+def test_a_server_that_takes_the_event_is_all_it_needs(tmp_path: Path, folder: str) -> None:
+    place = tmp_path / folder
+    with listening(place, TAKEN) as heard:
+        run(place)
     head, _, body = heard[0].partition(b"\r\n\r\n")
     assert head.startswith(b"POST /api/hooks/claude-code?at=")
-    assert f"\r\nHost: 127.0.0.1:{port}\r\n".encode() in head
-    assert b"\r\nAuthorization: Bearer s3cret" in head
+    assert b"\r\nHost: localhost\r\n" in head
+    assert b"authorization" not in head.lower()
     assert body == EVENT
-    assert spooled(tmp_path) == []
+    assert spooled(place) == []
+    assert list(place.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     "answer", [None, b"HTTP/1.1 401 Unauthorized\r\n\r\n", b"HTTP/1.1 500 x\r\n\r\n", b"", b"SSH-2.0\n"]
 )
 def test_what_no_server_takes_is_spooled(answer: bytes | None, tmp_path: Path) -> None:
-    with listener(answer) as (port, _), announced(tmp_path, "127.0.0.1", port, None):
+    with listening(tmp_path, answer):
         assert run(tmp_path) < 2
     assert len(spooled(tmp_path)) == 1
 
 
-@pytest.mark.parametrize(
-    "place", [b"", b"one line", b"127.0.0.1\n80\n\n\n", b"127.0.0.1\nx\n1\n\n", b"\xff\n1\n1\n1\n"]
-)
-def test_a_file_that_names_no_server_is_none(place: bytes, tmp_path: Path) -> None:
-    (tmp_path / send.SERVER).write_bytes(place)
+def test_a_file_in_the_place_of_the_socket_is_no_server(tmp_path: Path) -> None:
+    (tmp_path / send.SOCKET).write_bytes(b"")
     run(tmp_path)
     assert len(spooled(tmp_path)) == 1
 
 
-def test_a_server_that_died_is_none(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    for pid in (os.getpid(), ended.pid):
-        (tmp_path / send.SERVER).write_text(f"127.0.0.1\n{port}\n{pid}\n\n")
+def test_who_listens_on_a_port_that_a_server_has_left_learns_nothing(tmp_path: Path) -> None:
+    """No file leads there: neither one that a killed server of an older version left, nor the socket of a dead one."""
+    server = ServerSocket(tmp_path)
+    server.listener.listen()
+    server.announce()
+    server.listener.close()  # as when it is killed: the name stays
+    with socket.create_server(("127.0.0.1", 0)) as thief:
+        thief.setblocking(False)
+        port = thief.getsockname()[1]
+        (tmp_path / "server").write_text(f"127.0.0.1\n{port}\n{os.getpid()}\ns3cret\n")
         run(tmp_path)
-    assert len(spooled(tmp_path)) == 2
+        with pytest.raises(BlockingIOError):
+            thief.accept()
+    assert len(spooled(tmp_path)) == 1
+
+
+def test_the_socket_of_another_user_learns_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder that others may write to, one of them could be faster than the server."""
+    status = os.lstat
+
+    def owned_by_another(path: str) -> os.stat_result:
+        found = status(path)
+        return os.stat_result([*found[:4], 4242, *found[5:]])
+
+    with listening(tmp_path, TAKEN) as heard:
+        monkeypatch.setattr(os, "lstat", owned_by_another)
+        assert not send.post(str(tmp_path), "claude-code", 1.0, EVENT)
+        assert heard == []
+        monkeypatch.undo()
+        assert send.post(str(tmp_path), "claude-code", 1.0, EVENT)
+
+
+def test_a_platform_without_unix_sockets_spools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("_socket.AF_UNIX")
+    assert not send.post(str(tmp_path), "claude-code", 1.0, EVENT)
 
 
 @pytest.mark.parametrize(
@@ -168,31 +202,35 @@ def test_it_imports_nothing_of_ours_and_little_else(tmp_path: Path) -> None:
         f"exec(compile(open({send.__file__!r}).read(), 'send.py', 'exec'), {{'__name__': '__main__'}})\n"
         "print(*sorted(sys.modules))\n"
     )
-    with listener(b"HTTP/1.1 202 Accepted\r\n\r\n") as (port, heard), announced(tmp_path, "127.0.0.1", port, None):
+    with listening(tmp_path, TAKEN) as heard:
         done = subprocess.run([sys.executable, "-I", "-S", "-c", program], input=EVENT, capture_output=True, check=True)
     assert len(heard) == 1
     heavy = {"turnlog", "asyncio", "collections", "enum", "http", "json", "pathlib", "re", "signal", "socket", "typing"}
     assert not heavy & set(done.stdout.decode().split())
 
 
-def test_the_file_of_a_server_is_for_the_user_alone_and_goes_with_it(tmp_path: Path) -> None:
+def test_the_socket_is_for_the_user_alone_and_goes_with_its_server(tmp_path: Path) -> None:
     folder = tmp_path / "new"
-    with announced(folder, "0.0.0.0", 4711, "s3cret"):
-        path = folder / send.SERVER
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert path.read_text() == f"127.0.0.1\n4711\n{os.getpid()}\ns3cret\n"
+    server = ServerSocket(folder)
+    with server.listener:
+        server.announce()
+        path = folder / send.SOCKET
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert (stat.S_ISSOCK(path.stat().st_mode), stat.S_IMODE(path.stat().st_mode)) == (True, 0o600)
+        server.withdraw()
     assert list(folder.iterdir()) == []
 
 
-def test_a_server_runs_also_where_it_cannot_be_announced(tmp_path: Path) -> None:
-    no_folder = tmp_path / "file"
-    no_folder.write_bytes(b"")
-    with announced(no_folder, "127.0.0.1", 1, None):
-        assert no_folder.read_bytes() == b""
+def test_a_server_that_was_started_later_is_the_one_that_is_found(tmp_path: Path) -> None:
+    first, second = ServerSocket(tmp_path), ServerSocket(tmp_path / "x")
+    with first.listener, second.listener:
+        first.announce()
+        second.announce()
+        (tmp_path / "x" / send.SOCKET).replace(tmp_path / send.SOCKET)
+        first.withdraw()
+        assert (tmp_path / send.SOCKET).is_socket()
 
 
-def test_a_server_that_was_started_later_stays_announced(tmp_path: Path) -> None:
-    with announced(tmp_path, "127.0.0.1", 1, None):
-        later = "127.0.0.1\n2\n1\n\n"
-        (tmp_path / send.SERVER).write_text(later)
-    assert (tmp_path / send.SERVER).read_text() == later
+def test_where_none_listens_a_command_says_so(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="turnlog serve"):
+        connect(tmp_path)

@@ -21,9 +21,10 @@ import pytest
 import zstandard
 
 from support.event_streams import events
-from turnlog.errors import TurnlogError
+from turnlog.errors import NotFoundError, TurnlogError
 from turnlog.hooks import send
-from turnlog.server.run import SHUTDOWN_SECONDS, bind, page_address
+from turnlog.hooks.server_socket import connect
+from turnlog.server.run import SHUTDOWN_SECONDS, bind, own_socket, page_address
 from turnlog.server.settings import DEFAULT_PORT
 
 pytestmark = pytest.mark.timeout(60)
@@ -166,7 +167,7 @@ def test_a_hook_finds_the_server_and_is_told_at_once(tmp_path: Path) -> None:
     event = {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "cwd": "/work/shop", "prompt_id": "p1"}
     spool = tmp_path / "hooks" / "claude-code" / "s1.jsonl"
     with serving(tmp_path / "turnlog.db") as served:
-        assert stat.S_IMODE((tmp_path / send.SERVER).stat().st_mode) == 0o600
+        assert stat.S_IMODE((tmp_path / send.SOCKET).stat().st_mode) == 0o600
         with events(served.address, "/api/events") as stream:
             next(stream)
             subprocess.run(hook, input=json.dumps({**event, "prompt": "Repair it"}).encode(), check=True)
@@ -174,13 +175,45 @@ def test_a_hook_finds_the_server_and_is_told_at_once(tmp_path: Path) -> None:
         assert (session["id"], session["project"]["path"]) == ("claude-code:s1", "/work/shop")
         served.process.send_signal(signal.SIGTERM)
         served.process.wait(15)
-        assert not (tmp_path / send.SERVER).exists()
+        assert not (tmp_path / send.SOCKET).exists()
     told = spool.read_bytes()
     subprocess.run(hook, input=json.dumps({**event, "prompt_id": "p2", "prompt": "And the door"}).encode(), check=True)
     assert spool.read_bytes().startswith(told)
     with serving(tmp_path / "turnlog.db", sync=True) as served:
         found = served.wait_until("/api/search?q=door", lambda answer: bool(answer["items"]))
         assert found["items"][0]["session"]["id"] == "claude-code:s1"
+
+
+def test_the_own_socket_needs_no_token_and_a_port_cannot_pretend_to_be_it(tmp_path: Path) -> None:
+    store = tmp_path / "turnlog.db"
+    with serving(store, host="0.0.0.0") as served:
+        request = b"GET /api/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%b\r\n"
+        with connect(tmp_path) as own:
+            own.sendall(request % b"")
+            assert own.recv(64).startswith(b"HTTP/1.1 200 ")
+        port = int(served.address.partition("/?")[0].rpartition(":")[2])
+        for pretended in (b"", b"turnlog.from_own_socket: 1\r\n", b"X-Forwarded-For: unix:\r\nForwarded: for=unix\r\n"):
+            with socket.create_connection(("127.0.0.1", port)) as stranger:
+                stranger.sendall(request % pretended)
+                assert stranger.recv(64).startswith(b"HTTP/1.1 401 ")
+
+
+def test_the_name_of_a_killed_server_is_no_server_and_the_next_takes_it(tmp_path: Path) -> None:
+    store = tmp_path / "turnlog.db"
+    with serving(store) as served:
+        served.process.kill()
+        served.process.wait()
+    assert (tmp_path / send.SOCKET).is_socket()
+    with pytest.raises(NotFoundError):
+        connect(tmp_path)
+    with serving(store), connect(tmp_path):
+        pass
+
+
+def test_a_store_whose_folder_cannot_hold_a_socket_is_served(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    assert own_socket(tmp_path / "file") is None
+    assert own_socket(tmp_path / "file" / "below") is None
 
 
 def test_open_streams_do_not_hold_up_the_end(library: Path) -> None:

@@ -1,10 +1,11 @@
 """What an agent starts when a hook fires: it hands the event on standard input to turnlog, and is gone.
 
-`python -I -S send.py AGENT FOLDER`. The event goes to the server that `FOLDER/server` names, else as a line into
-`FOLDER/hooks/<agent>/<session>.jsonl`, the session's spool, which the next sync reads. It never prints, never fails and
-never stays: whatever happens the agent goes on. It imports nothing of turnlog and next to nothing else, since an agent
-may wait for it (`socket` and `json` alone would take longer than all that it does); the server spools by the same
-functions.
+`python -I -S send.py AGENT FOLDER`. The event goes to the server that listens on `FOLDER/server.sock`, else as a line
+into `FOLDER/hooks/<agent>/<session>.jsonl`, the session's spool, which the next sync reads. It goes to no port: only
+the user can make that socket, and one whose server is gone takes nothing, but anybody may listen on a port that a
+server has left. It never prints, never fails and never stays: whatever happens the agent goes on. It imports nothing
+of turnlog and next to nothing else, since an agent may wait for it (`socket` and `json` alone would take longer than
+all that it does); the server spools by the same functions.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ import time
 
 TYPE_CHECKING = False  # importing `typing` takes its time too
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-SERVER = "server"
-"""The file that says where the server is: its host, port, process id and token, a line each."""
+SOCKET = "server.sock"
+"""The Unix socket beside the store on which the server listens, for the user alone."""
+
+LONGEST_ADDRESS = 103
+"""Bytes that the path of a socket may have: 107 on Linux, 103 on macOS (`sun_path` of sys/un.h)."""
 
 SPOOLS = "hooks"
 
@@ -99,41 +104,66 @@ def session_of(event: Any) -> str:
 def post(folder: str, agent: str, at: float, payload: bytes) -> bool:
     """Hand an event to the running server; False when there is none that takes it."""
     try:
-        with open(os.path.join(folder, SERVER)) as file:
-            host, port, process, token = file.read().split("\n")[:4]
-        os.kill(int(process), 0)
-        return _exchange(host, int(port), _request(host, port, token, agent, at, payload)).startswith(b"HTTP/1.1 202 ")
-    except (OSError, ValueError, OverflowError):
+        connection = connect(folder, SECONDS_FOR_SERVER)
+        try:
+            connection.sendall(_request(agent, at, payload))
+            return connection.recv(64).startswith(b"HTTP/1.1 202 ")
+        finally:
+            connection.close()
+    except (OSError, AttributeError):  # AttributeError: a platform without Unix sockets
         return False
 
 
-def _exchange(host: str, port: int, request: bytes) -> bytes:
-    """Send a request; the beginning of what comes back."""
+def connect(folder: str, seconds: float) -> Any:
+    """A connection to the server that listens in a folder, with a time limit.
+
+    Raises OSError when there is none, AttributeError on a platform without Unix sockets.
+    """
     import _socket  # what `socket` is made of: the same, without what that imports
 
-    family = _socket.AF_INET6 if ":" in host else _socket.AF_INET
-    connection = _socket.socket(family, _socket.SOCK_STREAM)
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(SECONDS_FOR_SERVER)
-        connection.connect((host, port))
-        connection.sendall(request)
-        return connection.recv(64)
-    finally:
+        connection.settimeout(seconds)
+        at_address(folder, SOCKET, lambda address: _connect(connection, address))
+    except BaseException:
         connection.close()
+        raise
+    return connection
 
 
-def _request(host: str, port: str, token: str, agent: str, at: float, payload: bytes) -> bytes:
-    name = f"[{host}]" if ":" in host else host
-    lines = [
+def _connect(connection: Any, address: str) -> None:
+    # In a folder that others may write to, one of them could wait here.
+    if os.lstat(address).st_uid not in (os.geteuid(), 0):
+        raise PermissionError("the socket is another user's")
+    connection.connect(address)
+
+
+def at_address(folder: str, name: str, use: Callable[[str], None]) -> None:
+    """Use the path of a socket in a folder; one that is too long, from within the folder."""
+    path = os.path.join(folder, name)
+    if len(os.fsencode(path)) <= LONGEST_ADDRESS:
+        use(path)
+        return
+    here = os.open(".", os.O_RDONLY)
+    try:
+        os.chdir(folder)
+        use(name)
+    finally:
+        os.fchdir(here)
+        os.close(here)
+
+
+def _request(agent: str, at: float, payload: bytes) -> bytes:
+    lines = (
         f"POST /api/hooks/{agent}?at={at:.3f} HTTP/1.1",
-        f"Host: {name}:{port}",
+        "Host: localhost",
         "Content-Type: application/json",
         f"Content-Length: {len(payload)}",
         "Connection: close",
-    ]
-    if token:
-        lines.append(f"Authorization: Bearer {token}")
-    return "\r\n".join([*lines, "", ""]).encode() + payload
+        "",
+        "",
+    )
+    return "\r\n".join(lines).encode() + payload
 
 
 if __name__ == "__main__":

@@ -34,6 +34,12 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 COOKIE = "turnlog"
 
+FROM_OWN_SOCKET = "turnlog.from_own_socket"
+"""Key of an ASGI scope: whether the request came through the socket that only the user can open (`connections`).
+
+A scope is made by the server: no client can put this into it.
+"""
+
 SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -99,7 +105,7 @@ class Guard:
         refused = self._check_host(headers) or self._check_site(scope, headers)
         if refused is not None:
             await error_response(*refused)(scope, receive, _with_headers(send))
-        elif self._token is not None and not self._has_token(self._token, headers):
+        elif self._token is not None and not scope.get(FROM_OWN_SOCKET) and not self._has_token(self._token, headers):
             await self._ask_for_token(self._token, scope)(scope, receive, _with_headers(send))
         else:
             await self._app(scope, receive, _with_headers(send))

@@ -15,9 +15,10 @@ from urllib.parse import quote
 import uvicorn
 
 from turnlog.errors import TurnlogError
-from turnlog.hooks.server_file import announced
+from turnlog.hooks.server_socket import ServerSocket
 from turnlog.server.app import create_app
 from turnlog.server.background import Background, Progress
+from turnlog.server.connections import Connection
 from turnlog.server.live.hub import Hub
 from turnlog.server.network import is_loopback, new_token
 from turnlog.server.settings import DEFAULT_PORT, Settings
@@ -69,12 +70,18 @@ def serve(
     app = create_app(store_path, Settings(host=host, token=token, sample=sample, prompts=prompts), progress)
     hub: Hub = app.state.context.hub
     background = Background(store_path, progress, on_saved=hub.wake) if sync else None
-    with bind(host, port) as listener, ExitStack() as announcement:
-        own_port: int = listener.getsockname()[1]
+    with ExitStack() as opened:
+        sockets = [opened.enter_context(bind(host, port))]
+        own_port: int = sockets[0].getsockname()[1]
         address = page_address(host, own_port, token)
+        own = own_socket(store_path.absolute().parent)
+        if own is not None:
+            sockets.append(opened.enter_context(own.listener))
+            opened.callback(own.withdraw)
 
         def begin() -> None:
-            announcement.enter_context(announced(store_path.absolute().parent, host, own_port, token))
+            if own is not None:
+                own.announce()
             announce(address)
             if background is not None:
                 background.start()
@@ -84,6 +91,7 @@ def serve(
 
         config = uvicorn.Config(
             app,
+            http=Connection,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -91,11 +99,27 @@ def serve(
             ws="none",
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
+
+        def end() -> None:
+            if own is not None:
+                own.withdraw()
+
         try:
-            _Server(config, begin, announcement.close, background, hub).run(sockets=[listener])
+            _Server(config, begin, end, background, hub).run(sockets=sockets)
         except KeyboardInterrupt:
             # uvicorn has shut down by now and only passes the signal on.
             return
+
+
+def own_socket(folder: Path) -> ServerSocket | None:
+    """The socket for hooks and commands of this user; None where there can be none: hooks then leave events in spools.
+
+    A store on a read-only disk can be served all the same.
+    """
+    try:
+        return ServerSocket(folder)
+    except OSError:
+        return None
 
 
 def bind(host: str, port: int | None) -> socket.socket:

@@ -1,29 +1,46 @@
 // turnlog's plugin for OpenCode: tells turnlog what happens, the moment it happens.
 //
-// `turnlog hooks remove opencode` takes it away. It hands every event to the server whose address stands in
-// `server` of turnlog's folder, else appends it to the session's spool there. It never throws, and nothing
-// waits for it: what it does runs behind OpenCode's own work, one event after the other.
+// `turnlog hooks remove opencode` takes it away. It hands every event to the server that listens on `server.sock` in
+// turnlog's folder, else appends it to the session's spool there. Only the user can make that socket; a port that a
+// server has left may be anybody's. It never throws, and nothing waits for it: what it does runs behind OpenCode's own
+// work, one event after the other.
 
-import { appendFile, mkdir, readFile } from "node:fs/promises"
+import { appendFile, lstat, mkdir } from "node:fs/promises"
+import { connect } from "node:net"
 import { join } from "node:path"
 
 const FOLDER = "{{FOLDER}}"
 const AGENT = "opencode"
+const SOCKET = join(FOLDER, "server.sock")
+const LONGEST_ADDRESS = 103 // bytes that systems allow the path of a socket; behind a longer one events are spooled
 const SERVER_MILLISECONDS = 300
 const SHOWN_MILLISECONDS = 250 // between two pieces of one text: it streams word by word
 const SESSION = /^[A-Za-z0-9][A-Za-z0-9._-]{0,150}$/
 
 async function post(at, body) {
-  const [name, port, pid, token] = (await readFile(join(FOLDER, "server"), "utf8")).split("\n")
-  process.kill(Number(pid), 0)
-  const host = name.includes(":") ? `[${name}]` : name
-  const answer = await fetch(`http://${host}:${port}/api/hooks/${AGENT}?at=${at}`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", ...(token ? { Authorization: `Bearer ${token}` } : {}) },
-    body,
-    signal: AbortSignal.timeout(SERVER_MILLISECONDS),
+  const { uid } = await lstat(SOCKET)
+  if (uid !== process.geteuid() && uid !== 0) throw new Error("another user's")
+  if (Buffer.byteLength(SOCKET) > LONGEST_ADDRESS) throw new Error("too long")
+  const payload = Buffer.from(body)
+  const head = [
+    `POST /api/hooks/${AGENT}?at=${at} HTTP/1.1`,
+    "Host: localhost",
+    "Content-Type: application/json",
+    `Content-Length: ${payload.length}`,
+    "Connection: close",
+  ]
+  await new Promise((resolve, reject) => {
+    const socket = connect(SOCKET)
+    socket.setTimeout(SERVER_MILLISECONDS, () => socket.destroy(new Error("too late")))
+    socket.on("error", reject)
+    socket.on("close", () => reject(new Error("not taken")))
+    socket.on("data", (answer) => {
+      if (answer.toString("latin1").startsWith("HTTP/1.1 202 ")) resolve()
+      socket.destroy()
+    })
+    socket.write(`${head.join("\r\n")}\r\n\r\n`)
+    socket.write(payload)
   })
-  if (answer.status !== 202) throw new Error("not taken")
 }
 
 async function spool(at, session, body) {

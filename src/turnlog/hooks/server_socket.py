@@ -1,0 +1,72 @@
+"""The Unix socket beside the store on which the server listens for this user's own programs (`send.SOCKET`).
+
+Only the user can open it, so who comes through it needs no token.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+from turnlog.errors import NotFoundError
+from turnlog.hooks import send
+
+SECONDS = 5.0
+"""How long a command waits for the server's answer."""
+
+
+class ServerSocket:
+    """A socket that is bound at once, and found by others from `announce` to `withdraw`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Bind it.
+
+        Args:
+            folder: The folder of the store; made for the user alone when it is missing.
+
+        Raises:
+            OSError: The folder cannot be written, or cannot hold a socket.
+        """
+        if not hasattr(socket, "AF_UNIX"):
+            raise OSError("this platform has no Unix sockets")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._path = folder / send.SOCKET
+        # Nobody can connect before it listens; it gets its name behind that, so that it never refuses under it.
+        self._bound = folder / f"{send.SOCKET}.{os.getpid()}"
+        self._bound.unlink(missing_ok=True)
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            send.at_address(os.fspath(folder), self._bound.name, self.listener.bind)
+            self._bound.chmod(0o600)
+            self._identity = _identity(self._bound)
+        except BaseException:
+            self.listener.close()
+            raise
+
+    def announce(self) -> None:
+        """Give it its name; whoever had it is found no more."""
+        self._bound.replace(self._path)
+
+    def withdraw(self) -> None:
+        """Take its name away, unless a later server has it."""
+        for path in (self._bound, self._path):
+            with suppress(OSError):
+                if _identity(path) == self._identity:
+                    path.unlink()
+
+
+def connect(folder: Path) -> socket.socket:
+    """A connection to the server that listens in a folder. Raises NotFoundError when there is none."""
+    try:
+        found = socket.socket(fileno=send.connect(os.fspath(folder), SECONDS).detach())
+    except (OSError, AttributeError) as error:
+        raise NotFoundError("no turnlog server runs on this store: `turnlog serve` starts one") from error
+    found.settimeout(SECONDS)
+    return found
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = path.lstat()
+    return status.st_dev, status.st_ino

@@ -1,0 +1,28 @@
+"""What a connection is allowed: uvicorn's protocol, which tells the application through which socket a request came."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from turnlog.server.network import FROM_OWN_SOCKET
+
+
+class Connection(HttpToolsProtocol):
+    """One connection of a client."""
+
+    _is_own = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin; uvicorn calls it."""
+        super().connection_made(cast(asyncio.Transport, transport))
+        found: socket.socket | None = transport.get_extra_info("socket")
+        self._is_own = found is not None and found.family == getattr(socket, "AF_UNIX", None)
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        cast(dict[str, Any], self.scope)[FROM_OWN_SOCKET] = self._is_own
