@@ -314,6 +314,7 @@ class TableRows:
 
     def __init__(self, connection: sqlite3.Connection, session: str) -> None:
         """Use an open connection."""
+        self.external_id = session
         self._connection = connection
         self._session = session
         self._tables = tables_of(connection)

@@ -330,7 +330,7 @@ def _updated(line: RowLine) -> Any:
 def _add_compaction(context: OpenCodeContext, line: RowLine, entry: TimelineEntry, info: Row) -> None:
     if entry.compacts is None:
         return
-    message_id = entry.copy_of or line.key
+    message_id = entry.id_of(line.key)
     event = CompactionEvent(
         id=f"{message_id}.compaction",
         position=entry.compacts,

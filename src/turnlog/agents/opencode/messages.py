@@ -279,7 +279,7 @@ def read_message(
         version: OpenCode's version, as the session names it.
         updated_at: When the record was last rewritten.
     """
-    message_id = entry.copy_of or key
+    message_id = entry.id_of(key)
     ranges = step_ranges(parts) if info.get("role") == "assistant" else [(0, len(parts))]
     parent = entry.parent
     for number, (start, end) in enumerate(ranges):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,11 @@ from turnlog.agents.opencode.rows import (
     document_of,
     encode_line,
     event_kind,
+    is_redacted,
     list_of,
     object_of,
     outcome_of,
+    own_id,
     session_id,
     text_of,
     time_of,
@@ -76,11 +79,14 @@ class OpenCodeExportFold:
             changes.counts.unreadable = 1
             return changes
         rows = ExportSession(export)
-        external = str(rows.info.get("id") or "")
-        source = msgspec.structs.replace(self._source, session_id=session_id(external))
+        source = msgspec.structs.replace(self._source, session_id=session_id(rows.external_id))
         context = OpenCodeContext(source, "")
         for line in new_lines(rows, ()).lines:
             read_line(context, line, (0, len(data)))
+        context.changes.diagnostics += [
+            Diagnostic(offset=0, length=len(data), reason=reason, json_path=path, severity="note")
+            for path, reason in rows.oddities
+        ]
         if copies := rows.older_than_session():
             _leave_to_original(context.changes, copies, to_datetime(time_of(rows.info, "created")))
         return context.changes
@@ -91,13 +97,50 @@ class OpenCodeExportFold:
 
 
 class ExportSession:
-    """The rows in an export. See `snapshot.Rows`."""
+    """The rows in an export. See `snapshot.Rows`.
+
+    In an export that somebody made anonymous, one id may stand for many messages, and for many sessions.
+    """
 
     def __init__(self, export: Row) -> None:
         """Read the session and its messages. Redacted facts of a sanitized export (title, folder) count as unknown."""
         info = object_of(export.get("info"))
+        messages = [object_of(message) for message in list_of(export.get("messages"))]
+        self.oddities: list[tuple[str, str]] = []
+        """JSON path of an id that does not say which session or message it is, and what was made of it."""
         self.info = {name: value for name, value in info.items() if not str(value).startswith(_REDACTED)}
-        self._messages = [object_of(message) for message in list_of(export.get("messages"))]
+        self.external_id = self._session_id(str(info.get("id") or ""), messages)
+        self._messages = self._with_keys(messages)
+
+    def _session_id(self, given: str, messages: list[Row]) -> str:
+        if not is_redacted(given):
+            return given
+        # A later export of the same session has the same times, and that of another session has others.
+        times = [time_of(info, "created") for info in (self.info, *map(_info, messages[:1]))]
+        name = f"{given.replace(':', '_')}-{blake2b(repr(times).encode(), digest_size=6).hexdigest()}"
+        self.oddities.append(("$.info.id", f"{given!r} may stand for several sessions: this one is called {name}"))
+        return name
+
+    def _with_keys(self, messages: list[Row]) -> list[tuple[str, Row]]:
+        """The messages, each with a key of its own. One that is there twice, word for word, counts once."""
+        found: dict[str, Row] = {}
+        for number, message in enumerate(messages):
+            key = given = str(_info(message).get("id") or "")
+            if given in found and message in found.values():
+                self._note(number, f"{given!r} is there twice with the same content: it counts once")
+                continue
+            if given in found:
+                key = f"{given}~{number}"
+                reason = f"another message is called {given!r} too"
+            else:
+                reason = f"{given!r} may stand for messages of other sessions" if is_redacted(given) else None
+            if reason is not None:
+                self._note(number, f"{reason}: this one is called {own_id(self.external_id, key)}")
+            found[key] = message
+        return list(found.items())
+
+    def _note(self, number: int, reason: str) -> None:
+        self.oddities.append((f"$.messages[{number}].info.id", reason))
 
     def read(self, events_after: int) -> Snapshot:
         """See `snapshot.Rows.read`."""
@@ -106,22 +149,26 @@ class ExportSession:
             info=self.info,
             messages=[
                 MessageRows(
-                    str(object_of(message.get("info")).get("id") or ""),
-                    _row(object_of(message.get("info"))),
+                    key,
+                    _row(_info(message)),
                     tuple(_row(object_of(part)) for part in list_of(message.get("parts"))),
                 )
-                for message in self._messages
+                for key, message in self._messages
             ],
         )
 
     def older_than_session(self) -> set[str]:
         """Ids of the messages that a fork copied, which keep their time."""
-        infos = [object_of(message.get("info")) for message in self._messages]
-        return {str(info.get("id")) for info in infos if time_of(info, "created") < time_of(self.info, "created")}
+        began = time_of(self.info, "created")
+        return {key for key, message in self._messages if time_of(_info(message), "created") < began}
 
     def find_originals(self, messages: Sequence[ListedMessage], session: Row) -> dict[str, MessageCopy]:
         """None: an export has only one session."""
         return {}
+
+
+def _info(message: Row) -> Row:
+    return object_of(message.get("info"))
 
 
 def parse_export(data: bytes) -> Row:
@@ -272,6 +319,11 @@ class _StreamRows:
         self._parts: dict[str, dict[str, Row]] = {}
         self._removed: set[str] = set()
         self._others: list[Row] = []
+
+    @property
+    def external_id(self) -> str:
+        """The session's id."""
+        return self.name
 
     def add_event(self, event: Row) -> bool:
         """Apply an event to the rows; whether it is about a message."""

@@ -84,7 +84,10 @@ def new_lines(rows: Rows, blocks: Iterable[bytes]) -> RowUpdate:
     messages = {message.key: message for message in (*snapshot.messages, *removed.values())}
     listed = [list_message(message, deleted=message.key in removed) for message in messages.values()]
     timeline = build_timeline(
-        listed, is_subagent=bool(snapshot.info.get("parentID")), copies=_find_copies(rows, listed, snapshot, known)
+        rows.external_id,
+        listed,
+        is_subagent=bool(snapshot.info.get("parentID")),
+        copies=_find_copies(rows, listed, snapshot, known),
     )
     newest = max((entry.position for _, entry in timeline), default=0)
     lines = _other_lines(snapshot, find_revert_point(snapshot.info.get("revert"), timeline), newest, log)
@@ -172,7 +175,7 @@ def _was_reverted(line: bytes | None) -> bool:
     return found is not None and (found.leaf is not None or found.restored)
 
 
-_FIXED = ("position", "turn", "step", "parent", "copy_of")
+_FIXED = ("position", "turn", "step", "parent", "copy_of", "own_id")
 """Facts of a timeline entry that must not differ between lines of one log."""
 
 

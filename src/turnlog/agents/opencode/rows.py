@@ -83,6 +83,12 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Of a message that a fork copied: the id of the original, …"""
     copied_from: str | None = None
     """… and the session that it belongs to."""
+    own_id: str | None = None
+    """The message's id in the model, where the one in its row is redacted: see `own_id`."""
+
+    def id_of(self, key: str) -> str:
+        """The id of the message in the model; `key` is the one in its row."""
+        return self.copy_of or self.own_id or key
 
 
 _encoder = msgspec.json.Encoder()
@@ -246,6 +252,7 @@ def outcome_of(kind: str) -> str | None:
 
 _TIME_AND_COUNTER = re.compile(r"[a-z]+_([0-9a-f]{12})")
 
+_REDACTED = re.compile(r"(?i)redact|[^0-9a-z_-]|_(?:(.)\1{3,})?\Z")
 _COUNTER_SIZE = 1 << 12
 
 _ID_SPAN = 1 << 48
@@ -259,6 +266,25 @@ _LARGEST_EXACT = (1 << 53) - 1
 def session_id(external: str) -> str:
     """The id of a session in the model. A `/` of the external id, which would separate parts of a path, becomes `_`."""
     return f"{NAME}:{external.replace('/', '_')}"
+
+
+def own_id(session: str, key: str) -> str:
+    """The id of a message in the model: the one in its row, which OpenCode gives to no other message.
+
+    A redacted id counts in its own session only, because the store takes messages of one id for one message. An id that
+    this function has returned stays as it is.
+
+    Args:
+        session: The external id of the message's session.
+        key: The id in its row.
+    """
+    prefix = f"{session.replace('/', '_')}:"
+    return prefix + key if is_redacted(key) and not key.startswith(prefix) else key
+
+
+def is_redacted(identifier: str) -> bool:
+    """Whether somebody made an id unrecognisable, so that it may stand for many: `msg_REDACTED`, `[id]`, `ses_xxxx`."""
+    return not identifier or _REDACTED.search(identifier) is not None
 
 
 def message_position(created: int, message_id: str) -> int:

@@ -19,6 +19,7 @@ from turnlog.agents.opencode.rows import (
     list_of,
     message_position,
     object_of,
+    own_id,
     text_of,
     time_of,
     time_position,
@@ -31,6 +32,11 @@ from turnlog.model.codec import to_json
 
 class Rows(Protocol):
     """The rows of one session, in a database, in files, in an export or in a stream."""
+
+    @property
+    def external_id(self) -> str:
+        """The session's id."""
+        ...
 
     def read(self, events_after: int) -> Snapshot:
         """The rows as they are now; of the events only those with a greater sequence number."""
@@ -128,17 +134,19 @@ _TURN_ORIGINS = (Origin.PROMPT, Origin.SHELL, Origin.SUBAGENT_PROMPT)
 
 
 def build_timeline(
-    messages: Iterable[ListedMessage], *, is_subagent: bool, copies: Mapping[str, MessageCopy]
+    session: str, messages: Iterable[ListedMessage], *, is_subagent: bool, copies: Mapping[str, MessageCopy]
 ) -> list[tuple[ListedMessage, TimelineEntry]]:
     """Every message with its timeline entry, in order.
 
     Args:
+        session: External id of the session.
         messages: All messages of the session, removed ones included.
         is_subagent: Whether the session is a subagent's.
         copies: By key, the originals of messages that a fork copied.
     """
     ordered = sorted(messages, key=lambda message: message.order)
-    ids = {message.key: copies[message.key].message if message.key in copies else message.key for message in ordered}
+    originals = {key: own_id(copy.session, copy.message) for key, copy in copies.items()}
+    ids = {message.key: originals.get(message.key) or own_id(session, message.key) for message in ordered}
     last_answer = max(
         (index for index, message in enumerate(ordered) if message.info.get("role") == "assistant"), default=-1
     )
@@ -169,8 +177,9 @@ def build_timeline(
             # A killed run leaves its call `running` for ever. An answer behind it shows that the agent went on.
             is_over=index < last_answer,
             **_compaction(message, ordered[:index], ids),
-            copy_of=copy.message if copy else None,
+            copy_of=originals.get(message.key),
             copied_from=copy.session if copy else None,
+            own_id=None if copy or ids[message.key] == message.key else ids[message.key],
         )
         timeline.append((message, entry))
         parent = step_message_id(ids[message.key], count - 1)
@@ -253,7 +262,7 @@ def find_revert_point(revert: object, timeline: Sequence[tuple[ListedMessage, Ti
     facts = object_of(revert)  # pyright: ignore[reportUnknownArgumentType]  # JSON of any shape
     for message, entry in timeline:
         if message.key == facts.get("messageID"):
-            last = step_message_id(entry.copy_of or message.key, len(step_ranges(message.parts)) - 1)
+            last = step_message_id(entry.id_of(message.key), len(step_ranges(message.parts)) - 1)
             return RevertPoint(last if facts.get("partID") else entry.parent or "", entry.position)
     return None
 

@@ -134,6 +134,7 @@ class FileRows:
 
     def __init__(self, files: SessionFiles) -> None:
         """Nothing is opened yet."""
+        self.external_id = files.session
         self._session_files = files
 
     def read(self, events_after: int) -> Snapshot:
