@@ -58,7 +58,21 @@ class SessionCounts(Value, frozen=True, kw_only=True):
     diagnostics: int = 0
 
 
-TitleSource = Literal["user", "custom", "generated", "summary", "prompt"]
+TitleSource = Literal["user", "custom", "generated", "summary", "prompt", "opening"]
+"""Where a title is from, the one that counts first. `opening`: what a session without any prompt began with, a slash
+command or another agent's message."""
+
+_TITLE_LENGTH = 200
+_TITLE_SEARCHED = 10_000
+"""Characters of a text that its title is looked for in: a prompt may be a whole file."""
+
+
+def title_from(text: str) -> str:
+    """The title that a text gives to a session: one line of at most 200 characters; empty for a text without words."""
+    # Imported here because its patterns take long to compile, and few who import the model make titles.
+    from turnlog.plain_text import one_line
+
+    return one_line(text[:_TITLE_SEARCHED])[:_TITLE_LENGTH].rstrip()
 
 
 class Session(Value, frozen=True, kw_only=True):

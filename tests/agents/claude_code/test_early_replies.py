@@ -29,7 +29,7 @@ def chain(gathered: Gathered, message_id: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("case", "prompt", "answer", "between"),
-    [("2.1.120-early", "Touch two files", "Touch.", 0), ("2.1.300-early", "Run the slow one", "Slow one.", 9)],
+    [("2.1.120-early", "Touch two files", "Touch.", 1), ("2.1.300-early", "Run the slow one", "Slow one.", 9)],
 )
 def test_the_first_prompt_comes_before_a_reply_that_was_written_earlier(
     case: str, prompt: str, answer: str, between: int

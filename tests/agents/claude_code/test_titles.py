@@ -1,4 +1,4 @@
-"""Titles that stand in the file of another session (versions up to 2.0): the store brings them to their own."""
+"""Where a title comes from that is not the first prompt: another file (up to 2.0), a command, a teammate."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from support.claude_files import AGENT, SESSION, Log, lines, text
+import pytest
+
+from support.claude_files import AGENT, SESSION, Log, fold, lines, text
+from turnlog.agents.base import SourceKind
+from turnlog.model import Message, Origin
 from turnlog.store import open_store
 from turnlog.store.sqlite.forget import forget_for_good
 from turnlog.sync.rebuild import rebuild
@@ -101,3 +105,110 @@ def test_a_file_of_nothing_but_titles_is_no_session_in_the_list(tmp_path: Path) 
     assert titles(tmp_path / "turnlog.db") == {SESSION: ("A greeting", "summary")}
     with open_store(tmp_path / "turnlog.db") as opened:
         assert opened.session(f"claude-code:{OTHER}").counts.events == 1
+
+
+# -- sessions that nobody prompted
+
+
+def command(log: Log, name: str, arguments: str = "") -> dict[str, Any]:
+    words = f"<command-message>{name[1:]} is running…</command-message>\n<command-name>{name}</command-name>"
+    return log.user(f"{words}\n<command-args>{arguments}</command-args>" if arguments else words)
+
+
+def title_in_store(folder: Path, *records: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The title of a session that is read record by record, which must be the one it has when it is read at once."""
+    found: set[tuple[str | None, str | None]] = set()
+    for place, steps in ((folder / "once", [len(records)]), (folder / "slowly", range(1, len(records) + 1))):
+        for count in steps:
+            write(place / "home", SESSION, lines(*records[:count]))
+            read(place)
+        found.add(titles(place / "turnlog.db")[SESSION])
+    (title,) = found
+    return title
+
+
+def test_the_command_that_the_model_replied_to_titles_a_session_without_prompts(tmp_path: Path) -> None:
+    """R-C6: `/clear` and its kin, which the model never saw, say nothing of the session."""
+    log = Log("1.0.128")
+    records = [
+        command(log, "/clear"),
+        command(log, "/review", "the  parser,\nplease"),
+        log.user("You are an expert reviewer…", isMeta=True),
+        log.assistant("msg_1", text("It is fine.")),
+        command(log, "/compact"),
+    ]
+    assert title_in_store(tmp_path, *records) == ("/review the parser, please", "opening")
+
+
+def test_a_prompt_titles_a_session_that_a_command_began(tmp_path: Path) -> None:
+    log = Log("1.0.128")
+    records = [command(log, "/init"), log.assistant("msg_1", text("Done.")), log.user("Fix the parser")]
+    assert title_in_store(tmp_path, *records) == ("Fix the parser", "prompt")
+
+
+def test_a_command_alone_is_no_title(tmp_path: Path) -> None:
+    log = Log("1.0.128")
+    assert title_in_store(tmp_path, command(log, "/model")) == (None, None)
+
+
+TEAMMATE = (
+    '<teammate-message teammate_id="team-lead" color="blue" summary="review">\nReview the parser.\n</teammate-message>'
+)
+
+
+def of_origin(messages: Any, origin: Origin) -> list[Message]:
+    return [message for message in messages.values() if message.origin is origin]
+
+
+@pytest.mark.parametrize("content", [TEAMMATE, [text(TEAMMATE)], "\n" + TEAMMATE + "\n\n" + TEAMMATE])
+def test_what_a_teammate_says_is_no_prompt(content: Any, tmp_path: Path) -> None:
+    """R-C6: 2.1.39 to 2.1.42 write it as a user's record."""
+    log = Log("2.1.41")
+    records = [
+        log.user("Build it with a team"),
+        log.assistant("msg_1", text("They work.")),
+        log.user(content),
+        log.assistant("msg_2", text("The parser is reviewed.")),
+    ]
+    gathered = fold(*records)
+    (said,) = of_origin(gathered.messages, Origin.NOTIFICATION)
+    assert said.role == "developer"
+    assert {place.turn for place in gathered.placements.values()} == {1}
+    assert title_in_store(tmp_path, *records) == ("Build it with a team", "prompt")
+
+
+def test_a_session_that_a_teammate_began_is_called_after_what_it_said(tmp_path: Path) -> None:
+    """Not after the tag around it; a prompt comes before it."""
+    log = Log("2.1.41")
+    records = [log.user(TEAMMATE), log.assistant("msg_1", text("Reviewed."))]
+    assert title_in_store(tmp_path / "one", *records) == ("Review the parser.", "opening")
+    more = [*records, log.user("And the lexer?")]
+    assert title_in_store(tmp_path / "two", *more) == ("And the lexer?", "prompt")
+
+
+def test_a_teammate_prompts_a_subagent_once() -> None:
+    log = Log("2.1.41", isSidechain=True, agentId="a1")
+    records = [
+        log.user(TEAMMATE),
+        log.assistant("msg_1", text("Reviewed.")),
+        log.user(TEAMMATE),
+        log.assistant("msg_2", text("Again.")),
+    ]
+    gathered = fold(*records, kind=SourceKind.SUBAGENT)
+    assert len(of_origin(gathered.messages, Origin.SUBAGENT_PROMPT)) == 1
+    assert len(of_origin(gathered.messages, Origin.NOTIFICATION)) == 1
+    assert gathered.sessions[f"claude-code:{SESSION}.a1"].titles["prompt"] == "Review the parser."
+
+
+# -- one line
+
+
+def test_a_title_is_one_line_of_bounded_length(tmp_path: Path) -> None:
+    """R-C6: whatever source it is from."""
+    log = Log()
+    prompt = log.user("Fix\n\x1b[31mthis\u202e   file:\n" + "words and\n" * 3000)
+    title, source = title_in_store(tmp_path / "prompt", prompt)
+    assert (source, title) == ("prompt", ("Fix this file: " + "words and " * 3000)[:200].strip())
+    given = {"type": "custom-title", "customTitle": "My\ttitle\n" * 100, "sessionId": SESSION}
+    title, source = title_in_store(tmp_path / "custom", prompt, given)
+    assert (source, title) == ("custom", ("My title " * 100)[:200].strip())

@@ -704,7 +704,7 @@ export interface SessionItem {
   agent: string;
   external_id: string;
   title?: string;
-  title_source?: "custom" | "generated" | "prompt" | "summary" | "user";
+  title_source?: "custom" | "generated" | "opening" | "prompt" | "summary" | "user";
   project?: Project;
   cwd?: string;
   git_branch?: string;

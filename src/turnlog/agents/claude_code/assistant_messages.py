@@ -82,6 +82,7 @@ def _place_message(
     if message.model != SYNTHETIC:
         state.step += 1
         step = state.step
+        _add_opening(session)
     place = ClaudePendingMessage(context.position, parent, state.turn or None, step)
     forgotten = context.state.remember_message(message_id, place)
     # Blocks of a forgotten message are numbered anew, so it must not go on in the same draft: the same bytes split
@@ -90,6 +91,15 @@ def _place_message(
         context.drafts.pop(forgotten, None)
     context.advance(record, session, message_id, None)
     return place
+
+
+def _add_opening(session: SessionContext) -> None:
+    state = session.state
+    if not state.opened:
+        state.opened = True
+        if state.opening:
+            session.change.titles["opening"] = state.opening
+            state.opening = ""
 
 
 def _continue_message(context: ClaudeContext, record: ClaudeRecord, message_id: str, session: SessionContext) -> None:

@@ -161,7 +161,7 @@ class ApiFailure(_Wire, gc=False):
 
 
 class Attachment(_Wire, gc=False):
-    """Context that Claude Code injected with a prompt."""
+    """Context that Claude Code injected with a prompt. The fields of one type are of any type in another."""
 
     type: str = ""
     prompt: str | list[ContentBlock] | None = None
@@ -169,13 +169,23 @@ class Attachment(_Wire, gc=False):
     origin: PromptOrigin | None = None
     filename: str | None = None
     content: AttachedContent | str | list[Raw] | None = None
+    path: Any = None
+    snippet: Any = None
+    text: Any = None
+    plan_content: Any = None
+    plan_file_path: Any = None
+    added_blocks: Any = None
+    added_lines: Any = None
+    removed_names: Any = None
+    removed_types: Any = None
 
 
 class AttachedContent(_Wire, gc=False):
-    """The content of a `file` attachment."""
+    """The content of a `file` attachment, or of a `nested_memory`."""
 
     type: str | None = None
     file: AttachedFile | None = None
+    content: Any = None
 
 
 class AttachedFile(_Wire, gc=False):

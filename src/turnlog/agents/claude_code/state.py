@@ -138,6 +138,11 @@ class ClaudeSessionState(msgspec.Struct):
     anchor: str | None = None
     """Id of the newest message that Claude Code did not inject."""
     titled: bool = False
+    opening: str = ""
+    """The newest command or message of another agent, while the model has replied to none. The one that it replies to
+    first titles a session that has no prompt: `/clear` and its kin, which the model never sees, would say nothing."""
+    opened: bool = False
+    """The model has replied."""
     warm_up: bool = False
     """A session of 2.0.x that only filled the cache."""
     prompted_at: datetime | None = msgspec.field(name="said_at", default=None)

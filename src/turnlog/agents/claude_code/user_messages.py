@@ -7,8 +7,10 @@ the text. The order of the rules matters: flags first, then the tag that the tex
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -25,11 +27,12 @@ from turnlog.agents.claude_code.fold_context import (
     precedes_early_replies,
     resolve_early_replies,
 )
-from turnlog.agents.claude_code.records import Attachment, ClaudeRecord, ContentBlock, FileSource
+from turnlog.agents.claude_code.records import AttachedContent, Attachment, ClaudeRecord, ContentBlock, FileSource
 from turnlog.agents.claude_code.state import message_of_node, record_of_node
 from turnlog.agents.claude_code.tool_results import add_task_reports, read_result, settle_rejections, tags_of
 from turnlog.agents.decoding import raw_at
 from turnlog.model import InterruptEvent, Message, Origin, Part, RewindEvent, TextPart
+from turnlog.model.session import title_from
 
 
 def read_user(context: ClaudeContext, record: ClaudeRecord) -> None:
@@ -121,12 +124,7 @@ def add_message(
     message_id = record.uuid or context.position_id()
     parts, user_text = _parts_of(context, record, content, message_id)
     if origin is None:
-        origin = _origin_of(parts, user_text)
-    if origin is Origin.PROMPT and (context.is_subagent or record.is_sidechain):
-        origin = Origin.SUBAGENT_PROMPT
-    # The same prompt must not begin a second turn.
-    if origin is Origin.PROMPT and _continues_previous(context, record, session, user_text):
-        origin = Origin.HARNESS
+        origin = _origin_in_session(context, record, session, _origin_of(parts, user_text), user_text)
     if record.permission_mode is not None:
         context.state.permissions_bypassed = record.permission_mode == "bypassPermissions"
     # 2.1.120 to 2.1.300 write the first prompt behind a quick reply: see `fold_context`.
@@ -138,7 +136,7 @@ def add_message(
         parent, branches = context.attach(record, session)
     # The replies stand in the log already, so no call of theirs may be aborted and no step be counted anew.
     if origin in TURN_ORIGINS and comes_before_replies:
-        _begin_turn_of_early_replies(record, session, user_text)
+        _begin_turn_of_early_replies(record, session, user_text, origin)
     elif origin in TURN_ORIGINS:
         _note_prompt_during_calls(context, session, message_of_node(parent), message_id)
         _begin_turn(context, record, session, user_text, origin, is_first=is_first)
@@ -163,8 +161,24 @@ def add_message(
         resolve_early_replies(context, record, session, message_id)
     else:
         context.advance(record, session, message_id, origin)
+    if not session.state.opened and (origin is Origin.COMMAND or _is_from_teammate(user_text)):
+        session.state.opening = _opening_title(user_text, origin)
     if origin is Origin.NOTIFICATION:
         add_task_reports(context, record, session, user_text)
+
+
+def _origin_in_session(
+    context: ClaudeContext, record: ClaudeRecord, session: SessionContext, origin: Origin, user_text: str
+) -> Origin:
+    """The origin that a text has where it stands, given the origin by its words."""
+    if context.is_subagent or record.is_sidechain:
+        # Another agent of the team may have started this one.
+        is_request = session.state.leaf is None and _is_from_teammate(user_text)
+        return Origin.SUBAGENT_PROMPT if origin is Origin.PROMPT or is_request else origin
+    # The same prompt must not begin a second turn.
+    if origin is Origin.PROMPT and _continues_previous(context, record, session, user_text):
+        return Origin.HARNESS
+    return origin
 
 
 def _continues_previous(context: ClaudeContext, record: ClaudeRecord, session: SessionContext, user_text: str) -> bool:
@@ -244,7 +258,7 @@ def _metadata_of(record: ClaudeRecord, user_text: str, origin: Origin) -> dict[s
     if record.prompt_source is not None:
         facts["prompt_source"] = record.prompt_source
     if record.attachment is not None:
-        facts["attachment"] = record.attachment.type
+        facts |= _attachment_facts(record.attachment)
     return {NAME: facts} if facts else {}
 
 
@@ -274,25 +288,31 @@ def _begin_turn(
         _set_title(record, session, user_text)
 
 
-def _begin_turn_of_early_replies(record: ClaudeRecord, session: SessionContext, user_text: str) -> None:
+def _begin_turn_of_early_replies(record: ClaudeRecord, session: SessionContext, user_text: str, origin: Origin) -> None:
     """Begin the turn of the assistant messages that stand before this prompt."""
     session.state.turn += 1
-    _set_title(record, session, user_text)
+    if origin is Origin.COMMAND:
+        session.change.titles["opening"] = _opening_title(user_text, origin)
+    else:
+        _set_title(record, session, user_text)
 
 
-_TITLE_LENGTH = 200
-
-_PASTED = re.compile(r"</?pasted_content\b[^>]*>")
-"""Tags that 2.1.330 puts around pasted text."""
+_WRAPPERS = re.compile(r"</?(?:pasted_content|teammate-message)\b[^>]*>")
+"""Tags around pasted text (2.1.330) and around what another agent of a team wrote (2.1.39)."""
 
 
 def _set_title(record: ClaudeRecord, session: SessionContext, user_text: str) -> None:
     if not session.state.titled:
-        title = " ".join(_PASTED.sub(" ", user_text).split())[:_TITLE_LENGTH]
+        title = title_from(_WRAPPERS.sub(" ", user_text))
         if title:
             session.change.titles["prompt"] = title
             session.change.titled_at = record.timestamp
             session.state.titled = True
+
+
+def _opening_title(user_text: str, origin: Origin) -> str:
+    command = command_of(user_text, origin)
+    return title_from(_WRAPPERS.sub(" ", user_text) if command is None else f"{command.name} {command.arguments}")
 
 
 def add_rewind(
@@ -344,7 +364,9 @@ def read_attachment(context: ClaudeContext, record: ClaudeRecord) -> None:
         return
     session = context.session_of(record)
     # `rendered` (2.1.280 and later) is what the model got, word for word.
-    content: str | list[ContentBlock] = _rendered_blocks(record) or _file_blocks(attachment)
+    content: str | list[ContentBlock] = (
+        _rendered_blocks(record) or _file_blocks(attachment) or _attached_text(attachment)
+    )
     origin: Origin | None = Origin.HARNESS
     if attachment.type == "queued_command" and attachment.prompt:
         # A prompt that was typed while a tool ran. No `user` record has it.
@@ -386,6 +408,47 @@ def _file_blocks(attachment: Attachment) -> list[ContentBlock]:
     return []
 
 
+def _attached_text(attachment: Attachment) -> str:
+    """What the model saw of an attachment, in versions that log its fields and not its text (2.1.96 to 2.1.260).
+
+    The words that Claude Code puts around it are missing.
+    """
+    found = _ATTACHED_TEXTS.get(attachment.type)
+    value = None if found is None else found(attachment)
+    if isinstance(value, list):
+        return "\n".join([line for line in cast("list[Any]", value) if isinstance(line, str)])
+    return value if isinstance(value, str) else ""
+
+
+def _memory_of(attachment: Attachment) -> Any:
+    content = attachment.content
+    return content.content if isinstance(content, AttachedContent) else content
+
+
+_ATTACHED_TEXTS: dict[str, Callable[[Attachment], Any]] = {
+    "agent_listing_delta": attrgetter("added_lines"),
+    "deferred_tools_delta": attrgetter("added_lines"),
+    "edited_text_file": attrgetter("snippet"),
+    "mcp_instructions_delta": attrgetter("added_blocks"),
+    "nested_memory": _memory_of,
+    "plan_file_reference": attrgetter("plan_content"),
+    "skill_listing": attrgetter("content"),
+    "total_tokens_reminder": attrgetter("text"),
+}
+"""Type of an attachment -> its text, or the lines of it."""
+
+
+def _attachment_facts(attachment: Attachment) -> dict[str, Any]:
+    """What an attachment is about, besides its text."""
+    removed = attachment.removed_names or attachment.removed_types
+    facts = {
+        "attachment": attachment.type,
+        "path": attachment.path or attachment.filename or attachment.plan_file_path,
+        "removed": removed,
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
 # -- what a text is
 
 INTERRUPTS = {
@@ -397,8 +460,12 @@ INTERRUPTS = {
 WARM_UP = "Warmup"
 """The prompt of sidechains that 2.0.x ran only to fill the cache."""
 
+TEAMMATE_TAG = "<teammate-message "
+"""How a message from another agent of a team begins (2.1.39 to 2.1.42); later ones begin with words: see `PHRASES`."""
+
 TAGGED: tuple[tuple[str, Origin], ...] = (
     ("<task-notification>", Origin.NOTIFICATION),
+    (TEAMMATE_TAG, Origin.NOTIFICATION),
     ("<command-name>", Origin.COMMAND),
     ("<command-message>", Origin.COMMAND),
     ("<local-command-stdout>", Origin.COMMAND_OUTPUT),
@@ -432,6 +499,10 @@ def origin_of_text(text: str) -> Origin:
     body = text.lstrip(_BOM + " \t\r\n")
     beginnings = TAGGED if body.startswith("<") else PHRASES
     return next((origin for beginning, origin in beginnings if body.startswith(beginning)), Origin.PROMPT)
+
+
+def _is_from_teammate(text: str) -> bool:
+    return text.lstrip(_BOM + " \t\r\n").startswith(TEAMMATE_TAG)
 
 
 _INJECTED = re.compile(

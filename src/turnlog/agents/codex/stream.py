@@ -53,6 +53,7 @@ from turnlog.model import (
     ToolState,
 )
 from turnlog.model.parts import STATE_OF_STATUS
+from turnlog.model.session import title_from
 
 
 def _is_ours(line: ExecLine) -> bool:
@@ -211,7 +212,6 @@ def _show_plan(state: CodexStreamState, printed: PrintedContext, item: ExecItem)
 
 _SETTINGS = ("model", "provider", "approval", "sandbox", "workdir", "reasoning effort", "reasoning summaries")
 
-_TITLE_LENGTH = 200
 
 _read_event = Payload(ExecEvent).read
 
@@ -269,7 +269,7 @@ def _read_prompt(state: CodexStreamState, printed: PrintedContext, line: ExecLin
     text = line.prompt or ""
     message = printed.begin_prompt()
     printed.show(message, TextPart(id=message.next_part(), text=text))
-    title = " ".join(text.split())[:_TITLE_LENGTH]
+    title = title_from(text)
     if title:
         printed.session.titles["prompt"] = title
     printed.changes.counts.messages += 1

@@ -11,6 +11,7 @@ from turnlog.agents.codex.tool_results import end_calls, output_text
 from turnlog.agents.codex.tools import metadata_of
 from turnlog.agents.decoding import raw_at
 from turnlog.model import Message, Origin, Part, Role, TextPart
+from turnlog.model.session import title_from
 
 TAGGED: tuple[tuple[str, Origin], ...] = (
     ("<user_shell_command>", Origin.SHELL),
@@ -265,6 +266,7 @@ def prompt_text(content: list[CodexContent] | str | None) -> str:
 def _set_prompt_title(context: CodexContext, text: str) -> None:
     """Set the session's title to its first prompt."""
     state = context.state
-    if not state.titled and context.is_own and text.strip():
+    title = title_from(text) if context.is_own and not state.titled else ""
+    if title:
         state.titled = True
-        context.session.titles["prompt"] = text.strip()
+        context.session.titles["prompt"] = title

@@ -48,6 +48,7 @@ from turnlog.model import (
     ToolCallPart,
     Usage,
 )
+from turnlog.model.session import title_from
 
 SESSION_CONTEXT = "<session_context>"
 """How the message begins in which the CLI describes the folder and the machine to the model before the first prompt."""
@@ -258,7 +259,6 @@ _FILES_HEADING = "--- Content from referenced files ---"
 """From here on a prompt holds what the CLI inserted for each `@file`."""
 
 _TITLE_ORIGINS = frozenset({Origin.PROMPT, Origin.SUBAGENT_PROMPT})
-_TITLE_LENGTH = 200
 _FOLDER = re.compile(
     r"(?:Workspace Directories:\*\*|working in the (?:directory|following directories):)\s+(?:- )?(\S.*)"
 )
@@ -312,7 +312,7 @@ def _input_facts(entry: GeminiEntry, typed: str, displayed: str) -> dict[str, An
 
 
 def _set_title(context: GeminiContext, text: str) -> None:
-    title = " ".join(text.split())[:_TITLE_LENGTH]
+    title = title_from(text)
     if title and not context.state.titled:
         context.session.titles["prompt"] = title
         context.state.titled = True

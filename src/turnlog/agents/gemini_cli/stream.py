@@ -21,6 +21,7 @@ from turnlog.agents.jsonl import JsonLines
 from turnlog.agents.printed_stream import PrintedContext, PrintedFormat, PrintedMessage, PrintedRunState, kept_fields
 from turnlog.model import TextPart, ToolCallPart, ToolKind, ToolResult, ToolState
 from turnlog.model.parts import STATE_OF_STATUS
+from turnlog.model.session import title_from
 
 STREAM_KINDS: dict[str, GeminiRecordOutcome] = {
     "init": GeminiRecordOutcome.RUN_METADATA,
@@ -81,7 +82,6 @@ STREAM_LINES = JsonLines(StreamLine, first_keys=("type",), plausible=_is_line)
 
 _PENDING_CALLS = 256
 """How many calls without a result are remembered."""
-_TITLE_LENGTH = 200
 
 
 class GeminiPendingCall(msgspec.Struct, array_like=True):
@@ -137,7 +137,7 @@ def _read_prompt(state: GeminiStreamState, printed: PrintedContext, line: Stream
     for segment in split_hook_context(text):
         metadata = SYNTHETIC if segment.is_synthetic else {}
         printed.show(message, TextPart(id=message.next_part(), text=segment.text, metadata=metadata))
-    title = " ".join(strip_hook_context(text).split())[:_TITLE_LENGTH]
+    title = title_from(strip_hook_context(text))
     if title and not state.titled:
         printed.session.titles["prompt"] = title
         state.titled = True

@@ -25,6 +25,7 @@ from turnlog.agents.klaude.contents import time_of
 from turnlog.agents.klaude.records import Data
 from turnlog.agents.klaude.sources import session_id
 from turnlog.model import Fate, HistoryEvent, Message, Origin, RecordEvent, RelationshipKind, RunMetadataEvent
+from turnlog.model.session import title_from
 
 
 class ActiveLine(msgspec.Struct, array_like=True):
@@ -77,7 +78,6 @@ encode_state, decode_state = state_codec(KlaudeState)
 
 _LARGEST_DATA = 4096
 """Bytes up to which the event of a record has the record's JSON."""
-_TITLE_LENGTH = 200
 
 
 class KlaudeContext(LineContext):
@@ -119,7 +119,7 @@ class KlaudeContext(LineContext):
 
     def set_title(self, text: str) -> None:
         """Make the first prompt the session's title."""
-        title = " ".join(text.split())[:_TITLE_LENGTH]
+        title = title_from(text)
         if title and not self.state.titled:
             self.session.titles["prompt"] = title
             self.state.titled = True

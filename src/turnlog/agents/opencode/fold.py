@@ -62,9 +62,7 @@ from turnlog.model import (
     ToolCallPart,
 )
 from turnlog.model.codec import to_json
-from turnlog.model.session import TitleSource
-
-_TITLE_LENGTH = 100
+from turnlog.model.session import TitleSource, title_from
 
 _HAS_NO_DIRECTORY = re.compile(r"0\.[0-5]\.")
 """Versions whose sessions do not have their working directory; their answers have it."""
@@ -318,8 +316,8 @@ def _title(message: Message) -> dict[TitleSource, str]:
     if message.origin not in (Origin.PROMPT, Origin.SUBAGENT_PROMPT):
         return {}
     texts = (part.text for part in message.parts if isinstance(part, TextPart) and not part.metadata)
-    words = " ".join(" ".join(texts).split())
-    return {"prompt": words[:_TITLE_LENGTH].rstrip()} if words else {}
+    title = title_from(" ".join(texts))
+    return {"prompt": title} if title else {}
 
 
 def _updated(line: RowLine) -> Any:

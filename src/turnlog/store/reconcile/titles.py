@@ -15,8 +15,7 @@ from typing import get_args
 import msgspec
 
 from turnlog.agents.changes import NAMED_AFTER, LeafTitle
-from turnlog.model.session import TitleSource
-from turnlog.plain_text import one_line
+from turnlog.model.session import TitleSource, title_from
 
 _LOOKUP_SIZE = 500
 
@@ -127,10 +126,10 @@ def _marks(values: Sequence[str]) -> str:
 def choose_title(titles: Mapping[TitleSource, str]) -> tuple[str, TitleSource] | None:
     """The title to show and where it is from: the user's own before the agent's, the first prompt last (R-C6).
 
-    It is shown in one line, without control characters and what nobody sees; `titles` are kept as they were.
+    It is shown in one line, as `title_from` makes it; `titles` are kept as they were.
     """
     for source in get_args(TitleSource):
-        title = one_line(titles.get(source, ""))
+        title = title_from(titles.get(source, ""))
         if title:
             return title, source
     return None

@@ -18,7 +18,7 @@ from turnlog.agents.changes import Changes, MessageChange, Placement, SessionCha
 from turnlog.errors import ConflictError
 from turnlog.model import Fate, Message, TextPart
 from turnlog.model.codec import decode_message, encode
-from turnlog.model.session import TitleSource
+from turnlog.model.session import TitleSource, title_from
 from turnlog.store.connection import connect, write_transaction
 from turnlog.store.reconcile.lesser_sources import AgentAnswer, save_answers
 from turnlog.store.writing.batch import Batch
@@ -26,8 +26,6 @@ from turnlog.store.writing.transaction import Pricer, SourceRow
 
 AGENT: Final = "turnlog"
 """What native sessions have for an agent: their ids are `turnlog:<name>`."""
-
-_TITLE_LENGTH: Final = 80
 
 _SOURCE: Final = SourceRow(0, AGENT, "", 0, None)
 """No file tells of them."""
@@ -169,8 +167,8 @@ def _titles(placed: Sequence[MessageChange]) -> dict[TitleSource, str]:
     for change in placed:
         if change.message.role == "user" and change.placement.turn == 1:
             texts = [part.text for part in change.message.parts if isinstance(part, TextPart)]
-            words = " ".join(" ".join(texts).split())
-            return {"prompt": words[:_TITLE_LENGTH].rstrip()} if words else {}
+            title = title_from(" ".join(texts))
+            return {"prompt": title} if title else {}
     return {}
 
 
