@@ -15,10 +15,10 @@ from support.plain_history import SESSION, SUBAGENT, prompt
 from support.plain_store import at, read_home
 from support.secret_examples import EXAMPLES
 from turnlog import paths
-from turnlog.cassette.server import play
+from turnlog.cassette.player import play
 from turnlog.cassette.tape import AskedText, load_cassette, requests_of
-from turnlog.cli.export import FORMATS as NAMES
-from turnlog.exports import FORMATS
+from turnlog.exports import ExportFormat
+from turnlog.exports.formats import FORMATS
 from turnlog.history import decode_lines
 from turnlog.model import FilePart, Message, TextPart, ToolCallPart, ToolResult, ToolState
 from turnlog.model.codec import encode, to_json
@@ -54,8 +54,9 @@ def leaky(logs: Path) -> str:
     return LEAKY
 
 
-def test_the_help_names_the_formats_that_there_are() -> None:
-    assert list(NAMES) == list(FORMATS)
+def test_the_help_names_the_formats_that_there_are(run: Command) -> None:
+    assert list(FORMATS) == list(ExportFormat)
+    assert "|".join(FORMATS) in "".join(run("export", "--help").stdout.split())
 
 
 @pytest.mark.usefixtures("store")
@@ -152,7 +153,7 @@ def test_outputs_in_files_of_their_own_are_there_too(run: Command, leaky: str) -
     assert "lost: output: the whole of y1.txt" in run("export", leaky, "--as", "jsonl").stderr
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", map(str, FORMATS))
 def test_redacted_exports_hold_no_secret(run: Command, leaky: str, name: str) -> None:
     assert SECRET in export(run, "--as", name, session=leaky)
     result = run("export", leaky, "--as", name, "--redact")

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from support.browser_visit import SECONDS
 from support.provider_messages import PNG
-from turnlog.formats.html import Conversation, to_html
+from turnlog.formats.html import HtmlConversation, to_html
 from turnlog.history import history
 from turnlog.model import (
     FilePart,
@@ -50,7 +50,7 @@ def _messages(turn: int) -> tuple[Message, Message]:
     return prompt, Message(id=f"a{turn}", role="assistant", model="large", parts=parts)
 
 
-def _rich() -> Conversation:
+def _rich() -> HtmlConversation:
     """One answer of everything that is more than text."""
     code = "```py\ndef f(x):  # why\n    return 'a' + 12\n```\n"
     said = f"# Title\n\n**bold** words, [a page](https://example.invalid/)\n\n{code}"
@@ -70,17 +70,17 @@ def _rich() -> Conversation:
     ]
     places = [Membership(session_id="a:rich", message_id=each.id, position=n) for n, each in enumerate(messages)]
     session = Session(id="a:rich", agent="a", external_id="rich", title="Session long")
-    return Conversation(session, history(messages, [], places))
+    return HtmlConversation(session, history(messages, [], places))
 
 
-def _conversation(name: str, turns: int) -> Conversation:
+def _conversation(name: str, turns: int) -> HtmlConversation:
     messages = [message for turn in range(1, turns + 1) for message in _messages(turn)]
     places = [
         Membership(session_id=f"a:{name}", message_id=message.id, position=number, turn=number // 2 + 1)
         for number, message in enumerate(messages)
     ]
     session = Session(id=f"a:{name}", agent="a", external_id=name, title=f"Session {name}")
-    return Conversation(session, history(messages, [], places))
+    return HtmlConversation(session, history(messages, [], places))
 
 
 @pytest.fixture(scope="module")

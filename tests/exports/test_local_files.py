@@ -15,7 +15,7 @@ from support.plain_store import read_home
 from support.provider_messages import PNG
 from turnlog.agents import agent
 from turnlog.exports import export_session
-from turnlog.exports.local_files import load_local_file
+from turnlog.exports.formats import load_local_file
 from turnlog.model import FilePart
 from turnlog.store import open_store
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from support.model_values import TEXT
 from turnlog.formats.escaping import escape, visible
-from turnlog.formats.html import Conversation, to_html
+from turnlog.formats.html import HtmlConversation, to_html
 from turnlog.history import history
 from turnlog.model import (
     Approval,
@@ -99,14 +99,14 @@ def conversation(
     events: tuple[HistoryEvent, ...] = (),
     fate: Fate = Fate.ACTIVE,
     error: MessageError | None = None,
-) -> Conversation:
+) -> HtmlConversation:
     message = Message(id="m1", role=role, origin=origin, model="large", parts=parts, error=error)
     place = Membership(session_id="a:s", message_id="m1", position=0, turn=1, step=1, fate=fate)
     session = Session(id=f"a:{name}", agent="a", external_id=name, title=f"Session {name}")
-    return Conversation(session, history([message], list(events), [place]))
+    return HtmlConversation(session, history([message], list(events), [place]))
 
 
-def page(*conversations: Conversation) -> str:
+def page(*conversations: HtmlConversation) -> str:
     return b"".join(to_html(conversations)).decode()
 
 
@@ -275,7 +275,7 @@ def test_a_command_is_in_the_outline_as_it_was_typed() -> None:
     message = Message(id="m1", role="user", origin=Origin.COMMAND, metadata=typed, parts=(text,))
     place = Membership(session_id="a:s", message_id="m1", position=0)
     session = Session(id="a:s", agent="a", external_id="s", title="Session")
-    reader = read(page(Conversation(session, history([message], [], [place]))))
+    reader = read(page(HtmlConversation(session, history([message], [], [place]))))
     assert "/compact keep the names" in reader.text
 
 

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from turnlog.errors import FormatError, SourceError
 from turnlog.formats.escaping import visible
-from turnlog.formats.html import Conversation, to_html
+from turnlog.formats.html import HtmlConversation, to_html
 from turnlog.formats.markdown import to_markdown
 from turnlog.logs import SessionHistory, read_session
 from turnlog.model import HistoryEvent, MessageEvent, ReasoningPart, TextPart, ToolCallPart, ToolResult, ToolResultEvent
@@ -74,7 +74,7 @@ def test_markdown_has_all_of_it_in_fences_and_nothing_acts() -> None:
 
 def test_html_has_every_output() -> None:
     for name, session in sessions().items():
-        page = b"".join(to_html([Conversation(session.session, session.events)])).decode()
+        page = b"".join(to_html([HtmlConversation(session.session, session.events)])).decode()
         windows = [piece for data in re.findall(r'class="window">(.*?)</script>', page) for piece in json.loads(data)]
         shown = "".join([page, *windows])
         outputs = [event.result for event in session.events if isinstance(event, ToolResultEvent)]

@@ -9,7 +9,7 @@ from turnlog.errors import NotFoundError
 from turnlog.model import BlobRef, FilePart, Message, ReasoningPart, TextPart, ToolCallPart
 from turnlog.model.codec import to_json
 from turnlog.providers.base import Report, RequestOptions
-from turnlog.providers.blobs import load_blobs
+from turnlog.providers.files import load_blobs
 
 CONTENTS = {"text": "whole ü".encode(), "json": b'{"a":1}', "image": PNG}
 

@@ -14,10 +14,10 @@ from turnlog.model import (
     RewindEvent,
     ToolResultEvent,
 )
-from turnlog.providers.context import Context, History, select_context
+from turnlog.providers.context import ModelContext, SessionHistory, select_context
 
 
-def context(*placed: tuple[Message, Fate], events: tuple[HistoryEvent, ...] = ()) -> Context:
+def context(*placed: tuple[Message, Fate], events: tuple[HistoryEvent, ...] = ()) -> ModelContext:
     """The context of a session whose messages stand at positions 10, 20, 30, …"""
     memberships = tuple(
         Membership(session_id="s", message_id=message.id, position=10 * index, fate=fate)
@@ -26,10 +26,10 @@ def context(*placed: tuple[Message, Fate], events: tuple[HistoryEvent, ...] = ()
     history: Any = SimpleNamespace(
         messages=tuple(message for message, _ in placed), memberships=memberships, events=events
     )
-    return select_context(cast("History", history))
+    return select_context(cast("SessionHistory", history))
 
 
-def ids(found: Context) -> list[str]:
+def ids(found: ModelContext) -> list[str]:
     return [message.id for message in found.messages]
 
 

@@ -7,13 +7,13 @@ import pytest
 from support.provider_messages import asking, assistant, call, developer, image, result, system, thinking, user
 from turnlog.model import Message, MessageError, Origin, TextPart, ToolCallPart
 from turnlog.providers.base import Report
-from turnlog.providers.repair import Repaired, Rules, repair
+from turnlog.providers.repair import Repaired, RequestRules, repair
 
 
-def repaired(*messages: Message, rules: Rules | None = None, **options: Any) -> tuple[Repaired, list[str]]:
+def repaired(*messages: Message, rules: RequestRules | None = None, **options: Any) -> tuple[Repaired, list[str]]:
     """The repaired history, and the kinds of repairs."""
     report = Report()
-    made = repair(messages, rules or Rules(), asking(**options), report)
+    made = repair(messages, rules or RequestRules(), asking(**options), report)
     assert report.losses == []
     return made, [found.kind for found in report.repairs]
 
@@ -126,7 +126,7 @@ def test_the_same_call_is_sent_once() -> None:
 
 
 def test_ids_are_made_unique_and_fit_the_api() -> None:
-    rules = Rules(call_id_characters="a-z0-9_", call_id_length=20)
+    rules = RequestRules(call_id_characters="a-z0-9_", call_id_length=20)
     one = call("functions.bash:0", result("1"))
     other = call("c1", result("2"))
     another = ToolCallPart(tool_call_id="c1", tool_name="Bash", results=(result("3"),))
@@ -177,8 +177,8 @@ def test_the_callers_system_prompt_takes_the_place_of_the_history_s() -> None:
 
 
 def test_an_api_that_begins_with_the_user_gets_one() -> None:
-    made, kinds = repaired(assistant("a"), user("q"), rules=Rules(begins_with_user=True))
+    made, kinds = repaired(assistant("a"), user("q"), rules=RequestRules(begins_with_user=True))
     assert [message.role for message in made.messages] == ["user", "assistant", "user"]
     assert kinds == ["first-user"]
     assert repaired(assistant("a"))[1] == []
-    assert repaired(rules=Rules(begins_with_user=True)) == (Repaired(system=(), messages=()), [])
+    assert repaired(rules=RequestRules(begins_with_user=True)) == (Repaired(system=(), messages=()), [])

@@ -29,7 +29,7 @@ from turnlog.model import (
     Usage,
 )
 from turnlog.model.stream import DataEvent, TextDelta
-from turnlog.replay import Run, iter_runs, stream_run
+from turnlog.replay import ReplayRun, iter_runs, stream_run
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -137,7 +137,7 @@ def test_what_a_run_survived_is_data() -> None:
 LOGS = sorted((DATA / "klaude/versions").rglob("events.jsonl"))
 
 
-def texts_of(run: Run) -> list[str]:
+def texts_of(run: ReplayRun) -> list[str]:
     answers = [event.message for event in run.events if isinstance(event, MessageEvent)]
     return [
         part.text

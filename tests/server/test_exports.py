@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from support.server_history import MAIN
-from turnlog.exports import FORMATS
-from turnlog.server.routes.sessions import ExportFormat
+from turnlog.exports import ExportFormat
+from turnlog.exports.formats import FORMATS
+from turnlog.server.app import create_app
 
 ADDRESS = f"/api/sessions/{MAIN}/export"
 
 
-def test_the_parameter_names_the_formats_that_there_are() -> None:
-    assert get_args(ExportFormat) == tuple(FORMATS)
+def test_the_parameter_names_the_formats_that_there_are(tmp_path: Path) -> None:
+    schemas = create_app(tmp_path / "turnlog.db").openapi()["components"]["schemas"]
+    assert schemas["ExportFormat"]["enum"] == list(FORMATS)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format_is_a_download(client: TestClient, name: str) -> None:
+def test_every_format_is_a_download(client: TestClient, name: ExportFormat) -> None:
     answer = client.get(ADDRESS, params={"as": name, "model": "m", "redact": True})
     assert answer.status_code == 200
     assert answer.headers["content-disposition"].startswith("attachment")

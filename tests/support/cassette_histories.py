@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from support.provider_messages import assistant, call, developer, result, thinking, user
-from turnlog.cassette.recording import History, Recorded, record
+from turnlog.cassette.recording import Recorded, RecordedSession, record
 from turnlog.errors import ConversionError, FormatError, SourceError
 from turnlog.logs import SessionHistory, read_session
 from turnlog.model import Fate, HistoryEvent, Membership, Message, Session, Usage
@@ -46,9 +46,9 @@ def placed(messages: Sequence[Message], **fates: Fate) -> list[tuple[Message, Me
     ]
 
 
-def history(messages: Sequence[Message], events: Sequence[HistoryEvent] = (), **fates: Fate) -> History:
+def history(messages: Sequence[Message], events: Sequence[HistoryEvent] = (), **fates: Fate) -> RecordedSession:
     session = Session(id=SESSION, agent="plain", external_id="3f2a", title="Repair")
-    return History(session, placed(messages, **fates), events)
+    return RecordedSession(session, placed(messages, **fates), events)
 
 
 def recorded(*messages: Message, events: Sequence[HistoryEvent] = (), **fates: Fate) -> Recorded:
@@ -74,6 +74,8 @@ def _family(session: SessionHistory) -> list[SessionHistory]:
     return [session, *[each for child in session.children for each in _family(child)]]
 
 
-def _history(session: SessionHistory) -> History:
+def _history(session: SessionHistory) -> RecordedSession:
     places = {place.message_id: place for place in session.memberships}
-    return History(session.session, [(message, places[message.id]) for message in session.messages], session.events)
+    return RecordedSession(
+        session.session, [(message, places[message.id]) for message in session.messages], session.events
+    )

@@ -9,9 +9,8 @@ TYPE_CHECKING = False
 """Type checkers take it for true. pytest imports this package in every run: names are imported when they are used."""
 
 if TYPE_CHECKING:
-    from turnlog.cassette.player import Player
+    from turnlog.cassette.player import Player, play
     from turnlog.cassette.recording import Recorded, record
-    from turnlog.cassette.server import play
     from turnlog.cassette.tape import Cassette, load_cassette
 
 __all__ = ["Cassette", "Player", "Recorded", "load_cassette", "play", "record"]
@@ -21,7 +20,7 @@ _HOMES = {
     "Player": "turnlog.cassette.player",
     "Recorded": "turnlog.cassette.recording",
     "load_cassette": "turnlog.cassette.tape",
-    "play": "turnlog.cassette.server",
+    "play": "turnlog.cassette.player",
     "record": "turnlog.cassette.recording",
 }
 

@@ -6,9 +6,11 @@ reasoning, no system prompt. Each side's texts are one text, since APIs and agen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from re import Pattern
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from turnlog.cassette.tape import AskedFile, AskedResult, AskedText, Entry
 from turnlog.model import Part, TextPart, ToolCallPart
@@ -18,7 +20,31 @@ from turnlog.providers.request_parts import arguments_text
 Side = Literal["user", "assistant"]
 
 
-class Call:
+class Mismatch(NamedTuple):
+    """Where a request leaves the recording."""
+
+    turn: int
+    """Index of the first turn that differs: how far the two are the same."""
+    diff: str
+
+
+def compare(entries: Iterable[Entry], sent: Conversation, ignored: Sequence[Pattern[str]] = ()) -> Mismatch | None:
+    """None where a request is the recorded one.
+
+    Args:
+        entries: The context that was recorded.
+        sent: The conversation of the request.
+        ignored: What is not looked at in any text.
+    """
+    recorded = _relevant(entries, sent, ignored)
+    most = max(len(recorded.turns), len(sent.turns))
+    for index in range(most):
+        if not _is_same(_at(recorded.turns, index), _at(sent.turns, index)):
+            return Mismatch(index, _diff(recorded, sent, index))
+    return None
+
+
+class ConversationCall:
     """A call by name and arguments; `id` tells only whose result a result is."""
 
     def __init__(self, call_id: str | None, name: str, arguments: str) -> None:
@@ -28,7 +54,7 @@ class Call:
         self.arguments = _unwrapped(json_of(arguments))
 
 
-class Result:
+class ConversationResult:
     """What came of the call number `call` of the conversation; None: of none that is in it."""
 
     def __init__(self, call: int | None, text: str | None) -> None:
@@ -37,7 +63,7 @@ class Result:
         self.text = text
 
 
-class Turn:
+class ConversationTurn:
     """All that one side said until the other spoke."""
 
     def __init__(self, side: Side) -> None:
@@ -49,8 +75,8 @@ class Turn:
         self.anything = False
         """Whether the log does not tell what was said."""
         self.files: list[str] = []
-        self.calls: list[Call] = []
-        self.results: list[Result] = []
+        self.calls: list[ConversationCall] = []
+        self.results: list[ConversationResult] = []
 
 
 class Conversation:
@@ -58,9 +84,9 @@ class Conversation:
 
     def __init__(self, ignored: Sequence[Pattern[str]] = ()) -> None:
         """Begin with nothing; what the patterns match is not looked at."""
-        self.turns: list[Turn] = []
+        self.turns: list[ConversationTurn] = []
         self._ignored = ignored
-        self._calls: list[Call] = []
+        self._calls: list[ConversationCall] = []
         self._answered: set[int] = set()
 
     def text(self, side: Side, text: str, *, optional: bool = False) -> None:
@@ -79,7 +105,7 @@ class Conversation:
 
     def call(self, call_id: str | None, name: str, arguments: str) -> None:
         """The model calls a tool."""
-        call = Call(call_id, name, arguments)
+        call = ConversationCall(call_id, name, arguments)
         self._calls.append(call)
         self._turn("assistant").calls.append(call)
 
@@ -88,7 +114,7 @@ class Conversation:
         place = self._place_of(call_id, name)
         if place is not None:
             self._answered.add(place)
-        self._turn("user").results.append(Result(place, None if text is None else self._clean(text)))
+        self._turn("user").results.append(ConversationResult(place, None if text is None else self._clean(text)))
 
     def name_of(self, place: int | None) -> str:
         """The name of a call."""
@@ -121,9 +147,9 @@ class Conversation:
             text = pattern.sub("", text)
         return text
 
-    def _turn(self, side: Side) -> Turn:
+    def _turn(self, side: Side) -> ConversationTurn:
         if not self.turns or self.turns[-1].side != side:
-            self.turns.append(Turn(side))
+            self.turns.append(ConversationTurn(side))
         return self.turns[-1]
 
     def _place_of(self, call_id: str | None, name: str | None) -> int | None:
@@ -169,3 +195,112 @@ def same_result(recorded: str | None, sent: str) -> bool:
 def _equal_json(one: str, other: str) -> bool:
     value = json_of(one)
     return not isinstance(value, str) and value == json_of(other)
+
+
+_MOST_LINES = 60
+"""Of a diff: the rest is counted."""
+
+
+def _relevant(entries: Iterable[Entry], sent: Conversation, ignored: Sequence[Pattern[str]]) -> Conversation:
+    """The recording without additions of the agent that the request has nowhere; a turn may hold nothing else."""
+    said = bare(*[text for turn in sent.turns if turn.side == "user" for text in turn.texts])
+    recorded = Conversation(ignored)
+    for entry in entries:
+        if not (isinstance(entry, AskedText) and entry.optional and bare(entry.text or "") not in said):
+            recorded.add(entry)
+    return recorded
+
+
+def _at(turns: list[ConversationTurn], index: int) -> ConversationTurn | None:
+    return turns[index] if index < len(turns) else None
+
+
+def _is_same(recorded: ConversationTurn | None, sent: ConversationTurn | None) -> bool:
+    if recorded is None or sent is None:
+        return False
+    return recorded.side == sent.side and all(check(recorded, sent) for check in _CHECKS)
+
+
+def _same_texts(recorded: ConversationTurn, sent: ConversationTurn) -> bool:
+    """Additions of the agent may stand anywhere in the turn, or be missing."""
+    if recorded.anything:
+        return True
+    said = bare(*sent.texts)
+    for text in recorded.optional:
+        said = said.replace(bare(text), "", 1)
+    return said == bare(*[text for text in recorded.texts if text not in recorded.optional])
+
+
+def _texts_of(recorded: ConversationTurn, sent: ConversationTurn) -> list[str]:
+    """The recorded texts without additions of the agent that this turn lacks."""
+    said = bare(*sent.texts)
+    return [text for text in recorded.texts if text not in recorded.optional or bare(text) in said]
+
+
+def _same_files(recorded: ConversationTurn, sent: ConversationTurn) -> bool:
+    return recorded.anything or sorted(recorded.files) == sorted(sent.files)
+
+
+def _same_calls(recorded: ConversationTurn, sent: ConversationTurn) -> bool:
+    return [_key(call) for call in recorded.calls] == [_key(call) for call in sent.calls]
+
+
+def _key(call: ConversationCall) -> tuple[str, str]:
+    return call.name, json.dumps(call.arguments, sort_keys=True)
+
+
+def _same_results(recorded: ConversationTurn, sent: ConversationTurn) -> bool:
+    """One result a call. What was never answered, or was aborted, may be answered in any way, or not at all."""
+    answers = {result.call: result.text or "" for result in sent.results}
+    wanted = {result.call: result.text for result in recorded.results}
+    open_calls = {call for call, text in wanted.items() if text is None}
+    if len(answers) < len(sent.results) or None in answers or not set(wanted) - open_calls <= set(answers):
+        return False
+    return set(answers) <= set(wanted) and all(same_result(wanted[call], answers[call]) for call in answers)
+
+
+_CHECKS: tuple[Callable[[ConversationTurn, ConversationTurn], bool], ...] = (
+    _same_texts,
+    _same_files,
+    _same_calls,
+    _same_results,
+)
+
+
+def _diff(recorded: Conversation, sent: Conversation, first: int) -> str:
+    """From the turn before the first that differs."""
+    start = max(0, first - 1)
+    before, after = _lines(recorded, sent, start), _lines(sent, None, start)
+    lines = list(difflib.unified_diff(before, after, "recorded", "requested", lineterm="", n=2))
+    shown = [line for line in lines if not line.startswith("@@")][:_MOST_LINES]
+    more = len(lines) - _MOST_LINES
+    return "\n".join([*shown, *([f"… and {more} more lines"] if more > 0 else [])])
+
+
+def _lines(told: Conversation, other: Conversation | None, start: int) -> list[str]:
+    """The turns as lines, without white space and without what is not compared."""
+    lines: list[str] = []
+    for index in range(start, len(told.turns)):
+        turn = told.turns[index]
+        twin = _at(other.turns, index) if other is not None else None
+        lines += _turn_lines(told, turn, twin)
+    return lines
+
+
+def _turn_lines(told: Conversation, turn: ConversationTurn, twin: ConversationTurn | None) -> Iterator[str]:
+    texts = turn.texts if twin is None else _texts_of(turn, twin)
+    for result in sorted(turn.results, key=lambda result: -1 if result.call is None else result.call):
+        said = "(anything)" if result.text is None else result.text
+        yield from _labelled(f"result of {told.name_of(result.call)}", said)
+    for text in ["(anything)"] if turn.anything else texts:
+        yield from _labelled(turn.side, text)
+    for kind in sorted(turn.files):
+        yield f"{turn.side}: ({kind})"
+    for call in turn.calls:
+        yield f"call of {call.name}: {json.dumps(call.arguments, sort_keys=True, ensure_ascii=False)}"
+
+
+def _labelled(label: str, text: str) -> Iterator[str]:
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    for index, line in enumerate([line for line in lines if line]):
+        yield f"{label}: {line}" if index == 0 else f"    {line}"

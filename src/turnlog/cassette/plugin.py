@@ -26,7 +26,7 @@ def turnlog_cassette(request: pytest.FixtureRequest) -> Iterator[PlayCassette]:
     `aside`, the answer to unrecorded requests without tools; `partial`, whether answers may be left over. Point your
     client to the player's `url`. The test fails where a request was not the recorded one.
     """
-    from turnlog.cassette.server import play
+    from turnlog.cassette.player import play
 
     playing: list[tuple[Player, bool]] = []
     with ExitStack() as servers:

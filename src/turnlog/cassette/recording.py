@@ -39,7 +39,7 @@ from turnlog.model import (
     ToolState,
 )
 from turnlog.providers.base import Report, RequestOptions
-from turnlog.providers.context import select_context, standing_compactions
+from turnlog.providers.context import PlacedHistory, select_context, standing_compactions
 from turnlog.providers.repair import answer_calls, without_failed_answers
 
 _OPTIONAL = frozenset({Origin.HARNESS, Origin.COMMAND, Origin.COMMAND_OUTPUT, Origin.SHELL, Origin.SHELL_OUTPUT})
@@ -49,7 +49,7 @@ _ANSWER_FIELDS = ("id", "role", "model", "response_id", "stop_reason", "raw_stop
 """What an API tells of an answer beside its parts."""
 
 
-class History(NamedTuple):
+class RecordedSession(NamedTuple):
     """One session, as it is recorded."""
 
     session: Session
@@ -72,18 +72,10 @@ class Recorded(NamedTuple):
     losses: tuple[Omission, ...]
 
 
-class _Context(NamedTuple):
-    """As `turnlog.providers.context.History` has it."""
-
-    messages: Sequence[Message]
-    memberships: Sequence[Membership]
-    events: Sequence[HistoryEvent]
-
-
 _Placed: TypeAlias = tuple[Message, Membership]
 
 
-def record(histories: Iterable[History]) -> Recorded:
+def record(histories: Iterable[RecordedSession]) -> Recorded:
     """The cassette of a session and its subagents'.
 
     Raises:
@@ -96,7 +88,7 @@ def record(histories: Iterable[History]) -> Recorded:
     return Recorded(Cassette(cassette=1, tracks=tuple(tracks)), tuple(losses))
 
 
-def _track(history: History, losses: list[Omission]) -> Track:
+def _track(history: RecordedSession, losses: list[Omission]) -> Track:
     session = history.session
     exchanges = list(_exchanges(history, losses))
     if exchanges and all(isinstance(entry, AskedText) and entry.optional for entry in exchanges[0].asks):
@@ -112,7 +104,7 @@ def _with_any_prompt(exchanges: Sequence[Exchange]) -> list[Exchange]:
     return [msgspec.structs.replace(first, asks=(AskedText(text=None), *first.asks)), *moved]
 
 
-def _exchanges(history: History, losses: list[Omission]) -> Iterator[Exchange]:
+def _exchanges(history: RecordedSession, losses: list[Omission]) -> Iterator[Exchange]:
     before: list[Entry] = []
     for messages, answers in _segments(history, losses):
         entries: list[Entry] = []
@@ -139,7 +131,7 @@ def _common(before: Sequence[Entry], now: Sequence[Entry]) -> int:
     return next((index for index, (one, other) in enumerate(pairs) if one != other), min(len(before), len(now)))
 
 
-def _segments(history: History, losses: list[Omission]) -> Iterator[tuple[list[Message], set[str]]]:
+def _segments(history: RecordedSession, losses: list[Omission]) -> Iterator[tuple[list[Message], set[str]]]:
     """From each compaction to the next: what the model saw at its end, and ids of the answers that it gave in it."""
     places = {place.message_id: place for _, place in history.placed}
     standing = _in_conversation(history, losses)
@@ -158,7 +150,7 @@ def _segments(history: History, losses: list[Omission]) -> Iterator[tuple[list[M
             yield _seen(known, history.events, compactions[:index], answers, losses), answers
 
 
-def _in_conversation(history: History, losses: list[Omission]) -> list[_Placed]:
+def _in_conversation(history: RecordedSession, losses: list[Omission]) -> list[_Placed]:
     kept: list[_Placed] = []
     for message, place in sorted(history.placed, key=lambda placed: placed[1].position):
         if place.fate in (Fate.ACTIVE, Fate.COMPACTED):
@@ -188,7 +180,7 @@ def _seen(
     others = [event for event in events if not isinstance(event, CompactionEvent)]
     active = [msgspec.structs.replace(place, fate=Fate.ACTIVE) for _, place in known]
     messages = [_as_of_then(message, place, known) for message, place in known]
-    context = select_context(_Context(messages, active, [*others, *compactions[-1:]]))
+    context = select_context(PlacedHistory(messages, active, [*others, *compactions[-1:]]))
     report = Report()
     said = without_failed_answers(list(context.messages), report)
     losses += [

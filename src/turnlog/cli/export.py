@@ -6,31 +6,13 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from turnlog.cli.options import complete_session, examples, find_session, open_existing, store_option
 from turnlog.cli.terminal import write_json_text
+from turnlog.exports import Export, ExportFormat, export_session
 from turnlog.plain_text import one_line
-
-if TYPE_CHECKING:
-    from turnlog.exports import Export
-
-FORMATS = (
-    "markdown",
-    "html",
-    "json",
-    "jsonl",
-    "uimessages",
-    "cassette",
-    "anthropic",
-    "openai-chat",
-    "openrouter",
-    "responses",
-    "gemini",
-)
-"""As in `turnlog.exports`, which help does not import."""
 
 
 @click.command(
@@ -43,7 +25,7 @@ FORMATS = (
     )
 )
 @click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
-@click.option("--as", "format_name", type=click.Choice(FORMATS), required=True, help="The format.")
+@click.option("--as", "format_name", type=click.Choice(list(map(str, ExportFormat))), required=True, help="The format.")
 @click.option("--redact", is_flag=True, help="Mask secrets, and list what was masked on standard error.")
 @click.option("--model", help="The model of the request; by default the last one that answered.")
 @click.option("--strict", is_flag=True, help="Fail if the format would lose something.")
@@ -62,8 +44,6 @@ def export(
 
     SESSION is an id or the beginning of one. Standard error lists what was lost, repaired or masked.
     """
-    from turnlog.exports import export_session
-
     with open_existing(store_path) as store, _without_collecting():
         session = find_session(store, session_id)
         exported = export_session(store, session.id, format_name, redact=redact, model=model, strict=strict)

@@ -17,7 +17,7 @@ from turnlog.plain_text import plain
 if TYPE_CHECKING:
     from turnlog.agents.base import Agent
     from turnlog.cli.documents import AgentHooksDocument, HooksDocument
-    from turnlog.hooks.settings import Plan
+    from turnlog.hooks.settings import SettingsPlan
 
 FAILED = 1
 
@@ -33,7 +33,7 @@ class _Outcome(NamedTuple):
 
     program: str
     agent: Agent
-    plan: Plan | None
+    plan: SettingsPlan | None
     is_done: bool
     problem: str | None
 
@@ -130,7 +130,7 @@ def status(ctx: click.Context, agents: tuple[str, ...], project: Path | None, as
 def _run(
     ctx: click.Context,
     agents: Iterable[str],
-    make_plan: Callable[[Agent, Path, Path | None], Plan],
+    make_plan: Callable[[Agent, Path, Path | None], SettingsPlan],
     *,
     yes: bool,
     project: Path | None,
@@ -154,7 +154,7 @@ def _folder(store_path: Path) -> Path:
 
 
 def _plan(
-    program: str, make_plan: Callable[[Agent, Path, Path | None], Plan], folder: Path, project: Path | None
+    program: str, make_plan: Callable[[Agent, Path, Path | None], SettingsPlan], folder: Path, project: Path | None
 ) -> _Outcome:
     from turnlog.agents import agents_with_hooks
 

@@ -1,9 +1,80 @@
-"""A stored session in any format, with what that cost: `export_session` and the table of formats.
+"""A stored session in any format: `export_session`, and the names of the formats.
 
-Takes secrets out before anything is converted, where that is asked for. Commands and the server are thin over this.
+Secrets are taken out before anything is converted, where that is asked for. The command and the server are thin over
+this. What a format needs is imported when it is written, so that help and the server's start do without.
 """
 
-from turnlog.exports.formats import FORMATS, Format
-from turnlog.exports.session import Export, export_session
+from __future__ import annotations
 
-__all__ = ["FORMATS", "Export", "Format", "export_session"]
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from turnlog.exports.formats import Format
+    from turnlog.redact import Masked
+    from turnlog.store.base import Store
+
+
+class ExportFormat(StrEnum):
+    """What `turnlog export --as` writes, in the order of its help."""
+
+    MARKDOWN = "markdown"
+    HTML = "html"
+    JSON = "json"
+    JSONL = "jsonl"
+    UIMESSAGES = "uimessages"
+    CASSETTE = "cassette"
+    ANTHROPIC = "anthropic"
+    OPENAI_CHAT = "openai-chat"
+    OPENROUTER = "openrouter"
+    RESPONSES = "responses"
+    GEMINI = "gemini"
+
+
+class Export(NamedTuple):
+    """The document, and what it cost."""
+
+    format: Format
+    data: bytes
+    losses: Sequence[str]
+    """What the format cannot hold: a line a kind."""
+    repairs: Sequence[str]
+    """What was changed so that a provider takes it: a line a kind."""
+    masked: Sequence[Masked]
+
+
+def export_session(
+    store: Store,
+    session_id: str,
+    format_name: str,
+    *,
+    redact: bool = False,
+    model: str | None = None,
+    strict: bool = False,
+) -> Export:
+    """A session in one of the formats.
+
+    Args:
+        store: Where it is.
+        session_id: Its id.
+        format_name: An `ExportFormat`, or its text; ValueError for any other.
+        redact: Whether secrets are taken out first.
+        model: The model that a request asks; by default the last that answered.
+        strict: Raise instead of losing anything.
+
+    Raises:
+        NotFoundError: The store has no such session.
+        LossyConversionError: `strict`, and something would be lost.
+        ConversionError: A request without a model.
+    """
+    from turnlog.errors import LossyConversionError
+    from turnlog.exports.formats import FORMATS
+    from turnlog.exports.source import ExportSource
+
+    chosen = FORMATS[ExportFormat(format_name)]
+    source = ExportSource(store, session_id, redact=redact)
+    made = chosen.write(source, model)
+    if strict and made.losses:
+        raise LossyConversionError(f"{format_name} cannot hold it: {'; '.join(made.losses)}", losses=tuple(made.losses))
+    return Export(chosen, b"".join(made.pieces), made.losses, made.repairs, source.masked)

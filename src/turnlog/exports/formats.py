@@ -1,17 +1,20 @@
-"""The table of formats: what each is called, what it is made of, and who makes it."""
+"""How each export format is written: the table, and what a request needs of the files on this machine."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from turnlog.errors import ConversionError
-from turnlog.exports.source import Source, is_shown
-from turnlog.model import HistoryEvent, Membership, Message
+from turnlog.exports import ExportFormat
+from turnlog.exports.source import ExportSource, is_shown
+from turnlog.model import FilePart, Message
 from turnlog.model.codec import encode
 
 JSON = "application/json"
@@ -30,32 +33,32 @@ class Format(NamedTuple):
 
     extension: str
     media_type: str
-    write: Callable[[Source, str | None], Output]
+    write: Callable[[ExportSource, str | None], Output]
     """Takes the session and the model that a request asks."""
 
 
-def _markdown(source: Source, _model: str | None) -> Output:
+def _markdown(source: ExportSource, _model: str | None) -> Output:
     from turnlog.formats.markdown import to_markdown
 
     blocks = to_markdown(source.session, source.history(), names=source.names(), read_spill=source.read_spill)
     return Output([block.encode() for block in blocks])
 
 
-def _html(source: Source, _model: str | None) -> Output:
-    from turnlog.formats.html import Conversation, to_html
+def _html(source: ExportSource, _model: str | None) -> Output:
+    from turnlog.formats.html import HtmlConversation, to_html
 
-    shown = [Conversation(each.session, each.told(), each.read_spill) for each in source.with_subagents()]
+    shown = [HtmlConversation(each.session, each.told(), each.read_spill) for each in source.with_subagents()]
     return Output(to_html(shown))
 
 
-def _json(source: Source, _model: str | None) -> Output:
+def _json(source: ExportSource, _model: str | None) -> Output:
     from turnlog.formats.json import to_json
 
     events = source.history()
     return Output(list(to_json(source.session, events, source.outputs(events))))
 
 
-def _json_lines(source: Source, _model: str | None) -> Output:
+def _json_lines(source: ExportSource, _model: str | None) -> Output:
     from turnlog.formats.json import to_json_lines
 
     events = source.history()
@@ -63,7 +66,7 @@ def _json_lines(source: Source, _model: str | None) -> Output:
     return Output(to_json_lines(events), tuple(_grouped(hidden)))
 
 
-def _ui_messages(source: Source, _model: str | None) -> Output:
+def _ui_messages(source: ExportSource, _model: str | None) -> Output:
     from turnlog.aisdk.convert import to_ui_json
 
     bodies = [encode(message) for message, place in source.placed() if is_shown(place)]
@@ -71,31 +74,23 @@ def _ui_messages(source: Source, _model: str | None) -> Output:
     return Output([made.to_json(), b"\n"], tuple(_grouped((loss.feature, loss.reason) for loss in made.losses)))
 
 
-def _cassette(source: Source, _model: str | None) -> Output:
-    from turnlog.cassette.recording import History, record
+def _cassette(source: ExportSource, _model: str | None) -> Output:
+    from turnlog.cassette.recording import RecordedSession, record
     from turnlog.cassette.tape import to_json
 
-    made = record([History(each.session, each.placed(), each.events()) for each in source.with_subagents()])
+    made = record([RecordedSession(each.session, each.placed(), each.events()) for each in source.with_subagents()])
     return Output([to_json(made.cassette)], tuple(_grouped(made.losses)))
 
 
-class _History(NamedTuple):
-    """What `select_context` chooses from."""
-
-    messages: Sequence[Message]
-    memberships: Sequence[Membership]
-    events: Sequence[HistoryEvent]
-
-
-def _request(name: str) -> Callable[[Source, str | None], Output]:
-    def write(source: Source, model: str | None) -> Output:
-        from turnlog.exports.local_files import load_local_file
+def _request(name: str) -> Callable[[ExportSource, str | None], Output]:
+    def write(source: ExportSource, model: str | None) -> Output:
+        from turnlog.exports.formats import load_local_file
         from turnlog.providers import provider
         from turnlog.providers.base import RequestOptions
-        from turnlog.providers.context import select_context
+        from turnlog.providers.context import PlacedHistory, select_context
 
         placed = source.placed()
-        history = _History([message for message, _ in placed], [place for _, place in placed], source.events())
+        history = PlacedHistory([message for message, _ in placed], [place for _, place in placed], source.events())
         context = select_context(history)
         options = RequestOptions(model=model or _last_model(context.messages), load_file=load_local_file)
         made = provider(name).to_request(context.messages, options)
@@ -134,17 +129,36 @@ def _grouped(told: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield f"{kind}: {reason}" + (f" (and {counts[kind] - 1} more)" if counts[kind] > 1 else "")
 
 
-FORMATS: dict[str, Format] = {
-    "markdown": Format("md", "text/markdown; charset=utf-8", _markdown),
-    "html": Format("html", "text/html; charset=utf-8", _html),
-    "json": Format("json", JSON, _json),
-    "jsonl": Format("jsonl", "application/x-ndjson", _json_lines),
-    "uimessages": Format("json", JSON, _ui_messages),
-    "cassette": Format("json", JSON, _cassette),
-    "anthropic": Format("json", JSON, _request("anthropic")),
-    "openai-chat": Format("json", JSON, _request("openai-chat")),
-    "openrouter": Format("json", JSON, _request("openrouter")),
-    "responses": Format("json", JSON, _request("responses")),
-    "gemini": Format("json", JSON, _request("gemini")),
+FORMATS: dict[ExportFormat, Format] = {
+    ExportFormat.MARKDOWN: Format("md", "text/markdown; charset=utf-8", _markdown),
+    ExportFormat.HTML: Format("html", "text/html; charset=utf-8", _html),
+    ExportFormat.JSON: Format("json", JSON, _json),
+    ExportFormat.JSONL: Format("jsonl", "application/x-ndjson", _json_lines),
+    ExportFormat.UIMESSAGES: Format("json", JSON, _ui_messages),
+    ExportFormat.CASSETTE: Format("json", JSON, _cassette),
+    ExportFormat.ANTHROPIC: Format("json", JSON, _request("anthropic")),
+    ExportFormat.OPENAI_CHAT: Format("json", JSON, _request("openai-chat")),
+    ExportFormat.OPENROUTER: Format("json", JSON, _request("openrouter")),
+    ExportFormat.RESPONSES: Format("json", JSON, _request("responses")),
+    ExportFormat.GEMINI: Format("json", JSON, _request("gemini")),
 }
-"""Name -> format, in the order of `--help`."""
+"""Name -> how it is written."""
+
+_LARGEST = 50 * 1024 * 1024
+
+_SCHEME = "file://"
+
+
+def load_local_file(part: FilePart) -> bytes | None:
+    """The bytes of the very file that was shown to the model; None where it is gone, another, or not known well."""
+    from turnlog.providers.request_parts import agent_fact
+
+    wanted = agent_fact(part.metadata, "sha256")
+    if not isinstance(wanted, str) or part.url is None or not part.url.startswith(_SCHEME):
+        return None
+    path = Path(part.url.removeprefix(_SCHEME))
+    try:
+        data = path.read_bytes() if path.is_file() and path.stat().st_size <= _LARGEST else b""
+    except (OSError, ValueError):
+        return None
+    return data if hashlib.sha256(data).hexdigest() == wanted.lower() else None

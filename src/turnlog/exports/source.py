@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 AnyT = TypeVar("AnyT")
 
 
-class Source:
+class ExportSource:
     """One session. Contents are whole, not previews."""
 
     def __init__(
@@ -79,14 +79,14 @@ class Source:
         children = self._store.children(self._id)
         return {child.id: self._clean(child.title, f"session {child.id}") for child in children if child.title}
 
-    def with_subagents(self) -> list[Source]:
+    def with_subagents(self) -> list[ExportSource]:
         """This session and those of its subagents, theirs too, each after the one that started it."""
-        found: dict[str, Source] = {self._id: self}
+        found: dict[str, ExportSource] = {self._id: self}
         waiting = self._subagents()
         while waiting:
             session_id = waiting.pop(0)
             if session_id not in found:
-                found[session_id] = Source(self._store, session_id, redactor=self._redactor)
+                found[session_id] = ExportSource(self._store, session_id, redactor=self._redactor)
                 waiting = [*found[session_id]._subagents(), *waiting]
         return list(found.values())
 

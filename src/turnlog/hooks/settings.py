@@ -9,7 +9,9 @@ that cannot be read for certain is refused, with path and line.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import hashlib
 import json
 import os
 import re
@@ -22,12 +24,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
 from turnlog import paths
 from turnlog.agents.base import Agent, HookSettings
 from turnlog.atomic_files import write_atomically
 from turnlog.errors import ConflictError, FormatError, SourceError
 from turnlog.hooks import send
-from turnlog.hooks.journal import Entry, Journal, make_folders, remove_folders
 from turnlog.hooks.jsonc import (
     Array,
     Edit,
@@ -41,6 +44,7 @@ from turnlog.hooks.jsonc import (
     line_of,
     parse,
     plain,
+    reverse,
 )
 
 _SECONDS = 10
@@ -52,12 +56,11 @@ _OURS = re.compile(r"turnlog[/\\]+hooks[/\\]+send\.py\b")
 
 _FIELD = "hooks"
 
-
 State = Literal["installed", "outdated", "absent"]
 """`outdated`: our hooks are there, but not as they would be installed now."""
 
 
-class Plan(NamedTuple):
+class SettingsPlan(NamedTuple):
     """The change of one file."""
 
     path: Path
@@ -66,7 +69,7 @@ class Plan(NamedTuple):
     """None: the file does not exist."""
     after: bytes | None
     """None: the file is deleted."""
-    entry: Entry | None
+    entry: JournalEntry | None
     """How to undo the change; None when nothing of ours is left."""
     state: State
     """Before the change."""
@@ -84,13 +87,7 @@ class Plan(NamedTuple):
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def hook_command(agent: str, folder: Path) -> str:
-    """The shell command that an agent starts: silent and successful, even after turnlog has been uninstalled."""
-    program = [sys.executable, "-I", "-S", send.__file__, agent, os.fspath(folder)]
-    return f"{shlex.join(program)} 2>/dev/null || :"
-
-
-def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Plan:
+def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> SettingsPlan:
     """The plan that installs the hooks of an agent, or renews them.
 
     Args:
@@ -108,31 +105,31 @@ def plan_install(agent: Agent, folder: Path, project: Path | None = None) -> Pla
     if settings.plugin is not None:
         after = _plugin(settings.plugin, folder)
         _refuse_foreign(path, before)
-        return Plan(path, before, after, Entry.of(after, [], [], is_new=is_new), _state(before, after))
+        return SettingsPlan(path, before, after, JournalEntry.of(after, [], [], is_new=is_new), _state(before, after))
     with _naming_file(path):
         text = _without_ours(path, before, known)
         groups = hook_groups(_known_events(agent, settings), hook_command(agent.name, folder))
         edits, made = with_hooks(text, groups, settings.off)
     after = apply(text, edits).encode()
-    return Plan(path, before, after, Entry.of(after, edits, made, is_new=is_new), _state(before, after))
+    return SettingsPlan(path, before, after, JournalEntry.of(after, edits, made, is_new=is_new), _state(before, after))
 
 
-def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> Plan:
+def plan_remove(agent: Agent, folder: Path, project: Path | None = None) -> SettingsPlan:
     """The plan that removes the hooks of an agent. Raises SourceError when the settings cannot be read for certain."""
     settings = _settings_of(agent)
     path = _path_of(settings, project)
     before = _read(path)
     known = Journal(folder).get(path)
     if not _is_ours(before):
-        return Plan(path, before, before, None, "absent")
+        return SettingsPlan(path, before, before, None, "absent")
     with _naming_file(path):
         text = "" if settings.plugin is not None else _without_ours(path, before, known)
     is_new = settings.plugin is not None or (known is not None and known.is_new)
     after = None if is_new and text.strip() in ("", "{}") else text.encode()
-    return Plan(path, before, after, None, "installed")
+    return SettingsPlan(path, before, after, None, "installed")
 
 
-def carry_out(plan: Plan, folder: Path) -> None:
+def carry_out(plan: SettingsPlan, folder: Path) -> None:
     """Carry out a plan: the file changes as a whole or not at all.
 
     Raises ConflictError when the file has changed since it was planned, OSError when it cannot be written.
@@ -151,6 +148,95 @@ def carry_out(plan: Plan, folder: Path) -> None:
     if plan.entry is not None:
         plan.entry.folders = made
     journal.put(plan.path, plan.entry)
+
+
+def hook_command(agent: str, folder: Path) -> str:
+    """The shell command that an agent starts: silent and successful, even after turnlog has been uninstalled."""
+    program = [sys.executable, "-I", "-S", send.__file__, agent, os.fspath(folder)]
+    return f"{shlex.join(program)} 2>/dev/null || :"
+
+
+JOURNAL = "hooks-installed.json"
+
+
+class Journal:
+    """The entries of all files."""
+
+    def __init__(self, folder: Path) -> None:
+        """The journal beside the store in `folder`, which need not exist."""
+        self._path = folder / JOURNAL
+
+    def get(self, path: Path) -> JournalEntry | None:
+        """What was done to a file; None when nothing is known."""
+        return self._load().get(os.fspath(path))
+
+    def put(self, path: Path, entry: JournalEntry | None) -> None:
+        """Write down what was done to a file; None: nothing of it is left."""
+        entries = self._load()
+        if entry is None and os.fspath(path) not in entries:
+            return
+        entries.pop(os.fspath(path), None)
+        if entry is not None:
+            entries[os.fspath(path)] = entry
+        if not entries:
+            self._path.unlink(missing_ok=True)
+            return
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomically(self._path, msgspec.json.encode(entries), mode=0o600)
+
+    def _load(self) -> dict[str, JournalEntry]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, JournalEntry])
+        except FileNotFoundError:
+            return {}
+        except msgspec.MsgspecError as error:
+            raise FormatError(f"not what turnlog writes: {error}", path=self._path) from error
+
+
+class JournalEntry(msgspec.Struct, kw_only=True):
+    """What was done to one file."""
+
+    after: str
+    """SHA-256 of the file as it was left."""
+    undo: list[Edit] = []
+    """In that file."""
+    made: list[list[str]] = []
+    """Places in the settings that were not there before."""
+    is_new: bool = False
+    """The file was not there before."""
+    folders: list[str] = []
+    """Folders that were not there before, outermost first."""
+
+    @classmethod
+    def of(cls, after: bytes, edits: list[Edit], made: list[list[str]], *, is_new: bool) -> JournalEntry:
+        """For a file that is left so by these edits."""
+        return cls(after=_checksum(after), undo=reverse(edits), made=made, is_new=is_new)
+
+    def fits(self, data: bytes) -> bool:
+        """Whether the file is still as it was left."""
+        return _checksum(data) == self.after
+
+    def undone(self, text: str) -> str:
+        """The file as it was before."""
+        return apply(text, self.undo)
+
+
+def _checksum(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def make_folders(folder: Path) -> list[str]:
+    """Make a folder; those that were missing, outermost first."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return [os.fspath(each) for each in reversed(missing)]
+
+
+def remove_folders(folders: list[str]) -> None:
+    """Remove folders, innermost first, as far as they are empty."""
+    for folder in reversed(folders):
+        with contextlib.suppress(OSError):
+            Path(folder).rmdir()
 
 
 def _settings_of(agent: Agent) -> HookSettings:
@@ -182,7 +268,7 @@ def installed_version(program: str) -> tuple[int, ...] | None:
     return tuple(int(number) for number in found.groups()) if found else None
 
 
-def _without_ours(path: Path, before: bytes | None, known: Entry | None) -> str:
+def _without_ours(path: Path, before: bytes | None, known: JournalEntry | None) -> str:
     """The settings as they were before our hooks; "" for a missing file."""
     if before is None:
         return ""

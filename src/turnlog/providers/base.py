@@ -1,7 +1,7 @@
-"""The `Provider` value, the options of a request, and the report of what a conversion lost or changed.
+"""What every provider API has: the `Provider` value, the options of a request, and the report of its conversion.
 
-Nothing is left out or changed in silence: what the API cannot hold is a `Loss`, what was changed so that the API
-accepts the history is a `Repair`. Sends nothing and needs no SDK.
+A conversion changes nothing in silence. A `RequestLoss` is something of the history that the API cannot carry. A
+`Repair` is a change that makes the API accept the history. Nothing here sends a request or needs an SDK.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LossKind = Literal[
     "result-status",
     "preview-only",
 ]
-"""What a request can lose. `docs/reference/providers.md` says when each is told."""
+"""What a request can lose. `docs/reference/providers.md` says when each is reported."""
 
 RepairKind = Literal[
     "left-out",
@@ -62,20 +62,20 @@ RepairKind = Literal[
     "first-user",
     "added-signature",
 ]
-"""What may be mended. `docs/reference/providers.md` says why each API wants it."""
+"""What can be repaired. `docs/reference/providers.md` names the rule of the API that asks for each."""
 
 Dialect = Literal["deepseek", "kimi", "minimax", "qwen"]
-"""Servers that speak another provider's API with fields of their own for reasoning."""
+"""Servers with the API of another provider, but with their own fields for reasoning."""
 
 LoadBlob = Callable[[BlobRef], bytes]
-"""Gives the bytes of a content that a store keeps outside the message."""
+"""Reads content that a store keeps outside the message. Raises a TurnlogError where it cannot."""
 
 LoadFile = Callable[[FilePart], bytes | None]
-"""Gives the bytes of a file that the history knows by its path on a machine; None where they cannot be had."""
+"""Reads a file that the history names by its path (`file:` address). None where it is not there."""
 
 
-class Loss(Value, frozen=True, kw_only=True):
-    """Something of the history that the request does not carry."""
+class RequestLoss(Value, frozen=True, kw_only=True):
+    """One thing in the history that the request does not carry."""
 
     kind: LossKind
     message_id: str
@@ -85,7 +85,7 @@ class Loss(Value, frozen=True, kw_only=True):
 
 
 class Repair(Value, frozen=True, kw_only=True):
-    """Something that was changed so that the API takes the history."""
+    """One change that was made so that the API accepts the history."""
 
     kind: RepairKind
     message_id: str
@@ -94,42 +94,42 @@ class Repair(Value, frozen=True, kw_only=True):
 
 
 class RequestOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the caller decides about a request."""
+    """What the caller chooses for a request."""
 
     model: str
-    """The model that is asked. Reasoning goes back as reasoning only to the model that made it."""
+    """The model that gets the request. Reasoning goes back as reasoning only to the model that wrote it."""
     system: str | None = None
-    """The system prompt; it takes the place of system messages in the history."""
+    """The system prompt. It replaces the system messages of the history."""
     tools: Sequence[Mapping[str, Any]] = ()
-    """Tools in the provider's own form, passed on as they are."""
+    """Tools in the provider's own JSON. They are passed on unchanged."""
     max_tokens: int | None = None
     stream: bool = False
     extra: Mapping[str, Any] = {}
-    """Further fields of the body; they take precedence over what is built."""
+    """More fields of the body. They override fields of the same name."""
     dialect: Dialect | None = None
-    """None: told by the model's name (`dialect_of`)."""
+    """None: chosen by the model's name (`dialect_of`)."""
     vision: bool = True
-    """Whether the model takes images and other files; if not, a text says what was there."""
+    """Whether the model accepts images and other files. If not, a text replaces each of them."""
     inline_budget: int = 8 * 1024 * 1024
-    """Bytes (Base64) of images and files in one request. The newest are sent, as far as they fit."""
+    """How many bytes of Base64 all files of one request may have together. The newest files are kept."""
     cache_control: Mapping[str, Any] | None = None
-    """Anthropic, and OpenRouter for Claude: put on the last block of the system prompt and of the conversation."""
+    """For Anthropic, and Claude at OpenRouter: set on the last block of the system prompt and of the conversation."""
     load_blob: LoadBlob | None = None
     load_file: LoadFile | None = None
-    """Asked for files with a `file:` address; without it such a file is told as missing."""
+    """Without it, a file with a `file:` address is reported as missing."""
     empty_result: str = "(no output)"
-    """Text of a result that has none."""
+    """The text of a result without content."""
     aborted_result: str = "The tool call was interrupted; there is no result."
-    """Text of the result of a call that was never answered, or was aborted without a word."""
+    """The text for a call without a result, and for an aborted call without content."""
     denied_result: str = "Tool call execution denied."
-    """Text of the result of a call that was refused without a reason; AI SDK says the same."""
+    """The text for a denied call without a reason; AI SDK uses the same one."""
 
 
 class Conversion(msgspec.Struct, frozen=True, kw_only=True):
-    """A request body (plain JSON values), and what it cost to make it."""
+    """A request body as plain JSON values, with everything that was lost or repaired."""
 
     body: dict[str, Any]
-    losses: tuple[Loss, ...] = ()
+    losses: tuple[RequestLoss, ...] = ()
     repairs: tuple[Repair, ...] = ()
 
 
@@ -157,29 +157,30 @@ class Provider:
     """As in commands: `anthropic`, `openai-chat`, `openrouter`, `responses`, `gemini`."""
 
     to_request: RequestBuilder
-    """The body of the request that continues a history.
+    """Builds the body of the request that continues a history.
 
-    Takes the messages that the model shall see, in order (`context.select_context` takes them from a session), and the
-    options. With `strict=True` it raises LossyConversionError, with its `losses`, instead of losing anything.
+    The messages are those that the model shall see, in order; `context.select_context` finds them in a session.
+
+    Raises LossyConversionError, which has the `losses`, if `strict` and anything would be lost.
     """
 
     from_response: ResponseReader
-    """The assistant message of a whole response; an error body gives a message with its `error`.
+    """Reads a whole response as an assistant message. The message of an error body has that `error`.
 
-    Raises ShapeError when the body is no response of this API.
+    Raises ShapeError if the body is not a response of this API.
     """
 
     assembler: Callable[[], Assembler]
-    """Makes what puts the events of one stream together."""
+    """Makes the assembler of one stream."""
 
     def open_stream(self, *, requested_model: str | None = None) -> ResponseStream:
-        """A response that is fed as it comes: bytes of SSE cut anywhere, or parsed events."""
+        """A response to feed as it arrives: with bytes of server-sent events cut anywhere, or with parsed events."""
         return ResponseStream(self.assembler(), lambda body: self.from_response(body, requested_model=requested_model))
 
     def read_stream(
         self, pieces: Iterable[bytes | Mapping[str, Any]], *, requested_model: str | None = None
     ) -> StreamReading:
-        """The StreamEvents of a response stream, by iteration; then its `message`, that of the whole body."""
+        """Iterate over the StreamEvents of a response; afterwards `message` is the same as that of the whole body."""
         return StreamReading(self.open_stream(requested_model=requested_model), pieces)
 
 
@@ -188,23 +189,25 @@ class Report:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self.losses: list[Loss] = []
+        self.losses: list[RequestLoss] = []
         self.repairs: list[Repair] = []
 
     def lose(
         self, kind: LossKind, message_id: str, detail: str, *, part: str | None = None, call: str | None = None
     ) -> None:
-        """Tell of something that the request does not carry."""
-        self.losses.append(Loss(kind=kind, message_id=message_id, detail=detail, part_id=part, tool_call_id=call))
+        """Report something that the request does not carry."""
+        self.losses.append(
+            RequestLoss(kind=kind, message_id=message_id, detail=detail, part_id=part, tool_call_id=call)
+        )
 
     def mend(self, kind: RepairKind, message_id: str, detail: str, *, call: str | None = None) -> None:
-        """Tell of something that was changed."""
+        """Report a change."""
         self.repairs.append(Repair(kind=kind, message_id=message_id, detail=detail, tool_call_id=call))
 
     def conversion(self, body: dict[str, Any], *, strict: bool) -> Conversion:
-        """The body as JSON can hold it, with all that was told.
+        """The body as plain JSON, with everything that was reported.
 
-        Raises LossyConversionError when `strict` and anything was lost.
+        Raises LossyConversionError if `strict` and anything was lost.
         """
         if strict and self.losses:
             first = self.losses[0]
@@ -223,11 +226,11 @@ _DIALECTS: tuple[tuple[str, Dialect], ...] = (
     ("qwen", "qwen"),
     ("qwq", "qwen"),
 )
-"""How the names of models begin, behind a namespace (`moonshotai/kimi-k2`)."""
+"""Beginning of a model's name -> its dialect. A namespace before the name does not count (`moonshotai/kimi-k2`)."""
 
 
 def dialect_of(options: RequestOptions) -> Dialect | None:
-    """The dialect that the caller names, else the one that the model's name tells."""
+    """The dialect that the caller chose, or the one of the model's name."""
     if options.dialect is not None:
         return options.dialect
     name = options.model.rpartition("/")[2].lower()
@@ -238,7 +241,10 @@ _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$|-latest$")
 
 
 def same_model(one: str, other: str) -> bool:
-    """Whether two names mean one model: equal, or one is the other with the date of its snapshot."""
+    """Whether two names mean one model: they are equal, or one of them adds the date of a snapshot.
+
+    Two different dates are two models, whose signatures do not fit each other.
+    """
     if one == other:
         return True
     bare, other_bare = _DATED.sub("", one), _DATED.sub("", other)

@@ -51,7 +51,7 @@ def text(value: Any) -> str:
 
 
 def word(value: Any) -> str | None:
-    """A text that says something; None for what does not."""
+    """A text that is not empty; None for everything else."""
     return text(value) or None
 
 
@@ -75,13 +75,13 @@ def _is_list(value: Any) -> bool:
 
 
 def rest(value: Json, known: Iterable[str]) -> Json:
-    """What a block says beyond the known fields."""
+    """The fields of a block that are neither known nor empty."""
     left_out = {*known, OPEN}
     return {name: item for name, item in value.items() if name not in left_out and item not in (None, [], {})}
 
 
 def grown(head: Json, more: Json, name: str = "id") -> Json:
-    """What a stream has told of its response: later words count, but not for its id, by which parts are named."""
+    """The fields of a response so far. Later values replace earlier ones, but not the id that names the parts."""
     return {**head, **more, **({name: head[name]} if word(head.get(name)) else {})}
 
 
@@ -100,7 +100,7 @@ def arguments(value: Any, *, is_open: bool = False) -> tuple[RawJson, str | None
         return UNSET, value
     try:
         parse_json(value)
-        # A number such as NaN is JSON to Python alone.
+        # Exact text first: numbers and the order of keys stay as the model wrote them. NaN is JSON in Python only.
         return msgspec.Raw(msgspec.json.encode(msgspec.Raw(_strict(value)))), None
     except (ValueError, RecursionError):
         return UNSET, value
@@ -137,18 +137,18 @@ def answer(
     named: tuple[str, str] = ("id", "model"),
     stop_reason: StopReason | None,
     error: MessageError | None,
-    **told: Any,
+    **more: Any,
 ) -> Message:
-    """The message of a response; a provider's reader says what the response is made of, here it is put together.
+    """The message of a response, from what the provider's reader found in it.
 
     Args:
-        provider: Who answered.
+        provider: The name of the provider, as in `ProviderData`.
         found: The body.
-        parts: What it says.
-        named: The fields of the body with its id and the model that answered.
-        stop_reason: Why the model stopped; with an error, that is why.
-        error: The API's, where it failed.
-        told: Further fields of the message.
+        parts: The parts of the message.
+        named: The fields of the body that hold the response's id and the model.
+        stop_reason: Why the model stopped. With an `error` it is `error`.
+        error: The API's error, if there is one.
+        more: Further fields of the message.
     """
     response_id, model = (word(found.get(name)) for name in named)
     return Message(
@@ -160,7 +160,7 @@ def answer(
         stop_reason="error" if error else stop_reason,
         error=error,
         provider=ProviderData(name=provider, model=model),
-        **told,
+        **more,
     )
 
 

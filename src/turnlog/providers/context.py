@@ -1,13 +1,14 @@
-"""What of a session the model sees: the active branch, with compactions applied.
+"""The messages of a session that the model sees: the active branch, with compactions applied.
 
-What was rewound, retracted, superseded or stood beside the conversation is left out by its fate; before the last
-compaction that stands, only its summary (or replacement) and what it kept. Everything left out is reported.
+A message that was rewound, retracted, superseded or never part of the conversation is left out by its fate. Of what
+stands before the last compaction, only its summary (or replacement) and what it kept count. Whatever is left out is
+reported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -15,8 +16,8 @@ from turnlog.model import CompactionEvent, Fate, HistoryEvent, Membership, Messa
 from turnlog.providers.base import Repair, Report
 
 
-class History(Protocol):
-    """A session as `turnlog.logs.read_session` gives it."""
+class SessionHistory(Protocol):
+    """What `select_context` chooses from. `turnlog.logs.read_session` gives one."""
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -34,15 +35,23 @@ class History(Protocol):
         ...
 
 
-class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """The messages that the model sees, and what of the session it does not."""
+class PlacedHistory(NamedTuple):
+    """A `SessionHistory` of values at hand."""
+
+    messages: Sequence[Message]
+    memberships: Sequence[Membership]
+    events: Sequence[HistoryEvent]
+
+
+class ModelContext(msgspec.Struct, frozen=True, kw_only=True):
+    """The messages that the model sees, and a report of what was left out."""
 
     messages: tuple[Message, ...]
     repairs: tuple[Repair, ...] = ()
 
 
-def select_context(history: History) -> Context:
-    """The messages of a session that its next request would hold, oldest first."""
+def select_context(history: SessionHistory) -> ModelContext:
+    """The messages that the next request of a session would have, oldest first."""
     report = Report()
     places = {place.message_id: place for place in history.memberships}
     ordered = sorted(history.messages, key=lambda message: places[message.id].position)
@@ -57,16 +66,16 @@ def select_context(history: History) -> Context:
     if compaction is not None:
         seen = _compacted(seen, compaction, places, report)
     _report_orphans(history.events, report)
-    return Context(messages=tuple(seen), repairs=tuple(report.repairs))
+    return ModelContext(messages=tuple(seen), repairs=tuple(report.repairs))
 
 
 def _is_seen(message: Message, place: Membership) -> bool:
-    """A system prompt outlives compactions."""
+    """Whether a message reaches the model by its fate. Agents compact the conversation, not the system prompt."""
     return place.fate is Fate.ACTIVE or (message.role == "system" and place.fate is Fate.COMPACTED)
 
 
 def standing_compactions(events: Iterable[HistoryEvent], places: dict[str, Membership]) -> list[CompactionEvent]:
-    """The compactions that were not rewound, in order; the last one counts."""
+    """The compactions that were not rewound, in order. Only the last one matters to a request."""
     standing: list[CompactionEvent] = []
     for event in events:
         if isinstance(event, CompactionEvent):
@@ -79,7 +88,7 @@ def standing_compactions(events: Iterable[HistoryEvent], places: dict[str, Membe
 
 
 def _is_undone(compaction: CompactionEvent, rewind: RewindEvent, places: dict[str, Membership]) -> bool:
-    """Whether the user went back to before a compaction. Where it has a summary, the summary's fate tells."""
+    """Whether the user went back to before a compaction. If it has a summary, the summary's fate decides."""
     if compaction.summary_message_id in places:
         return False
     if rewind.to_message_id is None:

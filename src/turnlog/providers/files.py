@@ -1,85 +1,108 @@
-"""What an image's first bytes tell: its real media type and its size in pixels. Decodes nothing."""
+"""Content and files of a history as a provider accepts them.
+
+`load_blobs` puts back the content that a store keeps outside its messages. Where it cannot be loaded, the preview is
+sent and reported. `fit_files` replaces each file that the provider does not accept with a text that says so. An image's
+type and size are read from its first bytes; nothing is decoded or scaled.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
+from msgspec import UNSET
 
-from turnlog.model import FilePart, Message, Part, TextPart, ToolCallPart
+from turnlog.errors import TurnlogError
+from turnlog.model import BlobRef, FilePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
 from turnlog.providers.base import LossKind, Report, RequestOptions
 
-_SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
-    (b"\xff\xd8\xff", 0, "image/jpeg"),
-    (b"GIF87a", 0, "image/gif"),
-    (b"GIF89a", 0, "image/gif"),
-    (b"WEBP", 8, "image/webp"),
-    (b"ftypheic", 4, "image/heic"),
-    (b"ftypmif1", 4, "image/heif"),
-)
-"""Bytes, where they stand, and what begins so."""
+TextT = TypeVar("TextT", TextPart, ReasoningPart)
 
 
-def image_type(data: bytes) -> str | None:
-    """The media type that the bytes tell; None when they are no image that a model takes."""
-    return next((kind for magic, at, kind in _SIGNATURES if data.startswith(magic, at)), None)
+def load_blobs(messages: Iterable[Message], options: RequestOptions, report: Report) -> list[Message]:
+    """The messages with every content in its place, as far as `options.load_blob` has it."""
+    loader = _Loader(options, report)
+    return [loader.message(message) for message in messages]
 
 
-def image_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height in pixels; None where they are not told in a way that is read here."""
-    measure = _MEASURES.get(image_type(data) or "")
-    if measure is None:
+class _Loader:
+    def __init__(self, options: RequestOptions, report: Report) -> None:
+        self._load = options.load_blob
+        self._load_file = options.load_file
+        self._report = report
+
+    def message(self, message: Message) -> Message:
+        parts = tuple([self._part(part, message) for part in message.parts])
+        return message if parts == message.parts else msgspec.structs.replace(message, parts=parts)
+
+    def _part(self, part: Part, message: Message) -> Part:
+        if isinstance(part, ToolCallPart):
+            return self._call(part, message)
+        if isinstance(part, TextPart):
+            return self._text(part, message)
+        if isinstance(part, ReasoningPart):
+            return self._text(part, message)
+        return self._file(part) if isinstance(part, FilePart) else part
+
+    def _text(self, part: TextT, message: Message) -> TextT:
+        data = self._whole(part.blob, part.id, message)
+        return part if data is None else msgspec.structs.replace(part, text=data.decode(errors="replace"), blob=None)
+
+    def _call(self, call: ToolCallPart, message: Message) -> ToolCallPart:
+        results = tuple(
+            msgspec.structs.replace(result, content=tuple([self._part(part, message) for part in result.content]))
+            for result in call.results
+        )
+        call = msgspec.structs.replace(call, results=results)
+        data = self._whole(call.input_blob, call.id, message)
+        if data is None or call.input_blob is None:
+            return call
+        if call.input_blob.media_type == "application/json":
+            return msgspec.structs.replace(call, input=msgspec.Raw(data), input_text=None, input_blob=None)
+        text = data.decode(errors="replace")
+        return msgspec.structs.replace(call, input=UNSET, input_text=text, input_blob=None)
+
+    def _file(self, part: FilePart) -> FilePart:
+        if part.blob is not None:
+            data = self._load_or_none(part.blob)
+        elif self._load_file is not None and part.url is not None and part.url.startswith("file:"):
+            data = self._load_file(part)
+        else:
+            data = _data_of_url(part.url)
+        return part if data is None else msgspec.structs.replace(part, data=data, blob=None, url=None)
+
+    def _whole(self, blob: BlobRef | None, part_id: str | None, message: Message) -> bytes | None:
+        if blob is None:
+            return None
+        data = self._load_or_none(blob)
+        if data is None:
+            self._report.lose("preview-only", message.id, f"only a preview of {blob.size} bytes is sent", part=part_id)
+        return data
+
+    def _load_or_none(self, blob: BlobRef | None) -> bytes | None:
+        if blob is None or self._load is None:
+            return None
+        try:
+            return self._load(blob)
+        except TurnlogError:
+            return None
+
+
+def _data_of_url(url: str | None) -> bytes | None:
+    """The bytes of a `data:` URL in Base64."""
+    if url is None or not url.startswith("data:"):
+        return None
+    head, _, content = url.partition(",")
+    if not head.endswith(";base64"):
         return None
     try:
-        return measure(data)
-    except (struct.error, IndexError):
+        return base64.b64decode(content, validate=True)
+    except binascii.Error:
         return None
-
-
-def _png(data: bytes) -> tuple[int, int]:
-    width, height = struct.unpack_from(">II", data, 16)
-    return width, height
-
-
-def _gif(data: bytes) -> tuple[int, int]:
-    width, height = struct.unpack_from("<HH", data, 6)
-    return width, height
-
-
-def _jpeg(data: bytes) -> tuple[int, int] | None:
-    """The frame header; C4, C8 and CC are other segments of the same range."""
-    at = 2
-    while at < len(data):
-        marker, length = struct.unpack_from(">xBH", data, at)
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack_from(">HH", data, at + 5)
-            return width, height
-        at += 2 + length
-    return None
-
-
-def _webp(data: bytes) -> tuple[int, int] | None:
-    """Lossy, lossless and extended files tell it in three ways."""
-    chunk = data[12:16]
-    if chunk == b"VP8 ":
-        width, height = struct.unpack_from("<HH", data, 26)
-        return width & 0x3FFF, height & 0x3FFF
-    if chunk == b"VP8L":
-        (bits,) = struct.unpack_from("<I", data, 21)
-        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    if chunk == b"VP8X":
-        return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
-    return None
-
-
-_MEASURES: dict[str, Callable[[bytes], tuple[int, int] | None]] = {
-    "image/png": _png,
-    "image/gif": _gif,
-    "image/jpeg": _jpeg,
-    "image/webp": _webp,
-}
 
 
 _MIB = 1024 * 1024
@@ -105,6 +128,17 @@ class FileLimits(msgspec.Struct, frozen=True, kw_only=True):
     many_pixels: int | None = None
 
 
+def fit_files(
+    messages: Sequence[Message], limits: FileLimits, options: RequestOptions, report: Report
+) -> list[Message]:
+    """The messages with every file that the provider takes, and a text for every one that it does not."""
+    fitting = _Fitting(limits, options, sum(_count_images(message) for message in messages))
+    # From the newest backwards, so that the newest files get what room there is.
+    fitted = [fitting.message(message) for message in reversed(messages)]
+    report.losses += reversed(fitting.losses.losses)
+    return fitted[::-1]
+
+
 class _Refusal(msgspec.Struct, frozen=True):
     """Why a file is not sent."""
 
@@ -119,17 +153,6 @@ _TITLES: dict[LossKind, str] = {
     "file-unsupported": "file not sent",
     "assistant-file": "file made by the model, not sent back",
 }
-
-
-def fit_files(
-    messages: Sequence[Message], limits: FileLimits, options: RequestOptions, report: Report
-) -> list[Message]:
-    """The messages with every file that the provider takes, and a text for every one that it does not."""
-    fitting = _Fitting(limits, options, sum(_count_images(message) for message in messages))
-    # From the newest backwards, so that the newest files get what room there is.
-    fitted = [fitting.message(message) for message in reversed(messages)]
-    report.losses += reversed(fitting.losses.losses)
-    return fitted[::-1]
 
 
 class _Fitting:
@@ -239,7 +262,7 @@ class _Fitting:
 
 
 def _apart(fitted: Part, index: int, parts: tuple[Part, ...]) -> Part:
-    """What is told of a file in an answer, on lines of its own: texts of an answer are one text."""
+    """The text that replaces a file in an answer, on a line of its own: neighbouring texts of an answer are joined."""
     if fitted is parts[index] or not isinstance(fitted, TextPart):
         return fitted
     before = "\n" if index > 0 and isinstance(parts[index - 1], TextPart) else ""
@@ -287,5 +310,77 @@ def _name(part: FilePart) -> str:
 
 def _placeholder(part: FilePart, refusal: _Refusal) -> str:
     size = len(part.data) if part.data is not None else part.blob.size if part.blob is not None else None
-    told = f" size={max(1, size // 1024)}KB" if size is not None else ""
-    return f"[{_TITLES[refusal.kind]}: {refusal.reason}; source={_name(part)}{told}]"
+    shown_size = f" size={max(1, size // 1024)}KB" if size is not None else ""
+    return f"[{_TITLES[refusal.kind]}: {refusal.reason}; source={_name(part)}{shown_size}]"
+
+
+_SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", 0, "image/png"),
+    (b"\xff\xd8\xff", 0, "image/jpeg"),
+    (b"GIF87a", 0, "image/gif"),
+    (b"GIF89a", 0, "image/gif"),
+    (b"WEBP", 8, "image/webp"),
+    (b"ftypheic", 4, "image/heic"),
+    (b"ftypmif1", 4, "image/heif"),
+)
+"""Bytes, where they stand, and what begins so."""
+
+
+def image_type(data: bytes) -> str | None:
+    """The media type by the first bytes; None if they are not an image that any model takes."""
+    return next((kind for magic, at, kind in _SIGNATURES if data.startswith(magic, at)), None)
+
+
+def image_size(data: bytes) -> tuple[int, int] | None:
+    """Width and height in pixels; None where the format is not read here or the header is broken."""
+    measure = _MEASURES.get(image_type(data) or "")
+    if measure is None:
+        return None
+    try:
+        return measure(data)
+    except (struct.error, IndexError):
+        return None
+
+
+def _png(data: bytes) -> tuple[int, int]:
+    width, height = struct.unpack_from(">II", data, 16)
+    return width, height
+
+
+def _gif(data: bytes) -> tuple[int, int]:
+    width, height = struct.unpack_from("<HH", data, 6)
+    return width, height
+
+
+def _jpeg(data: bytes) -> tuple[int, int] | None:
+    """The frame header; C4, C8 and CC are other segments of the same range."""
+    at = 2
+    while at < len(data):
+        marker, length = struct.unpack_from(">xBH", data, at)
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return width, height
+        at += 2 + length
+    return None
+
+
+def _webp(data: bytes) -> tuple[int, int] | None:
+    """The size stands in different places in lossy, lossless and extended files."""
+    chunk = data[12:16]
+    if chunk == b"VP8 ":
+        width, height = struct.unpack_from("<HH", data, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    if chunk == b"VP8L":
+        (bits,) = struct.unpack_from("<I", data, 21)
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    if chunk == b"VP8X":
+        return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
+    return None
+
+
+_MEASURES: dict[str, Callable[[bytes], tuple[int, int] | None]] = {
+    "image/png": _png,
+    "image/gif": _gif,
+    "image/jpeg": _jpeg,
+    "image/webp": _webp,
+}

@@ -13,12 +13,12 @@ import msgspec
 
 from turnlog.model import Message, Part, ReasoningPart
 from turnlog.providers.base import Conversion, Provider, Report, RequestOptions
-from turnlog.providers.openai_chat.request import FILES, ChatWriter
+from turnlog.providers.openai_chat.request import FILES, ChatWriter, chat_body
 from turnlog.providers.openai_chat.response import ChunkAssembler, answer_of
-from turnlog.providers.reasoning import as_text, is_own, proof
-from turnlog.providers.repair import Rules, repair
+from turnlog.providers.repair import RequestRules, repair
+from turnlog.providers.request_parts import foreign_reasoning, is_own, proof
 
-RULES = Rules(
+RULES = RequestRules(
     call_id_characters="a-zA-Z0-9_-",
     call_id_length=40,
     tool_name_length=64,
@@ -38,15 +38,7 @@ def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: 
     for message in repaired.messages:
         writer.add(message)
     _mark_cached(writer.messages, options)
-    body: dict[str, Any] = {
-        "model": options.model,
-        "messages": writer.messages,
-        **({"tools": [dict(tool) for tool in options.tools]} if options.tools else {}),
-        **({"max_tokens": options.max_tokens} if options.max_tokens is not None else {}),
-        **({"stream": True, "stream_options": {"include_usage": True}} if options.stream else {}),
-        **options.extra,
-    }
-    return report.conversion(body, strict=strict)
+    return report.conversion(chat_body(writer.messages, options, "max_tokens"), strict=strict)
 
 
 def _mark_cached(messages: list[dict[str, Any]], options: RequestOptions) -> None:
@@ -65,11 +57,7 @@ class _Writer(ChatWriter):
     def reasoning_text(self, part: ReasoningPart, message: Message) -> str | None:
         if is_own(part, message, _PROVIDERS, self.model):
             return None
-        if not part.text.strip():
-            self.report.lose("reasoning-omitted", message.id, "withheld reasoning is not sent", part=part.id)
-            return None
-        self.report.lose("reasoning-as-text", message.id, "sent as text: not this model's own", part=part.id)
-        return as_text(part)
+        return foreign_reasoning(part, message, self.report)
 
     def reasoning_fields(self, message: Message) -> dict[str, Any]:
         """Details stand on reasoning, and some models' also on their calls; each is sent once."""

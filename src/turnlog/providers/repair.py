@@ -1,8 +1,11 @@
-"""Developer messages never reach a provider as such (R-K22): they become part of what stands before them.
+"""Makes a history fit for an API: exactly one result for each call, allowed ids and names, no empty messages (R-K22).
 
-What the agent's harness injected is attached to the preceding user message or tool result. What stands before any
-becomes the provider's system text. What the model is to answer (a summary, a background task's report, the harness's
-own "go on") is the user's.
+The rules are in docs/reference/providers.md; A5, C2, R1 and G3 there are why calls and results must match. Every change
+is reported. An API's own differences are values of `RequestRules`, so that each repair is written once.
+
+No API has a role for what the agent's harness said. Such a developer message is attached to the user message or tool
+result before it; those before all others become system text. One that the model answered (a summary, the report of a
+background task, "go on" between two answers) is a user message.
 """
 
 from __future__ import annotations
@@ -16,17 +19,252 @@ import msgspec
 
 from turnlog.model import FilePart, Message, Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResult
 from turnlog.providers.base import Report, RequestOptions
-from turnlog.providers.blobs import load_blobs
 from turnlog.providers.context import as_user
-from turnlog.providers.files import FileLimits, fit_files
-from turnlog.providers.reasoning import has_proof
-from turnlog.providers.request_parts import agent_fact, as_told, only_carried
+from turnlog.providers.files import FileLimits, fit_files, load_blobs
+from turnlog.providers.request_parts import agent_fact, as_told, has_proof, only_carried
+
+
+class RequestRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What an API demands of calls, files and the first message."""
+
+    call_id_characters: str = r"\x20-\x7e"
+    """As between the brackets of a regular expression."""
+    call_id_length: int = 512
+    tool_name_characters: str = r"a-zA-Z0-9_-"
+    tool_name_first: str = r"a-zA-Z0-9_-"
+    tool_name_length: int = 128
+    sendable_data: Mapping[str, str] = {}
+    """Data parts that the API accepts in results: name -> a field that must be a text."""
+    begins_with_user: bool = False
+    files: FileLimits = FileLimits()
+
+
+class Repaired(msgspec.Struct, frozen=True, kw_only=True):
+    """A history that can be sent."""
+
+    system: tuple[str, ...]
+    """System texts in order, each once: the prompt, then leading developer texts."""
+    messages: tuple[Message, ...]
+
+
+def repair(messages: Iterable[Message], rules: RequestRules, options: RequestOptions, report: Report) -> Repaired:
+    """Make a history fit for sending. Each change is reported."""
+    # The order counts. Blobs come first, since results are compared by their content. Developer messages are attached
+    # to results, so every call must have its one result before. Files come last, when it is known what is sent.
+    prompts, rest = _split_system(as_told(load_blobs(messages, options, report)), options, report)
+    rest = without_failed_answers(rest, report)
+    rest = _with_proper_calls(only_carried(rest, rules.sendable_data, report), rules, report)
+    rest = answer_calls(rest, options, report)
+    rest, leading = attach_developer_messages(rest, report)
+    rest = fit_files(_without_blanks(rest, report), rules.files, options, report)
+    if rules.begins_with_user and rest and rest[0].role != "user":
+        report.mend("first-user", rest[0].id, "a user message was put before it: the API begins with the user")
+        rest.insert(0, Message(id="first-user", role="user", parts=(TextPart(text="(continued)"),)))
+    return Repaired(system=tuple(dict.fromkeys((*prompts, *leading))), messages=tuple(rest))
+
+
+def _split_system(
+    messages: Sequence[Message], options: RequestOptions, report: Report
+) -> tuple[list[str], list[Message]]:
+    """The system prompt, exactly once, and the other messages. The caller's prompt wins over the history's."""
+    prompts = [options.system] if options.system is not None and options.system.strip() else []
+    rest: list[Message] = []
+    for message in messages:
+        if message.role != "system":
+            rest.append(message)
+            continue
+        text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
+        if text in prompts or options.system is not None:
+            report.mend("system-repeated", message.id, "left out: the system prompt is sent once")
+        elif text.strip():
+            if rest:
+                report.mend("system-moved", message.id, "put with the system prompt")
+            prompts.append(text)
+    return prompts, rest
+
+
+def without_failed_answers(messages: list[Message], report: Report) -> list[Message]:
+    """The messages without answers that no model wrote: errors that the agent logged as answers, and its own texts."""
+    kept: list[Message] = []
+    for message in messages:
+        if message.role != "assistant":
+            kept.append(message)
+        elif message.error is not None and _says_only(message, message.error.text):
+            report.mend("failed-answer", message.id, f"left out: {message.error.text[:80]}")
+        elif message.origin is Origin.HARNESS:
+            report.mend("failed-answer", message.id, "left out: the agent wrote it in the model's name")
+        else:
+            kept.append(message)
+    return kept
+
+
+def _says_only(message: Message, text: str) -> bool:
+    return all(isinstance(part, TextPart) and (part.text in text or text in part.text) for part in message.parts)
+
+
+def _with_proper_calls(messages: list[Message], rules: RequestRules, report: Report) -> list[Message]:
+    """The messages with unique and allowed ids of calls, and allowed names of tools. A call is sent once."""
+    seen: dict[str, ToolCallPart] = {}
+    proper: list[Message] = []
+    for message in messages:
+        parts: list[Part] = []
+        for part in message.parts:
+            if not isinstance(part, ToolCallPart):
+                parts.append(part)
+            elif part.tool_call_id in seen and _is_same_call(seen[part.tool_call_id], part):
+                report.mend("duplicate-call", message.id, "left out: it stands before", call=part.tool_call_id)
+            # The result of the code contains what its call returned.
+            elif part.parent_tool_call_id is not None:
+                report.mend("nested-call", message.id, "left out: code made it, not the model", call=part.tool_call_id)
+            else:
+                parts.append(_proper_call(part, message, seen, rules, report))
+        proper.append(message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts)))
+    return proper
+
+
+def _is_same_call(one: ToolCallPart, other: ToolCallPart) -> bool:
+    """Whether it is a copy of the call. Some servers give different calls the same id; their parts differ."""
+    return one.id is not None and one.id == other.id
+
+
+def _proper_call(
+    call: ToolCallPart, message: Message, seen: dict[str, ToolCallPart], rules: RequestRules, report: Report
+) -> ToolCallPart:
+    call_id = _proper_id(call.tool_call_id, seen, rules)
+    name = _proper_name(call.tool_name, rules)
+    seen[call_id] = call
+    if call_id != call.tool_call_id:
+        report.mend("renamed-call", message.id, f"sent as {call_id}", call=call.tool_call_id)
+    if name != call.tool_name:
+        report.mend("renamed-tool", message.id, f"{call.tool_name!r} sent as {name}", call=call.tool_call_id)
+    if (call_id, name) == (call.tool_call_id, call.tool_name):
+        return call
+    return msgspec.structs.replace(call, tool_call_id=call_id, tool_name=name)
+
+
+def _proper_name(name: str, rules: RequestRules) -> str:
+    if name and not re.match(f"[{rules.tool_name_first}]", name):
+        name = f"_{name}"
+    return _fit(name, rules.tool_name_characters, rules.tool_name_length) or "unknown"
+
+
+def _proper_id(call_id: str, seen: dict[str, ToolCallPart], rules: RequestRules) -> str:
+    """The id if the API allows it; else one made of it, the same in every request."""
+    if call_id and call_id not in seen and call_id == _fit(call_id, rules.call_id_characters, rules.call_id_length):
+        return call_id
+    # The number of calls before it distinguishes two calls with one id.
+    digest = hashlib.sha256(f"{call_id}\0{len(seen)}".encode(errors="replace")).hexdigest()[:12]
+    stem = _fit(call_id, rules.call_id_characters, rules.call_id_length - len(digest) - 1)
+    return f"{stem}_{digest}" if stem else f"call_{digest}"
+
+
+def _fit(text: str, characters: str, length: int) -> str:
+    return re.sub(f"[^{characters}]", "_", text)[:length]
+
+
+def answer_calls(messages: Sequence[Message], options: RequestOptions, report: Report) -> list[Message]:
+    """The messages with exactly one result for each call that the agent had to run."""
+    answered: list[Message] = []
+    for index, message in enumerate(messages):
+        if not any(isinstance(part, ToolCallPart) for part in message.parts):
+            answered.append(message)
+            continue
+        parts = [
+            _answered(part, message, messages[index + 1 :], options, report) if isinstance(part, ToolCallPart) else part
+            for part in message.parts
+        ]
+        answered.append(msgspec.structs.replace(message, parts=tuple(parts)))
+    return answered
+
+
+def _answered(
+    call: ToolCallPart, message: Message, later: Iterable[Message], options: RequestOptions, report: Report
+) -> ToolCallPart:
+    results = _choose(call, message, later, report)
+    if call.provider_executed:
+        # The provider wrote call and result into one answer, which goes back as it was.
+        return msgspec.structs.replace(call, results=tuple(results[:1]))
+    if not results:
+        report.mend("unanswered-call", message.id, "a result was added that says so", call=call.tool_call_id)
+        result = _aborted(call, options)
+    else:
+        result = _join(results, message, call, report)
+        if all(isinstance(part, TextPart) and not part.text.strip() for part in result.content):
+            report.mend("empty-result", message.id, "a text was added that says so", call=call.tool_call_id)
+            result = msgspec.structs.replace(result, content=(TextPart(text=_instead(result, options)),))
+    return msgspec.structs.replace(call, results=(result,))
+
+
+def _choose(call: ToolCallPart, message: Message, later: Iterable[Message], report: Report) -> list[ToolResult]:
+    """The results to send, in order of arrival. A repeated one counts once: a resumed log may hold it again."""
+    found: list[ToolResult] = []
+    for result in call.results:
+        if any(known.id == result.id or _content(known) == _content(result) for known in found):
+            report.mend("duplicate-result", message.id, f"result {result.id} was left out", call=call.tool_call_id)
+        else:
+            found.append(result)
+    kept = _without_superseded(found, later)
+    for result in found:
+        if result not in kept:
+            report.mend("superseded-result", message.id, f"result {result.id} was left out", call=call.tool_call_id)
+    return kept
+
+
+def _without_superseded(results: list[ToolResult], later: Iterable[Message]) -> list[ToolResult]:
+    """The outcome instead of progress, a late outcome instead of an abort, and the first of two aborts.
+
+    The result of a background task is first its launch, which is preliminary, then its report. Where a later message
+    contains the report, or the report is empty, the launch is the result.
+    """
+    final = [result for result in results if not result.preliminary]
+    if len(final) < len(results):
+        said_later = "\n".join([part.text for message in later for part in message.parts if isinstance(part, TextPart)])
+        final = [result for result in final if _parts_of(result) and not _is_in(result.output_text, said_later)]
+    found = final or [result for result in results if result.preliminary][-1:]
+    finished = [result for result in found if result.status != "aborted"]
+    return finished or found[:1]
+
+
+def _is_in(text: str, whole: str) -> bool:
+    return bool(text) and text in whole
+
+
+def _content(result: ToolResult) -> tuple[object, ...]:
+    return (result.status, result.content, result.error_text)
+
+
+def _join(results: list[ToolResult], message: Message, call: ToolCallPart, report: Report) -> ToolResult:
+    """Several results as one, in order. Its status is that of the last one."""
+    if len(results) == 1:
+        return msgspec.structs.replace(results[0], content=_parts_of(results[0]))
+    report.mend("joined-results", message.id, f"{len(results)} results became one", call=call.tool_call_id)
+    content = tuple(part for result in results for part in _parts_of(result))
+    return msgspec.structs.replace(results[-1], content=content)
+
+
+def _parts_of(result: ToolResult) -> tuple[Part, ...]:
+    if result.content or not result.error_text:
+        return result.content
+    return (TextPart(text=result.error_text),)
+
+
+def _instead(result: ToolResult, options: RequestOptions) -> str:
+    """The text for a result without one. Most APIs have no other way to say that a tool did not run."""
+    texts = {"denied": options.denied_result, "aborted": options.aborted_result}
+    return texts.get(result.status, options.empty_result)
+
+
+def _aborted(call: ToolCallPart, options: RequestOptions) -> ToolResult:
+    return ToolResult(
+        id=f"{call.tool_call_id}:unanswered", status="aborted", content=(TextPart(text=options.aborted_result),)
+    )
+
 
 _ANSWERED = frozenset({Origin.COMPACTION, Origin.NOTIFICATION})
 
 
 def attach_developer_messages(messages: Iterable[Message], report: Report) -> tuple[list[Message], list[str]]:
-    """The messages without developer messages, and the texts of those that stood before all others."""
+    """The messages without developer messages, and the texts of those before all others."""
     attached: list[Message] = []
     leading: list[Message] = []
     history = list(messages)
@@ -46,7 +284,7 @@ def attach_developer_messages(messages: Iterable[Message], report: Report) -> tu
 
 
 def _is_prompt(history: Sequence[Message], index: int) -> bool:
-    """Whether the harness made the model go on: it spoke between two answers, and no tool did."""
+    """Whether the model answered it: it is between two answers, and the first of them waited for no result."""
     if history[index].origin is not Origin.HARNESS:
         return False
     before = next((message for message in reversed(history[:index]) if message.role != "developer"), None)
@@ -61,7 +299,7 @@ def _is_prompt(history: Sequence[Message], index: int) -> bool:
 
 
 def _attach(message: Message, attached: list[Message]) -> bool:
-    """Add it to the last message that a user or a tool wrote; False when there is none."""
+    """Add its parts to the last user message or tool result; False if there is none."""
     for index in reversed(range(len(attached))):
         earlier = attached[index]
         if earlier.role == "user":
@@ -79,7 +317,7 @@ def _is_answered(part: Part) -> bool:
 
 
 def _lines(message: Message) -> tuple[Part, ...]:
-    """Its parts, each text ended by a newline, so that it stands apart from its neighbours."""
+    """Its parts. Each text gets a newline at its end, which separates it from the next one."""
     return tuple(
         msgspec.structs.replace(part, text=part.text + "\n") if isinstance(part, TextPart) else part
         for part in message.parts
@@ -100,7 +338,7 @@ def _with_result_parts(message: Message, call: ToolCallPart, parts: tuple[Part, 
 
 
 def _is_prepended(message: Message) -> bool:
-    """Whether the agent asked for it in front of the user's own text, as klaude-code does."""
+    """Whether the agent sends it before the user's text, which klaude-code notes in its log."""
     return agent_fact(message.metadata, "attachment_position") == "prepend"
 
 
@@ -109,7 +347,7 @@ def _texts(message: Message) -> list[str]:
 
 
 def _put_first(files: Sequence[Part], owner: Message, attached: list[Message]) -> None:
-    """Files of leading developer messages: system text holds none, so the first user message takes them."""
+    """Put the files of leading developer messages into the first user message; system text cannot have files."""
     for index, message in enumerate(attached):
         if message.role == "user":
             attached[index] = _with_parts(message, tuple(files), first=True)
@@ -118,239 +356,8 @@ def _put_first(files: Sequence[Part], owner: Message, attached: list[Message]) -
     attached.insert(0, Message(id=owner.id, role="user", parts=only_files))
 
 
-def answer_calls(messages: Sequence[Message], options: RequestOptions, report: Report) -> list[Message]:
-    """The messages with exactly one result at each call that the agent had to answer."""
-    answered: list[Message] = []
-    for index, message in enumerate(messages):
-        if not any(isinstance(part, ToolCallPart) for part in message.parts):
-            answered.append(message)
-            continue
-        parts = [
-            _answered(part, message, messages[index + 1 :], options, report) if isinstance(part, ToolCallPart) else part
-            for part in message.parts
-        ]
-        answered.append(msgspec.structs.replace(message, parts=tuple(parts)))
-    return answered
-
-
-def _answered(
-    call: ToolCallPart, message: Message, later: Iterable[Message], options: RequestOptions, report: Report
-) -> ToolCallPart:
-    results = _choose(call, message, later, report)
-    if call.provider_executed:
-        return msgspec.structs.replace(call, results=tuple(results[:1]))
-    if not results:
-        report.mend("unanswered-call", message.id, "a result was added that says so", call=call.tool_call_id)
-        result = _aborted(call, options)
-    else:
-        result = _join(results, message, call, report)
-        if all(isinstance(part, TextPart) and not part.text.strip() for part in result.content):
-            report.mend("empty-result", message.id, "a text was added that says so", call=call.tool_call_id)
-            result = msgspec.structs.replace(result, content=(TextPart(text=_instead(result, options)),))
-    return msgspec.structs.replace(call, results=(result,))
-
-
-def _choose(call: ToolCallPart, message: Message, later: Iterable[Message], report: Report) -> list[ToolResult]:
-    """The results that count, in order of arrival, the same one only once."""
-    found: list[ToolResult] = []
-    for result in call.results:
-        if any(known.id == result.id or _content(known) == _content(result) for known in found):
-            report.mend("duplicate-result", message.id, f"result {result.id} was left out", call=call.tool_call_id)
-        else:
-            found.append(result)
-    kept = _without_superseded(found, later)
-    for result in found:
-        if result not in kept:
-            report.mend("superseded-result", message.id, f"result {result.id} was left out", call=call.tool_call_id)
-    return kept
-
-
-def _without_superseded(results: list[ToolResult], later: Iterable[Message]) -> list[ToolResult]:
-    """Progress gives way to the outcome, an abort to what came of it after all; of two aborts the first was told.
-
-    A report that a later message tells in full is not told twice, and one that says nothing tells less than the
-    launch: then the launch is the answer.
-    """
-    final = [result for result in results if not result.preliminary]
-    if len(final) < len(results):
-        told = "\n".join([part.text for message in later for part in message.parts if isinstance(part, TextPart)])
-        final = [result for result in final if _parts_of(result) and not _is_told(result.output_text, told)]
-    found = final or [result for result in results if result.preliminary][-1:]
-    finished = [result for result in found if result.status != "aborted"]
-    return finished or found[:1]
-
-
-def _is_told(text: str, told: str) -> bool:
-    return bool(text) and text in told
-
-
-def _content(result: ToolResult) -> tuple[object, ...]:
-    return (result.status, result.content, result.error_text)
-
-
-def _join(results: list[ToolResult], message: Message, call: ToolCallPart, report: Report) -> ToolResult:
-    """Several answers as one, in order; it has failed when the last has."""
-    if len(results) == 1:
-        return msgspec.structs.replace(results[0], content=_parts_of(results[0]))
-    report.mend("joined-results", message.id, f"{len(results)} results became one", call=call.tool_call_id)
-    content = tuple(part for result in results for part in _parts_of(result))
-    return msgspec.structs.replace(results[-1], content=content)
-
-
-def _parts_of(result: ToolResult) -> tuple[Part, ...]:
-    if result.content or not result.error_text:
-        return result.content
-    return (TextPart(text=result.error_text),)
-
-
-def _instead(result: ToolResult, options: RequestOptions) -> str:
-    """What a result without text says: most APIs cannot tell the model otherwise that its tool did not run."""
-    told = {"denied": options.denied_result, "aborted": options.aborted_result}
-    return told.get(result.status, options.empty_result)
-
-
-def _aborted(call: ToolCallPart, options: RequestOptions) -> ToolResult:
-    return ToolResult(
-        id=f"{call.tool_call_id}:unanswered", status="aborted", content=(TextPart(text=options.aborted_result),)
-    )
-
-
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """What an API asks of calls and of the beginning."""
-
-    call_id_characters: str = r"\x20-\x7e"
-    """As in a regular expression's brackets."""
-    call_id_length: int = 512
-    tool_name_characters: str = r"a-zA-Z0-9_-"
-    tool_name_first: str = r"a-zA-Z0-9_-"
-    tool_name_length: int = 128
-    sendable_data: Mapping[str, str] = {}
-    """Names of data parts that the API takes in results, and the field that each must have."""
-    begins_with_user: bool = False
-    files: FileLimits = FileLimits()
-
-
-class Repaired(msgspec.Struct, frozen=True, kw_only=True):
-    """A history that can be sent."""
-
-    system: tuple[str, ...]
-    """System texts in order, each once: the prompt, then leading developer texts."""
-    messages: tuple[Message, ...]
-
-
-def repair(messages: Iterable[Message], rules: Rules, options: RequestOptions, report: Report) -> Repaired:
-    """Make a history fit for sending; tell each change to the report."""
-    prompts, rest = _split_system(as_told(load_blobs(messages, options, report)), options, report)
-    rest = without_failed_answers(rest, report)
-    rest = _with_proper_calls(only_carried(rest, rules.sendable_data, report), rules, report)
-    rest = answer_calls(rest, options, report)
-    rest, leading = attach_developer_messages(rest, report)
-    rest = fit_files(_without_blanks(rest, report), rules.files, options, report)
-    if rules.begins_with_user and rest and rest[0].role != "user":
-        report.mend("first-user", rest[0].id, "a user message was put before it: the API begins with the user")
-        rest.insert(0, Message(id="first-user", role="user", parts=(TextPart(text="(continued)"),)))
-    return Repaired(system=tuple(dict.fromkeys((*prompts, *leading))), messages=tuple(rest))
-
-
-def _split_system(
-    messages: Sequence[Message], options: RequestOptions, report: Report
-) -> tuple[list[str], list[Message]]:
-    """The system prompt exactly once, whether the caller, the history or both have it."""
-    prompts = [options.system] if options.system is not None and options.system.strip() else []
-    rest: list[Message] = []
-    for message in messages:
-        if message.role != "system":
-            rest.append(message)
-            continue
-        text = "\n".join([part.text for part in message.parts if isinstance(part, TextPart)])
-        if text in prompts or options.system is not None:
-            report.mend("system-repeated", message.id, "left out: the system prompt is sent once")
-        elif text.strip():
-            if rest:
-                report.mend("system-moved", message.id, "put with the system prompt")
-            prompts.append(text)
-    return prompts, rest
-
-
-def without_failed_answers(messages: list[Message], report: Report) -> list[Message]:
-    """What an agent logged in the place of an answer was never said by the model."""
-    kept: list[Message] = []
-    for message in messages:
-        if message.role != "assistant":
-            kept.append(message)
-        elif message.error is not None and _says_only(message, message.error.text):
-            report.mend("failed-answer", message.id, f"left out: {message.error.text[:80]}")
-        elif message.origin is Origin.HARNESS:
-            report.mend("failed-answer", message.id, "left out: the agent wrote it in the model's name")
-        else:
-            kept.append(message)
-    return kept
-
-
-def _says_only(message: Message, text: str) -> bool:
-    return all(isinstance(part, TextPart) and (part.text in text or text in part.text) for part in message.parts)
-
-
-def _with_proper_calls(messages: list[Message], rules: Rules, report: Report) -> list[Message]:
-    """Calls with ids that are unique and allowed, and names that are allowed; the same call is not sent twice."""
-    seen: dict[str, ToolCallPart] = {}
-    proper: list[Message] = []
-    for message in messages:
-        parts: list[Part] = []
-        for part in message.parts:
-            if not isinstance(part, ToolCallPart):
-                parts.append(part)
-            elif part.tool_call_id in seen and _is_same_call(seen[part.tool_call_id], part):
-                report.mend("duplicate-call", message.id, "left out: it stands before", call=part.tool_call_id)
-            elif part.parent_tool_call_id is not None:
-                report.mend("nested-call", message.id, "left out: code made it, not the model", call=part.tool_call_id)
-            else:
-                parts.append(_proper_call(part, message, seen, rules, report))
-        proper.append(message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts)))
-    return proper
-
-
-def _is_same_call(one: ToolCallPart, other: ToolCallPart) -> bool:
-    """A copy of a call, not another call that a careless server gave the same id."""
-    return one.id is not None and one.id == other.id
-
-
-def _proper_call(
-    call: ToolCallPart, message: Message, seen: dict[str, ToolCallPart], rules: Rules, report: Report
-) -> ToolCallPart:
-    call_id = _proper_id(call.tool_call_id, seen, rules)
-    name = _proper_name(call.tool_name, rules)
-    seen[call_id] = call
-    if call_id != call.tool_call_id:
-        report.mend("renamed-call", message.id, f"sent as {call_id}", call=call.tool_call_id)
-    if name != call.tool_name:
-        report.mend("renamed-tool", message.id, f"{call.tool_name!r} sent as {name}", call=call.tool_call_id)
-    if (call_id, name) == (call.tool_call_id, call.tool_name):
-        return call
-    return msgspec.structs.replace(call, tool_call_id=call_id, tool_name=name)
-
-
-def _proper_name(name: str, rules: Rules) -> str:
-    if name and not re.match(f"[{rules.tool_name_first}]", name):
-        name = f"_{name}"
-    return _fit(name, rules.tool_name_characters, rules.tool_name_length) or "unknown"
-
-
-def _proper_id(call_id: str, seen: dict[str, ToolCallPart], rules: Rules) -> str:
-    """The id itself where it may be; else one made of it, the same each time."""
-    if call_id and call_id not in seen and call_id == _fit(call_id, rules.call_id_characters, rules.call_id_length):
-        return call_id
-    digest = hashlib.sha256(f"{call_id}\0{len(seen)}".encode(errors="replace")).hexdigest()[:12]
-    stem = _fit(call_id, rules.call_id_characters, rules.call_id_length - len(digest) - 1)
-    return f"{stem}_{digest}" if stem else f"call_{digest}"
-
-
-def _fit(text: str, characters: str, length: int) -> str:
-    return re.sub(f"[^{characters}]", "_", text)[:length]
-
-
 def _without_blanks(messages: list[Message], report: Report) -> list[Message]:
-    """Messages without parts that say nothing, and without those that then have none."""
+    """The messages without blank parts, and without messages that have no other parts."""
     kept: list[Message] = []
     for message in messages:
         parts = tuple(part for part in message.parts if not _is_blank(part, message))
@@ -364,7 +371,8 @@ def _without_blanks(messages: list[Message], report: Report) -> list[Message]:
 
 
 def _is_blank(part: Part, message: Message) -> bool:
-    """Whether a part says nothing, and a provider has nothing to find in it either."""
+    """Whether a part has neither text nor anything for its provider."""
     if not isinstance(part, TextPart | ReasoningPart) or part.text.strip() or part.blob is not None:
         return False
+    # Redacted thinking and sealed reasoning have no text, and their provider wants them back.
     return message.role == "user" or not has_proof(part)

@@ -1,23 +1,32 @@
-"""What the writers of all provider APIs share: arguments and results as text or objects, and parts no API takes."""
+"""What the requests of all providers share: calls and results as text or objects, reasoning, and parts no API takes.
+
+Thinking, signatures and encrypted content go only to the model that wrote them (`is_own`). Another model reads the text
+in its place. Agents' logs and AI SDK spell the keys of `ProviderData.opaque` differently; `proof` knows them all.
+"""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET
 
-from turnlog.model import DataPart, FilePart, Message, Part, SourceUrlPart, TextPart, ToolCallPart, ToolResult
+from turnlog.model import (
+    DataPart,
+    FilePart,
+    Message,
+    Part,
+    ProviderData,
+    ReasoningPart,
+    SourceUrlPart,
+    TextPart,
+    ToolCallPart,
+    ToolResult,
+)
 from turnlog.model.codec import parse_json
-from turnlog.providers.base import LossKind, Report
-
-
-def agent_fact(metadata: Mapping[str, Any], name: str) -> Any:
-    """A fact that any agent noted under this name, or None."""
-    nested = [cast("Mapping[str, Any]", value) for value in metadata.values() if isinstance(value, Mapping)]
-    return next((fact[name] for fact in (metadata, *nested) if name in fact), None)
+from turnlog.providers.base import LossKind, Report, same_model
 
 
 def arguments_text(call: ToolCallPart) -> str:
@@ -26,7 +35,7 @@ def arguments_text(call: ToolCallPart) -> str:
 
 
 def arguments_object(call: ToolCallPart) -> dict[str, Any]:
-    """The arguments for APIs that take an object: what is none is wrapped (`_value`; `_raw` when it is no JSON)."""
+    """The arguments for APIs that take an object. Other JSON becomes `{"_value": …}`, broken JSON `{"_raw": …}`."""
     text = arguments_text(call)
     if not text.strip():
         return {}
@@ -40,7 +49,7 @@ def arguments_object(call: ToolCallPart) -> dict[str, Any]:
 
 
 def wrapped_arguments(call: ToolCallPart, message: Message, report: Report) -> dict[str, Any]:
-    """`arguments_object` for a call that is sent; tell where they were wrapped."""
+    """`arguments_object` for a call that is sent; report it if they were wrapped."""
     value = arguments_object(call)
     for name in ("_raw", "_value"):
         if value.keys() == {name} and f'"{name}"' not in arguments_text(call):
@@ -55,7 +64,7 @@ def result_of(call: ToolCallPart) -> ToolResult:
 
 
 def is_failed(result: ToolResult) -> bool:
-    """Whether an API that tells only failure from success is to be told of a failure."""
+    """Whether the result counts as failed, for an API that knows only success and failure."""
     return result.status != "success"
 
 
@@ -97,7 +106,7 @@ def result_files(result: ToolResult) -> list[FilePart]:
 
 
 def lose_status(call: ToolCallPart, message: Message, report: Report) -> None:
-    """Tell that an API without a mark for failed results cannot say that this one is; its text may."""
+    """Report that the API cannot mark a result as failed. The text of the result may say it."""
     result = result_of(call)
     if is_failed(result) and not result.id.endswith(":unanswered"):
         detail = f"that the result is {result.status} is not told"
@@ -105,13 +114,13 @@ def lose_status(call: ToolCallPart, message: Message, report: Report) -> None:
 
 
 def lose_citations(part: TextPart, message: Message, report: Report) -> None:
-    """Tell that the text goes without its citations."""
+    """Report that the text is sent without its citations."""
     if part.citations:
         report.lose("citations", message.id, f"{len(part.citations)} citations are not sent", part=part.id)
 
 
 def server_tool_text(call: ToolCallPart, message: Message, report: Report) -> str:
-    """A tool that another provider ran, as text in place."""
+    """The call and result of a tool that another provider ran, as a text in their place."""
     report.lose("server-tool", message.id, f"{call.tool_name} is told as text", call=call.tool_call_id, part=call.id)
     lines = [f"[{call.tool_name}: {arguments_text(call)}]"]
     for result in call.results:
@@ -136,6 +145,111 @@ def data_url(part: FilePart) -> str:
     return part.url if part.data is None and part.url is not None else f"data:{part.media_type};base64,{encoded(part)}"
 
 
+def agent_fact(metadata: Mapping[str, Any], name: str) -> Any:
+    """What an agent's log says under this name in a message's metadata, or None."""
+    nested = [cast("Mapping[str, Any]", value) for value in metadata.values() if isinstance(value, Mapping)]
+    return next((fact[name] for fact in (metadata, *nested) if name in fact), None)
+
+
+def is_own(part: Part, message: Message, providers: frozenset[str] | None, model: str) -> bool:
+    """Whether a part was written by this model, at one of these providers (None: at any).
+
+    Where the log names no provider, only the model decides; where it names no model, the part is another model's. The
+    format of a proof outweighs the provider's name, which may be that of a host that a router chose.
+    """
+    provider = provider_of(part, message)
+    if provider is not None and providers is not None and not _is_of(provider, providers):
+        return False
+    maker = (part.provider.model if part.provider else None) or message.model
+    if maker is None and provider is not None:
+        maker = provider.model
+    return maker is not None and same_model(maker, model)
+
+
+def provider_of(part: Part, message: Message) -> ProviderData | None:
+    """The provider that made a part, as far as the log says."""
+    return part.provider or message.provider
+
+
+def _is_of(provider: ProviderData, providers: frozenset[str]) -> bool:
+    written = provider.opaque.get("format")
+    known = next((names for begin, names in _FORMATS if isinstance(written, str) and written.startswith(begin)), None)
+    if known is not None:
+        return bool(known & providers)
+    return provider.name in providers or provider.name == _UNTOLD
+
+
+def proof(part: Part, name: str) -> Any:
+    """What the provider gave with a part under this name; None if it is missing or not what that provider gives."""
+    opaque = part.provider.opaque if part.provider else {}
+    fits = _FITTING.get(name, _is_text)
+    return next((opaque[spelling] for spelling in _SPELLINGS[name] if fits(opaque.get(spelling))), None)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_details(value: Any) -> bool:
+    return isinstance(value, list) and value != [] and all(isinstance(item, dict) for item in cast("list[Any]", value))
+
+
+def _is_field(value: Any) -> bool:
+    return value in REASONING_FIELDS
+
+
+def has_proof(part: Part) -> bool:
+    """Whether a part has something for its provider, even without text."""
+    return any(proof(part, name) is not None for name in _PROOFS)
+
+
+def foreign_reasoning(part: ReasoningPart, message: Message, report: Report) -> str | None:
+    """Another model's reasoning as the text to send in its place; None where it has no text. Both are losses."""
+    if not part.text.strip():
+        report.lose("reasoning-omitted", message.id, "withheld reasoning is not sent", part=part.id)
+        return None
+    report.lose("reasoning-as-text", message.id, "sent as text: not this model's own", part=part.id)
+    return as_text(part)
+
+
+def as_text(part: ReasoningPart) -> str:
+    """Reasoning as text, for a model that did not write it."""
+    return f"<thinking>\n{part.text}\n</thinking>"
+
+
+_SPELLINGS: dict[str, tuple[str, ...]] = {
+    "signature": ("signature",),
+    "data": ("data", "redactedData"),
+    "id": ("id", "itemId"),
+    "encrypted_content": ("encrypted_content", "reasoningEncryptedContent"),
+    "thought_signature": ("thought_signature", "thoughtSignature"),
+    "reasoning_details": ("reasoning_details",),
+    "reasoning_field": ("reasoning_field",),
+    "format": ("format",),
+    "phase": ("phase",),
+    "summary": ("summary",),
+}
+"""Our name for what a provider wants back -> the API's own and the AI SDK's."""
+
+REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_text")
+"""Where servers that speak Chat Completions put an answer's reasoning."""
+
+_FORMATS: tuple[tuple[str, frozenset[str]], ...] = (
+    ("anthropic", frozenset({"anthropic", "openrouter"})),
+    ("openai", frozenset({"openai", "azure", "openrouter"})),
+    ("azure", frozenset({"openai", "azure", "openrouter"})),
+    ("google", frozenset({"google", "gemini", "vertex", "googleVertex", "openrouter"})),
+    ("xai", frozenset({"openrouter"})),
+)
+"""How the format of a proof begins (`anthropic`, `openai-responses-v1`) -> the providers that give such ones."""
+
+_UNTOLD = "unknown"
+"""The provider's name where a log has a proof and does not say whose."""
+
+_PROOFS = ("signature", "data", "encrypted_content", "thought_signature", "reasoning_details")
+
+_FITTING: dict[str, Callable[[Any], bool]] = {"reasoning_details": _is_details, "reasoning_field": _is_field}
+
 _NOT_CARRIED: dict[str, tuple[LossKind, str]] = {
     "source-url": ("source", "a source is not sent"),
     "source-document": ("source", "a source is not sent"),
@@ -151,11 +265,10 @@ _ONLY_ANSWERED: dict[str, tuple[LossKind, str]] = {
 
 
 def only_carried(messages: Iterable[Message], sendable: Mapping[str, str], report: Report) -> list[Message]:
-    """The messages without parts that no request carries.
+    """The messages without parts that no request can carry.
 
-    `sendable` tells which data may stand in a result: by name, the field that must be a text in it.
-
-    What a provider itself brought as the result of its own tool stays: it may want it back.
+    `sendable` lists the data parts that a result may have: name of the part -> a field that must be a text in it.
+    Results of tools that the provider ran are left alone, because that provider takes them back.
     """
     return [_Carrying(message, sendable, report).carried() for message in messages]
 

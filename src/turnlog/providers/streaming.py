@@ -77,7 +77,7 @@ class ResponseStream:
         self._finished = False
 
     def feed(self, piece: bytes | Mapping[str, Any]) -> list[StreamEvent]:
-        """What some bytes of the stream, or one parsed event of it, tell. Nothing after the end."""
+        """The events of some bytes of the stream, or of one parsed event. None after the end."""
         if self._finished:
             return []
         return self._take(parse_events(self._decoder.feed(piece)) if isinstance(piece, bytes) else [dict(piece)])
@@ -117,8 +117,9 @@ class ResponseStream:
             if isinstance(value, str):
                 events += self._fail(MessageError(text=f"not JSON: {value[:200]}", kind="bad-event"))
                 break
-            told = self._assembler.add(value)
-            events += [*(self._start() if told else []), *told]
+            added = self._assembler.add(value)
+            # The message begins with the first event that shows something: until then its id may still come.
+            events += [*(self._start() if added else []), *added]
             if self._assembler.error is not None:
                 events += self._fail(error_of(self._assembler.error) or MessageError(text="error"))
         return events
@@ -172,7 +173,7 @@ class StreamReading:
 
 
 def part_start(part: Part) -> list[StreamEvent]:
-    """What is told when a part begins."""
+    """The events of a part that begins."""
     if isinstance(part, TextPart):
         return [TextStart(id=part.id or "")]
     if isinstance(part, ReasoningPart):
@@ -186,7 +187,7 @@ def part_start(part: Part) -> list[StreamEvent]:
 
 
 def part_delta(part: Part, delta: str) -> list[StreamEvent]:
-    """What is told when more of a part comes."""
+    """The events of a part that grows."""
     if not delta:
         return []
     if isinstance(part, TextPart):
@@ -197,7 +198,7 @@ def part_delta(part: Part, delta: str) -> list[StreamEvent]:
 
 
 def part_end(part: Part) -> list[StreamEvent]:
-    """What is told when a part is complete."""
+    """The events of a part that is complete."""
     if isinstance(part, TextPart):
         return [TextEnd(id=part.id or "", provider=part.provider), *_cited(part)]
     if isinstance(part, ReasoningPart):
@@ -210,7 +211,7 @@ def part_end(part: Part) -> list[StreamEvent]:
 
 
 def part_whole(part: Part) -> list[StreamEvent]:
-    """What is told of a part that comes in one piece."""
+    """The events of a part that comes in one piece."""
     written = part.text if isinstance(part, TextPart | ReasoningPart) else ""
     return [*part_start(part), *part_delta(part, written), *part_end(part)]
 

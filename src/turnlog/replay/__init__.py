@@ -23,8 +23,7 @@ from turnlog.replay.events import (
     TurnStarted,
     UserShown,
 )
-from turnlog.replay.pace import LONGEST_PAUSE, Timed, timed
-from turnlog.replay.stream import Run, iter_runs, stream_run
+from turnlog.replay.stream import LONGEST_PAUSE, ReplayRun, Timed, iter_runs, stream_run, timed
 from turnlog.replay.view import ModelView, model_view
 
 __all__ = [
@@ -37,9 +36,9 @@ __all__ = [
     "InterruptShown",
     "ModelView",
     "ReplayEvent",
+    "ReplayRun",
     "ResponseMetadata",
     "RewindShown",
-    "Run",
     "RunMetadataShown",
     "Timed",
     "ToolCallShown",

@@ -7,8 +7,10 @@ Texts and reasoning grow in pieces over the time that the answer took; calls are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -34,7 +36,9 @@ from turnlog.model import stream as events
 from turnlog.model.codec import to_json
 from turnlog.model.parts import STATE_OF_STATUS, can_advance
 from turnlog.replay.interruptions import find_interruptions
-from turnlog.replay.pace import LONGEST_PAUSE, Pace, Timed
+
+LONGEST_PAUSE = 3.0
+"""Seconds that a replay waits at most, unless told otherwise: a pause says that time passed, not how much."""
 
 SHORTEST_PIECE = 16
 """Characters of a text that appear at once."""
@@ -43,7 +47,60 @@ MOST_PIECES = 200
 """Into so many pieces a long text is cut at most."""
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class _Dated(Protocol):
+    @property
+    def created_at(self) -> datetime | None: ...
+
+
+DatedT = TypeVar("DatedT", bound=_Dated)
+
+EventT = TypeVar("EventT", covariant=True)
+
+
+class Timed(NamedTuple, Generic[EventT]):
+    """An event, and the seconds to wait before it."""
+
+    delay: float
+    event: EventT
+
+
+def timed(
+    events: Iterable[DatedT], speed: float = 1.0, longest_pause: float = LONGEST_PAUSE
+) -> Iterator[Timed[DatedT]]:
+    """Events with the seconds to wait before each. Raises ValueError as `Pace` does, before the first is asked for."""
+    pace = Pace(speed, longest_pause)
+    return (Timed(pace.delay(event.created_at), event) for event in events)
+
+
+class Pace:
+    """Turns times of a log into seconds to wait."""
+
+    def __init__(self, speed: float = 1.0, longest_pause: float = LONGEST_PAUSE) -> None:
+        """Wait so many times less than it took then, and never longer than the longest pause (both in real seconds).
+
+        Raises ValueError for a speed that is not above zero, or a pause below it. An infinite speed never waits.
+        """
+        if not speed > 0:
+            raise ValueError(f"a speed is a number above zero, not {speed}")
+        if not longest_pause >= 0 or math.isinf(longest_pause):
+            raise ValueError(f"the longest pause is a number of seconds, not {longest_pause}")
+        self._speed = speed
+        self._longest = longest_pause
+        self._latest: datetime | None = None
+
+    def delay(self, at: datetime | None) -> float:
+        """Seconds to wait for what happened at this time; none where it, or what was before, has no time.
+
+        A time before what was shown already is not waited for, and does not make what follows wait longer.
+        """
+        if at is None:
+            return 0.0
+        latest, self._latest = self._latest, at if self._latest is None else max(self._latest, at)
+        seconds = 0.0 if latest is None else (at - latest).total_seconds()
+        return min(max(seconds, 0.0) / self._speed, self._longest)
+
+
+class ReplayRun(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked, and everything until the next time that something was."""
 
     prompts: tuple[Message, ...]
@@ -53,7 +110,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Indexes of events after which the user stopped the agent."""
 
 
-def iter_runs(history: Iterable[HistoryEvent]) -> Iterator[Run]:
+def iter_runs(history: Iterable[HistoryEvent]) -> Iterator[ReplayRun]:
     """The runs of a whole history in causal order. What stands before the first prompt is a run only with an answer."""
     listed = list(history)
     found = find_interruptions(listed)
@@ -63,7 +120,7 @@ def iter_runs(history: Iterable[HistoryEvent]) -> Iterator[Run]:
     for index, event in enumerate(listed):
         is_prompt = isinstance(event, MessageEvent) and event.message.role == "user"
         if is_prompt and _has_answer(inside):
-            yield Run(prompts=tuple(prompts), events=tuple(inside), interrupted_at=tuple(stops))
+            yield ReplayRun(prompts=tuple(prompts), events=tuple(inside), interrupted_at=tuple(stops))
             prompts, inside, stops = [], [], []
         if isinstance(event, MessageEvent) and is_prompt:
             prompts.append(event.message)
@@ -72,10 +129,12 @@ def iter_runs(history: Iterable[HistoryEvent]) -> Iterator[Run]:
         if index in found.shown_after and inside:
             stops.append(len(inside) - 1)
     if prompts or _has_answer(inside):
-        yield Run(prompts=tuple(prompts), events=tuple(inside), interrupted_at=tuple(stops))
+        yield ReplayRun(prompts=tuple(prompts), events=tuple(inside), interrupted_at=tuple(stops))
 
 
-def stream_run(run: Run, speed: float = 1.0, longest_pause: float = LONGEST_PAUSE) -> Iterator[Timed[StreamEvent]]:
+def stream_run(
+    run: ReplayRun, speed: float = 1.0, longest_pause: float = LONGEST_PAUSE
+) -> Iterator[Timed[StreamEvent]]:
     """The events of a run as they came, begun and ended. Raises ValueError as `turnlog.replay.timed` does."""
     return _Streaming(run, Pace(speed, longest_pause)).events()
 
@@ -90,7 +149,7 @@ _Told: TypeAlias = Iterator[StreamEvent]
 class _Streaming:
     """Tells one run."""
 
-    def __init__(self, run: Run, pace: Pace) -> None:
+    def __init__(self, run: ReplayRun, pace: Pace) -> None:
         self._run = run
         self._pace = pace
         self._open: Message | None = None

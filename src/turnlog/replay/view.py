@@ -23,7 +23,7 @@ from turnlog.model import (
     ToolResultEvent,
 )
 from turnlog.providers.base import Repair, RequestOptions
-from turnlog.providers.context import select_context
+from turnlog.providers.context import PlacedHistory, select_context
 
 _UNANSWERED = RequestOptions(model="").aborted_result
 
@@ -36,26 +36,12 @@ class ModelView(msgspec.Struct, frozen=True, kw_only=True):
     repairs: tuple[Repair, ...] = ()
 
 
-class _Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """A history in the shape that `select_context` takes."""
-
-    messages: tuple[Message, ...]
-    memberships: tuple[Membership, ...]
-    events: tuple[HistoryEvent, ...]
-
-
 def model_view(events: Iterable[HistoryEvent]) -> ModelView:
     """Of a whole history in causal order, what the model sees at its end. `replay` shows it like any history."""
     listed = tuple(events)
     by_id = {event.message.id: event for event in listed if isinstance(event, MessageEvent)}
     places = {message_id: event.membership or _place(event) for message_id, event in by_id.items()}
-    context = select_context(
-        _Listed(
-            messages=tuple(event.message for event in by_id.values()),
-            memberships=tuple(places.values()),
-            events=listed,
-        )
-    )
+    context = select_context(PlacedHistory([event.message for event in by_id.values()], list(places.values()), listed))
     seen = [_seen(message, by_id) for message in context.messages]
     results = _results_by_place(listed, seen)
     answered = {result.tool_call_id for found in results.values() for result in found}

@@ -11,8 +11,7 @@ from turnlog.model import Message, Part, ReasoningPart, TextPart, ToolCallPart, 
 from turnlog.model.codec import to_json
 from turnlog.model.message import StopReason
 from turnlog.providers.body import Json, fields, objects, text, word
-from turnlog.providers.reasoning import proof
-from turnlog.providers.request_parts import arguments_object
+from turnlog.providers.request_parts import arguments_object, proof
 
 _STOP_WORDS: dict[StopReason, str] = {
     "stop": "STOP",

@@ -23,8 +23,7 @@ from turnlog.cassette.conversation import Conversation
 from turnlog.model import Message, Part, ReasoningPart, TextPart, ToolCallPart, Usage
 from turnlog.model.message import StopReason
 from turnlog.providers.body import Json, objects, text, word
-from turnlog.providers.reasoning import proof
-from turnlog.providers.request_parts import arguments_text
+from turnlog.providers.request_parts import arguments_text, proof
 
 _STOP_WORDS: dict[StopReason, str] = {
     "stop": "completed",

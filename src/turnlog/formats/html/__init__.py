@@ -4,7 +4,6 @@ Text of a log is escaped, never markup. `blocks` renders a conversation, `docume
 page, `page.css` and `page.js` are its looks and its behaviour.
 """
 
-from turnlog.formats.html.blocks import Conversation
-from turnlog.formats.html.document import to_html
+from turnlog.formats.html.page import HtmlConversation, to_html
 
-__all__ = ["Conversation", "to_html"]
+__all__ = ["HtmlConversation", "to_html"]

@@ -26,10 +26,10 @@ from turnlog.model.codec import parse_json
 from turnlog.providers import request_parts
 from turnlog.providers.base import Conversion, Report, RequestOptions, dialect_of
 from turnlog.providers.files import FileLimits
-from turnlog.providers.reasoning import as_text, is_own, proof
-from turnlog.providers.repair import Rules, repair
+from turnlog.providers.repair import RequestRules, repair
+from turnlog.providers.request_parts import is_own, proof
 
-RULES = Rules(
+RULES = RequestRules(
     call_id_characters="a-zA-Z0-9_-",
     tool_name_length=200,
     sendable_data={"tool_reference": "tool_name"},
@@ -111,11 +111,13 @@ class _Writer:
             self._append("user", [block for part in message.parts for block in _user_blocks(part)], message)
             return
         blocks = [block for part in message.parts for block in self._assistant_blocks(part, message)]
+        # Rule A6: an answer that was cut off while thinking is refused.
         while blocks and blocks[-1]["type"] in ("thinking", "redacted_thinking"):
             self._report.mend("trailing-reasoning", message.id, "left out: nothing follows it")
             blocks.pop()
         self._append("assistant", blocks, message)
         calls = [part for part in message.parts if isinstance(part, ToolCallPart) and not part.provider_executed]
+        # Rule A5: the next turn begins with all results. What the user says behind them joins the same turn (A2).
         self._append("user", [_result_block(call) for call in calls], message)
 
     def finished(self) -> list[dict[str, Any]]:
@@ -158,14 +160,12 @@ class _Writer:
         if is_own(part, message, self._providers, self._model):
             if (data := proof(part, "data")) is not None:
                 return [{"type": "redacted_thinking", "data": data}]
+            # Anthropic checks signatures; compatible servers give and want none.
             signature = proof(part, "signature")
             if signature is not None or self._takes_unsigned:
                 return [{"type": "thinking", "thinking": part.text, "signature": signature or ""}]
-        if not part.text.strip():
-            self._report.lose("reasoning-omitted", message.id, "withheld reasoning is not sent", part=part.id)
-            return []
-        self._report.lose("reasoning-as-text", message.id, "sent as text: not this model's own", part=part.id)
-        return [_text(as_text(part))]
+        text = request_parts.foreign_reasoning(part, message, self._report)
+        return [] if text is None else [_text(text)]
 
     def _call(self, call: ToolCallPart, message: Message) -> list[Block]:
         if not call.provider_executed:

@@ -219,7 +219,7 @@ _PARTS: dict[str, Callable[[Json, str, str | None], Part]] = {
 
 
 def usage_of(wire: Json, *, final: bool) -> Usage | None:
-    """Disjoint buckets. Input is told without the cache, output with the thinking, which is taken out where told.
+    """Disjoint buckets. `input_tokens` excludes the cache; `output_tokens` includes thinking, which is subtracted.
 
     Without a stop reason (`final` is False) the counts are those of the stream's start: lower bounds.
     """
@@ -249,6 +249,7 @@ def _cache_writes(wire: Json) -> dict[str, Any]:
     if not split:
         return {"cache_write": total}
     short, long = count(split.get("ephemeral_5m_input_tokens")), count(split.get("ephemeral_1h_input_tokens"))
+    # The split may be older than the total that a stream sent later.
     left = (total or 0) - (short or 0) - (long or 0)
     return {"cache_write_5m": short, "cache_write_1h": long, "cache_write": left if left > 0 else None}
 
@@ -313,17 +314,17 @@ class AnthropicAssembler:
 
     def _start(self, event: Json) -> list[StreamEvent]:
         """Begin, perhaps with calls that a program made before and that only waited for their results."""
-        told = fields(event.get("message"))
-        self._message = grown(self._message, told)
+        message = fields(event.get("message"))
+        self._message = grown(self._message, message)
         if self._blocks:
             return []
-        given = enumerate(objects(told.get("content")))
+        given = enumerate(objects(message.get("content")))
         return [each for index, block in given for each in [*self._begin(index, block), *self._end(index)]]
 
     def _open(self, event: Json) -> list[StreamEvent]:
         start = fields(event.get("content_block"))
         if start.get("type") == "fallback":
-            # Another model goes on, and is the one that answered.
+            # Another model takes over in the middle of the answer, and `model` of `message_start` is the first one's.
             model = word(fields(start.get("to")).get("model"))
             self._message |= {"model": model} if model else {}
         return self._begin(count(event.get("index")) or 0, start)

@@ -14,10 +14,10 @@ from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, Tool
 from turnlog.providers import request_parts
 from turnlog.providers.base import Conversion, Report, RequestOptions
 from turnlog.providers.files import FileLimits
-from turnlog.providers.reasoning import as_text, is_own, proof
-from turnlog.providers.repair import Rules, repair
+from turnlog.providers.repair import RequestRules, repair
+from turnlog.providers.request_parts import is_own, proof
 
-RULES = Rules(
+RULES = RequestRules(
     tool_name_characters=r"a-zA-Z0-9_.:-",
     tool_name_first=r"a-zA-Z_",
     tool_name_length=64,
@@ -78,6 +78,7 @@ class _Writer:
             self._append("user", [found for part in message.parts for found in _user_parts(part)], message)
             return
         parts = [found for part in message.parts for found in self._model_parts(part, message)]
+        # After a content of thoughts alone, the next answer would be a second `model` content (rule G4).
         while parts and parts[-1].get("thought"):
             self._report.mend("trailing-reasoning", message.id, "left out: nothing follows it")
             parts.pop()
@@ -91,6 +92,7 @@ class _Writer:
         if not parts:
             return
         last = self.contents[-1] if self.contents else None
+        # Rule G3: the content behind calls has the responses and nothing else.
         if last is not None and last["role"] == role and "functionResponse" not in last["parts"][0]:
             self._report.mend("merged-messages", message.id, f"sent as one with the {role} message before it")
             last["parts"] += parts
@@ -100,25 +102,22 @@ class _Writer:
     def _model_parts(self, part: Part, message: Message) -> list[WirePart]:
         own = is_own(part, message, _PROVIDERS, self._model)
         signature = proof(part, "thought_signature") or proof(part, "signature") if own else None
+        # A signature that is no Base64 is another provider's, and the API would refuse the request.
         signed = {"thoughtSignature": signature} if signature is not None and _is_base64(signature) else {}
         if isinstance(part, TextPart):
             request_parts.lose_citations(part, message, self._report)
             return [{**_text(part.text), **signed}] if part.text.strip() or signed else []
         if isinstance(part, ReasoningPart):
-            return [{**_text(part.text), "thought": True, **signed}] if own else self._foreign(part, message)
+            if own:
+                return [{**_text(part.text), "thought": True, **signed}]
+            text = request_parts.foreign_reasoning(part, message, self._report)
+            return [] if text is None else [_text(text)]
         if isinstance(part, ToolCallPart):
             if part.provider_executed:
                 return [_text(request_parts.server_tool_text(part, message, self._report))]
             args = request_parts.wrapped_arguments(part, message, self._report)
             return [{"functionCall": {"name": part.tool_name, "args": args}, **signed}]
         return []
-
-    def _foreign(self, part: ReasoningPart, message: Message) -> list[WirePart]:
-        if not part.text.strip():
-            self._report.lose("reasoning-omitted", message.id, "withheld reasoning is not sent", part=part.id)
-            return []
-        self._report.lose("reasoning-as-text", message.id, "sent as text: not this model's own", part=part.id)
-        return [_text(as_text(part))]
 
     def _sign_calls(self, parts: list[WirePart], message: Message) -> None:
         """The first call of a step must be signed; where its signature is not known, it says so.

@@ -300,11 +300,11 @@ class GeminiAssembler:
         self._head = grown(self._head, rest(event, ("candidates", "error")), "responseId")
         feedback = fields(event.get("promptFeedback"))
         self.complete = self.complete or word(feedback.get("blockReason")) is not None
-        told: list[StreamEvent] = []
+        events: list[StreamEvent] = []
         for candidate in objects(event.get("candidates")):
             if not candidate.get("index"):
-                told += self._take(candidate)
-        return told
+                events += self._take(candidate)
+        return events
 
     def body(self) -> Json:
         """The body so far; blocks that have not ended carry `body.OPEN`."""
@@ -316,12 +316,13 @@ class GeminiAssembler:
 
     def _take(self, candidate: Json) -> list[StreamEvent]:
         self._candidate |= rest(candidate, ("content",))
-        told = [event for part in objects(fields(candidate.get("content")).get("parts")) for event in self._add(part)]
+        events = [event for part in objects(fields(candidate.get("content")).get("parts")) for event in self._add(part)]
         if word(candidate.get("finishReason")) is None or self.complete:
-            return told
+            return events
         self.complete = True
+        # What grounds the answer may come with the last chunk only.
         sources = [part for part in from_response(self.body()).parts if isinstance(part, SourceUrlPart)]
-        return [*told, *self._close(), *[event for part in sources for event in part_end(part)]]
+        return [*events, *self._close(), *[event for part in sources for event in part_end(part)]]
 
     def _add(self, found: Json) -> list[StreamEvent]:
         before = len(self._parts)
@@ -330,15 +331,15 @@ class GeminiAssembler:
         part = part_of(found, part_id, word(self._head.get("modelVersion")), False)
         if len(self._parts) == before:
             return part_delta(part, text(found.get("text")))
-        told = self._close()
+        events = self._close()
         if is_plain(found):
             self._open = part
-            return [*told, *part_start(part), *part_delta(part, text(found["text"]))]
+            return [*events, *part_start(part), *part_delta(part, text(found["text"]))]
         if "codeExecutionResult" in found and self._program is not None:
             self._program = with_output(self._program, fields(found["codeExecutionResult"]))
-            return [*told, *tool_output(self._program, self._program.results[-1])]
+            return [*events, *tool_output(self._program, self._program.results[-1])]
         self._program = part if isinstance(part, ToolCallPart) and part.provider_executed else None
-        return [*told, *part_whole(part)]
+        return [*events, *part_whole(part)]
 
     def _close(self) -> list[StreamEvent]:
         part, self._open = self._open, None

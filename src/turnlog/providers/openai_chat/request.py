@@ -1,4 +1,8 @@
-"""What servers that speak Chat Completions do differently, as one table."""
+"""A history as the body of a Chat Completions request (`POST /v1/chat/completions`; R-K22, R-K23).
+
+What servers that speak this API do differently is one table, `DIALECTS`. OpenRouter, too, writes its messages with
+`ChatWriter`. Sources of the rules are in docs/reference/providers.md.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,10 @@ from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, Tool
 from turnlog.providers import request_parts
 from turnlog.providers.base import Conversion, Dialect, Report, RequestOptions, dialect_of
 from turnlog.providers.files import FileLimits
-from turnlog.providers.reasoning import is_own, proof
-from turnlog.providers.repair import Rules, repair
+from turnlog.providers.repair import RequestRules, repair
+from turnlog.providers.request_parts import is_own, proof
+
+WireMessage = dict[str, Any]
 
 
 class ChatDialect(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,16 +45,71 @@ DIALECTS: dict[Dialect, ChatDialect] = {
     "qwen": ChatDialect(reasoning_field="reasoning_content"),
 }
 
-
 FILES = FileLimits(
     files=frozenset({"application/pdf", "audio/wav", "audio/mp3", "audio/mpeg", "audio/x-wav"}), file_addresses=False
 )
 
+RULES = RequestRules(call_id_length=40, tool_name_length=64, files=FILES)
+
+
+def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
+    """The body of the request that continues a history. Raises as `Provider.to_request` says."""
+    report = Report()
+    repaired = repair(messages, RULES, options, report)
+    named = dialect_of(options)
+    dialect = DIALECTS[named] if named else OPENAI
+    writer = _Writer(options.model, dialect, report)
+    writer.add_system(repaired.system)
+    for message in repaired.messages:
+        writer.add(message)
+    return report.conversion(chat_body(writer.messages, options, dialect.max_tokens_field), strict=strict)
+
+
+def chat_body(messages: list[WireMessage], options: RequestOptions, max_tokens_field: str) -> dict[str, Any]:
+    """The body of a request with these messages."""
+    return {
+        "model": options.model,
+        "messages": messages,
+        **({"tools": [dict(tool) for tool in options.tools]} if options.tools else {}),
+        **({max_tokens_field: options.max_tokens} if options.max_tokens is not None else {}),
+        # Without the option, no chunk of a stream has the usage.
+        **({"stream": True, "stream_options": {"include_usage": True}} if options.stream else {}),
+        **options.extra,
+    }
+
+
 _ATTACHED = "Attached image(s) from tool result:"
+
 _ONLY_ATTACHED = "(see the attached files)"
+
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 
-WireMessage = dict[str, Any]
+
+def _user_parts(part: Part) -> list[dict[str, Any]]:
+    if isinstance(part, TextPart):
+        return [_text(part.text)] if part.text.strip() else []
+    return [_file(part)] if isinstance(part, FilePart) else []
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _tool_call(call: ToolCallPart) -> dict[str, Any]:
+    function = {"name": call.tool_name, "arguments": request_parts.arguments_text(call)}
+    return {"id": call.tool_call_id, "type": "function", "function": function}
+
+
+def _file(part: FilePart) -> dict[str, Any]:
+    if part.media_type.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": request_parts.data_url(part)}}
+    if part.media_type in _AUDIO_FORMATS:
+        audio = {"data": request_parts.encoded(part), "format": _AUDIO_FORMATS[part.media_type]}
+        return {"type": "input_audio", "input_audio": audio}
+    return {
+        "type": "file",
+        "file": {"filename": part.filename or "file.pdf", "file_data": request_parts.data_url(part)},
+    }
 
 
 class ChatWriter(ABC):
@@ -63,7 +124,7 @@ class ChatWriter(ABC):
 
     @abstractmethod
     def reasoning_fields(self, message: Message) -> WireMessage:
-        """Fields of an answer that carry its reasoning, and tell what is lost of it."""
+        """Fields of an answer that carry its reasoning. Reports what is lost of it."""
 
     @abstractmethod
     def reasoning_text(self, part: ReasoningPart, message: Message) -> str | None:
@@ -86,6 +147,7 @@ class ChatWriter(ABC):
             if fields:
                 self.report.mend("trailing-reasoning", message.id, "left out: nothing follows it")
             return
+        # OpenAI's own answers have null beside calls (rule C3).
         answer: WireMessage = {"role": "assistant", "content": text or None, **fields}
         if calls:
             answer["tool_calls"] = [_tool_call(call) for call in calls]
@@ -135,59 +197,9 @@ class ChatWriter(ABC):
             content = text if text.strip() or not files else _ONLY_ATTACHED
             self.messages.append({"role": "tool", "tool_call_id": call.tool_call_id, "content": content})
             attached += [_file(part) for part in files]
+        # A `tool` message holds text only, and nothing may stand between the results of one answer (rule C2).
         if attached:
             self.messages.append({"role": "user", "content": [_text(_ATTACHED), *attached]})
-
-
-def _user_parts(part: Part) -> list[dict[str, Any]]:
-    if isinstance(part, TextPart):
-        return [_text(part.text)] if part.text.strip() else []
-    return [_file(part)] if isinstance(part, FilePart) else []
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def _tool_call(call: ToolCallPart) -> dict[str, Any]:
-    function = {"name": call.tool_name, "arguments": request_parts.arguments_text(call)}
-    return {"id": call.tool_call_id, "type": "function", "function": function}
-
-
-def _file(part: FilePart) -> dict[str, Any]:
-    if part.media_type.startswith("image/"):
-        return {"type": "image_url", "image_url": {"url": request_parts.data_url(part)}}
-    if part.media_type in _AUDIO_FORMATS:
-        audio = {"data": request_parts.encoded(part), "format": _AUDIO_FORMATS[part.media_type]}
-        return {"type": "input_audio", "input_audio": audio}
-    return {
-        "type": "file",
-        "file": {"filename": part.filename or "file.pdf", "file_data": request_parts.data_url(part)},
-    }
-
-
-RULES = Rules(call_id_length=40, tool_name_length=64, files=FILES)
-
-
-def to_request(messages: Sequence[Message], options: RequestOptions, *, strict: bool = False) -> Conversion:
-    """The body of the request that continues a history. Raises as `Provider.to_request` says."""
-    report = Report()
-    repaired = repair(messages, RULES, options, report)
-    named = dialect_of(options)
-    dialect = DIALECTS[named] if named else OPENAI
-    writer = _Writer(options.model, dialect, report)
-    writer.add_system(repaired.system)
-    for message in repaired.messages:
-        writer.add(message)
-    body: dict[str, Any] = {
-        "model": options.model,
-        "messages": writer.messages,
-        **({"tools": [dict(tool) for tool in options.tools]} if options.tools else {}),
-        **({dialect.max_tokens_field: options.max_tokens} if options.max_tokens is not None else {}),
-        **({"stream": True, "stream_options": {"include_usage": True}} if options.stream else {}),
-        **options.extra,
-    }
-    return report.conversion(body, strict=strict)
 
 
 class _Writer(ChatWriter):

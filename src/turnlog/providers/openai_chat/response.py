@@ -44,7 +44,7 @@ from turnlog.providers.body import (
     text,
     word,
 )
-from turnlog.providers.reasoning import REASONING_FIELDS
+from turnlog.providers.request_parts import REASONING_FIELDS
 from turnlog.providers.streaming import part_delta, part_end, part_start, part_whole
 
 THOUGHTS = (*REASONING_FIELDS, "thinking")
@@ -221,6 +221,7 @@ def usage_of(wire: Json, tier: str | None) -> Usage | None:
     cached = next((number for hit in hits if (number := count(hit)) is not None), None)
     written = count(prompt_details.get("cache_write_tokens"))
     reasoning = count(fields(wire.get("completion_tokens_details")).get("reasoning_tokens"))
+    # The API includes reasoning in the completion; some servers add it on top, and only the total shows it.
     on_top = count(wire.get("total_tokens")) == (prompt or 0) + (output or 0) + (reasoning or 0)
     inside = 0 if on_top else reasoning or 0
     searches = count(fields(wire.get("server_tool_use")).get("web_search_requests"))
@@ -274,12 +275,13 @@ class ChunkAssembler:
         self._head = grown(self._head, rest(event, _CHUNK))
         if fields(event.get("usage")):
             self._head["usage"] = event["usage"]
-        told: list[StreamEvent] = []
+        events: list[StreamEvent] = []
+        # With `include_usage` the last chunk has the usage and no choices.
         for choice in objects(event.get("choices")):
             if (count(choice.get("index")) or 0) == 0:
-                told += self._take(choice)
+                events += self._take(choice)
         self.error = event.get("error") or self._choice.get("error") or self.error
-        return told
+        return events
 
     def body(self) -> Json:
         """The body so far."""
@@ -299,15 +301,15 @@ class ChunkAssembler:
         return {**call, kind: called, **({} if self.complete else {OPEN: True})}
 
     def _take(self, choice: Json) -> list[StreamEvent]:
-        told = self._delta(flat(fields(choice.get("delta"))))
+        events = self._delta(flat(fields(choice.get("delta"))))
         self._choice |= rest(choice, ("index", "delta"))
         if word(choice.get("finish_reason")) is None or self.complete:
-            return told
+            return events
         self.complete = True
-        return [*told, *self._finish()]
+        return [*events, *self._finish()]
 
     def _delta(self, delta: Json) -> list[StreamEvent]:
-        told: list[StreamEvent] = []
+        events: list[StreamEvent] = []
         for name in _JOINED:
             if more := text(delta.get(name)):
                 self._grown.setdefault(name, []).append(more)
@@ -318,15 +320,15 @@ class ChunkAssembler:
         for detail in details:
             self._add_detail(detail)
         self._rest |= rest(delta, ("role", "tool_calls", "reasoning_details", *_JOINED, *_LISTED))
-        told += self._thought(delta, details)
-        told += self._said(delta)
+        events += self._thought(delta, details)
+        events += self._said(delta)
         for call in objects(delta.get("tool_calls")):
-            told += self._called(call)
-        return told
+            events += self._called(call)
+        return events
 
     def _thought(self, delta: Json, details: list[Json]) -> list[StreamEvent]:
         written = next((more for name in THOUGHTS if (more := text(delta.get(name)))), "")
-        # Details repeat what a field of its own tells.
+        # OpenRouter sends the text twice, in `reasoning` and in the details.
         if not any(name in self._grown for name in THOUGHTS):
             written = "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
         return self._grow("reasoning", ReasoningPart(id=f"{self._id}:reasoning", text=""), written)
@@ -390,20 +392,20 @@ class ChunkAssembler:
     def _finish(self) -> list[StreamEvent]:
         message = answer_of(self.body(), self._provider, None)
         started = {part.id for part in self._open.values()} - {None}
-        told: list[StreamEvent] = []
+        events: list[StreamEvent] = []
         for part in message.parts:
             whole = part.id not in started and not isinstance(part, ToolCallPart)
-            told += part_whole(part) if whole else part_end(part)
-        return told
+            events += part_whole(part) if whole else part_end(part)
+        return events
 
     @property
     def _id(self) -> str:
         return word(self._head.get("id")) or UNNAMED
 
 
-def _said(told: Json) -> Json:
-    """Without empty words: where some servers repeat `"id": ""`, they say nothing new."""
-    return {name: value for name, value in told.items() if value != ""}
+def _said(value: Json) -> Json:
+    """Without empty texts: some servers repeat `"id": ""` in every chunk, which must not replace the id."""
+    return {name: item for name, item in value.items() if item != ""}
 
 
 SERVED_BY = "openai"

@@ -14,10 +14,10 @@ from turnlog.model import FilePart, Message, Part, ReasoningPart, TextPart, Tool
 from turnlog.providers import request_parts
 from turnlog.providers.base import Conversion, Report, RequestOptions
 from turnlog.providers.files import FileLimits
-from turnlog.providers.reasoning import as_text, is_own, proof
-from turnlog.providers.repair import Rules, repair
+from turnlog.providers.repair import RequestRules, repair
+from turnlog.providers.request_parts import is_own, proof
 
-RULES = Rules(call_id_length=64, tool_name_length=128, files=FileLimits(files=frozenset({"application/pdf"})))
+RULES = RequestRules(call_id_length=64, tool_name_length=128, files=FileLimits(files=frozenset({"application/pdf"})))
 
 _PROVIDERS = frozenset({"openai", "azure"})
 _PHASES = ("commentary", "final_answer")
@@ -64,6 +64,7 @@ class _Writer:
                 self.items.append({"type": "message", "role": "user", "content": content})
             return
         items = self._answer_items(message)
+        # Rule R5: reasoning needs the item that it led to.
         while items and items[-1]["type"] == "reasoning":
             self._report.mend("trailing-reasoning", message.id, "left out: nothing follows it")
             items.pop()
@@ -105,6 +106,7 @@ class _Writer:
         """An answer: with its own id as the output it was, else in the short form, which needs none."""
         phase = proof(part, "phase") or request_parts.agent_fact(part.metadata, "phase")
         phases = {"phase": phase} if phase in _PHASES else {}
+        # The SDK's type for a whole output item demands its id, and the API looks up ids, so none is made up.
         own_id = proof(part, "id") if is_own(part, message, _PROVIDERS, self._model) else None
         if own_id is None:
             return {**_said(part.text), **phases}
@@ -114,11 +116,8 @@ class _Writer:
     def _reasoning(self, part: ReasoningPart, message: Message) -> list[Item]:
         if is_own(part, message, _PROVIDERS, self._model):
             return [_reasoning(part)]
-        if not part.text.strip():
-            self._report.lose("reasoning-omitted", message.id, "withheld reasoning is not sent", part=part.id)
-            return []
-        self._report.lose("reasoning-as-text", message.id, "sent as text: not this model's own", part=part.id)
-        return [_said(as_text(part))]
+        text = request_parts.foreign_reasoning(part, message, self._report)
+        return [] if text is None else [_said(text)]
 
     def _call(self, call: ToolCallPart, message: Message) -> Item:
         if call.provider_executed:

@@ -320,7 +320,7 @@ class ResponsesAssembler:
 
     def body(self) -> Json:
         """The body so far; blocks that have not ended carry `body.OPEN`."""
-        """Where the last word of the API has no items (some servers'), those that were told one by one."""
+        # The last event repeats all items; that of some servers has none.
         items = objects(self._response.get("output")) if self.complete else []
         return {**self._response, "output": items or [self._item(index) for index in sorted(self._items)]}
 
@@ -354,7 +354,7 @@ class ResponsesAssembler:
         index = _place(event)
         self._items[index] = {**fields(event.get("item")), OPEN: True}
         calls = [part for part in self._parts(index) if isinstance(part, ToolCallPart)]
-        return [told for call in calls for told in self._start(call)]
+        return [event for call in calls for event in self._start(call)]
 
     def _grow(self, event: Json) -> list[StreamEvent]:
         index = _place(event)
@@ -382,7 +382,7 @@ class ResponsesAssembler:
         more = text(event.get("delta"))
         self._arguments.setdefault((index, _ARGUMENTS[text(event.get("type"))]), []).append(more)
         known = item_parts(self._items[index], self._part_id(index), None)
-        return [told for call in known for told in [*self._start(call), *part_delta(call, more)]]
+        return [started for call in known for started in [*self._start(call), *part_delta(call, more)]]
 
     def _start(self, part: Part) -> list[StreamEvent]:
         if (part.id or "") in self._started:
@@ -393,10 +393,10 @@ class ResponsesAssembler:
     def _close(self, event: Json) -> list[StreamEvent]:
         index = _place(event)
         self._items[index] = dict(fields(event.get("item")))
-        told: list[StreamEvent] = []
+        events: list[StreamEvent] = []
         for part in self._parts(index):
-            told += part_end(part) if (part.id or "") in self._started else part_whole(part)
-        return told
+            events += part_end(part) if (part.id or "") in self._started else part_whole(part)
+        return events
 
     def _part_id(self, index: int) -> str:
         return f"{self._response.get('id') or 'response'}:{index}"

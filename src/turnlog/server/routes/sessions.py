@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from starlette.responses import Response
 
 from turnlog.errors import ConversionError, NotFoundError
-from turnlog.exports import export_session
+from turnlog.exports import ExportFormat, export_session
 from turnlog.model import Session
 from turnlog.server.context import ContextOf, write
 from turnlog.server.encoding import not_modified
@@ -21,21 +21,6 @@ from turnlog.server.routes.parameters import LARGEST_POSITION, ListPage, Moment,
 from turnlog.store.base import SessionFilter, SessionSort, Store
 from turnlog.store.values import AnnotationsChange
 from turnlog.store.window import MessageRow
-
-ExportFormat = Literal[
-    "markdown",
-    "html",
-    "json",
-    "jsonl",
-    "uimessages",
-    "cassette",
-    "anthropic",
-    "openai-chat",
-    "openrouter",
-    "responses",
-    "gemini",
-]
-"""As in `turnlog.exports.FORMATS`."""
 
 
 class SessionQuery(QueryParameters):

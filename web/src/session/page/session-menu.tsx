@@ -3,11 +3,11 @@
 import { useState } from "react";
 import { getText, queryString } from "@/api/client";
 import { sessionPage, sessionPath } from "@/api/paths";
-import type { ResumeCommand, SessionItem } from "@/api/types";
+import type { ExportFormat, ResumeCommand, SessionItem } from "@/api/types";
 import { CopyButton } from "@/design/copy-button";
 import { Menu, MenuSection } from "@/design/menu";
 
-const DOCUMENTS = [
+const DOCUMENTS: { as: ExportFormat; label: string; note: string }[] = [
   { as: "html", label: "Page", note: "one HTML file" },
   { as: "markdown", label: "Markdown", note: "text" },
   { as: "json", label: "JSON", note: "the whole history" },
@@ -15,7 +15,7 @@ const DOCUMENTS = [
   { as: "uimessages", label: "UI messages", note: "AI SDK" },
 ];
 
-const REQUESTS = [
+const REQUESTS: { as: ExportFormat; label: string }[] = [
   { as: "anthropic", label: "Anthropic" },
   { as: "responses", label: "OpenAI Responses" },
   { as: "openai-chat", label: "OpenAI Chat" },
@@ -25,7 +25,7 @@ const REQUESTS = [
 
 export function SessionMenu({ session }: { session: SessionItem }) {
   const [redact, setRedact] = useState(false);
-  const address = (as: string) =>
+  const address = (as: ExportFormat) =>
     `${sessionPath(session.id)}/export${queryString({ as, redact: redact || null })}`;
   const resume = session.resume && resumeLine(session.resume);
   return (

@@ -1,17 +1,20 @@
-"""A conversation as HTML: one block for each heading, part and event, in causal order.
+"""Blocks as a page: a head that allows nothing but its own script and style, an outline, and windows.
 
-Markdown of models is rendered (`prose`); every other text of a log is escaped and shown as it is, control characters
-as pictures (`escaping`). Results stand whole below their calls; a result without its call stands where it arrived.
+The first window is in the page; the later ones, and the outline's, lie in it as JSON, which a browser neither parses
+nor shows until it is asked for. The script makes a window live when it comes near, is searched to, or is printed.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from itertools import groupby
 from typing import NamedTuple
 
+import orjson
 from msgspec import UNSET
 
 from turnlog.formats.edits import edit_diff
@@ -46,6 +49,111 @@ from turnlog.model import (
 )
 from turnlog.model.message import command_line
 
+
+class HtmlConversation(NamedTuple):
+    """A session, all that happened in it, and where the whole of an output is that its result only previews."""
+
+    session: Session
+    events: Sequence[HistoryEvent]
+    read_spill: Callable[[str], str | None] = lambda name: None
+
+
+class HtmlBlock(NamedTuple):
+    """A piece of the page. With a `title`, the outline leads to it."""
+
+    html: str
+    title: str | None = None
+    session_id: str | None = None
+    """The session that begins here."""
+
+
+def to_html(conversations: Sequence[HtmlConversation]) -> Iterator[bytes]:
+    """The document, piece by piece.
+
+    Args:
+        conversations: The session, then those of its subagents; ValueError where there is none. Calls lead to the
+            sessions that they started.
+    """
+    if not conversations:
+        raise ValueError("no conversation to show")
+    titles = {shown.session.id: shown.session.title or shown.session.id for shown in conversations}
+    made = [block for shown in conversations for block in blocks(shown, titles)]
+    style, script = _own("page.css"), _own("page.js")
+    yield _head(next(iter(titles.values())), style, script).encode()
+    yield b'<nav class="outline" aria-label="Prompts">'
+    yield from _windows([_entry(number, block) for number, block in enumerate(made) if block.title is not None])
+    yield b"</nav><main>"
+    yield from _windows([block.html for block in made])
+    yield b"</main>"
+    yield _data({block.session_id: number for number, block in enumerate(made) if block.session_id}, "sessions")
+    yield f"<script>{script}</script></body></html>\n".encode()
+
+
+_WINDOW = 100
+"""Blocks of a window at most; more where a page would have more than `_WINDOWS`."""
+
+_WINDOWS = 2000
+
+_WINDOW_SIZE = 200_000
+"""Characters after which a window ends, so that one is always quick to show."""
+
+
+def _own(name: str) -> str:
+    return (files("turnlog.formats.html") / name).read_text(encoding="utf-8")
+
+
+def _head(title: str, style: str, script: str) -> str:
+    policy = f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:"
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark"><title>{escape(title)}</title>
+<style>{style}</style></head><body>
+<header class="bar"><h1>{escape(title)}</h1><div role="search"><input type="search" aria-label="Search this session" \
+placeholder="Search, also what is folded"><output></output><button type="button" data-step="-1" \
+aria-label="Previous">↑</button><button type="button" data-step="1" aria-label="Next">↓</button>\
+<button type="button" class="unfold" aria-pressed="false">Unfold all</button></div></header>
+<noscript><p class="note">The later parts of a long session and the search need scripts.</p></noscript>
+"""
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _entry(number: int, block: HtmlBlock) -> str:
+    kind = ' class="session"' if block.session_id else ""
+    return f'<a{kind} href="#" data-block="{number}">{escape(block.title or "")}</a>'
+
+
+def _windows(pieces: Sequence[str]) -> Iterator[bytes]:
+    start = 0
+    most = max(_WINDOW, -(-len(pieces) // _WINDOWS))
+    while start < len(pieces):
+        window = list(_fitting(pieces[start : start + most]))
+        inside = "".join(window).encode() if start == 0 else _data(window)
+        yield b'<section data-start="%d" data-count="%d">%b</section>\n' % (start, len(window), inside)
+        start += len(window)
+
+
+def _fitting(pieces: Sequence[str]) -> Iterator[str]:
+    size = 0
+    for piece in pieces:
+        yield piece
+        size += len(piece)
+        if size > _WINDOW_SIZE:
+            return
+
+
+def _data(value: object, name: str = "window") -> bytes:
+    """JSON that no text can end early: without `<` there is no tag in it."""
+    return b'<script type="application/json" class="%b">%b</script>' % (
+        name.encode(),
+        orjson.dumps(value).replace(b"<", b"\\u003c"),
+    )
+
+
 _TITLE = 100
 """Characters of a prompt that the outline shows, and of an addition that is folded."""
 
@@ -55,33 +163,17 @@ _PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Media types that are shown; others could hold more than a picture."""
 
 _MARKS = {"-": "del", "+": "ins"}
+
 _FILE_LINES = ("---", "+++")
 
 
-class Conversation(NamedTuple):
-    """A session, all that happened in it, and where the whole of an output is that its result only previews."""
-
-    session: Session
-    events: Sequence[HistoryEvent]
-    read_spill: Callable[[str], str | None] = lambda name: None
-
-
-class Block(NamedTuple):
-    """A piece of the page. With a `title`, the outline leads to it."""
-
-    html: str
-    title: str | None = None
-    session_id: str | None = None
-    """The session that begins here."""
-
-
-def blocks(conversation: Conversation, places: Mapping[str, str]) -> Iterator[Block]:
+def blocks(conversation: HtmlConversation, places: Mapping[str, str]) -> Iterator[HtmlBlock]:
     """The blocks of one conversation; `places` has the titles of the sessions of the same page."""
     yield from _Blocks(conversation, places).all()
 
 
 class _Blocks:
-    def __init__(self, conversation: Conversation, places: Mapping[str, str]) -> None:
+    def __init__(self, conversation: HtmlConversation, places: Mapping[str, str]) -> None:
         self._conversation = conversation
         self._places = places
         self._turn: int | None = None
@@ -90,22 +182,22 @@ class _Blocks:
             if isinstance(event, ToolResultEvent) and event.message_id is not None:
                 self._results[event.message_id, event.tool_call_id].append(event.result)
 
-    def all(self) -> Iterator[Block]:
+    def all(self) -> Iterator[HtmlBlock]:
         session = self._conversation.session
         title = session.title or session.id
         rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts(session))
-        yield Block(f'<header class="session"><h2>{escape(title)}</h2><dl>{rows}</dl></header>', title, session.id)
+        yield HtmlBlock(f'<header class="session"><h2>{escape(title)}</h2><dl>{rows}</dl></header>', title, session.id)
         for event in self._conversation.events:
             yield from self._event(event)
 
-    def _event(self, event: HistoryEvent) -> Iterator[Block]:
+    def _event(self, event: HistoryEvent) -> Iterator[HtmlBlock]:
         if isinstance(event, MessageEvent):
             yield from self._message(event)
         elif (note := event_label(event)) is not None:
             below = self._result(event.result) if isinstance(event, ToolResultEvent) else ""
             yield _note_block(note, below)
 
-    def _message(self, event: MessageEvent) -> Iterator[Block]:
+    def _message(self, event: MessageEvent) -> Iterator[HtmlBlock]:
         message, place = event.message, event.membership
         who, *words = author_words(event)
         classes, turn = message.role, ""
@@ -114,13 +206,13 @@ class _Blocks:
             classes, turn = f"turn {classes}", f"Turn {place.turn} · "
         fate = f" ({place.fate.value})" if place is not None and place.fate is not Fate.ACTIVE else ""
         details = escape_inside("".join(f" · {word}" for word in words) + fate)
-        yield Block(f'<h3 class="{classes}">{turn}<b>{who}</b>{details}</h3>', _prompt(event))
+        yield HtmlBlock(f'<h3 class="{classes}">{turn}<b>{who}</b>{details}</h3>', _prompt(event))
         for part in message.parts:
             yield self._text_part(part, message) if isinstance(part, TextPart) else self._part(part, message.id)
         if message.error is not None:
             yield _note_block(Note("Error", text=message.error.text))
 
-    def _text_part(self, part: TextPart, message: Message) -> Block:
+    def _text_part(self, part: TextPart, message: Message) -> HtmlBlock:
         """Text of a model is rendered, text that the agent added is folded, text of a person is shown as typed."""
         if message.role == "assistant" or message.origin is Origin.COMPACTION:
             return _rendered(part.text)
@@ -128,21 +220,21 @@ class _Blocks:
             return _details("added", "Added by the agent", _beginning(part.text), _text(part.text))
         return self._part(part, message.id)
 
-    def _part(self, part: Part, message_id: str) -> Block:
+    def _part(self, part: Part, message_id: str) -> HtmlBlock:
         match part:
             case TextPart():
-                return Block(f'<div class="text">{_text(part.text)}</div>')
+                return HtmlBlock(f'<div class="text">{_text(part.text)}</div>')
             case ReasoningPart():
                 withheld = '<p class="note">withheld by the provider</p>'
                 return _details("reasoning", "Reasoning", "", _rendered(part.text).html if part.text else withheld)
             case ToolCallPart():
                 return self._call(part, message_id)
             case FilePart() if (picture := _picture(part)) is not None:
-                return Block(picture)
+                return HtmlBlock(picture)
             case _:
                 return _note_block(part_label(part) or Note("Unknown part"))
 
-    def _call(self, call: ToolCallPart, message_id: str) -> Block:
+    def _call(self, call: ToolCallPart, message_id: str) -> HtmlBlock:
         inside = [self._subagent(call.child_session_id)] if call.child_session_id is not None else []
         if call.approval is not None and call.approval.reason:
             inside.append(_note_block(Note("Reason", (call.approval.reason,))).html)
@@ -153,7 +245,7 @@ class _Blocks:
         subject_html = f"<code>{escape_inside(about)}</code> " if about else ""
         summary = f"<summary><b>{escape_inside(call.tool_name)}</b> {subject_html}<i>{state}</i></summary>"
         kind = "call" if state == DONE else "call undone"
-        return Block(f'<details class="{kind}">{summary}{"".join(inside)}</details>')
+        return HtmlBlock(f'<details class="{kind}">{summary}{"".join(inside)}</details>')
 
     def _subagent(self, session_id: str) -> str:
         title = self._places.get(session_id)
@@ -196,9 +288,9 @@ def _text(text: str) -> str:
     return f"<pre>\n{escape_inside(text)}</pre>"
 
 
-def _rendered(text: str) -> Block:
+def _rendered(text: str) -> HtmlBlock:
     made = prose(text)
-    return Block(f'<div class="text">{_text(text)}</div>' if made is None else f'<div class="prose">{made}</div>')
+    return HtmlBlock(f'<div class="text">{_text(text)}</div>' if made is None else f'<div class="prose">{made}</div>')
 
 
 def _picture(part: FilePart) -> str | None:
@@ -235,16 +327,16 @@ def _mark(line: str) -> str | None:
     return _MARKS.get(line[:1]) if line[:3] not in _FILE_LINES else None
 
 
-def _note_block(note: Note, below: str = "") -> Block:
+def _note_block(note: Note, below: str = "") -> HtmlBlock:
     """A remark; folded where there is much below it."""
     words = " · ".join(note.words)
     if note.text is not None:
-        return Block(f'<div class="error">{_text(note.text)}</div>')
+        return HtmlBlock(f'<div class="error">{_text(note.text)}</div>')
     if note.json is not None or below:
         return _details("data", note.name, words, below or _text(note.json or ""))
-    return Block(f'<p class="note">{escape(f"{note.name}: {words}" if words else note.name)}</p>')
+    return HtmlBlock(f'<p class="note">{escape(f"{note.name}: {words}" if words else note.name)}</p>')
 
 
-def _details(kind: str, name: str, words: str, inside: str) -> Block:
+def _details(kind: str, name: str, words: str, inside: str) -> HtmlBlock:
     summary = f"<summary><b>{escape_inside(name)}</b> {escape_inside(words)}</summary>"
-    return Block(f'<details class="{kind}">{summary}{inside}</details>')
+    return HtmlBlock(f'<details class="{kind}">{summary}{inside}</details>')
