@@ -153,7 +153,7 @@ def test_outputs_in_files_of_their_own_are_there_too(run: Command, leaky: str) -
     assert "lost: output: the whole of y1.txt" in run("export", leaky, "--as", "jsonl").stderr
 
 
-@pytest.mark.parametrize("name", map(str, FORMATS))
+@pytest.mark.parametrize("name", list(map(str, FORMATS)))
 def test_redacted_exports_hold_no_secret(run: Command, leaky: str, name: str) -> None:
     assert SECRET in export(run, "--as", name, session=leaky)
     result = run("export", leaky, "--as", name, "--redact")

@@ -1,7 +1,8 @@
-"""A conversation in words that every API has: the form in which a request and the recording are compared.
+"""A conversation in words that every API has, and whether a request continues the recorded one.
 
 Roles, texts, calls by name and arguments, results by the call that they answer, and kinds of files; no ids, no
-reasoning, no system prompt. Each side's texts are one text, since APIs and agents cut and join them differently.
+reasoning, no system prompt. Each side's texts are one text, since APIs and agents cut and join them differently. If a
+request is not the recorded one, a diff shows the first difference. The rules are in docs/how-to/cassettes.md.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ def json_of(text: str) -> Any:
 
 
 def _unwrapped(arguments: Any) -> Any:
-    """What `wire.arguments_object` wrapped for an API that takes objects only."""
+    """What `providers.request_parts.arguments_object` wrapped for an API that takes objects only."""
     match arguments:
         case {"_raw": str(text), **rest} if not rest:
             return text

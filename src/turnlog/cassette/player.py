@@ -1,6 +1,7 @@
-"""Plays a cassette: gives each request the recorded answer, or says where it leaves the recording.
+"""Plays a cassette over HTTP: gives each request the recorded answer, or says where it leaves the recording.
 
-The bookkeeping of what was played; `server` puts it behind a socket.
+`play` serves a `Player` on 127.0.0.1, at a free port; only `apis` knows the APIs' forms. A refusal is a 400, which no
+SDK tries again. An answer that broke off on its way counts as not given, so that the same request may come again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A history -> what a screen is told, in order (R-K12 to R-K20). One function a kind of event; a table finds it.
+"""A history -> the events that a screen shows, in order (R-K12 to R-K20). A table finds the function of each kind.
 
 Where interruptions are shown is `turnlog.replay.interruptions`; which events the model saw `turnlog.replay.view`.
 """
@@ -154,6 +154,7 @@ class _Derivation:
     def _answer(self, message: Message, place: Place) -> Iterator[ReplayEvent]:
         if self._previous in _TURN_BEFORE:
             yield TurnStarted(**place)
+        # R-K14 wants the images before the answer.
         images, files = _files_of(message.parts)
         for image in images:
             yield ImageShown(**place, image=image)
@@ -171,6 +172,7 @@ class _Derivation:
             for result in call.results:
                 yield _result_shown(result, call.tool_call_id, call.tool_name, place)
         yield from self._aside(message, place)
+        # The next answer begins a turn only if it answers results; what the provider ran is part of the same answer.
         answered = any(call.results and not call.provider_executed for call in calls)
         self._previous = "tool" if answered else "assistant"
 

@@ -1,9 +1,9 @@
-"""Where a replay shows that the user stopped the agent: derived from what was aborted, never doubled (R-K17).
+"""Where a replay shows that the user stopped the agent: at its record, or where something was aborted (R-K17).
 
 What follows an answer or a prompt, up to the next one, is a stretch; a stretch has one interruption at most. The record
 of one is shown where it stands. Without a record it is shown right after the aborted result (several in a row: after
 the last), or where the stretch of an aborted answer ends. A call that ran on in the background when it was aborted
-tells of none: what ended it need not be the user.
+shows none: something else than the user may have ended it.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ def find_interruptions(events: Sequence[HistoryEvent], interrupted: Iterable[str
     for stretch in _stretches(events):
         records = [index for index in stretch if isinstance(events[index], InterruptEvent)]
         if records:
+            # One interruption may have several records: the agent's, a hook's, and one that the log's reader derived.
             shown = next((index for index in records if not _is_derived(events[index])), records[0])
             shown_records.add(shown)
             repeated.update(index for index in records if index != shown)
@@ -119,6 +120,7 @@ def _place(
     for index in stretch:
         if index in aborted and (aborted[index] is None or aborted[index] not in told):
             return _last_in_a_row(events, index, stretch)
+    # The answer itself was stopped. What its calls had returned by then came before the stop.
     head = events[stretch.start] if stretch else None
     if isinstance(head, MessageEvent) and is_aborted(head.message) and head.message.id not in told:
         return max(

@@ -1,8 +1,11 @@
-"""A history as live streams again: `StreamEvent`s with the seconds to wait before each, one run after the other.
+"""When each event of a replay is due (`timed`), and a history as live streams again (`iter_runs`, `stream_run`).
+
+Each event waits as long as it took then, scaled, with long pauses capped. This module only says how long; waiting is up
+to whoever shows the events.
 
 A run is what one prompt brought about, and becomes one message of a chat page (`turnlog.aisdk.writer.ChunkWriter`).
-Texts and reasoning grow in pieces over the time that the answer took; calls are told whole. What a page has no part for
-(errors and interruptions that the run survived, compactions) are data events; what the harness put in is left out.
+Texts and reasoning grow in pieces over the time that the answer took; calls come whole. What a page has no part for
+(errors and interruptions that the run survived, compactions) are data events; what the harness added is left out.
 """
 
 from __future__ import annotations
@@ -158,6 +161,7 @@ class _Streaming:
         """Errors and interruptions since the last answer: the run has survived them when another one comes."""
 
     def events(self) -> Iterator[Timed[StreamEvent]]:
+        # The prompts are shown already. Their times count, so that the first answer waits as long as it took.
         for prompt in self._run.prompts:
             self._pace.delay(prompt.created_at)
         yield Timed(0.0, events.RunStart(message_id=self._first_answer()))
@@ -183,6 +187,7 @@ class _Streaming:
                 if not event.duplicate:
                     yield from self._output(event.tool_call_id, event.result)
             case ErrorEvent():
+                # A client stops reading at an error chunk, so one is sent only if nothing follows (`_end`).
                 self._survived.append(("error", {"errorText": event.error_text}))
             case CompactionEvent():
                 told = {
@@ -230,6 +235,7 @@ class _Streaming:
                 return
 
     def _call(self, part: ToolCallPart) -> _Told:
+        # A client keeps one part for an id, so a call that stands in two messages comes once.
         if part.tool_call_id in self._calls:
             return
         self._calls[part.tool_call_id] = ToolState.INPUT_AVAILABLE
